@@ -1,0 +1,58 @@
+# Everything a fresh clone needs: `make demo` and `make test` set up their own environment in .venv.
+PYTHON ?= python3
+VENV ?= .venv
+CONSTRAINTS ?= constraints.txt
+BIN = $(VENV)/bin
+STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
+OLDEST = .venv-oldest
+
+# What the benchmarks and the demo read, when it is there.
+DATA ?=
+TEST ?=
+REVIEWS ?= ../shared/data
+
+.PHONY: help demo test check lint types tests doctests test-oldest bench docs clean
+
+help:
+	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
+	@echo "make test          lint, type check, tests and doctests"
+	@echo "make test-oldest   the tests again with the oldest supported scikit-learn"
+	@echo "make lint          ruff alone"
+	@echo "make bench         the benchmark table (REVIEWS=folder for the real reviews; FAST=1 for a short run)"
+	@echo "make docs          the figures of the documentation"
+
+$(STAMP): pyproject.toml $(CONSTRAINTS)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[test,plot,bench,docs]"
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/python -m sklearn_clsattn compare $(DATA) $(if $(TEST),--test $(TEST))
+
+test: lint types tests doctests
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+tests: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -q
+
+doctests: $(STAMP)
+	$(BIN)/python -m pytest -q --doctest-modules sklearn_clsattn
+	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md docs
+
+test-oldest:
+	$(MAKE) tests VENV=$(OLDEST) CONSTRAINTS=constraints-oldest.txt
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run.py --reviews $(REVIEWS) $(if $(FAST),--fast)
+
+docs: $(STAMP)
+	$(BIN)/python docs/figures.py
+
+clean:
+	rm -rf .venv .venv-oldest build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
