@@ -1,3 +1,30 @@
 """Interpretable text classification with one ``<cls>`` attention layer, in scikit-learn's style."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._classifier import ClsAttentionClassifier
+    from ._transformer import TokenImportanceTransformer
+
+__all__ = ["ClsAttentionClassifier", "TokenImportanceTransformer", "__version__"]
+
 __version__ = "0.1.0"
+
+_HOME = {
+    "ClsAttentionClassifier": "._classifier",
+    "TokenImportanceTransformer": "._transformer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import an estimator when it is first asked for: the command line's help must not wait."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,1 @@
+"""Fit time, accuracy, calibration and memory against the classifiers that users would pick."""

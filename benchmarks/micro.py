@@ -1,0 +1,108 @@
+"""Small comparisons that a fit's total hides: one gradient, one prediction, fixed costs."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .competitors import COMPETITORS
+from .problems import Problem
+from .timing import warm_up_rows
+
+
+def interleaved(*functions: Callable[[], Any], runs: int) -> list[float]:
+    """Return each function's median seconds over `runs` rounds, after a warm-up round."""
+    times: list[list[float]] = [[] for _ in functions]
+    for run in range(runs + 1):
+        for function, measured in zip(functions, times, strict=True):
+            started = time.perf_counter()
+            function()
+            if run:
+                measured.append(time.perf_counter() - started)
+    return [statistics.median(measured) for measured in times]
+
+
+def gradient_against_products(problem: Problem, *, runs: int) -> dict[str, float]:
+    """One loss-and-gradient against the two sparse products that it must make."""
+    import torch
+
+    from sklearn_clsattn.model.bag import TokenBag
+    from sklearn_clsattn.model.objective import AttentionObjective, Units
+
+    classes, codes = np.unique(problem.y_train, return_inverse=True)
+    bag = TokenBag(problem.X_train, dtype=np.float32)
+    n_outputs = 1 if len(classes) == 2 else len(classes)
+    generator = torch.Generator().manual_seed(0)
+    n_tokens = bag.shape[1]
+    units = Units(
+        starting_scores=torch.randn(n_tokens, generator=generator),
+        value_scales=torch.rand((n_tokens, n_outputs), generator=generator),
+        cls_weight=float(bag.document_totals().mean()),
+    )
+    targets = torch.from_numpy(codes if n_outputs > 1 else 2.0 * codes - 1.0)
+    objective = AttentionObjective(
+        bag, targets, torch.ones(len(codes)), units, value_C=1.0, score_C=1.0, cls_penalty=1.0
+    )
+    parameters = objective.start().normal_(0, 0.1, generator=generator)
+    per_token = torch.rand((n_tokens, 1 + n_outputs), generator=generator)
+    per_document = torch.rand((len(codes), 1 + n_outputs), generator=generator)
+
+    def products() -> None:
+        bag.sum_over_tokens(per_token)
+        bag.sum_over_documents(per_document)
+
+    gradient, both = interleaved(lambda: objective(parameters), products, runs=runs)
+    return {"gradient_seconds": gradient, "products_seconds": both, "ratio": gradient / both}
+
+
+def prediction(problem: Problem, *, runs: int) -> dict[str, float]:
+    """predict_proba on the test matrix against LogisticRegression's on the same matrix.
+
+    Models are fitted on a few rows: how long a prediction takes does not depend on what was
+    learned. As floats too, since int64 counts have to be converted by both.
+    """
+    models = _fitted_on_few(problem)
+    result: dict[str, float] = {}
+    for suffix, X in (("", problem.X_test), ("_float64", problem.X_test.astype(np.float64))):
+        ours, theirs = interleaved(
+            *(lambda model=model, X=X: model.predict_proba(X) for model in models), runs=runs
+        )
+        result |= {
+            f"ours_seconds{suffix}": ours,
+            f"logistic_seconds{suffix}": theirs,
+            f"ratio{suffix}": ours / theirs,
+        }
+    return result
+
+
+def short_fit(problem: Problem, *, runs: int) -> dict[str, float]:
+    """Fit on 1,000 short documents against LogisticRegression with its default C."""
+    ours, logistic = COMPETITORS["ours"], COMPETITORS["logistic_counts"]
+    X, y = problem.X_train, problem.y_train
+    seconds = interleaved(
+        lambda: ours.make(None, problem.n_classes).fit(X, y),
+        lambda: logistic.make(1.0, problem.n_classes).fit(X, y),
+        runs=runs,
+    )
+    return {
+        "ours_seconds": seconds[0],
+        "logistic_seconds": seconds[1],
+        "ratio": seconds[0] / seconds[1],
+        "runs": runs,
+    }
+
+
+def _fitted_on_few(problem: Problem) -> list[Any]:
+    rows = warm_up_rows(problem.y_train)
+    models = [
+        COMPETITORS["ours"].make(None, problem.n_classes),
+        COMPETITORS["logistic_counts"].make(0.1, problem.n_classes),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [model.fit(problem.X_train[rows], problem.y_train[rows]) for model in models]

@@ -1,0 +1,595 @@
+"""The classifier: validates, codes labels, calls a training, stores what came back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import compute_sample_weight
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_non_negative,
+    validate_data,
+)
+
+from ._callbacks import CallbackSupportMixin, FitCallbacks
+from .importance import class_totals, signed_frequency
+from .model.fitted import FittedAttention, count_selected
+
+if TYPE_CHECKING:
+    from .training.joint import JointProgress
+
+_LARGEST_EXACT_FLOAT32 = 2**24
+
+
+class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    r"""Text classifier with one layer of ``<cls>`` attention over token counts.
+
+    A document is a bag of tokens. Each token has one attention score and, per class, one
+    value; the prediction is the attention-weighted mean of the values, so that every
+    prediction is a sum over the document's tokens. Training is deterministic, on scores and
+    values alone, at the price of logistic regression; it is the exact equivalent of training
+    embeddings of any dimension (see Notes).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse strength of the L2 penalty on token values, in units in which 1.0 is good
+        whatever the documents' length. Larger fits the training data more closely.
+
+    attention_C : float, default=0.03
+        Inverse strength of the L2 penalty on what the attention scores learn beyond their
+        starting point. Small keeps them near it, large (1 and more) lets attention select
+        sharply.
+
+    training : {"joint"}, default="joint"
+        Scores and values are trained together, to convergence.
+
+    solver : {"lbfgs"}, default="lbfgs"
+        Preconditioned L-BFGS on all documents at once; nothing is random.
+
+    attend_cls : bool, default=True
+        Whether ``<cls>`` attends to itself as well: the share of attention it keeps grows as
+        a document gets shorter or says less. False is the letter of the paper [1]_.
+
+    token_scaling : {"log_odds"} or None, default="log_odds"
+        How values are scaled and where attention starts: by the tokens' log-odds between the
+        classes (as in NB-SVM [2]_), or all alike.
+
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
+
+    max_iter : int, default=100
+        Maximum number of iterations.
+
+    tol : float, default=1e-3
+        Training stops when the optimality gap is at most this, in nats per document. For the
+        values it is a duality gap: at the attention and intercepts reached, no values bring
+        the penalised mean log loss lower by more than `tol`. For scores and intercepts it is
+        an estimate.
+
+    warm_start : bool, default=False
+        Whether a fit starts from the last one's result, where that has the same features
+        and classes.
+
+    verbose : int, default=0
+        Prints the loss and the gap of every `verbose`-th iteration. scikit-learn's callbacks
+        (from 1.9 on, ``set_callbacks``) are told of every one.
+
+    device : str or torch.device, default="cpu"
+        Where training computes: "cpu", "cuda", "auto" (CUDA where there is one) or a
+        ``torch.device``. Prediction always runs on the CPU, without PyTorch.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+
+    token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Signed frequency alpha of each token in the training data, the paper's importance:
+        one row per class for more than two classes. For two, positive speaks for
+        ``classes_[1]``.
+
+    attention_scores_ : ndarray of shape (n_tokens,)
+        Attention scores E.p: among a document's tokens, attention is in proportion to the
+        token's count times the exponential of its score.
+
+    token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Token values E.v: what a token adds to the decision per unit of attention.
+
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Added to the attention-weighted values.
+
+    cls_score_, cls_weight_ : float
+        Attention score of ``<cls>`` and its weight, the count that it stands in every
+        document with. Its value is 0. Without ``<cls>``: -inf and 0.
+
+    cls_embedding_ : ndarray of shape (d,)
+        p, with d = 1 + K for K > 2 classes and d = 2 for two.
+
+    output_vector_ : ndarray of shape (d,) or (n_classes, d)
+        v, orthogonal to p and to each other.
+
+    token_embeddings_ : ndarray of shape (n_tokens, d)
+        E, made when asked for: the embeddings of least norm that have these scores and values.
+
+    selected_tokens_ : ndarray of shape (n_selected,)
+        Columns with the highest attention score of some training document (ties within 1e-6
+        included), most often selected first.
+
+    selection_counts_ : ndarray of shape (n_selected,)
+        In how many training documents each of them is selected.
+
+    n_iter_ : int
+        Number of iterations run, at least 1.
+
+    loss_curve_ : ndarray of shape (n_steps + 1,)
+        Penalised mean log loss at the start and after each step. There are `n_iter_` steps,
+        or none where a warm start was content with what it found.
+
+    optimality_gap_ : float
+        The gap reached (see `tol`).
+
+    n_features_in_ : int
+        Number of tokens.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the tokens, where X had string names.
+
+    See Also
+    --------
+    TokenImportanceTransformer : Scale or select tokens by the same importances.
+    sklearn.linear_model.LogisticRegression : The model without attention.
+
+    Notes
+    -----
+    With token weights :math:`c_{is}`, the model is
+
+    .. math::
+
+        F_{ik} = \beta_k + \frac{\sum_s c_{is} e^{a_s} b_{sk}}
+                                {S_0 e^{a_0} + \sum_s c_{is} e^{a_s}} .
+
+    In terms of embeddings, :math:`a_s = E_s \cdot p` and :math:`b_{sk} = E_s \cdot v_k`. For p
+    and v_k fixed and orthogonal, an L2 penalty on E is two L2 penalties, on a and on b: the
+    dimension of the embeddings drops out.
+
+    Integer counts and float32 input are trained on in single precision, other input in double.
+    Predictions, attention and contributions are always in double precision.
+
+    References
+    ----------
+    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
+       Embeddings Provably Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
+    .. [2] S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and
+       Topic Classification. Proceedings of ACL 2012.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_clsattn import ClsAttentionClassifier
+    >>> texts = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
+    >>> labels = ["good", "bad", "good", "bad"]
+    >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
+    >>> model.predict(["terrific", "how boring"])
+    array(['good', 'bad'], dtype='<U4')
+    """
+
+    _parameter_constraints = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "attention_C": [Interval(Real, 0, None, closed="neither")],
+        "training": [StrOptions({"joint"})],
+        "solver": [StrOptions({"lbfgs"})],
+        "attend_cls": ["boolean"],
+        "token_scaling": [StrOptions({"log_odds"}), None],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "device": "no_validation",  # may be a torch.device; resolve_device checks it
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        attention_C: float = 0.03,
+        training: str = "joint",
+        solver: str = "lbfgs",
+        attend_cls: bool = True,
+        token_scaling: str | None = "log_odds",
+        class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        warm_start: bool = False,
+        verbose: int = 0,
+        device: Any = "cpu",
+    ) -> None:
+        self.C = C
+        self.attention_C = attention_C
+        self.training = training
+        self.solver = solver
+        self.attend_cls = attend_cls
+        self.token_scaling = token_scaling
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.device = device
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights, used as they are.
+
+        y : array-like of shape (n_documents,)
+            Class labels, of any type, two classes or more.
+
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative weights; a weight of 2 is the document twice.
+
+        Returns
+        -------
+        self : ClsAttentionClassifier
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If X is negative, infinite or NaN somewhere, or if fewer than two classes have
+            documents of positive weight.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` iterations do not reach `tol`.
+        """
+        # Imported when a fit starts: predicting needs no PyTorch.
+        from .model.bag import TokenBag
+        from .model.devices import resolve_device
+        from .model.threads import shared_threads
+        from .training.joint import fit_joint
+        from .training.scaling import token_scaling
+
+        device = resolve_device(self.device)
+        X, y = validate_data(self, X, y, accept_sparse="csr", accept_large_sparse=True)
+        check_non_negative(X, whom=type(self).__name__)
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        classes, codes = np.unique(y, return_inverse=True)
+        class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
+        if self.class_weight is not None:
+            weights = weights * self._class_factors(y, codes, class_weights)
+            class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
+        _check_two_classes(classes, class_weights)
+
+        X = _as_csr(X)
+        shares = class_totals(X, codes, len(classes), weights, kind="shares")
+        importance = signed_frequency(shares, class_weights)
+        dtype = _training_dtype(X)
+        scaling = token_scaling(
+            shares,
+            class_weights,
+            float(np.average(np.asarray(X.sum(axis=1)).ravel(), weights=weights)),
+            scaling=self.token_scaling,  # type: ignore[arg-type]
+            attend_cls=self.attend_cls,
+            dtype=dtype,
+        )
+        del shares
+        callbacks = FitCallbacks(self, X, y, sample_weight, self.max_iter)
+        callbacks.begin()
+        with shared_threads():
+            joint = fit_joint(
+                TokenBag(X, dtype=dtype, device=device),
+                codes,
+                weights,
+                class_weights,
+                scaling,
+                value_C=self.C,
+                attention_C=self.attention_C,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                start=self._previous(classes, X.shape[1]) if self.warm_start else None,
+                on_step=self._step_reporter(callbacks, classes),
+            )
+        self.classes_ = classes
+        self.n_iter_ = max(1, joint.n_iter)
+        self.loss_curve_ = np.array(joint.loss_curve)
+        self.optimality_gap_ = joint.gap
+        self._store(joint.fitted)
+        self.token_importance_ = importance
+        counts = count_selected(joint.fitted.scores, X if weights.all() else X[weights > 0])
+        order = np.argsort(-counts, kind="stable")
+        self.selected_tokens_ = order[: np.count_nonzero(counts)]
+        self.selection_counts_ = counts[self.selected_tokens_]
+        callbacks.end()
+        if joint.status in ("max_iter", "no_progress"):
+            warnings.warn(
+                _not_converged(joint.status, joint.n_iter, joint.gap, self.tol),
+                ConvergenceWarning,
+                stacklevel=3,  # past scikit-learn's wrapper of fit
+            )
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the decision values.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_documents,) or (n_documents, n_classes)
+            For two classes the log-odds of ``classes_[1]``, else one value per class.
+        """
+        outputs = self._fitted().outputs(self._validated(X))
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of every document.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_documents,)
+            Labels from `classes_`.
+        """
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return self.classes_[(decision > 0).astype(np.intp)]
+        return self.classes_[decision.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of every class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_documents, n_classes)
+            In the order of `classes_`; rows sum to 1.
+        """
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return np.column_stack([expit(-decision), expit(decision)])
+        return softmax(decision, axis=1)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of the probability of every class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_documents, n_classes)
+            Finite also where probabilities round to 0.
+        """
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return np.column_stack([log_expit(-decision), log_expit(decision)])
+        return log_softmax(decision, axis=1)
+
+    def attention(self, X: Any) -> sp.csr_array:
+        """Return the attention weights of every document's tokens.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        attention : csr_array of shape (n_documents, n_tokens)
+            Rows sum to 1 less the share of ``<cls>``; a document without tokens has none.
+        """
+        return self._fitted().attention(_as_csr(self._validated(X)))
+
+    def contributions(self, X: Any) -> sp.csr_array | list[sp.csr_array]:
+        """Return what each token of each document adds to the decision.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        contributions : csr_array of shape (n_documents, n_tokens), or a list of them
+            Attention weight times token value; for more than two classes one array per class.
+            Row sums plus `intercept_` are :meth:`decision_function`.
+        """
+        terms = self._fitted().contributions(_as_csr(self._validated(X)))
+        return terms[0] if len(terms) == 1 else terms
+
+    def select_tokens(self, X: Any) -> sp.csr_array:
+        """Return which tokens have the highest attention score of their document.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        selected : boolean csr_array of shape (n_documents, n_tokens)
+            The selected tokens S_X(p), ties within 1e-6 included; none in a document without
+            tokens.
+        """
+        return self._fitted().selected(_as_csr(self._validated(X)))
+
+    @property
+    def cls_embedding_(self) -> NDArray[np.float64]:
+        """The embedding p of ``<cls>``: the first unit vector (a choice of basis)."""
+        return np.eye(1, 1 + len(self._fitted().intercept))[0]
+
+    @property
+    def output_vector_(self) -> NDArray[np.float64]:
+        """The output vector v, or one row per class: the other unit vectors."""
+        vectors = np.eye(1 + len(self._fitted().intercept))[1:]
+        return vectors[0] if len(vectors) == 1 else vectors
+
+    @property
+    def token_embeddings_(self) -> NDArray[np.float64]:
+        """The embeddings E, of least norm among those with these scores and values."""
+        fitted = self._fitted()
+        return np.column_stack([fitted.scores, fitted.values])
+
+    def _validated(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
+        check_non_negative(X, whom=type(self).__name__)
+        return X if X.dtype == np.float64 else X.astype(np.float64)
+
+    def _fitted(self) -> FittedAttention:
+        check_is_fitted(self)
+        values = self.token_values_
+        return FittedAttention(
+            scores=self.attention_scores_,
+            values=values[:, None] if values.ndim == 1 else values.T,
+            intercept=self.intercept_,
+            cls_weight=self.cls_weight_,
+            cls_score=self.cls_score_,
+        )
+
+    def _class_factors(
+        self, y: ArrayLike, codes: NDArray[np.intp], class_weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return every document's factor by `class_weight`.
+
+        "balanced" counts sample weights as repetition, which scikit-learn's own function does
+        not before version 1.7.
+        """
+        if self.class_weight == "balanced":
+            present = class_weights > 0
+            mean = class_weights.sum() / np.count_nonzero(present)
+            return np.divide(
+                mean, class_weights, out=np.zeros_like(mean * class_weights), where=present
+            )[codes]
+        return compute_sample_weight(self.class_weight, y)
+
+    def _previous(self, classes: NDArray[Any], n_tokens: int) -> FittedAttention | None:
+        """Return the last fit's model, if it has these classes and as many tokens."""
+        if not hasattr(self, "classes_") or not np.array_equal(self.classes_, classes):
+            return None
+        fitted = self._fitted()
+        return fitted if len(fitted.scores) == n_tokens else None
+
+    def _store(self, fitted: FittedAttention) -> None:
+        for name, value in _attributes(fitted).items():
+            setattr(self, name, value)
+
+    def _step_reporter(
+        self, callbacks: FitCallbacks, classes: NDArray[Any]
+    ) -> Callable[[JointProgress], bool] | None:
+        if not (self.verbose or callbacks.active):
+            return None
+
+        def report(progress: JointProgress) -> bool:
+            if self.verbose and progress.n_iter % int(self.verbose) == 0:
+                print(
+                    f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}   "
+                    f"gap {progress.gap:.2e}",
+                    flush=True,
+                )
+            if progress.n_iter == 0:
+                return False
+            return callbacks.iteration(
+                lambda: {"classes_": classes, **_attributes(progress.fitted())}
+            )
+
+        return report
+
+
+def _attributes(fitted: FittedAttention) -> dict[str, Any]:
+    """Return the fitted attributes that predictions are made from."""
+    values = fitted.values
+    return {
+        "attention_scores_": fitted.scores,
+        "token_values_": values[:, 0] if values.shape[1] == 1 else values.T,
+        "intercept_": fitted.intercept,
+        "cls_weight_": fitted.cls_weight,
+        "cls_score_": fitted.cls_score,
+    }
+
+
+def _as_csr(X: Any) -> Any:
+    if sp.issparse(X):
+        return X
+    half = X.dtype == np.float16  # SciPy has no sparse arrays of it
+    return sp.csr_array(X.astype(np.float32) if half else X)
+
+
+def _training_dtype(X: Any) -> type[np.floating[Any]]:
+    """Single precision where it represents the input exactly: half the memory, more speed."""
+    if X.dtype == np.float32:
+        return np.float32
+    if X.dtype.kind in "biu" and X.data.max(initial=0) <= _LARGEST_EXACT_FLOAT32:
+        return np.float32
+    return np.float64
+
+
+def _check_two_classes(classes: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
+    present = np.flatnonzero(class_weights > 0)
+    if len(present) >= 2:
+        return
+    if len(classes) >= 2:
+        found = classes[present].tolist()
+        raise ValueError(
+            "Training needs documents of positive weight in at least two classes, but only "
+            f"the class(es) {found} have any: check sample_weight and class_weight."
+        )
+    raise ValueError(
+        "Training needs documents of at least two classes, but y holds one class only: "
+        f"{classes.tolist()[0]!r}."
+    )
+
+
+def _not_converged(status: str, n_iter: int, gap: float, tol: float) -> str:
+    if status == "max_iter":
+        return (
+            f"L-BFGS stopped at max_iter={n_iter} with an optimality gap of {gap:.1e} > "
+            f"tol={tol:.1e}: the penalised mean log loss may be that far above its minimum. "
+            "Increase max_iter, or lower C or attention_C (stronger penalties converge "
+            "sooner), or raise tol."
+        )
+    return (
+        f"L-BFGS cannot lower the loss any further in this precision, with an optimality gap "
+        f"of {gap:.1e} > tol={tol:.1e}. Raise tol, or pass X as float64 if it is float32 or "
+        "integer."
+    )

@@ -1,0 +1,399 @@
+"""A transformer that weights and selects tokens by their importance for the classes."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from sklearn_clsattn.importance import (
+    class_totals,
+    log_odds,
+    overall_importance,
+    posterior_difference,
+    signed_frequency,
+)
+
+
+class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
+    """Scale tokens by their importance for the classes, keep the most important, or both.
+
+    Stands between a vectorizer such as :class:`~sklearn.feature_extraction.text.CountVectorizer`
+    and any estimator. It fits a statistic of each token on (X, y), multiplies the columns of X by
+    it, and with `k` or `threshold` keeps the columns where it is largest. Scaling binary counts
+    by ``"log_odds"`` before a linear classifier is NB-SVM [2]_. The formulas, also for more than
+    two classes, stand in :mod:`sklearn_clsattn.importance`.
+
+    Parameters
+    ----------
+    importance : {"signed_frequency", "posterior_difference", "log_odds"}, \
+            default="signed_frequency"
+        The statistic:
+
+        - ``"signed_frequency"``: the mean over documents of y_i times the token's share of the
+          document, y_i = +1 or -1; the importance that one gradient step on the embeddings of
+          an attention model learns [1]_;
+        - ``"posterior_difference"``: P(class 1 | token) - P(class 0 | token), from occurrences;
+        - ``"log_odds"``: the smoothed log-count ratio of the classes, from occurrences.
+
+        Occurrences are the values of X as they come: for documents that have the token instead,
+        binarise X, as ``CountVectorizer(binary=True)`` does.
+    k : int, float or None, default=None
+        How many tokens to keep: that many (int), that share of them (float above 0, up to 1), or
+        all (``None``). Of equally important ones, the first columns are kept.
+    threshold : float or None, default=None
+        Keep only tokens whose absolute importance is greater; for more than two classes, the root
+        mean square over the classes. With `k` as well, a token must pass both.
+    scale : bool, default=True
+        Multiply columns by their importance: signed for two classes, the root mean square over
+        the classes for more. ``False`` leaves values as they are: pure selection.
+    smoothing : float, default=1.0
+        Added to every token's total in every class by ``"log_odds"``; the other two need none.
+    centred : bool, default=False
+        Whether ``"signed_frequency"`` gives all classes the same total weight, so that it is not
+        biased to the larger ones, as ``"posterior_difference"`` is too and ``"log_odds"`` not.
+
+    Attributes
+    ----------
+    token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        The statistic: for two classes one number a token, positive where the token speaks for
+        ``classes_[1]``; for more, one row a class.
+    scale_ : ndarray of shape (n_tokens,) or None
+        What columns are multiplied by; ``None`` where ``scale=False``.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    token_totals_ : ndarray of shape (n_classes, n_tokens)
+        Sums over the documents of each class, of token shares for ``"signed_frequency"`` and of
+        values of X for the others. :meth:`partial_fit` adds to them.
+    class_weight_ : ndarray of shape (n_classes,)
+        Sum of the sample weights of each class.
+    n_features_in_ : int
+        Number of tokens.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the tokens, where X had names that are all strings.
+
+    See Also
+    --------
+    ClsAttentionClassifier : A classifier that learns token importance with attention.
+
+    References
+    ----------
+    .. [1] Y. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
+       Embeddings Provably Selects Important Tokens. arXiv:2505.17282.
+    .. [2] S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and
+       Topic Classification. Proceedings of ACL 2012.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_clsattn import TokenImportanceTransformer
+    >>> texts = ["a good film", "good fun", "a bad film", "a dull, bad plot"]
+    >>> y = ["pos", "pos", "neg", "neg"]
+    >>> nbsvm = make_pipeline(
+    ...     CountVectorizer(ngram_range=(1, 2), binary=True),
+    ...     TokenImportanceTransformer("log_odds"),
+    ...     LogisticRegression(),
+    ... )
+    >>> nbsvm.fit(texts, y).predict(["good plot", "bad"])
+    array(['pos', 'neg'], dtype='<U3')
+    >>> best = make_pipeline(CountVectorizer(), TokenImportanceTransformer(k=2, scale=False))
+    >>> best.fit(texts, y).get_feature_names_out()
+    array(['bad', 'good'], dtype=object)
+    >>> best[-1].token_importance_[best[-1].get_support()].round(3)
+    array([-0.208,  0.25 ])
+    """
+
+    token_totals_: NDArray[np.float64]
+    class_weight_: NDArray[np.float64]
+    _totals_kind: str
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "importance": [StrOptions({"signed_frequency", "posterior_difference", "log_odds"})],
+        "k": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="right"),
+            None,
+        ],
+        "threshold": [Interval(Real, 0, None, closed="left"), None],
+        "scale": ["boolean"],
+        "smoothing": [Interval(Real, 0, None, closed="neither")],
+        "centred": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        importance: str = "signed_frequency",
+        *,
+        k: int | float | None = None,
+        threshold: float | None = None,
+        scale: bool = True,
+        smoothing: float = 1.0,
+        centred: bool = False,
+    ) -> None:
+        self.importance = importance
+        self.k = k
+        self.threshold = threshold
+        self.scale = scale
+        self.smoothing = smoothing
+        self.centred = centred
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the importance of each token.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights.
+        y : array-like of shape (n_documents,)
+            Class labels, of two classes or more.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weight of each document, which acts as repeating it; ``None`` means 1 for all.
+
+        Returns
+        -------
+        self : object
+            Fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If X has negative, missing or infinite values, if y has a single class, or if all
+            sample weights are 0.
+        """
+        return self._add_batch(X, y, None, sample_weight, afresh=True)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add a batch of documents to those already seen.
+
+        Any number of batches gives what :meth:`fit` gives on all their documents together.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights.
+        y : array-like of shape (n_documents,)
+            Class labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that any batch may have. Only the first call needs them; without, the
+            labels of the first batch are all there are.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weight of each document.
+
+        Returns
+        -------
+        self : object
+            The transformer, fitted on all batches so far.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, and if the columns of X or the classes are not those of earlier
+            batches, or `importance` was changed to one that needs other sums.
+        """
+        afresh = not hasattr(self, "token_totals_")
+        return self._add_batch(X, y, classes, sample_weight, afresh=afresh)
+
+    def transform(self, X: Any) -> Any:
+        """Scale the columns of X and keep the selected ones.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights.
+
+        Returns
+        -------
+        X_new : {ndarray, sparse matrix} of shape (n_documents, n_selected)
+            Sparse (CSR) where X is sparse; float32 where X is, integers become float64 if scaled.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
+        _check_non_negative(X, self)
+        kept = self.get_support(indices=True)
+        if not len(kept):
+            warnings.warn(
+                "No tokens were selected: no importance is above "
+                f"threshold={self.threshold}. The result has no columns.",
+                stacklevel=3,  # past the wrapper that set_output puts around this method
+            )
+        if len(kept) < self.n_features_in_:
+            X = X[:, kept]
+        if self.scale_ is None:
+            return X
+        return _scaled(X, self.scale_[kept])
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Undo the scaling and put columns back in their places.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_documents, n_selected)
+            Output of :meth:`transform`.
+
+        Returns
+        -------
+        X_original : {ndarray, sparse matrix} of shape (n_documents, n_tokens)
+            Token weights; zeros in columns not selected or scaled by 0. CSR where X is sparse.
+
+        Raises
+        ------
+        ValueError
+            If X has not as many columns as tokens were selected.
+        """
+        check_is_fitted(self)
+        X = check_array(X, accept_sparse="csr", ensure_min_features=0)
+        kept = self.get_support(indices=True)
+        if X.shape[1] != len(kept):
+            raise ValueError(f"X has {X.shape[1]} columns, but {len(kept)} tokens were selected.")
+        if self.scale_ is not None:
+            scale = self.scale_[kept]
+            X = _scaled(X, np.divide(1.0, scale, out=np.zeros(len(kept)), where=scale != 0))
+        shape = (X.shape[0], self.n_features_in_)
+        if sparse.issparse(X):
+            columns = kept.astype(X.indices.dtype)[X.indices]
+            restored = type(X)((X.data.copy(), columns, X.indptr.copy()), shape=shape)
+            restored.eliminate_zeros()
+        else:
+            restored = np.zeros(shape, dtype=X.dtype)
+            restored[:, kept] = X
+        return restored
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        """Return which tokens are kept; what :meth:`get_support` rests on."""
+        check_is_fitted(self)
+        return self._support_mask.copy()
+
+    def _add_batch(
+        self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: Any, *, afresh: bool
+    ) -> Self:
+        """Add one batch to the totals, or start them, and derive everything else from them."""
+        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), reset=afresh)
+        _check_non_negative(X, self)
+        check_classification_targets(y)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            if not sample_weight.any():
+                raise ValueError("Sample weights must contain at least one non-zero number.")
+        classes, codes = self._coded(y, classes, afresh=afresh)
+
+        # Kept beside the totals: a later batch must be summed in the same way.
+        kind: Any = "shares" if self.importance == "signed_frequency" else "counts"
+        totals = class_totals(X, codes, len(classes), sample_weight, kind=kind)
+        class_weight = np.bincount(codes, sample_weight, len(classes)).astype(np.float64)
+        if not afresh:
+            if kind != self._totals_kind:
+                raise ValueError(
+                    f"importance={self.importance!r} needs other sums than those gathered so far. "
+                    "Call fit, or start a new transformer."
+                )
+            totals += self.token_totals_
+            class_weight += self.class_weight_
+
+        if self.importance == "signed_frequency":
+            importance = signed_frequency(totals, class_weight, centred=self.centred)
+        elif self.importance == "posterior_difference":
+            importance = posterior_difference(totals)
+        else:
+            importance = log_odds(totals, smoothing=self.smoothing)
+        overall = overall_importance(importance)
+        # Assigned last and together: a batch that is refused leaves the totals as they were.
+        self._support_mask = self._selected(overall)
+        self._totals_kind = kind
+        self.token_totals_ = totals
+        self.class_weight_ = class_weight
+        self.classes_ = classes
+        self.token_importance_ = importance
+        factors = importance if importance.ndim == 1 else overall
+        self.scale_ = factors if self.scale else None
+        return self
+
+    def _coded(
+        self, y: NDArray[Any], classes: ArrayLike | None, *, afresh: bool
+    ) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """Return all the classes and, as positions among them, the labels of one batch."""
+        labels, codes = np.unique(y, return_inverse=True)
+        given = labels if classes is None else np.unique(np.asarray(classes))
+        known = given if afresh else self.classes_
+        if len(known) < 2:
+            raise ValueError(
+                f"Token importance needs at least 2 classes; got 1 class: {known.tolist()}. Where "
+                "others come in later batches, pass all to partial_fit as classes=[...]."
+            )
+        if classes is not None and not np.array_equal(given, known):
+            raise ValueError(f"classes={given.tolist()}, but at first they were {known.tolist()}.")
+        position = {label: code for code, label in enumerate(known.tolist())}
+        unknown = [label for label in labels.tolist() if label not in position]
+        if unknown:
+            raise ValueError(
+                f"y has labels that are not among the classes {known.tolist()}: {unknown}. Pass "
+                "all labels to the first call to partial_fit as classes=[...]."
+            )
+        return known, np.array([position[label] for label in labels.tolist()])[codes]
+
+    def _selected(self, overall: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Apply `k` and `threshold` to the importance of each token over all classes."""
+        n_tokens = len(overall)
+        selected = np.full(n_tokens, True) if self.threshold is None else overall > self.threshold
+        k: Any = self.k
+        if k is None:
+            return selected
+        if isinstance(k, Integral):
+            k = int(k)
+            if k > n_tokens:
+                warnings.warn(f"k={k} is above n_tokens={n_tokens}: all are kept.", stacklevel=2)
+        else:
+            k = max(1, round(k * n_tokens))
+        # Equal up to rounding is a tie: the order of documents must not decide which is kept.
+        ranked = np.round(overall / (overall.max() or 1.0), 12)
+        among_best = np.full(n_tokens, False)
+        among_best[np.argsort(-ranked, kind="stable")[:k]] = True
+        return selected & among_best
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _check_non_negative(X: Any, estimator: BaseEstimator) -> None:
+    """Refuse negative counts, naming the smallest; works on the stored values of sparse X."""
+    values = X.data if sparse.issparse(X) else X
+    if values.size and (minimum := values.min()) < 0:
+        raise ValueError(
+            f"Negative values in data passed to {type(estimator).__name__}: expected "
+            f"non-negative token counts, got a minimum of {minimum}: use counts or TF-IDF."
+        )
+
+
+def _scaled(X: Any, factors: NDArray[np.float64]) -> Any:
+    """Return a new X with each column multiplied; float32 stays, all else becomes float64."""
+    factors = factors.astype(np.float32 if X.dtype == np.float32 else np.float64)
+    if not sparse.issparse(X):
+        return X * factors
+    data = factors[X.indices]
+    data *= X.data
+    # Copies, because sorting a shared index array in place would scramble the caller's X.
+    return type(X)((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)

@@ -1,0 +1,260 @@
+"""What the commands of the command line do."""
+
+import csv
+import json
+import platform
+import sys
+import time
+from argparse import Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+import joblib
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_clsattn import __version__
+from sklearn_clsattn._classifier import ClsAttentionClassifier
+from sklearn_clsattn.cli.tables import busy, fit_report, progress_shown, result_report, show
+from sklearn_clsattn.cli.writing import check_output, written_whole
+from sklearn_clsattn.comparison import class_tokens, compare, count_tokens, hold_out
+from sklearn_clsattn.datasets import load_reviews, make_token_classification
+
+SEED = 0
+HELD_OUT = 0.2
+
+
+def run_compare(arguments: Namespace) -> None:
+    """Compare models on the same texts and print what they reach.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        The arguments of ``compare``.
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        If files or options are not as they must be.
+    """
+    if arguments.json is not None:
+        inputs = [path for path in (arguments.data, arguments.test) if path is not None]
+        check_output(arguments.json, overwrite=True, inputs=inputs)
+    if arguments.data is None:
+        given = [name for name in ("text", "label", "sep", "test") if getattr(arguments, name)]
+        if given:
+            raise ValueError(f"--{given[0]} needs a file of texts: compare DATA --{given[0]} ...")
+        texts, labels = _generated_reviews()
+        source = (
+            f"{len(texts):,} generated reviews, a tenth of their labels drawn at random; "
+            "pass a file of labelled texts to compare on yours."
+        )
+    else:
+        texts, labels, columns = _read_labelled(arguments.data, arguments)
+        source = f"{arguments.data}: texts in column {columns[0]!r}, labels in {columns[1]!r}."
+    if arguments.test is None:
+        parts = hold_out(texts, labels, share=HELD_OUT, random_state=SEED)
+        source += f"\n{HELD_OUT:.0%} of the texts, drawn at random (seed {SEED}), are the test set."
+    else:
+        # The same columns as in the training file, which need not be named twice.
+        test = load_reviews(
+            arguments.test,
+            text=columns[0],
+            label=columns[1],
+            sep=arguments.sep,
+            encoding=arguments.encoding,
+        )
+        parts = (texts, labels, test.data, test.target)
+        source += f"\nTest set: {arguments.test}."
+    with progress_shown(quiet=arguments.quiet) as progress:
+        result = compare(
+            *parts,
+            ngram_range=(1, arguments.ngrams),
+            min_df=arguments.min_df,
+            tune=arguments.tune,
+            n_top=arguments.top,
+            progress=progress,
+            random_state=SEED,
+        )
+    if arguments.json is not None:
+        settings = {
+            "data": None if arguments.data is None else str(arguments.data),
+            "test": None if arguments.test is None else str(arguments.test),
+            "ngrams": arguments.ngrams,
+            "min_df": arguments.min_df,
+            "tune": arguments.tune,
+            "seed": SEED,
+            "sklearn_clsattn": __version__,
+            "scikit_learn": sklearn.__version__,
+            "python": platform.python_version(),
+        }
+        with written_whole(arguments.json, text=True) as file:
+            json.dump({"settings": settings, **asdict(result)}, file, indent=2, ensure_ascii=False)
+            file.write("\n")
+    show(result_report(result, source=source))
+
+
+def run_fit(arguments: Namespace) -> None:
+    """Fit a pipeline from texts to classes, save it and print what it has learnt.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        The arguments of ``fit``.
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        If files or options are not as they must be.
+    """
+    check_output(arguments.output, overwrite=arguments.force, inputs=[arguments.data])
+    texts, labels, columns = _read_labelled(arguments.data, arguments)
+    classes, sizes = np.unique(labels, return_counts=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{arguments.data}: all labels in column {columns[1]!r} are {classes.tolist()[0]!r}; "
+            "expected two classes or more"
+        )
+    if labels.dtype.kind == "f" and (labels % 1).any():
+        # As numbers they would be targets of a regression to scikit-learn, which is right to ask.
+        labels = np.array([str(label) for label in labels.tolist()], dtype=object)
+    given = {"C": arguments.C, "attention_C": arguments.attention_C}
+    classifier = ClsAttentionClassifier(
+        **{name: value for name, value in given.items() if value is not None}
+    )
+    with busy("counting tokens", quiet=arguments.quiet):
+        start = time.perf_counter()
+        vectorizer, X = count_tokens(texts, (1, arguments.ngrams), arguments.min_df)
+        counting_seconds = time.perf_counter() - start
+    with busy("fitting", quiet=arguments.quiet):
+        import torch  # noqa: F401 - so that fit seconds are those of fitting
+
+        start = time.perf_counter()
+        classifier.fit(X, labels)
+        fit_seconds = time.perf_counter() - start
+    with written_whole(arguments.output, text=False) as file:
+        joblib.dump(make_pipeline(vectorizer, classifier), file)
+    facts = {
+        "texts": f"{len(texts):,} of {arguments.data}, column {columns[0]!r}",
+        "classes": f"{_sizes(classes, sizes)} (column {columns[1]!r})",
+        "tokens": f"{X.shape[1]:,}, counted in {counting_seconds:.2f} s",
+        "fit": f"{fit_seconds:.2f} s, {int(np.max(classifier.n_iter_))} iterations, "
+        f"loss {classifier.loss_curve_[-1]:.4f}",
+        "model": f"{arguments.output}, {arguments.output.expanduser().stat().st_size / 1e6:.1f} MB",
+    }
+    names = vectorizer.get_feature_names_out()
+    show(fit_report(facts, class_tokens(classifier, X, names, n_top=arguments.top)))
+
+
+def run_predict(arguments: Namespace) -> None:
+    """Classify texts with a saved model and write a CSV.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        The arguments of ``predict``.
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        If files or options are not as they must be.
+    """
+    output = None if str(arguments.output) == "-" else arguments.output
+    if output is not None:
+        check_output(output, overwrite=True, inputs=[arguments.model, arguments.data])
+    model = _load_model(arguments.model)
+    reviews = load_reviews(
+        arguments.data,
+        text=arguments.text,
+        label=False,
+        sep=arguments.sep,
+        encoding=arguments.encoding,
+    )
+    # The texts are vectorized once for both.
+    X = model[:-1].transform(reviews.data)
+    predicted, proba = model[-1].predict(X), model[-1].predict_proba(X)
+    if output is None:
+        _write_predictions(sys.stdout, model.classes_, predicted, proba)
+        return
+    with written_whole(output, text=True) as file:
+        _write_predictions(file, model.classes_, predicted, proba)
+
+
+def _generated_reviews() -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return texts hard enough that models differ, few enough to be done in seconds."""
+    reviews = make_token_classification(
+        n_samples=5000,
+        n_relevant_per_class=40,
+        n_irrelevant=4000,
+        document_length=80,
+        relevant_share=0.08,
+        delta=(0.1, 0.45),
+        flip_y=0.1,
+        as_text=True,
+        return_X_y=False,
+        random_state=SEED,
+    )
+    return reviews.texts, np.array(reviews.target_names, dtype=object)[reviews.target]
+
+
+def _read_labelled(
+    path: Path, arguments: Namespace
+) -> tuple[NDArray[Any], NDArray[Any], tuple[str, str]]:
+    """Return the texts and labels of a file, and the names of the columns they stand in."""
+    reviews = load_reviews(
+        path,
+        text=arguments.text,
+        label=arguments.label,
+        sep=arguments.sep,
+        encoding=arguments.encoding,
+    )
+    n_classes = len(np.unique(reviews.target))
+    if n_classes > 20 and 2 * n_classes > len(reviews.target):
+        raise ValueError(
+            f"{path} has {n_classes:,} different labels in {len(reviews.target):,} rows of column "
+            f"{reviews.label_column!r}; name the column of the classes with --label"
+        )
+    return reviews.data, reviews.target, (reviews.text_column, reviews.label_column)
+
+
+def _sizes(classes: NDArray[Any], sizes: NDArray[np.intp]) -> str:
+    """Name the classes with their numbers of texts, the first of them where they are many."""
+    pairs = list(zip(classes.tolist(), sizes.tolist(), strict=True))
+    named = ", ".join(f"{label} ({size:,})" for label, size in pairs[:8])
+    return named if len(pairs) <= 8 else f"{named} and {len(pairs) - 8} more"
+
+
+def _load_model(path: Path) -> Pipeline:
+    """Load a pipeline that ``fit`` has saved, or say that the file is none."""
+    if not path.expanduser().is_file():
+        raise ValueError(f"there is no file {path}; expected a model that 'fit' has saved")
+    try:
+        model = joblib.load(path.expanduser())
+    # A file that is no pickle, or that of another library, can raise anything.
+    except Exception as error:
+        raise ValueError(
+            f"{path} is not a model that can be loaded ({type(error).__name__}: {error})"
+        ) from error
+    if not (isinstance(model, Pipeline) and hasattr(model, "predict_proba")):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}, not a pipeline from texts to probabilities "
+            "such as 'fit' saves"
+        )
+    check_is_fitted(model)
+    return model
+
+
+def _write_predictions(
+    file: IO[str], classes: NDArray[Any], predicted: NDArray[Any], proba: NDArray[Any]
+) -> None:
+    """Write one row a text; labels as they are, probabilities to six digits."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["prediction", *(f"probability_{label}" for label in classes.tolist())])
+    writer.writerows(
+        [label, *(f"{p:.6g}" for p in row)]
+        for label, row in zip(predicted.tolist(), proba.tolist(), strict=True)
+    )

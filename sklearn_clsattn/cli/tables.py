@@ -1,0 +1,265 @@
+"""What the command line shows: reports on stdout, progress on stderr."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
+from rich.progress import Progress as ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from sklearn_clsattn.comparison import ClassTokens, ComparisonResult, ModelResult, Progress
+
+# So many classes have their tokens shown; a reader of more wants a file.
+MAX_CLASSES = 20
+# A rule under the heading and nothing else.
+_RULE = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
+# Wide enough that nothing is cut or wrapped where nobody looks at a screen.
+UNBOUNDED = 100_000
+
+
+def show(report: RenderableType) -> None:
+    """Print a report on stdout: as wide as the terminal, or unwrapped and plain into a pipe.
+
+    Parameters
+    ----------
+    report : renderable
+        What rich can render.
+    """
+    terminal = sys.stdout.isatty()
+    console = Console(highlight=False, width=None if terminal else UNBOUNDED)
+    with console.capture() as capture:
+        console.print(report)
+    # rich pads every line of a table to its width, which nobody wants in a file.
+    lines = capture.get().splitlines()
+    print("\n".join(line if terminal else line.rstrip() for line in lines))
+
+
+def result_report(result: ComparisonResult, *, source: str) -> RenderableType:
+    """Return the report of a comparison.
+
+    Parameters
+    ----------
+    result : ComparisonResult
+        The comparison.
+    source : str
+        Where the texts come from.
+
+    Returns
+    -------
+    report : renderable
+        The table of the models, what to know about it, and the tokens of our model.
+    """
+    tuned = any(model.tuning_seconds is not None for model in result.models)
+    notes = [
+        f"Tokens were counted once for all models, in {result.vectorize_seconds:.2f} s, which is "
+        "in no other time.",
+        *(["Fit s is the fit with the tuned parameters; tuning s the search before."] * tuned),
+        *result.notes,
+    ]
+    return Group(
+        Text(source),
+        Text(
+            f"{result.n_train:,} training texts, {result.n_test:,} test texts, "
+            f"{len(result.classes)} classes, {result.n_tokens:,} tokens."
+        ),
+        Text(),
+        _models_table(result.models, tuned=tuned),
+        Text(),
+        _list(notes),
+        *_token_tables(result.tokens),
+    )
+
+
+def fit_report(facts: Mapping[str, str], tokens: Sequence[ClassTokens]) -> RenderableType:
+    """Return the report of one fit.
+
+    Parameters
+    ----------
+    facts : mapping of str to str
+        What is known of the fit, by what it is called.
+    tokens : sequence of ClassTokens
+        The tokens by which the model tells the classes.
+
+    Returns
+    -------
+    report : renderable
+        The facts and the tokens.
+    """
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold")
+    grid.add_column(overflow="fold")
+    for name, fact in facts.items():
+        grid.add_row(name, Text(fact))
+    return Group(grid, *_token_tables(tokens))
+
+
+@contextmanager
+def progress_shown(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Show how far a comparison has come: a bar in a terminal, else a line for each model.
+
+    Parameters
+    ----------
+    quiet : bool
+        Whether to show nothing.
+
+    Yields
+    ------
+    progress : callable or None
+        What to pass to :func:`~sklearn_clsattn.comparison.compare`.
+    """
+    if quiet:
+        yield None
+        return
+    if not sys.stderr.isatty():
+        yield _print_line
+        return
+    bar = ProgressBar(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("starting", total=None)
+
+        def update(event: Progress) -> None:
+            doing = f"{event.stage} {event.model or 'texts'}"
+            bar.update(task, description=doing, completed=event.n_done, total=event.n_models)
+
+        yield update
+
+
+@contextmanager
+def busy(doing: str, *, quiet: bool) -> Iterator[None]:
+    """Show that something takes its time: a spinner in a terminal, else a line.
+
+    Parameters
+    ----------
+    doing : str
+        What is done.
+    quiet : bool
+        Whether to show nothing.
+
+    Yields
+    ------
+    None
+        While it is done.
+    """
+    if quiet:
+        yield
+    elif sys.stderr.isatty():
+        with Console(stderr=True).status(doing):
+            yield
+    else:
+        print(doing, file=sys.stderr, flush=True)
+        yield
+
+
+def _print_line(event: Progress) -> None:
+    if event.result is None:
+        return
+    tuned = event.result.tuning_seconds
+    searched = "" if tuned is None else f"tuned in {tuned:.2f} s, "
+    print(
+        f"[{event.n_done}/{event.n_models}] {event.model}: {searched}fitted in "
+        f"{event.result.fit_seconds:.2f} s",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _models_table(models: Sequence[ModelResult], *, tuned: bool) -> Table:
+    """Return the table of measurements, the best of each column with a star."""
+    columns: list[tuple[str, str, str, Callable[..., Any]]] = [
+        ("accuracy", "accuracy", ".4f", max),
+        ("macro F1", "macro_f1", ".4f", max),
+        ("log loss", "log_loss", ".4f", min),
+        ("fit s", "fit_seconds", ".3f", min),
+        ("predict s", "predict_seconds", ".3f", min),
+    ]
+    if tuned:
+        columns.append(("tune s", "tuning_seconds", ".1f", min))
+    # Narrow enough for a terminal of 80 columns, with tuning as well.
+    padding = (0, 0 if tuned else 1, 0, 0)
+    table = Table(box=_RULE, show_edge=False, pad_edge=False, padding=padding)
+    table.add_column("  model", overflow="fold")
+    cells = []
+    for title, attribute, form, best_of in columns:
+        table.add_column(title, justify="right", overflow="fold")
+        values = [getattr(model, attribute) for model in models]
+        ranked = [
+            value
+            for value, model in zip(values, models, strict=True)
+            if value is not None and model.kind != "floor"
+        ]
+        # Equal as shown is equal: a star must not hang on digits that nobody sees.
+        best = format(best_of(ranked), form) if len(ranked) > 1 else None
+        column = []
+        for value, model in zip(values, models, strict=True):
+            shown = "-" if value is None else format(value, form)
+            is_best = shown == best and model.kind != "floor"
+            # A place for the star keeps numbers with and without it in line.
+            column.append(Text(f"{shown}*", style="bold green") if is_best else Text(f"{shown} "))
+        cells.append(column)
+    for i, model in enumerate(models):
+        style = {"ours": "bold", "floor": "dim"}.get(model.kind, "")
+        mark = "> " if model.kind == "ours" else "  "
+        table.add_row(
+            Text(f"{mark}{model.name}"), *(column[i] for column in cells), style=style or None
+        )
+    return table
+
+
+def _token_tables(tokens: Sequence[ClassTokens]) -> list[RenderableType]:
+    """Return the tokens of each class, one row a class."""
+    rows = tokens[:MAX_CLASSES]
+    left_out = len(tokens) - len(rows)
+    parts: list[RenderableType] = []
+    important = [(of.label, [Text(token) for token, _ in of.important]) for of in rows]
+    selected = [(of.label, [_with_count(*pair) for pair in of.selected]) for of in rows]
+    for title, meaning, lists in (
+        (
+            "Most important tokens",
+            "value times spread of attention",
+            important,
+        ),
+        (
+            "Most selected tokens",
+            "texts in which none has more attention",
+            selected,
+        ),
+    ):
+        if not any(cells for _, cells in lists):
+            continue
+        table = Table.grid(padding=(0, 2))
+        table.add_column()
+        table.add_column(overflow="fold")
+        for label, cells in lists:
+            table.add_row(
+                Text(f"  {' '.join(str(label).split())}", style="bold"), Text(", ").join(cells)
+            )
+        heading = Text.assemble("\n", (title, "bold"), f" of each class ({meaning})")
+        parts += [heading, table]
+        if left_out:
+            parts.append(Text(f"  and {left_out} more classes"))
+    return parts
+
+
+def _list(notes: Sequence[str]) -> Table:
+    """Return notes as a list whose wrapped lines stand below their beginnings."""
+    table = Table.grid(padding=(0, 1))
+    for note in notes:
+        table.add_row(Text("  -"), Text(note))
+    return table
+
+
+def _with_count(token: str, count: int) -> Text:
+    # Without a space, so that no line ends between the two.
+    return Text.assemble(token, (f":{count}", "dim"))

@@ -1,0 +1,188 @@
+"""Tables from CSV, TSV, JSON lines and Parquet files, whatever their compression."""
+
+import bz2
+import codecs
+import gzip
+import io
+import json
+import lzma
+import tarfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_JSON = (".jsonl", ".ndjson", ".json")
+_PARQUET = (".parquet", ".pq")
+_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst", ".tar")
+_OPENERS: dict[str, Callable[[Path], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
+# What the decompressors raise on damaged files.
+_DAMAGED = (
+    *(EOFError, OSError, zlib.error, lzma.LZMAError),
+    *(zipfile.BadZipFile, tarfile.TarError),
+)
+
+
+def read_table(file: Path, *, sep: str | None, encoding: str) -> pd.DataFrame:
+    """Read a file of any of the formats, turning what goes wrong into one clear line.
+
+    Parameters
+    ----------
+    file : Path
+        The file; the end of its name says the format and the compression.
+    sep : str or None
+        The character between columns, for delimited text; None for the usual one.
+    encoding : str
+        Encoding of text formats.
+
+    Returns
+    -------
+    frame : DataFrame
+        All rows and columns, the latter with strings as names; it may have no rows.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read.
+    ImportError
+        If a library that reads the format is not installed.
+    """
+    frame = _read(file, sep, _bom_aware(encoding))
+    frame.columns = frame.columns.map(str)
+    return frame
+
+
+def _read(file: Path, sep: str | None, encoding: str) -> pd.DataFrame:
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    compression = ""
+    while suffixes and suffixes[-1] in _COMPRESSIONS:
+        compression = suffixes.pop() + compression
+    kind = suffixes[-1] if suffixes else ""
+    try:
+        if kind in _SEPARATORS or sep is not None:
+            return _read_delimited(file, sep or _SEPARATORS[kind], encoding)
+        if kind in _JSON:
+            content = _unpacked(file, compression)
+            return _read_json(io.TextIOWrapper(io.BytesIO(content), encoding=encoding))
+        if kind in _PARQUET:
+            return _read_parquet(io.BytesIO(_unpacked(file, compression)))
+    except UnicodeError as error:
+        raise ValueError(
+            f"{file} is not written in {encoding.removesuffix('-sig')} ({error}); "
+            "pass its encoding, such as encoding='latin-1'"
+        ) from error
+    except pd.errors.EmptyDataError as error:
+        raise ValueError(f"{file} is empty; expected names of columns and rows") from error
+    except _DAMAGED as error:
+        # An OSError that has a number is the system's: no permission, for instance.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(
+            f"{file} cannot be decompressed ({_one_line(error)}); it is damaged or cut short"
+        ) from error
+    except (ValueError, pd.errors.ParserWarning) as error:
+        raise ValueError(f"{file} cannot be read: {_one_line(error)}") from error
+    raise ValueError(
+        f"cannot tell the format of {file}; expected a name that ends in .csv, .tsv, .jsonl or "
+        ".parquet, compressed or not, or sep= for other delimited text"
+    )
+
+
+def _unpacked(file: Path, compression: str) -> bytes:
+    """Return the bytes of a file without its compression."""
+    if compression == ".zip":
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+            if len(names) != 1:
+                raise ValueError(f"expected one file in the archive, found {len(names)}")
+            return archive.read(names[0])
+    if compression and compression not in _OPENERS:
+        raise ValueError(f"cannot decompress {compression} here; decompress it first")
+    with _OPENERS.get(compression, lambda path: path.open("rb"))(file) as stream:
+        content: bytes = stream.read()
+    return content
+
+
+def _read_delimited(file: Path, sep: str, encoding: str) -> pd.DataFrame:
+    """Read CSV or TSV; index_col=False keeps pandas from taking a column for an index."""
+    with warnings.catch_warnings():
+        # pandas only warns of rows longer than the header, and cuts them off.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        frame: pd.DataFrame = pd.read_csv(
+            file,
+            sep=sep,
+            encoding=encoding,
+            keep_default_na=False,
+            index_col=False,
+            low_memory=False,
+        )
+    return frame
+
+
+def _read_json(lines: Iterable[str]) -> pd.DataFrame:
+    """Read JSON lines, or one array of objects; values keep the types that they have there."""
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        if not records and line.lstrip().startswith("["):
+            records = _parse_json(line + "".join(lines), f"the array from line {number} on")
+            if not all(isinstance(record, dict) for record in records):
+                raise ValueError("expected an array of JSON objects")
+            break
+        record = _parse_json(line, f"line {number}")
+        if not isinstance(record, dict):
+            raise ValueError(f"line {number} is not a JSON object")
+        records.append(record)
+    if not records:
+        raise pd.errors.EmptyDataError
+    # Objects, as pandas would otherwise turn ints beside a missing one into floats.
+    return pd.DataFrame(records, dtype=object)
+
+
+def _parse_json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{where} is not JSON ({error.msg}, character {error.pos + 1})") from error
+    except RecursionError as error:
+        raise ValueError(f"{where} is not JSON that can be read, as it is too deep") from error
+
+
+def _read_parquet(content: io.BytesIO) -> pd.DataFrame:
+    if not content.getbuffer().nbytes:
+        raise pd.errors.EmptyDataError
+    try:
+        frame: pd.DataFrame = pd.read_parquet(content, engine="pyarrow")
+    except ImportError as error:
+        raise ImportError(
+            "reading Parquet files needs pyarrow; install it with "
+            "'pip install sklearn-clsattn[parquet]'"
+        ) from error
+    # pyarrow's own errors are these, whatever their names.
+    except (ValueError, TypeError, KeyError, OSError, NotImplementedError) as error:
+        raise ValueError(f"it is not a Parquet file ({_one_line(error)})") from error
+    # Columns that were an index when the file was written are columns all the same.
+    return frame if frame.index.name is None else frame.reset_index()
+
+
+def _bom_aware(encoding: str) -> str:
+    """Return the encoding to read with, which passes over a byte order mark."""
+    try:
+        name = codecs.lookup(encoding).name
+    except LookupError:
+        raise ValueError(f"encoding must be one that Python knows, got {encoding!r}") from None
+    return "utf-8-sig" if name == "utf-8" else name
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

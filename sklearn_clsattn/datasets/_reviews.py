@@ -1,0 +1,255 @@
+"""Texts and labels from the files that people keep them in."""
+
+import os
+from collections.abc import Iterable
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+from ._files import read_table
+
+# Names that columns usually have, the surest first.
+TEXT_COLUMNS = (
+    *("text", "review", "review_text", "reviewtext", "sentence", "content", "comment", "body"),
+    *("document", "message", "tweet", "phrase", "description"),
+)
+LABEL_COLUMNS = (
+    *("label", "target", "sentiment", "class", "category", "polarity", "stars", "rating"),
+    *("score", "y"),
+)
+
+# The types of labels that classifiers know. bool comes before int, which it is to isinstance.
+_LABEL_TYPES = ((bool, np.bool_), (Integral, np.int64), (Real, np.float64), (str, object))
+
+
+@overload
+def load_reviews(
+    path: str | os.PathLike[str],
+    *,
+    text: str | None = ...,
+    label: str | Literal[False] | None = ...,
+    sep: str | None = ...,
+    encoding: str = ...,
+    return_X_y: Literal[False] = ...,
+) -> Bunch: ...
+
+
+@overload
+def load_reviews(
+    path: str | os.PathLike[str],
+    *,
+    text: str | None = ...,
+    label: str | Literal[False] | None = ...,
+    sep: str | None = ...,
+    encoding: str = ...,
+    return_X_y: Literal[True],
+) -> tuple[NDArray[np.object_], NDArray[Any]]: ...
+
+
+def load_reviews(
+    path: str | os.PathLike[str],
+    *,
+    text: str | None = None,
+    label: str | Literal[False] | None = None,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    return_X_y: bool = False,
+) -> Bunch | tuple[NDArray[np.object_], NDArray[Any]]:
+    r"""Load texts and their labels from a file.
+
+    The format follows from the name of the file: ``.csv``, ``.tsv`` (or ``.tab``), JSON lines
+    (``.jsonl``, ``.ndjson`` or ``.json``, which may also be one array of objects) or ``.parquet``,
+    each also compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip``; CSV and TSV in all ways that pandas
+    knows). Texts are taken as they are: "null" and "NA" stay texts. Every row of the file is a row
+    of the result, or the file is refused; only blank lines between rows are passed over.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    text : str, default=None
+        Name of the column that holds the texts. If None, the first of the usual names that the file
+        has, in upper or lower case: "text", "review", "sentence", "content", "comment", and so on.
+
+    label : str or False, default=None
+        Name of the column that holds the labels. If None, the first of the usual names that the
+        file has: "label", "target", "sentiment", "class", "category", "stars", "rating", and so on.
+        If False, labels are neither needed nor read, as for texts that are to be classified.
+
+    sep : str, default=None
+        The character between columns. If None, a comma for CSV and a tab for TSV. If given, a file
+        whose name says nothing of its format is read as CSV.
+
+    encoding : str, default="utf-8"
+        Encoding of CSV, TSV and JSON files. A byte order mark is passed over.
+
+    return_X_y : bool, default=False
+        If True, return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    bunch : :class:`~sklearn.utils.Bunch`
+        With these fields:
+
+        data : ndarray of str objects of shape (n_samples,)
+            The texts.
+        target : ndarray of shape (n_samples,), or None
+            The labels: ints, floats, bools or str objects. None if `label` is False.
+        text_column : str
+            Name of the column of the texts.
+        label_column : str or None
+            Name of the column of the labels. None if `label` is False.
+        filename : str
+            The path of the file.
+
+    (data, target) : tuple
+        Returned instead if `return_X_y` is True.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file cannot be read as its name says or with this encoding, is empty, lacks a column
+        that is needed, has texts that are not text, or has rows without a label.
+    ImportError
+        If pyarrow, which reads Parquet, is not installed.
+
+    See Also
+    --------
+    fetch_imdb : Download real reviews.
+    make_token_classification : Generate synthetic documents.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn_clsattn.datasets import load_reviews
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "reviews.csv")
+    ...     with open(path, "w", encoding="utf-8") as file:
+    ...         _ = file.write("review,stars\nIt is terrific.,5\nPainful and boring.,1\n")
+    ...     reviews = load_reviews(path)
+    >>> reviews.data.tolist(), reviews.target.tolist()
+    (['It is terrific.', 'Painful and boring.'], [5, 1])
+    >>> reviews.text_column, reviews.label_column
+    ('review', 'stars')
+    """
+    file = Path(path).expanduser()
+    if not file.exists():
+        raise FileNotFoundError(f"there is no file {file}; expected a file of texts and labels")
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder; pass one of the files in it")
+    if sep is not None and len(sep) != 1:
+        raise ValueError(f"sep must be a single character, got {sep!r}")
+    frame = read_table(file, sep=sep, encoding=encoding)
+    text_column = _find_column(frame, text, "text", TEXT_COLUMNS, file)
+    label_column = (
+        None if label is False else _find_column(frame, label, "label", LABEL_COLUMNS, file)
+    )
+    if text_column == label_column:
+        raise ValueError(f"text and label are both column {text_column!r} of {file}; pass two")
+    if frame.empty:
+        raise ValueError(f"{file} has columns but no rows; expected a row for each text")
+    data = _as_texts(frame[text_column], file)
+    target = None if label_column is None else _as_labels(frame[label_column], file)
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        text_column=text_column,
+        label_column=label_column,
+        filename=str(file),
+    )
+
+
+def _find_column(
+    frame: pd.DataFrame, asked: str | None, parameter: str, usual: Iterable[str], file: Path
+) -> str:
+    """Return the name of the column that was asked for, or that has a usual name."""
+    columns = list(frame.columns)
+    found = ", ".join(repr(_short(column)) for column in columns)
+    if asked is not None:
+        if asked in columns:
+            return asked
+        raise ValueError(f"{file} has no column {asked!r}; its columns are {found}")
+    by_name = {column.strip().lower(): column for column in reversed(columns)}
+    for name in usual:
+        if name in by_name:
+            return by_name[name]
+    hint = ""
+    if len(columns) == 1 and any(sep in columns[0] for sep in ";\t|,"):
+        hint = " (or sep=, if that is several columns)"
+    raise ValueError(
+        f"{file} has no column with a usual name for the {parameter}; its columns are {found}: "
+        f"name one with {parameter}={hint}"
+    )
+
+
+def _as_texts(column: "pd.Series[Any]", file: Path) -> NDArray[np.object_]:
+    """Return a column's texts; refuse anything else rather than write it out as text."""
+    texts = column.astype(object).to_numpy()
+    wrong = [i for i, value in enumerate(texts) if not isinstance(value, str)]
+    if not wrong:
+        return texts
+    if len(wrong) == len(texts):
+        raise ValueError(
+            f"column {column.name!r} of {file} holds {column.dtype} values, not text; "
+            "name the column of the texts with text="
+        )
+    value = texts[wrong[0]]
+    what = "no text" if _is_missing(value) else f"{_short(repr(value))} in place of a text"
+    raise ValueError(
+        f"row {wrong[0] + 1} of {file} has {what} in column {column.name!r}; "
+        f"{len(wrong)} of {len(texts)} rows are so: fill or remove them"
+    )
+
+
+def _as_labels(column: "pd.Series[Any]", file: Path) -> NDArray[Any]:
+    """Return a column's labels as an array of the one type that they all have."""
+    labels = column.astype(object).tolist()
+    missing = [i for i, value in enumerate(labels) if _is_missing(value)]
+    if missing:
+        raise ValueError(
+            f"row {missing[0] + 1} of {file} has no label in column {column.name!r}; "
+            f"{len(missing)} of {len(labels)} rows have none: fill or remove them, or pass "
+            "label=False to read texts alone"
+        )
+    kinds = {_label_type(value) for value in labels}
+    if kinds == {np.int64, np.float64}:
+        kinds = {np.float64}
+    dtype = kinds.pop() if len(kinds) == 1 else None
+    if dtype is None:
+        names = ", ".join(sorted({type(value).__name__ for value in labels}))
+        raise ValueError(
+            f"column {column.name!r} of {file} has labels of type {names}; expected all strings, "
+            "all numbers or all booleans"
+        )
+    try:
+        return np.array(labels, dtype=dtype)
+    except OverflowError:
+        raise ValueError(
+            f"column {column.name!r} of {file} has labels too large for 64 bits; "
+            "write them as strings"
+        ) from None
+
+
+def _label_type(value: Any) -> Any:
+    """Return the dtype that an array of such labels has; None if they cannot be labels."""
+    return next((dtype for kind, dtype in _LABEL_TYPES if isinstance(value, kind)), None)
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,384 @@
+"""Documents of class-relevant and irrelevant tokens, drawn from a known truth."""
+
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy.sparse import csr_matrix
+from sklearn.utils import Bunch, check_random_state, check_scalar
+
+from ._words import IRRELEVANT, NEGATIVE, POSITIVE, THEMES, unique_names
+
+# What follows a word in a text, and how often.
+_SEPARATORS = (" ", ", ", ". ", ".")
+_SEPARATOR_CDF = (0.86, 0.93, 1.0)
+
+
+@overload
+def make_token_classification(
+    n_samples: int = ...,
+    *,
+    n_classes: int = ...,
+    n_relevant_per_class: int = ...,
+    n_irrelevant: int = ...,
+    document_length: float = ...,
+    length_spread: float = ...,
+    relevant_share: float = ...,
+    delta: float | tuple[float, float] = ...,
+    zipf_exponent: float = ...,
+    weights: ArrayLike | None = ...,
+    flip_y: float = ...,
+    as_text: bool = ...,
+    dtype: DTypeLike = ...,
+    return_X_y: Literal[True] = ...,
+    random_state: int | np.random.RandomState | None = ...,
+) -> tuple[Any, NDArray[np.int64]]: ...
+
+
+@overload
+def make_token_classification(
+    n_samples: int = ...,
+    *,
+    n_classes: int = ...,
+    n_relevant_per_class: int = ...,
+    n_irrelevant: int = ...,
+    document_length: float = ...,
+    length_spread: float = ...,
+    relevant_share: float = ...,
+    delta: float | tuple[float, float] = ...,
+    zipf_exponent: float = ...,
+    weights: ArrayLike | None = ...,
+    flip_y: float = ...,
+    as_text: bool = ...,
+    dtype: DTypeLike = ...,
+    return_X_y: Literal[False],
+    random_state: int | np.random.RandomState | None = ...,
+) -> Bunch: ...
+
+
+def make_token_classification(
+    n_samples: int = 1000,
+    *,
+    n_classes: int = 2,
+    n_relevant_per_class: int = 20,
+    n_irrelevant: int = 500,
+    document_length: float = 50,
+    length_spread: float = 0.5,
+    relevant_share: float = 0.2,
+    delta: float | tuple[float, float] = 0.1,
+    zipf_exponent: float = 1.0,
+    weights: ArrayLike | None = None,
+    flip_y: float = 0.0,
+    as_text: bool = False,
+    dtype: DTypeLike = np.int64,
+    return_X_y: bool = True,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[Any, NDArray[np.int64]] | Bunch:
+    r"""Generate documents whose classes show in a few relevant tokens.
+
+    Every class has tokens that are relevant to it; all other tokens are irrelevant and equally
+    frequent in all classes. A document of class :math:`y` has a log-normal number of tokens, of
+    which a binomial number, at least one, is relevant. Each of the relevant ones is token
+    :math:`j`, which is relevant to class :math:`k` and has :math:`\delta_j` of its own, with
+    probability
+
+    .. math::
+
+        P(j \mid y) = \frac{1}{m} \begin{cases}
+            1 - \delta_j & \text{if } y = k, \\
+            \delta_j / (K - 1) & \text{otherwise,}
+        \end{cases}
+
+    where :math:`m` is `n_relevant_per_class` and :math:`K` is `n_classes`. Where classes are
+    equally frequent, :math:`\delta_j` is thus the probability that an occurrence of the token
+    stands in a document of another class, and the posterior difference of two classes is
+    :math:`\pm (1 - 2 \delta_j)`. Irrelevant tokens follow Zipf's law.
+
+    This is the kind of synthetic data that [1]_ studies (tokens that are positive, negative or
+    irrelevant); the distribution, and with it `delta`, is ours.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of documents.
+
+    n_classes : int, default=2
+        Number of classes, K.
+
+    n_relevant_per_class : int, default=20
+        Number of tokens relevant to each class.
+
+    n_irrelevant : int, default=500
+        Number of irrelevant tokens. With 0, every token is relevant, whatever `relevant_share`.
+
+    document_length : float, default=50
+        Mean number of tokens in a document.
+
+    length_spread : float, default=0.5
+        Standard deviation of the logarithm of a document's length; with 0, all documents are
+        equally long.
+
+    relevant_share : float, default=0.2
+        Expected share of relevant tokens in a document. Unless it is 0, which makes labels pure
+        chance, every document has at least one relevant token.
+
+    delta : float or tuple (low, high), default=0.1
+        Probability that a relevant token stands in a document of another class. With 0, tokens
+        are completely relevant: they occur in documents of their own class only, so that classes
+        are linearly separable. With a pair, the tokens of each class have probabilities evenly
+        spaced from `low` to `high`, which makes tokens of many degrees of importance.
+
+    zipf_exponent : float, default=1.0
+        The irrelevant token of rank r has a frequency proportional to `r ** -zipf_exponent`; with
+        0, all irrelevant tokens are equally frequent.
+
+    weights : array-like of shape (n_classes,) or (n_classes - 1,), default=None
+        Shares of the classes, to which the sizes of the classes are rounded. The last one may be
+        left out. If None, classes are balanced.
+
+    flip_y : float, default=0.0
+        Share of labels that are replaced by a label drawn uniformly from all classes.
+
+    as_text : bool, default=False
+        Whether documents are also written out as texts, with words in random order and with
+        punctuation.
+        :class:`~sklearn.feature_extraction.text.CountVectorizer` counts exactly the same tokens
+        in them.
+
+    dtype : dtype, default=numpy.int64
+        Type of the counts.
+
+    return_X_y : bool, default=True
+        If False, return a :class:`~sklearn.utils.Bunch` that also holds the truth behind the
+        data.
+
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same documents each time. They are the same with and without
+        `as_text`.
+
+    Returns
+    -------
+    X : csr_matrix of shape (n_samples, n_tokens), or ndarray of shape (n_samples,)
+        Counts of tokens: the tokens relevant to class 0 first, then those relevant to class 1, and
+        so on, then the irrelevant ones, most frequent first. With `as_text`, texts.
+
+    y : ndarray of shape (n_samples,)
+        Class labels, 0 to `n_classes` - 1.
+
+    bunch : :class:`~sklearn.utils.Bunch`
+        Returned instead if `return_X_y` is False:
+
+        data : csr_matrix of shape (n_samples, n_tokens)
+            The counts, also with `as_text`.
+        target : ndarray of shape (n_samples,)
+            The labels.
+        texts : ndarray of shape (n_samples,)
+            The texts; only with `as_text`.
+        feature_names : ndarray of shape (n_tokens,)
+            The tokens: different lower-case words.
+        target_names : list of str
+            Names of the classes.
+        token_class : ndarray of shape (n_tokens,)
+            The class that a token is relevant to, -1 for irrelevant tokens.
+        token_probabilities : ndarray of shape (n_classes, n_tokens)
+            The probability of each token at a place in a document of each class, when documents
+            are not so short that the one relevant token they have at least exceeds
+            `relevant_share`.
+        unflipped_target : ndarray of shape (n_samples,)
+            The labels before `flip_y`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of its range.
+
+    See Also
+    --------
+    load_reviews : Load texts and labels from a file.
+    fetch_imdb : Download real reviews.
+
+    References
+    ----------
+    .. [1] D. Wu, A. Shevchenko, S. Oymak and M. Mondelli, "Attention with Trained Embeddings
+       Provably Selects Important Tokens", NeurIPS 2025, arXiv:2505.17282.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> X, y = make_token_classification(n_samples=100, random_state=0)
+    >>> X.shape, y.shape
+    ((100, 540), (100,))
+    >>> bunch = make_token_classification(
+    ...     n_samples=4, delta=0, as_text=True, return_X_y=False, random_state=0
+    ... )
+    >>> bunch.feature_names[[0, 20, 40]].tolist()
+    ['painful', 'terrific', 'the']
+    """
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
+    check_scalar(n_classes, "n_classes", Integral, min_val=2)
+    check_scalar(n_relevant_per_class, "n_relevant_per_class", Integral, min_val=1)
+    check_scalar(n_irrelevant, "n_irrelevant", Integral, min_val=0)
+    check_scalar(document_length, "document_length", Real, min_val=1)
+    check_scalar(length_spread, "length_spread", Real, min_val=0)
+    check_scalar(relevant_share, "relevant_share", Real, min_val=0, max_val=1)
+    check_scalar(zipf_exponent, "zipf_exponent", Real, min_val=0)
+    check_scalar(flip_y, "flip_y", Real, min_val=0, max_val=1)
+    if n_irrelevant == 0:
+        relevant_share = 1.0
+    own, other = _relevant_probabilities(delta, n_relevant_per_class, n_classes)
+    rng = check_random_state(random_state)
+
+    n_relevant = n_classes * n_relevant_per_class
+    token_class = np.full(n_relevant + n_irrelevant, -1)
+    token_class[:n_relevant] = np.repeat(np.arange(n_classes), n_relevant_per_class)
+    relevant = np.where(token_class[:n_relevant] == np.arange(n_classes)[:, None], own, other)
+    irrelevant = np.arange(1, n_irrelevant + 1, dtype=np.float64) ** -zipf_exponent
+    irrelevant /= max(irrelevant.sum(), np.finfo(np.float64).tiny)
+
+    y = np.repeat(np.arange(n_classes), _class_sizes(n_samples, n_classes, weights))
+    rng.shuffle(y)
+    # The mean of a log-normal is exp(mu + sigma ** 2 / 2).
+    mu = np.log(document_length) - length_spread**2 / 2
+    lengths = np.maximum(np.rint(rng.lognormal(mu, length_spread, n_samples)), 1).astype(np.int64)
+    n_drawn = rng.binomial(lengths, relevant_share).astype(np.int64)
+    if relevant_share > 0:
+        n_drawn = np.maximum(n_drawn, 1)
+
+    tokens = _draw_tokens(rng, y, lengths, n_drawn, relevant, irrelevant)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    counts = csr_matrix(
+        (np.ones(tokens.size, dtype=np.int64), tokens.copy(), indptr.copy()),
+        shape=(n_samples, token_class.size),
+    )
+    counts.sum_duplicates()
+    counts = counts.astype(dtype, copy=False)
+
+    flipped = rng.random_sample(n_samples) < flip_y
+    target = np.where(flipped, rng.randint(n_classes, size=n_samples), y)
+
+    if not as_text and return_X_y:
+        return counts, target
+    feature_names, target_names = _names(n_classes, n_relevant_per_class, n_irrelevant)
+    # Last of all draws, so that asking for texts does not change the documents.
+    texts = _write_texts(rng, tokens, indptr, feature_names) if as_text else None
+    if return_X_y:
+        return texts, target
+    bunch = Bunch(
+        data=counts,
+        target=target,
+        feature_names=feature_names,
+        target_names=target_names,
+        token_class=token_class,
+        token_probabilities=np.hstack(
+            [relevant_share * relevant, np.tile((1 - relevant_share) * irrelevant, (n_classes, 1))]
+        ),
+        unflipped_target=y,
+    )
+    if as_text:
+        bunch.texts = texts
+    return bunch
+
+
+def _relevant_probabilities(
+    delta: float | tuple[float, float], n_relevant: int, n_classes: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the probabilities of relevant tokens in documents of their own and other classes."""
+    pair = tuple(delta) if isinstance(delta, tuple | list | np.ndarray) else (delta, delta)
+    if len(pair) != 2:
+        raise ValueError(f"delta must be a number or a pair (low, high), got {delta!r}")
+    for bound in pair:
+        check_scalar(bound, "delta", Real, min_val=0, max_val=1)
+    deltas = np.tile(np.linspace(*pair, n_relevant), n_classes)
+    return (1 - deltas) / n_relevant, deltas / (n_relevant * (n_classes - 1))
+
+
+def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> NDArray[np.int64]:
+    """Round the classes' shares of `n_samples` to whole numbers by largest remainders."""
+    if weights is None:
+        shares = np.full(n_classes, 1 / n_classes)
+    else:
+        shares = np.asarray(weights, dtype=np.float64)
+        if shares.shape == (n_classes - 1,):
+            shares = np.append(shares, 1 - shares.sum())
+        if shares.shape != (n_classes,):
+            raise ValueError(
+                f"weights must have n_classes={n_classes} or one fewer entries, "
+                f"got shape {shares.shape}"
+            )
+        if not (np.all(shares >= -1e-12) and abs(shares.sum() - 1) < 1e-6):
+            raise ValueError(f"weights must be shares that add up to 1, got {weights!r}")
+        shares = np.maximum(shares, 0)
+    exact = n_samples * shares / shares.sum()
+    sizes = np.floor(exact + 1e-9).astype(np.int64)
+    missing = n_samples - int(sizes.sum())
+    sizes[np.argsort(sizes - exact, kind="stable")[:missing]] += 1
+    return sizes
+
+
+def _draw(rng: np.random.RandomState, p: NDArray[np.float64], size: int) -> NDArray[np.intp]:
+    """Draw `size` indices with probabilities `p`; never one whose probability is 0."""
+    cdf = np.cumsum(p)
+    return np.searchsorted(cdf / cdf[-1], rng.random_sample(size), side="right")
+
+
+def _draw_tokens(
+    rng: np.random.RandomState,
+    y: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    n_drawn: NDArray[np.int64],
+    relevant: NDArray[np.float64],
+    irrelevant: NDArray[np.float64],
+) -> NDArray[np.int32]:
+    """Draw the tokens of all documents, one document after the other, relevant tokens first."""
+    n_classes, n_relevant = relevant.shape
+    total = int(lengths.sum())
+    place = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    is_relevant = place < np.repeat(n_drawn, lengths)
+
+    document_class = np.repeat(y, n_drawn)
+    drawn = np.empty(document_class.size, dtype=np.int32)
+    for k in range(n_classes):
+        mine = document_class == k
+        drawn[mine] = _draw(rng, relevant[k], int(mine.sum()))
+    tokens = np.empty(total, dtype=np.int32)
+    tokens[is_relevant] = drawn
+    if irrelevant.size:
+        tokens[~is_relevant] = n_relevant + _draw(rng, irrelevant, total - drawn.size)
+    return tokens
+
+
+def _names(
+    n_classes: int, n_relevant: int, n_irrelevant: int
+) -> tuple[NDArray[np.object_], list[str]]:
+    """Name the tokens and the classes."""
+    lists = {"negative": NEGATIVE, "positive": POSITIVE} if n_classes == 2 else THEMES
+    themes = list(lists)
+    taken: set[str] = set()
+    names: list[str] = []
+    target_names = []
+    for k in range(n_classes):
+        turn, theme = divmod(k, len(themes))
+        names += unique_names(lists[themes[theme]], n_relevant, taken)
+        target_names.append(themes[theme] + (f" {turn + 1}" if turn else ""))
+    names += unique_names(IRRELEVANT, n_irrelevant, taken)
+    return np.array(names, dtype=object), target_names
+
+
+def _write_texts(
+    rng: np.random.RandomState,
+    tokens: NDArray[np.int32],
+    indptr: NDArray[np.int32],
+    names: NDArray[np.object_],
+) -> NDArray[np.object_]:
+    """Write documents as words in random order, with punctuation that counting passes over."""
+    document = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    order = np.argsort(document + rng.random_sample(tokens.size), kind="stable")
+    separator = np.searchsorted(_SEPARATOR_CDF, rng.random_sample(tokens.size), side="right")
+    separator[indptr[1:] - 1] = len(_SEPARATORS) - 1
+    written = np.array([[name + s for s in _SEPARATORS] for name in names], dtype=object)
+    words = written[tokens[order], separator].tolist()
+    texts = np.empty(indptr.size - 1, dtype=object)
+    texts[:] = ["".join(words[i:j]) for i, j in pairwise(indptr.tolist())]
+    return texts

@@ -1,0 +1,1 @@
+"""The model: token bags, the attention objective, and what a fitted model is."""

@@ -1,0 +1,209 @@
+r"""What a fitted one-layer model is: a few NumPy arrays, and everything said from them.
+
+Predicting, attention, contributions and selection need no PyTorch and no GPU. All of it is
+computed in double precision, whatever the precision of training, so that a document's
+contributions add up to its decision.
+
+With token weights :math:`c_{is}`, scores a, values b and the ``<cls>`` token's weight
+:math:`S_0` and score :math:`a_0`:
+
+.. math::
+
+    q_{is} = \frac{c_{is} e^{a_s}}{S_0 e^{a_0} + \sum_j c_{ij} e^{a_j}}, \qquad
+    F_{ik} = \beta_k + \sum_s q_{is} b_{sk}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+SELECTION_TOLERANCE = 1e-6
+"""Scores that differ by less than this tie for a document's highest."""
+
+_BLOCK_ENTRIES = 500_000
+
+# Below this a document's attention mass has underflowed against the largest score's.
+_SMALLEST_MASS = 1e-200
+
+
+@dataclass(frozen=True)
+class FittedAttention:
+    """A fitted one-layer attention model.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_tokens,)
+        Attention scores a.
+
+    values : ndarray of shape (n_tokens, n_outputs)
+        Token values b; one output for two classes.
+
+    intercept : ndarray of shape (n_outputs,)
+        Intercepts.
+
+    cls_weight, cls_score : float
+        Weight and score of the ``<cls>`` token, whose value is 0; weight 0 leaves it out.
+    """
+
+    scores: Array
+    values: Array
+    intercept: Array
+    cls_weight: float
+    cls_score: float
+
+    def outputs(self, X: Any) -> Array:
+        """Return the decision values F, shape (n_documents, n_outputs).
+
+        `X` is a CSR matrix or an ndarray of shape (n_documents, n_tokens).
+        """
+        shift = max(self.scores.max(initial=-np.inf), self._cls_logit())
+        weights = np.exp(self.scores - shift)
+        cls_mass = np.exp(self._cls_logit() - shift)
+        # Two products with a vector are faster than SciPy's with a two-column matrix.
+        if self.values.shape[1] == 1:
+            mass = X @ weights
+            attended = (X @ (weights * self.values[:, 0]))[:, None]
+        else:
+            sums = X @ np.column_stack([weights, weights[:, None] * self.values])
+            mass, attended = sums[:, 0], sums[:, 1:]
+        mass = mass + cls_mass
+        underflown = np.flatnonzero(mass < _SMALLEST_MASS)
+        mass[underflown] = 1.0
+        outputs = attended / mass[:, None]
+        if len(underflown):
+            attention = self.attention(sp.csr_array(X[underflown]))
+            outputs[underflown] = attention @ self.values
+        outputs += self.intercept
+        return outputs
+
+    def attention(self, X: Any) -> sp.csr_array:
+        """Return the attention weights q of the tokens, in the layout of the CSR matrix `X`.
+
+        Every row sums to 1 less the share of ``<cls>``.
+        """
+        with np.errstate(divide="ignore"):
+            logits = np.log(X.data.astype(np.float64)) + self.scores[X.indices]
+        lengths = np.diff(X.indptr)
+        largest = np.maximum(_row_maxima(logits, X.indptr), self._cls_logit())
+        largest[np.isneginf(largest)] = 0.0
+        masses = np.exp(logits - np.repeat(largest, lengths))
+        total = _row_sums(masses, X.indptr) + np.exp(self._cls_logit() - largest)
+        total[total == 0] = 1.0
+        masses /= np.repeat(total, lengths)
+        return sp.csr_array((masses, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+
+    def contributions(self, X: Any) -> list[sp.csr_array]:
+        """Return q * b as one CSR array per output, in the layout of the CSR matrix `X`.
+
+        Row sums plus the intercept are :meth:`outputs`.
+        """
+        attention = self.attention(X)
+        return [
+            sp.csr_array(
+                (attention.data * column[attention.indices], attention.indices, attention.indptr),
+                shape=attention.shape,
+                copy=output > 0,
+            )
+            for output, column in enumerate(self.values.T)
+        ]
+
+    def selected(self, X: Any, tolerance: float = SELECTION_TOLERANCE) -> sp.csr_array:
+        """Return the selected tokens S_X(p) of every document as a boolean CSR array.
+
+        They are the tokens of the document with its highest score, ties within `tolerance`
+        included. ``<cls>`` takes no part.
+        """
+        documents, tokens = select_tokens(self.scores, X, tolerance)
+        indptr = np.zeros(X.shape[0] + 1, dtype=X.indptr.dtype)
+        np.cumsum(np.bincount(documents, minlength=X.shape[0]), out=indptr[1:])
+        flags = np.ones(len(tokens), dtype=bool)
+        return sp.csr_array((flags, tokens, indptr), shape=X.shape)
+
+    def _cls_logit(self) -> float:
+        return self.cls_score + float(np.log(self.cls_weight)) if self.cls_weight else -np.inf
+
+
+def select_tokens(
+    scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    r"""Return the (document, token) pairs with the highest score of their document.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_tokens,)
+        Attention scores.
+
+    X : CSR matrix of shape (n_documents, n_tokens)
+        Token weights; only where they are positive matters.
+
+    tolerance : float, default=1e-6
+        Scores this close to a document's highest are selected with it.
+
+    Returns
+    -------
+    documents, tokens : ndarray of shape (n_pairs,)
+        Rows and columns of `X`, in ascending order.
+
+    Notes
+    -----
+    The paper's selected tokens,
+    :math:`S_X(p) = \{s \in X : p^\top E_s = \max_{s' \in X} p^\top E_{s'}\}`.
+    """
+    of_entries = scores[X.indices]
+    if len(X.data) and not X.data.min() > 0:
+        of_entries[X.data <= 0] = -np.inf
+    thresholds = _row_maxima(of_entries, X.indptr) - tolerance
+    # A document without tokens has no maximum, and selects nothing.
+    thresholds[np.isneginf(thresholds)] = np.inf
+    entries = np.flatnonzero(of_entries >= np.repeat(thresholds, np.diff(X.indptr)))
+    documents = np.searchsorted(X.indptr, entries, side="right") - 1
+    # An entry may be stored in several parts; its token is selected once.
+    pairs = np.unique(documents.astype(np.int64) * X.shape[1] + X.indices[entries])
+    return pairs // X.shape[1], pairs % X.shape[1]
+
+
+def count_selected(
+    scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
+) -> NDArray[np.intp]:
+    """Return in how many documents each token is selected (:func:`select_tokens`).
+
+    Works through blocks of documents, so that a large corpus needs little memory.
+    """
+    counts = np.zeros(X.shape[1], dtype=np.intp)
+    n_blocks = 1 + X.indptr[-1] // _BLOCK_ENTRIES
+    bounds = np.linspace(0, X.shape[0], min(n_blocks, max(X.shape[0], 1)) + 1).astype(int)
+    for first, last in pairwise(bounds):
+        entries = slice(X.indptr[first], X.indptr[last])
+        block = sp.csr_array(
+            (X.data[entries], X.indices[entries], X.indptr[first : last + 1] - entries.start),
+            shape=(last - first, X.shape[1]),
+        )
+        tokens = select_tokens(scores, block, tolerance)[1]
+        counts += np.bincount(tokens, minlength=len(counts))
+    return counts
+
+
+def _row_maxima(entries: Array, indptr: NDArray[Any]) -> Array:
+    """Return the maximum of every row's entries, -inf for an empty row."""
+    maxima = np.full(len(indptr) - 1, -np.inf)
+    filled = np.flatnonzero(np.diff(indptr))
+    if len(filled):
+        maxima[filled] = np.maximum.reduceat(entries, indptr[filled])
+    return maxima
+
+
+def _row_sums(entries: Array, indptr: NDArray[Any]) -> Array:
+    """Return the sum of every row's entries, 0 for an empty row."""
+    sums = np.zeros(len(indptr) - 1)
+    filled = np.flatnonzero(np.diff(indptr))
+    if len(filled):
+        sums[filled] = np.add.reduceat(entries, indptr[filled])
+    return sums

@@ -1,0 +1,1 @@
+"""Training regimes, one a file, and the optimiser they share."""

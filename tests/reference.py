@@ -1,0 +1,135 @@
+"""The obviously correct slow model, which the fast one is tested against.
+
+Documents are padded sequences of token ids, one position per occurrence. Every token has an
+embedding; the <cls> token is appended to every document; attention is a masked softmax; the
+gradient is autograd's; everything is in float64.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+
+PADDING = -1
+
+
+@dataclass
+class PaddedDocuments:
+    """Token ids of shape (n_documents, longest), `PADDING` at the end, and their weights."""
+
+    tokens: torch.Tensor
+    weights: torch.Tensor
+
+    @classmethod
+    def from_counts(cls, X):
+        """Spell a document-token matrix out: whole counts as repeated tokens of weight 1."""
+        X = X.toarray() if sp.issparse(X) else np.asarray(X)
+        documents = []
+        for row in X.astype(float):
+            positions = []
+            for token in np.flatnonzero(row):
+                whole = row[token] == int(row[token])
+                repeats, weight = (int(row[token]), 1.0) if whole else (1, row[token])
+                positions += [(token, weight)] * repeats
+            documents.append(positions)
+        longest = max(map(len, documents), default=0)
+        tokens = torch.full((len(X), longest), PADDING)
+        weights = torch.zeros((len(X), longest), dtype=torch.float64)
+        for i, positions in enumerate(documents):
+            for j, (token, weight) in enumerate(positions):
+                tokens[i, j], weights[i, j] = int(token), weight
+        return cls(tokens, weights)
+
+
+def attention(documents, embeddings, p, cls_weight, cls_score):
+    """Return attention on the positions, (n, longest), and on <cls>, (n,)."""
+    real = documents.tokens != PADDING
+    scores = embeddings[documents.tokens.clamp(min=0)] @ p
+    # The inner `where` keeps log(0) out of the gradient.
+    logits = scores + torch.log(torch.where(real, documents.weights, 1.0))
+    logits = torch.where(real, logits, -torch.inf)
+    n_documents = len(logits)
+    if cls_weight:
+        last = (torch.as_tensor(cls_score, dtype=torch.float64) + np.log(cls_weight)).expand(
+            n_documents
+        )
+    else:  # an empty document attends to nothing, of value 0
+        last = torch.where(real.any(dim=1), -torch.inf, 0.0)
+    weights = torch.softmax(torch.cat([logits, last[:, None]], dim=1), dim=1)
+    return weights[:, :-1], weights[:, -1]
+
+
+def outputs(documents, embeddings, p, v, cls_weight, cls_score, intercept):
+    """Return F, (n, K): embeddings (V, d), p (d,), v (K, d), and <cls> has value 0."""
+    on_tokens, _ = attention(documents, embeddings, p, cls_weight, cls_score)
+    values = embeddings[documents.tokens.clamp(min=0)] @ v.T
+    return (on_tokens[:, :, None] * values).sum(dim=1) + intercept
+
+
+def mean_loss(decisions, targets, sample_weight):
+    """Return the weighted mean of the logistic loss (one output) or the cross entropy."""
+    if decisions.shape[1] == 1:
+        losses = F.softplus(-targets * decisions[:, 0])
+    else:
+        losses = F.cross_entropy(decisions, targets, reduction="none")
+    return (sample_weight * losses).sum() / sample_weight.sum()
+
+
+def embed(scores, values, *, extra_dimensions=3, seed=0):
+    """Return embeddings, p and v with these scores and values, in a random basis.
+
+    p and the v_k are orthogonal, none of them a unit vector; what the embeddings are in the
+    extra dimensions is random.
+    """
+    n_tokens, n_outputs = values.shape
+    generator = torch.Generator().manual_seed(seed)
+    used, d = 1 + n_outputs, 1 + n_outputs + extra_dimensions
+    basis = torch.linalg.qr(torch.randn(d, d, generator=generator, dtype=torch.float64))[0]
+    lengths = 0.5 + torch.rand(used, generator=generator, dtype=torch.float64)
+    directions = basis[:used] * lengths[:, None]
+    columns = torch.cat([scores[:, None], values], dim=1)
+    noise = torch.randn(n_tokens, extra_dimensions, generator=generator, dtype=torch.float64)
+    embeddings = (columns / lengths**2) @ directions + noise @ basis[used:]
+    return embeddings, directions[0], directions[1:]
+
+
+def penalised_loss(parameters, documents, targets, sample_weight, units, penalties):
+    """Return the objective at the rows [u, t_1..t_K] and the last row [a_0, beta_1..beta_K].
+
+    `penalties` is (value_C, score_C, cls_penalty), `units` has starting_scores, value_scales
+    and cls_weight.
+    """
+    value_C, score_C, cls_penalty = penalties
+    u, t = parameters[:-1, 0], parameters[:-1, 1:]
+    cls_score, intercept = parameters[-1, 0], parameters[-1, 1:]
+    scores = units.starting_scores.double() + u
+    values = units.value_scales.double() * t
+    embeddings, p, v = embed(scores, values)
+    decisions = outputs(documents, embeddings, p, v, units.cls_weight, cls_score, intercept)
+    total = sample_weight.sum()
+    return (
+        mean_loss(decisions, targets, sample_weight)
+        + (t**2).sum() / (2 * total * value_C)
+        + (u**2).sum() / (2 * total * score_C)
+        + cls_penalty / 2 * cls_score**2
+    )
+
+
+def loss_and_gradient(parameters, *args):
+    """Return :func:`penalised_loss` and autograd's gradient of it."""
+    leaf = parameters.detach().to(torch.float64).clone().requires_grad_()
+    loss = penalised_loss(leaf, *args)
+    (gradient,) = torch.autograd.grad(loss, leaf)
+    return float(loss.detach()), gradient
+
+
+def counts(seed, n_documents=12, n_tokens=9, mean=0.7, *, empty=True):
+    """Return random counts as CSR, with an empty document and an unseen token if `empty`."""
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(mean, (n_documents, n_tokens)).astype(float)
+    if empty:
+        X[n_documents // 2] = 0
+        X[:, n_tokens // 2] = 0
+    return sp.csr_matrix(X)

@@ -1,0 +1,297 @@
+"""What ClsAttentionClassifier takes: formats, number types, labels, odd data; and refuses."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from helpers import assert_same_fit, data, settled
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+
+from sklearn_clsattn import ClsAttentionClassifier
+
+CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
+
+
+def as_bytes(X):
+    return [array.tobytes() for array in (X.data, X.indices, X.indptr)]
+
+
+FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
+
+
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.parametrize("layout", FORMATS)
+def test_every_sparse_format(layout, kind):
+    X, y = data()
+    expected = ClsAttentionClassifier().fit(X, y)
+    Z = getattr(sp, f"{layout}_{kind}")(X)
+    assert_same_fit(ClsAttentionClassifier().fit(Z, y), expected)
+    assert_array_equal(expected.decision_function(Z), expected.decision_function(X))
+    for method in (expected.attention, expected.contributions, expected.select_tokens):
+        assert_array_equal(method(Z).toarray(), method(X).toarray())
+
+
+def test_dense_arrays_data_frames_and_wide_indices():
+    X, y = data()
+    expected = ClsAttentionClassifier().fit(X, y)
+    dense = ClsAttentionClassifier().fit(X.toarray(), y)
+    assert_same_fit(dense, expected)
+    assert_allclose(dense.decision_function(X.toarray()), expected.decision_function(X))
+    wide = X.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    assert_same_fit(ClsAttentionClassifier().fit(wide, y), expected)
+    assert_array_equal(expected.decision_function(wide), expected.decision_function(X))
+    assert_array_equal(expected.attention(wide).toarray(), expected.attention(X).toarray())
+
+    names = [f"word {i}" for i in range(X.shape[1])]
+    frame = pd.DataFrame(X.toarray(), columns=names)
+    framed = ClsAttentionClassifier().fit(frame, pd.Series(y))
+    assert_same_fit(framed, expected)
+    assert_array_equal(framed.feature_names_in_, names)
+    with pytest.raises(ValueError, match="feature names"):
+        framed.predict(frame[names[::-1]])
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, "f2", "f4", "f8"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_every_number_type(dtype, sparse):
+    if sparse and dtype == "f2":
+        pytest.skip("SciPy has no sparse matrices of half precision")
+    X, y = data()
+    X = (X > 0).astype(float)
+    expected = settled(tol=1e-7).fit(X, y)
+    Z = X.astype(dtype) if sparse else X.toarray().astype(dtype)
+    # Wholly trained in single precision, rounding may end it before `tol` does.
+    model = settled(tol=1e-5).fit(Z, y)
+    for name in ("attention_scores_", "token_values_", "intercept_"):
+        assert getattr(model, name).dtype == np.float64
+    assert_allclose(model.predict_proba(Z), expected.predict_proba(X), atol=3e-3)
+    assert_array_equal(model.predict(Z), expected.predict(X))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["spam", "ham"]),
+        np.array(["spam", "ham"], dtype=object),
+        np.array([False, True]),
+        np.array([-1, 1]),
+        np.array([-7, -3, 40]),
+        np.array([0.5, 2.5, 3.5]).astype(int),
+        np.array([0.0, 1.0]),
+    ],
+    ids=str,
+)
+def test_labels_of_any_type(labels):
+    X, y = data(len(labels))
+    codes = np.argsort(np.argsort(labels))[y]
+    model = ClsAttentionClassifier().fit(X, labels[y])
+    assert_array_equal(model.classes_, np.sort(labels))
+    assert model.classes_.dtype == labels.dtype
+    expected = ClsAttentionClassifier().fit(X, codes)
+    assert_same_fit(model, expected)
+    assert_array_equal(model.predict(X), np.sort(labels)[expected.predict(X)])
+    assert_array_equal(
+        ClsAttentionClassifier().fit(X, labels[y].tolist()).predict(X), model.predict(X)
+    )
+
+
+@CLASSES
+@pytest.mark.parametrize("attend_cls", [True, False])
+@pytest.mark.parametrize("token_scaling", ["log_odds", None])
+def test_all_counts_zero(n_classes, attend_cls, token_scaling):
+    X, y = np.zeros((9, 4)), np.arange(9) % n_classes
+    model = settled(attend_cls=attend_cls, token_scaling=token_scaling, tol=1e-6).fit(X, y)
+    frequencies = np.bincount(y) / 9
+    assert_allclose(model.predict_proba(X), np.tile(frequencies, (9, 1)), atol=2e-3)
+    assert len(model.selected_tokens_) == 0
+    assert np.isfinite(model.predict_proba(np.ones((2, 4)))).all()
+
+
+def test_empty_documents_have_the_intercept_alone():
+    X, y = data()
+    model = ClsAttentionClassifier().fit(X, y)
+    assert_array_equal(model.decision_function(X[-1:]), model.intercept_)
+    assert model.attention(X[-1:]).sum() == 0
+    assert not model.select_tokens(X[-1:]).toarray().any()
+
+
+@CLASSES
+@pytest.mark.parametrize("token_scaling", ["log_odds", None])
+def test_a_token_of_no_document_changes_nothing(n_classes, token_scaling):
+    X, y = data(n_classes)
+    model = settled(token_scaling=token_scaling).fit(X, y)
+    wider = sp.hstack([X, sp.csr_matrix((X.shape[0], 3))], format="csr")
+    other = settled(token_scaling=token_scaling).fit(wider, y)
+    assert_allclose(other.decision_function(wider), model.decision_function(X), atol=1e-4)
+    assert_allclose(other.attention_scores_[:-3], model.attention_scores_, atol=1e-4)
+    assert_array_equal(other.token_values_[..., -3:], 0)
+    assert_array_equal(other.selected_tokens_, model.selected_tokens_)
+
+
+# scikit-learn takes as many labels as documents for a regression's.
+@pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")
+@pytest.mark.parametrize("n_classes", [2, 5, 100])
+def test_one_document_per_class(n_classes):
+    X = sp.csr_matrix(np.eye(n_classes) * 3)
+    model = ClsAttentionClassifier(C=100.0).fit(X, np.arange(n_classes))
+    assert_array_equal(model.predict(X), np.arange(n_classes))
+
+
+def test_a_hundred_classes():
+    X, y = data(100, n_documents=400, n_tokens=110)
+    model = ClsAttentionClassifier().fit(X, y)
+    assert model.token_values_.shape == (100, 110)
+    assert model.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_X_is_never_altered(dtype):
+    X, y = data(3)
+    X = X.astype(dtype)
+    for row in range(X.shape[0]):  # unsorted indices must stay as they are, too
+        part = slice(X.indptr[row], X.indptr[row + 1])
+        X.data[part], X.indices[part] = X.data[part][::-1].copy(), X.indices[part][::-1].copy()
+    X.has_sorted_indices = False
+    before = as_bytes(X)
+    model = ClsAttentionClassifier().fit(X, y)
+    for method in ("predict_proba", "attention", "contributions", "select_tokens"):
+        getattr(model, method)(X)
+    assert as_bytes(X) == before
+    dense = X.toarray()
+    kept = dense.copy()
+    assert_allclose(
+        model.fit(dense, y).decision_function(dense), model.decision_function(X), atol=1e-9
+    )
+    assert_array_equal(dense, kept)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_read_only_memory_maps(dtype, tmp_path):
+    X, y = data()
+    joblib.dump((X.astype(dtype), y), tmp_path / "data.joblib")
+    mapped, labels = joblib.load(tmp_path / "data.joblib", mmap_mode="r")
+    assert not mapped.data.flags.writeable
+    model = ClsAttentionClassifier().fit(mapped, labels)
+    assert_same_fit(model, ClsAttentionClassifier().fit(X.astype(dtype), y))
+    assert_array_equal(model.predict_proba(mapped), model.predict_proba(X))
+    assert_array_equal(model.attention(mapped).toarray(), model.attention(X).toarray())
+
+
+def test_an_entry_stored_in_two_parts_is_selected_once():
+    X, y = data()
+    split = sp.csr_matrix(
+        (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape
+    )
+    model, whole = settled().fit(split, y), settled().fit(X, y)
+    assert_allclose(model.predict_proba(split), whole.predict_proba(X), atol=1e-4)
+    assert_array_equal(model.selection_counts_, whole.selection_counts_)
+    assert_array_equal(model.select_tokens(split).toarray(), model.select_tokens(X).toarray())
+    assert model.select_tokens(split).nnz == model.select_tokens(X).nnz
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, -np.inf, 1j])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_numbers_that_are_no_weights(value, sparse):
+    X, y = data()
+    fitted = ClsAttentionClassifier().fit(X, y)
+    bad = X.toarray().astype(complex if value == 1j else float)
+    bad[3, 2] = value
+    bad = sp.csr_matrix(bad) if sparse else bad
+    message = {-1.0: "Negative values", 1j: "Complex data"}.get(value, "NaN|infinity")
+    with pytest.raises(ValueError, match=message):
+        ClsAttentionClassifier().fit(bad, y)
+    for method in ("predict", "predict_proba", "attention", "contributions", "select_tokens"):
+        with pytest.raises(ValueError, match=message):
+            getattr(fitted, method)(bad)
+
+
+def test_labels_that_do_not_make_a_problem():
+    X, y = data()
+    with pytest.raises(ValueError, match=r"at least two classes.*one class only: 'spam'"):
+        ClsAttentionClassifier().fit(X, ["spam"] * len(y))
+    with pytest.raises(ValueError, match=r"positive weight.*\[1\].*sample_weight"):
+        ClsAttentionClassifier().fit(X, y, sample_weight=y)
+    with pytest.raises(ValueError, match=r"positive weight.*\[0\].*class_weight"):
+        ClsAttentionClassifier(class_weight={1: 0.0}).fit(X, y)
+    with pytest.raises(ValueError, match=r"positive weight|non-zero"):
+        ClsAttentionClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
+    with pytest.raises(ValueError, match="continuous"):
+        ClsAttentionClassifier().fit(X, y + 0.5 * np.arange(len(y)) + 0.1)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        ClsAttentionClassifier().fit(X, y[:-1])
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_weights_that_are_no_weights(weight):
+    X, y = data()
+    weights = np.ones(len(y))
+    weights[2] = weight
+    with pytest.raises(ValueError, match=r"(?i)negative|NaN|infinity"):
+        ClsAttentionClassifier().fit(X, y, sample_weight=weights)
+
+
+def test_three_classes_of_which_one_has_no_weight():
+    X, y = data(3)
+    model = settled(tol=1e-6).fit(X, y, sample_weight=(y != 1).astype(float))
+    assert_array_equal(model.classes_, [0, 1, 2])
+    assert (model.predict_proba(X)[:, 1] < 1e-3).all()
+
+
+def test_another_width_and_not_fitted():
+    X, y = data()
+    fitted = ClsAttentionClassifier().fit(X, y)
+    for method in ("predict", "predict_proba", "attention", "contributions", "select_tokens"):
+        with pytest.raises(ValueError, match=r"19 features.*expecting 20 features"):
+            getattr(fitted, method)(X[:, :-1])
+        with pytest.raises(NotFittedError):
+            getattr(ClsAttentionClassifier(), method)(X)
+    for name in ("token_embeddings_", "cls_embedding_", "output_vector_"):
+        assert not hasattr(ClsAttentionClassifier(), name)
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("gpu", "expected 'cpu', 'cuda', 'auto' or a torch.device"),
+        (None, "expected 'cpu', 'cuda', 'auto' or a torch.device"),
+        ("mps", "'mps' has no sparse matrix products"),
+        (torch.device("meta"), "'meta' has no sparse matrix products"),
+    ],
+)
+def test_devices_that_cannot_be_used(device, message):
+    with pytest.raises(ValueError, match=message):
+        ClsAttentionClassifier(device=device).fit(*data())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_cuda_where_there_is_none():
+    with pytest.raises(ValueError, match="finds no CUDA device"):
+        ClsAttentionClassifier(device="cuda").fit(*data())
+    assert_same_fit(
+        ClsAttentionClassifier(device="auto").fit(*data()), ClsAttentionClassifier().fit(*data())
+    )
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"C": 0},
+        {"attention_C": -1},
+        {"training": "frozen"},
+        {"solver": "sag"},
+        {"max_iter": 0},
+        {"tol": -1e-3},
+        {"token_scaling": "idf"},
+        {"attend_cls": "yes"},
+        {"class_weight": 3},
+    ],
+    ids=str,
+)
+def test_parameters_out_of_range(parameters):
+    (name,) = parameters
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        ClsAttentionClassifier(**parameters).fit(*data())

@@ -1,0 +1,485 @@
+"""The command line: what it prints, what it writes, and how it refuses."""
+
+import gzip
+import io
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_clsattn import comparison
+from sklearn_clsattn.cli import commands, main, tables
+from sklearn_clsattn.cli.writing import written_whole
+from sklearn_clsattn.datasets import make_token_classification
+
+
+@pytest.fixture(scope="module")
+def frame():
+    reviews = make_token_classification(
+        n_samples=160, n_irrelevant=50, as_text=True, return_X_y=False, random_state=0
+    )
+    return pd.DataFrame({"text": reviews.texts, "label": reviews.target})
+
+
+@pytest.fixture
+def data(frame, tmp_path):
+    path = tmp_path / "reviews.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command line in this process; return its code and what it printed."""
+
+    def run(*argv):
+        code = main([str(argument) for argument in argv])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def refused(run, tmp_path):
+    """Run what must be refused, in one line and with nothing written; return the line."""
+
+    def refused(*argv):
+        before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+        code, out, err = run(*argv)
+        assert code == 2
+        assert out == ""
+        assert err.startswith("sklearn-clsattn: ")
+        assert err.count("\n") == 1
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+        return err
+
+    return refused
+
+
+@pytest.fixture
+def model(data, tmp_path, run):
+    path = tmp_path / "model.joblib"
+    assert run("fit", data, "-o", path)[0] == 0
+    return path
+
+
+@pytest.fixture
+def few_models(monkeypatch):
+    """Leave the comparison ours and the two fastest, where the others add nothing but time."""
+    models = comparison.default_models()
+    monkeypatch.setattr(
+        comparison._compare, "default_models", lambda _: [models[0], models[3], models[-1]]
+    )
+
+
+# compare
+
+
+def test_compare_prints_a_table_and_tokens(data, run):
+    code, out, err = run("compare", data, "--top", 3)
+    assert code == 0
+    lines = out.splitlines()
+    assert f"{data}: texts in column 'text', labels in 'label'." in lines
+    assert "20% of the texts, drawn at random (seed 0), are the test set." in lines
+    heading = next(line for line in lines if "accuracy" in line)
+    assert heading.split("  ")[1:2] == ["model"]
+    for model in comparison.default_models():
+        row = next(line for line in lines if line[2:].startswith(model.name))
+        assert row.startswith("> " if model.kind == "ours" else "  ")
+        assert len(re.findall(r"\d\.\d{3,4}|-", row.removeprefix(f"  {model.name}"))) >= 5
+    assert next(line for line in lines if "LinearSVC" in line).split()[4] == "-"
+    assert "*" not in next(line for line in lines if "majority" in line)
+    assert sum("*" in line for line in lines) >= 1
+    assert "Tokens were counted once for all models" in out
+    assert "Most important tokens of each class" in out
+    assert "Most selected tokens of each class" in out
+    assert "\x1b" not in out
+    assert not any(line.endswith(" ") for line in lines)
+    progress = err.splitlines()
+    assert len(progress) == len(comparison.default_models())
+    assert progress[0].startswith("[1/7] ClsAttentionClassifier: fitted in ")
+
+
+def test_compare_generates_reviews(run, few_models, monkeypatch):
+    generate = commands.make_token_classification
+
+    def fewer(**parameters):
+        return generate(**{**parameters, "n_samples": 200})
+
+    monkeypatch.setattr(commands, "make_token_classification", fewer)
+    code, out, err = run("compare", "--quiet")
+    assert code == 0
+    assert out.startswith("200 generated reviews")
+    assert "  negative  " in out
+    assert "  positive  " in out
+    assert err == ""
+
+
+def test_compare_with_test_file(frame, data, tmp_path, run, few_models):
+    test = tmp_path / "test.jsonl"
+    frame[:40].to_json(test, orient="records", lines=True)
+    code, out, _ = run("compare", data, "--test", test, "--ngrams", 2, "--min-df", 1, "--quiet")
+    assert code == 0
+    assert f"Test set: {test}." in out
+    assert "160 training texts, 40 test texts" in out
+    assert "40 different test texts also stand in the training set" in out
+
+
+def test_compare_tunes(data, run, few_models):
+    code, out, err = run("compare", data, "--tune", "--top", 0)
+    assert code == 0
+    heading = next(line for line in out.splitlines() if "accuracy" in line)
+    assert heading.endswith("tune s")
+    assert "tokens of each class" not in out
+    assert "tuned in" in err
+
+
+def test_compare_writes_json(data, tmp_path, run, few_models):
+    out = tmp_path / "result.json"
+    assert run("compare", data, "--json", out, "--quiet")[0] == 0
+    result = json.loads(out.read_text("utf-8"))
+    assert result["settings"]["data"] == str(data)
+    assert [model["name"] for model in result["models"]][:2] == [
+        "ClsAttentionClassifier",
+        "MultinomialNB",
+    ]
+    assert result["models"][0]["accuracy"] > 0.5
+    assert result["classes"] == [0, 1]
+    assert len(result["tokens"]) == 2
+    # What is there is replaced whole, and nothing lies beside it.
+    assert run("compare", data, "--json", out, "--quiet")[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["result.json", "reviews.csv"]
+
+
+def test_many_classes_are_cut_short(capsys):
+    tokens = [comparison.ClassTokens(k, [("good", 1.0)], [("good", 3)]) for k in range(30)]
+    tables.show(tables.fit_report({"texts": "30"}, tokens))
+    out = capsys.readouterr().out
+    assert "  19  good:3" in out
+    assert "  20  " not in out
+    assert out.count("and 10 more classes") == 2
+
+
+def test_labels_that_look_like_markup(capsys):
+    tokens = [comparison.ClassTokens("[red]x\n", [("[b]", 1.0)], [])]
+    tables.show(tables.fit_report({"texts": "[bold]"}, tokens))
+    out = capsys.readouterr().out
+    assert "[bold]" in out
+    assert "  [red]x  [b]" in out
+    assert "Most selected" not in out
+
+
+# fit and predict
+
+
+def write(frame, path):
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".csv"):
+        content = frame.to_csv(index=False).encode("utf-16" if "utf16" in name else "utf-8")
+    elif name.endswith(".tsv"):
+        content = frame.to_csv(index=False, sep="\t").encode()
+    elif name.endswith(".jsonl"):
+        content = frame.to_json(orient="records", lines=True).encode()
+    else:
+        content = frame.to_parquet(index=False)
+    path.write_bytes(gzip.compress(content) if path.name.endswith(".gz") else content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz", "a.jsonl", "a.jsonl.gz", "a.parquet"),
+        "utf16.csv",
+    ],
+)
+def test_round_trip_in_every_format(frame, tmp_path, run, name):
+    data = write(frame, tmp_path / name)
+    encoding = ["--encoding", "utf-16"] if "utf16" in name else []
+    model = tmp_path / "model.joblib"
+    code, out, _ = run("fit", data, "-o", model, *encoding)
+    assert code == 0
+    assert re.search(r"^texts +160 of .*, column 'text'$", out, re.MULTILINE)
+    assert re.search(r"^classes +0 \(80\), 1 \(80\) \(column 'label'\)$", out, re.MULTILINE)
+    assert re.search(r"^fit +[\d.]+ s, \d+ iterations, loss [\d.]+$", out, re.MULTILINE)
+    assert "Most important tokens of each class" in out
+    predictions = tmp_path / "predictions.csv"
+    assert run("predict", model, data, "-o", predictions, *encoding) == (0, "", "")
+    read = pd.read_csv(predictions)
+    pipeline = joblib.load(model)
+    texts = frame["text"].to_numpy()
+    assert read.columns.tolist() == ["prediction", "probability_0", "probability_1"]
+    np.testing.assert_array_equal(read["prediction"], pipeline.predict(texts))
+    np.testing.assert_allclose(read.iloc[:, 1:], pipeline.predict_proba(texts), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "dtype"),
+    [
+        ([False, True], "bool"),
+        ([1.0, 2.0], "float64"),
+        ([0.5, 1.5], "float64"),
+        (["schlecht", "très bien"], None),
+    ],
+)
+def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels, dtype):
+    data = tmp_path / "typed.parquet"
+    frame.assign(label=np.array(labels)[frame["label"]]).to_parquet(data)
+    model = tmp_path / "model.joblib"
+    assert run("fit", data, "-o", model, "--quiet")[0] == 0
+    code, out, err = run("predict", model, data)
+    assert (code, err) == (0, "")
+    read = pd.read_csv(io.StringIO(out))
+    assert read.columns.tolist() == ["prediction", *(f"probability_{label}" for label in labels)]
+    assert set(read["prediction"]) == set(labels)
+    if dtype is not None:
+        assert read["prediction"].dtype == dtype
+
+
+def test_fit_passes_parameters(data, tmp_path, run):
+    model = tmp_path / "model.joblib"
+    options = ["--C", "0.5", "--attention-C", "0.1", "--ngrams", "2", "--min-df", "3", "--quiet"]
+    assert run("fit", data, "-o", model, *options)[0] == 0
+    vectorizer, classifier = (step for _, step in joblib.load(model).steps)
+    assert (classifier.C, classifier.attention_C) == (0.5, 0.1)
+    assert (vectorizer.ngram_range, vectorizer.min_df) == ((1, 2), 3)
+
+
+def test_fit_overwrites_only_by_force(data, model, run, refused):
+    assert "--force" in refused("fit", data, "-o", model)
+    assert run("fit", data, "-o", model, "--force")[0] == 0
+
+
+def test_predict_names_the_text_column(frame, model, tmp_path, run):
+    other = tmp_path / "other.csv"
+    frame.rename(columns={"text": "words"})[["words"]].to_csv(other, index=False)
+    code, out, _ = run("predict", model, other, "--text", "words", "-o", "-")
+    assert code == 0
+    assert len(out.splitlines()) == len(frame) + 1
+
+
+# What is refused
+
+
+def put(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+GOOD = "text,label\n" + "so good,1\nso bad,0\n" * 10
+BAD_FILES = {
+    "empty": ("a.csv", "", "is empty"),
+    "no rows": ("a.csv", "text,label\n", "no rows"),
+    "one class": ("a.csv", "text,label\ngood,1\nbad,1\n", "are 1; expected two classes"),
+    "no label column": ("a.csv", "text,other\na,1\n", "name one with --label"),
+    "no text column": ("a.csv", "words,label\na,1\n", "name one with --text"),
+    "text is numbers": ("a.csv", "text,label\n1,0\n2,1\n", "columns? of the texts|--text"),
+    "undecodable": ("a.csv", b"text,label\n\xff\xfe,1\n", "--encoding latin-1"),
+    "no gzip": ("a.csv.gz", "text,label\n", "cannot be decompressed"),
+    "no parquet": ("a.parquet", "text,label\n", "not a Parquet file"),
+    "no format": ("a.doc", "text,label\n", "cannot tell the format"),
+    "label missing": ("a.csv", "text,label\ngood,1\nbad,\n", "row 2 .* has no label"),
+    "labels all differ": (
+        "a.csv",
+        "text,label\n" + "".join(f"good,{i}\n" for i in range(50)),
+        "50 different labels in 50 rows",
+    ),
+    "no token twice": ("a.csv", "text,label\n" + "? !,0\n! ?,1\n" * 9, "--min-df"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+@pytest.mark.parametrize("command", ["compare", "fit"])
+def test_bad_files(case, command, tmp_path, refused):
+    name, content, message = BAD_FILES[case]
+    path = put(tmp_path / name, content)
+    output = ["-o", tmp_path / "model"] if command == "fit" else ["--json", tmp_path / "json"]
+    assert re.search(message, refused(command, path, *output, "--quiet"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "COMMAND"),
+        (["nonsense"], "invalid choice"),
+        (["compare", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["compare", "--ngrams", "0"], "expected a whole number above 0, got '0'"),
+        (["compare", "--min-df", "many"], "expected a whole number above 0, got 'many'"),
+        (["compare", "--top", "-1"], "expected a whole number of 0 or more"),
+        (["compare", "--text", "words"], "--text needs a file"),
+        (["compare", "--test", "a.csv"], "--test needs a file"),
+        (["fit", "a.csv"], "-o"),
+        (["fit", "a.csv", "-o", "m", "--C", "nan"], "expected a number above 0"),
+        (["predict", "m"], "DATA"),
+    ],
+)
+def test_bad_arguments(argv, message, refused):
+    assert message in refused(*argv)
+
+
+def test_missing_files_and_columns(data, model, tmp_path, refused):
+    gone = tmp_path / "gone.csv"
+    assert "no file" in refused("compare", gone)
+    assert "no file" in refused("compare", data, "--test", gone)
+    assert "no file" in refused("fit", gone, "-o", tmp_path / "m")
+    assert "no file" in refused("predict", gone, data)
+    assert "no file" in refused("predict", model, gone)
+    for option in ("--text", "--label"):
+        assert "has no column 'gone'" in refused("compare", data, option, "gone")
+    assert "has no column 'gone'" in refused("predict", model, data, "--text", "gone")
+    assert "Python knows" in refused("compare", data, "--encoding", "gone")
+
+
+def test_test_file_of_another_kind(data, tmp_path, refused):
+    words = put(tmp_path / "words.csv", "text,label\ngood,pos\nbad,neg\n")
+    assert "no test label occurs in training" in refused("compare", data, "--test", words)
+    other = put(tmp_path / "other.csv", "review,label\ngood,1\nbad,0\n")
+    assert "has no column 'text'" in refused("compare", data, "--test", other)
+
+
+def test_too_few_texts(tmp_path, refused):
+    few = put(tmp_path / "few.csv", "text,label\ngood,1\nbad,0\nbad,0\n")
+    assert "cannot hold out" in refused("compare", few)
+    rare = put(tmp_path / "rare.csv", "text,label\n" + "good,1\nbad,0\n" * 5 + "odd,2\nodd,2\n")
+    test = put(tmp_path / "test.csv", "text,label\ngood,1\n")
+    assert "class 2 has 2" in refused("compare", rare, "--test", test, "--tune")
+
+
+def test_unwritable_output(data, model, tmp_path, refused):
+    nowhere = tmp_path / "nowhere" / "out"
+    assert "no folder" in refused("compare", data, "--json", nowhere)
+    assert "no folder" in refused("fit", data, "-o", nowhere)
+    assert "no folder" in refused("predict", model, data, "-o", nowhere)
+    assert "is a folder" in refused("fit", data, "-o", tmp_path)
+    assert "read as well" in refused("predict", model, data, "-o", data)
+    assert "read as well" in refused("predict", model, data, "-o", model)
+    assert "read as well" in refused("fit", data, "-o", data, "--force")
+
+
+def test_no_model(data, tmp_path, refused):
+    assert "not a model that can be loaded" in refused("predict", data, data)
+    damaged = put(tmp_path / "damaged", b"\x80\x05\x95")
+    assert "not a model that can be loaded" in refused("predict", damaged, data)
+    other = put(tmp_path / "other", pickle.dumps({"a": 1}))
+    assert "holds a dict" in refused("predict", other, data)
+
+
+def test_failure_leaves_no_file(tmp_path):
+    path = tmp_path / "out"
+    path.write_text("before")
+
+    def write_half(error):
+        with written_whole(path, text=True) as file:
+            file.write("half")
+            raise error
+
+    for error in (OSError("disk full"), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            write_half(error)
+        assert path.read_text() == "before"
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def test_devices_and_links_stay(tmp_path):
+    with written_whole(tmp_path / "file", text=True) as file:
+        file.write("a")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with written_whole(tmp_path / "link", text=True) as file:
+        file.write("b")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "b"
+
+
+# Signals, streams and speed
+
+
+def test_interruption(data, run, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "compare", interrupt)
+    assert run("compare", data) == (130, "", "")
+
+
+def test_warnings_are_one_line(data, run, monkeypatch, few_models):
+    from rich.text import Text
+
+    def warn(*_, **__):
+        import warnings
+
+        warnings.simplefilter("always")
+        warnings.warn("two\nlines", stacklevel=2)
+        return Text("report")
+
+    monkeypatch.setattr(commands, "result_report", warn)
+    code, out, err = run("compare", data, "--quiet")
+    assert (code, out, err) == (0, "report\n", "sklearn-clsattn: warning: two lines\n")
+
+
+@pytest.mark.parametrize("command", ["compare", "fit", "predict"])
+def test_help(command, capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        main([command, "--help"])
+    assert exit_info.value.code == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"usage: sklearn-clsattn {command}" in out
+    assert ("Load only files that you trust" in out) == (command != "compare")
+
+
+def python(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_broken_pipe_is_quiet(model, data):
+    code = f"""
+import os, sys
+from sklearn_clsattn.cli import main
+read, write = os.pipe()
+os.close(read)
+os.dup2(write, 1)
+sys.exit(main(["predict", {str(model)!r}, {str(data)!r}]))
+"""
+    done = python(code)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_module_runs(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "sklearn_clsattn", "fit", str(tmp_path / "gone"), "-o", "m"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("sklearn-clsattn: there is no file")
+
+
+def test_arguments_are_read_without_the_heavy_libraries():
+    code = """
+import sys
+before = set(sys.modules)
+import sklearn_clsattn
+package = set(sys.modules)
+from sklearn_clsattn.cli import main
+try:
+    main(["compare", "--help"])
+except SystemExit:
+    pass
+added = set(sys.modules) - package
+print([name for name in ("torch", "pandas", "sklearn", "rich") if name in added])
+"""
+    assert python(code).stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,313 @@
+"""compare: every model measured alike, against what scikit-learn gives step by step."""
+
+import dataclasses
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, log_loss
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.svm import LinearSVC
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.comparison import (
+    ClassTokens,
+    Model,
+    class_tokens,
+    compare,
+    count_tokens,
+    default_models,
+    hold_out,
+)
+from sklearn_clsattn.datasets import make_token_classification
+
+NAIVE = Model("nb", MultinomialNB(), {"alpha": [0.1, 1.0, 10.0]})
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    texts, y = make_token_classification(n_samples=200, as_text=True, flip_y=0.2, random_state=0)
+    return texts[:150], y[:150], texts[150:], y[150:]
+
+
+@pytest.fixture(scope="module")
+def result(reviews):
+    return compare(*reviews, n_top=5)
+
+
+def test_all_models_are_measured(result):
+    assert [model.name for model in result.models] == [model.name for model in default_models()]
+    assert [model.kind for model in result.models].count("ours") == 1
+    assert result.models[0].kind == "ours"
+    assert result.models[-1].kind == "floor"
+    floor = result.models[-1].accuracy
+    for model in result.models[:-1]:
+        assert floor < model.accuracy <= 1
+        assert 0 < model.macro_f1 <= 1
+        assert model.fit_seconds > 0
+        assert model.predict_seconds > 0
+        assert model.tuning_seconds is None
+    without = [model.name for model in result.models if model.log_loss is None]
+    assert without == ["LinearSVC, TF-IDF"]
+    assert (result.n_train, result.n_test, result.classes) == (150, 50, [0, 1])
+    assert result.vectorize_seconds > 0
+
+
+def test_measurements_are_those_of_scikit_learn(reviews):
+    train, y, test, y_test = reviews
+    measured = compare(*reviews, models=[NAIVE], min_df=1, ngram_range=(1, 2)).models[0]
+    vectorizer = CountVectorizer(ngram_range=(1, 2))
+    model = MultinomialNB().fit(vectorizer.fit_transform(train), y)
+    X_test = vectorizer.transform(test)
+    assert measured.accuracy == accuracy_score(y_test, model.predict(X_test))
+    assert measured.macro_f1 == f1_score(y_test, model.predict(X_test), average="macro")
+    assert measured.log_loss == pytest.approx(log_loss(y_test, model.predict_proba(X_test)))
+
+
+def test_floor_is_the_majority_vote(reviews):
+    train, y, test, y_test = reviews
+    floor = compare(*reviews, models=[default_models()[-1]]).models[0]
+    vote = DummyClassifier(strategy="most_frequent").fit(train, y).predict(test)
+    assert floor.accuracy == accuracy_score(y_test, vote)
+
+
+def test_tuning_is_a_grid_search(reviews):
+    train, y, _, _ = reviews
+    tuned = compare(*reviews, models=[NAIVE, default_models()[-1]], tune=True, min_df=1).models
+    search = GridSearchCV(
+        MultinomialNB(),
+        NAIVE.grid,
+        scoring="accuracy",
+        cv=StratifiedKFold(3, shuffle=True, random_state=0),
+    ).fit(CountVectorizer().fit_transform(train), y)
+    assert tuned[0].tuned == search.best_params_
+    assert tuned[0].tuning_seconds > 0
+    assert tuned[1].tuning_seconds is None
+    assert NAIVE.estimator.alpha == 1.0
+    assert not hasattr(NAIVE.estimator, "classes_")
+
+
+def test_all_models_can_be_tuned_over_as_many_values():
+    grids = [model.grid for model in default_models() if model.kind != "floor"]
+    assert all(len(grid) == 1 for grid in grids)
+    assert {len(values) for grid in grids for values in grid.values()} == {5}
+    for model in default_models():
+        for name, values in model.grid.items():
+            model.estimator.set_params(**{name: values[0]})
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (np.array([True, False]), [False, True]),
+        (np.array([1.0, 2.0]), [1.0, 2.0]),
+        (np.array([0.5, 1.5]), [0.5, 1.5]),
+        (np.array(["ja", "nein"], dtype=object), ["ja", "nein"]),
+        (np.array(["ja", "nein"]), ["ja", "nein"]),
+    ],
+)
+def test_labels_of_any_type(reviews, labels, expected):
+    train, y, test, y_test = reviews
+    result = compare(train, labels[y], test, labels[y_test])
+    assert result.classes == expected
+    assert [type(label) for label in result.classes] == [type(label) for label in expected]
+    assert [tokens.label for tokens in result.tokens] == expected
+    assert json.loads(json.dumps(dataclasses.asdict(result)))["classes"] == expected
+
+
+def test_more_classes():
+    texts, y = make_token_classification(
+        n_samples=200, n_classes=4, as_text=True, random_state=1, n_relevant_per_class=5
+    )
+    result = compare(texts[:150], y[:150], texts[150:], y[150:])
+    assert [tokens.label for tokens in result.tokens] == [0, 1, 2, 3]
+    assert result.models[0].accuracy > 0.8
+    # Tokens of each class are its own, as generated data makes them readable.
+    assert result.tokens[0].important[0][0] in {"goal", "striker", "league", "referee", "stadium"}
+
+
+def test_unseen_test_labels_are_misses_and_noted(reviews):
+    train, y, test, y_test = reviews
+    y_test = y_test.copy()
+    y_test[:5] = 7
+    result = compare(train, y, test, y_test, models=[NAIVE])
+    known = compare(train, y, test[5:], y_test[5:], models=[NAIVE])
+    assert result.models[0].accuracy == pytest.approx(known.models[0].accuracy * 45 / 50)
+    assert result.models[0].log_loss == pytest.approx(known.models[0].log_loss)
+    assert result.models[0].macro_f1 < known.models[0].macro_f1
+    assert any("5 of 50" in note and "7" in note for note in result.notes)
+
+
+def test_shared_texts_are_noted(reviews):
+    train, y, _, _ = reviews
+    result = compare(train, y, train[:30], y[:30], models=[NAIVE])
+    assert any(note.startswith("30 different test texts also") for note in result.notes)
+
+
+def test_convergence_warnings_become_notes(reviews):
+    stuck = Model("stuck", LogisticRegression(max_iter=1), {"C": [1.0, 2.0]})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        plain = compare(*reviews, models=[stuck])
+        tuned = compare(*reviews, models=[stuck], tune=True)
+    assert not [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+    assert plain.notes == ["stuck did not converge in the iterations it has by default."]
+    assert tuned.notes == [
+        "stuck did not converge in some fits of its tuning and in its final fit."
+    ]
+
+
+def test_other_warnings_pass(reviews):
+    class Noisy(MultinomialNB):
+        def fit(self, X, y):
+            warnings.warn("something else", stacklevel=2)
+            return super().fit(X, y)
+
+    with pytest.warns(UserWarning, match="something else"):
+        compare(*reviews, models=[Model("noisy", Noisy())])
+
+
+def test_model_without_probabilities_or_ours(reviews):
+    result = compare(*reviews, models=[Model("svc", LinearSVC())])
+    assert result.models[0].log_loss is None
+    assert result.tokens == []
+
+
+def test_progress(reviews):
+    events = []
+    models = [NAIVE, Model("vote", DummyClassifier(), kind="floor")]
+    result = compare(*reviews, models=models, tune=True, progress=events.append)
+    assert [(event.stage, event.model, event.n_done) for event in events] == [
+        ("vectorizing", None, 0),
+        ("tuning", "nb", 0),
+        ("fitting", "nb", 0),
+        ("done", "nb", 1),
+        ("fitting", "vote", 1),
+        ("done", "vote", 2),
+    ]
+    assert [event.result for event in events if event.result] == result.models
+    assert {event.n_models for event in events} == {2}
+
+
+def test_frame(result):
+    frame = result.frame()
+    assert frame.index.tolist() == [model.name for model in result.models]
+    assert frame["accuracy"].tolist() == [model.accuracy for model in result.models]
+
+
+class Attention:
+    """What class_tokens reads of a classifier: four tokens a, b, c, d."""
+
+    classes_ = np.array(["neg", "pos"])
+    token_values_ = np.array([1.0, -2.0, 3.0, 0.0])
+    selected_tokens_ = np.array([2, 1, 0])
+    selection_counts_ = np.array([9, 5, 2])
+
+    @staticmethod
+    def attention(X):
+        return sparse.csr_matrix(X)
+
+
+# Attention of two documents: its standard deviation is 0.3, 0.1, 0 and 0.1.
+X = np.array([[0.6, 0.2, 0.1, 0.0], [0.0, 0.4, 0.1, 0.2]])
+
+
+def test_class_tokens_of_two_classes():
+    assert class_tokens(Attention, X, list("abcd")) == [
+        ClassTokens("neg", [("b", pytest.approx(0.2))], [("b", 5)]),
+        # Token c has a value and no spread: it moves no decision.
+        ClassTokens("pos", [("a", pytest.approx(0.3))], [("c", 9), ("a", 2)]),
+    ]
+    top = class_tokens(Attention, X, list("abcd"), classes=[0, 1], n_top=1)
+    assert top[1] == ClassTokens(1, [("a", pytest.approx(0.3))], [("c", 9)])
+
+
+def test_class_tokens_of_more_classes():
+    class Three(Attention):
+        classes_ = np.array([1, 2, 3])
+        # A constant for all classes says nothing.
+        token_values_ = np.array([[3.0, 0, 0, 5], [0, 3.0, 0, 5], [0, 0, 3.0, 5]])
+
+    tokens = class_tokens(Three, X + np.array([[0, 0, 0.2, 0], [0, 0, 0, 0]]), list("abcd"))
+    assert [of.important for of in tokens] == [
+        [("a", pytest.approx(0.6))],
+        [("b", pytest.approx(0.2))],
+        [("c", pytest.approx(0.2))],
+    ]
+    assert [of.selected for of in tokens] == [[("a", 2)], [("b", 5)], [("c", 9)]]
+    with pytest.raises(ValueError, match="expected 4 names"):
+        class_tokens(Three, X, ["a"])
+
+
+def test_importance_is_the_spread_of_contributions():
+    texts, y = make_token_classification(n_samples=100, as_text=True, random_state=3)
+    vectorizer, counts = count_tokens(texts, (1, 1), 2)
+    names = vectorizer.get_feature_names_out()
+    classifier = ClsAttentionClassifier().fit(counts, y)
+    spread = classifier.contributions(counts).toarray().std(axis=0)
+    for of_class in class_tokens(classifier, counts, names, n_top=5):
+        for token, importance in of_class.important:
+            assert importance == pytest.approx(spread[list(names).index(token)])
+
+
+def test_hold_out_is_stratified_and_reproducible():
+    texts = [f"text {i}" for i in range(100)]
+    labels = ["a"] * 80 + ["b"] * 20
+    train, y, test, y_test = hold_out(texts, labels)
+    assert sorted([*train, *test]) == sorted(texts)
+    assert (y_test == "b").sum() == 4
+    assert dict(zip(texts, labels, strict=True)) == dict(
+        zip([*train, *test], [*y, *y_test], strict=True)
+    )
+    np.testing.assert_array_equal(test, hold_out(texts, labels)[2])
+    assert test.tolist() != hold_out(texts, labels, random_state=1)[2].tolist()
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a"] * 10, "expected two classes or more"),
+        (["a"] * 9 + ["b"], "smallest, b, has 1"),
+        (["a", "b", "c", "d", "e"] * 2, "all 5 classes"),
+    ],
+)
+def test_hold_out_errors(labels, message):
+    with pytest.raises(ValueError, match=message):
+        hold_out([f"text {i}" for i in range(10)], labels)
+
+
+def test_count_tokens_needs_tokens():
+    with pytest.raises(ValueError, match="stands in 3 of them or more"):
+        count_tokens(["good", "bad"], (1, 1), 3)
+
+
+TWO = ["good good", "bad bad"] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("text", [0], ["x"], [0]), "got one text"),
+        (([], [], ["x"], [0]), "no training texts"),
+        ((TWO, [0, 1] * 3, [], []), "no test texts"),
+        ((TWO, [0, 1], ["x"], [0]), "one label for each training text"),
+        (([*TWO[:5], 3], [0, 1] * 3, ["x"], [0]), "to be strings, got 3"),
+        ((TWO, [0] * 6, ["x"], [0]), "all training labels are 0"),
+        ((TWO, [0, 1] * 3, ["x"], ["0"]), "no test label occurs in training"),
+    ],
+)
+def test_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        compare(*arguments)
+
+
+def test_tuning_needs_texts_for_every_fold():
+    with pytest.raises(ValueError, match="class 'b' has 2"):
+        compare(TWO, ["a"] * 4 + ["b"] * 2, ["good"], ["a"], tune=True)

@@ -1,0 +1,218 @@
+"""make_token_classification: what it draws is what it says."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_clsattn import datasets
+from sklearn_clsattn.datasets import make_token_classification
+
+
+def truth(*args, **kwargs):
+    return make_token_classification(*args, return_X_y=False, **kwargs)
+
+
+def test_public_names():
+    assert set(datasets.__all__) == {"make_token_classification", "load_reviews", "fetch_imdb"}
+
+
+def test_counts_look_like_count_vectorizer():
+    X, y = make_token_classification(n_samples=50, random_state=0)
+    counted = CountVectorizer().fit_transform(["some words", "more words"])
+    assert type(X) is type(counted)
+    assert X.shape == (50, 540)
+    assert (X.dtype, X.indices.dtype) == (counted.dtype, counted.indices.dtype)
+    assert X.has_canonical_format
+    assert X.data.min() >= 1
+    assert y.shape == (50,)
+    assert set(y) == {0, 1}
+
+
+def test_deterministic():
+    X, y = make_token_classification(random_state=3)
+    again, y_again = make_token_classification(random_state=3)
+    other, _ = make_token_classification(random_state=4)
+    assert (again != X).nnz == 0
+    np.testing.assert_array_equal(y, y_again)
+    assert X.shape != other.shape or (other != X).nnz > 0
+
+
+def test_texts_do_not_change_the_documents():
+    plain = truth(n_samples=40, random_state=0)
+    written = truth(n_samples=40, as_text=True, random_state=0)
+    assert (plain.data != written.data).nnz == 0
+    np.testing.assert_array_equal(plain.target, written.target)
+    assert "texts" not in plain
+    texts, y = make_token_classification(n_samples=40, as_text=True, random_state=0)
+    np.testing.assert_array_equal(texts, written.texts)
+    np.testing.assert_array_equal(y, written.target)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    n_samples=st.integers(1, 30),
+    n_classes=st.integers(2, 23),
+    n_relevant_per_class=st.integers(1, 60),
+    n_irrelevant=st.integers(0, 300),
+    document_length=st.floats(1, 60),
+    length_spread=st.floats(0, 1),
+    relevant_share=st.floats(0, 1),
+    delta=st.floats(0, 1),
+    random_state=st.integers(0, 2**32 - 1),
+)
+def test_texts_are_tokenised_to_the_counts(**parameters):
+    bunch = truth(as_text=True, **parameters)
+    names = bunch.feature_names
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch("[a-z]{2,}", name) for name in names)
+    counted = CountVectorizer(vocabulary=list(names)).fit_transform(bunch.texts)
+    assert (counted != bunch.data).nnz == 0
+    # Without being told the vocabulary, it finds the tokens that occur, and no others.
+    vectorizer = CountVectorizer().fit(bunch.texts)
+    occurring = np.asarray(bunch.data.sum(axis=0)).ravel() > 0
+    assert sorted(names[occurring]) == list(vectorizer.get_feature_names_out())
+    assert len(bunch.target_names) == len(set(bunch.target_names)) == parameters["n_classes"]
+    np.testing.assert_allclose(bunch.token_probabilities.sum(axis=1), 1)
+
+
+def test_words_suit_their_classes():
+    bunch = truth(n_samples=10, random_state=0)
+    assert bunch.target_names == ["negative", "positive"]
+    assert "terrific" in bunch.feature_names[bunch.token_class == 1]
+    assert "boring" in bunch.feature_names[bunch.token_class == 0]
+    assert "the" in bunch.feature_names[bunch.token_class == -1]
+    np.testing.assert_array_equal(
+        np.unique(bunch.token_class, return_counts=True)[1], [500, 20, 20]
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_completely_relevant_tokens(n_classes):
+    bunch = truth(n_samples=300, n_classes=n_classes, delta=0, random_state=0)
+    for k in range(n_classes):
+        others = bunch.data[bunch.target != k][:, bunch.token_class == k]
+        assert others.nnz == 0
+    own = bunch.data[:, bunch.token_class >= 0]
+    assert own.sum(axis=1).min() >= 1
+    scores = np.column_stack(
+        [np.asarray(bunch.data[:, bunch.token_class == k].sum(axis=1)) for k in range(n_classes)]
+    )
+    np.testing.assert_array_equal(scores.argmax(axis=1), bunch.target)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_delta_is_the_share_in_documents_of_another_class(n_classes):
+    bunch = truth(
+        n_samples=6000,
+        n_classes=n_classes,
+        n_relevant_per_class=4,
+        n_irrelevant=10,
+        relevant_share=0.5,
+        delta=(0.05, 0.4),
+        random_state=0,
+    )
+    relevant = bunch.token_class >= 0
+    inside = np.array(
+        [
+            bunch.data[bunch.target == k][:, j].sum() / bunch.data[:, j].sum()
+            for j, k in enumerate(bunch.token_class[relevant])
+        ]
+    )
+    expected = 1 - np.tile(np.linspace(0.05, 0.4, 4), n_classes)
+    np.testing.assert_allclose(inside, expected, atol=0.02)
+
+
+def test_frequencies_follow_the_stated_probabilities():
+    bunch = truth(
+        n_samples=4000, n_irrelevant=30, document_length=60, zipf_exponent=1.2, random_state=0
+    )
+    for k in (0, 1):
+        counts = np.asarray(bunch.data[bunch.target == k].sum(axis=0)).ravel()
+        np.testing.assert_allclose(counts / counts.sum(), bunch.token_probabilities[k], atol=4e-3)
+    irrelevant = bunch.token_probabilities[0, bunch.token_class == -1]
+    np.testing.assert_allclose(irrelevant / irrelevant[0], np.arange(1, 31) ** -1.2)
+
+
+def test_lengths():
+    X, _ = make_token_classification(
+        n_samples=4000, document_length=80, length_spread=0.6, random_state=0
+    )
+    lengths = np.asarray(X.sum(axis=1)).ravel()
+    assert lengths.mean() == pytest.approx(80, rel=0.05)
+    assert np.log(lengths).std() == pytest.approx(0.6, rel=0.1)
+    X, _ = make_token_classification(n_samples=20, document_length=7, length_spread=0)
+    assert set(np.asarray(X.sum(axis=1)).ravel()) == {7}
+
+
+def test_weights_and_flips():
+    _, y = make_token_classification(n_samples=1000, weights=[0.2, 0.8], random_state=0)
+    np.testing.assert_array_equal(np.bincount(y), [200, 800])
+    _, y = make_token_classification(n_samples=10, n_classes=3, weights=[0.5, 0.25], random_state=0)
+    assert np.bincount(y, minlength=3)[0] == 5
+    bunch = truth(n_samples=4000, flip_y=0.3, random_state=0)
+    assert (bunch.target != bunch.unflipped_target).mean() == pytest.approx(0.15, abs=0.02)
+    bunch = truth(n_samples=100, random_state=0)
+    np.testing.assert_array_equal(bunch.target, bunch.unflipped_target)
+
+
+def test_no_relevant_token_is_drawn_for_pure_chance():
+    bunch = truth(n_samples=100, relevant_share=0, random_state=0)
+    assert bunch.data[:, bunch.token_class >= 0].nnz == 0
+
+
+def test_without_irrelevant_tokens():
+    X, _ = make_token_classification(n_samples=30, n_irrelevant=0, random_state=0)
+    assert X.shape == (30, 40)
+    assert X.sum(axis=1).min() >= 1
+
+
+def test_dtype():
+    X, _ = make_token_classification(n_samples=5, dtype=np.float32, random_state=0)
+    assert X.dtype == np.float32
+    assert sparse.issparse(X)
+
+
+def test_can_be_learned():
+    X, y = make_token_classification(n_samples=600, random_state=0)
+    assert LogisticRegression(C=0.1).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.9
+
+
+def test_random_state_instance_and_none():
+    rng = np.random.RandomState(0)
+    X, _ = make_token_classification(n_samples=20, random_state=rng)
+    again, _ = make_token_classification(n_samples=20, random_state=rng)
+    assert X.nnz != again.nnz or (again != X).nnz
+    make_token_classification(n_samples=2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"n_samples": 0}, ValueError),
+        ({"n_samples": 10.0}, TypeError),
+        ({"n_classes": 1}, ValueError),
+        ({"n_relevant_per_class": 0}, ValueError),
+        ({"n_irrelevant": -1}, ValueError),
+        ({"document_length": 0.5}, ValueError),
+        ({"length_spread": -0.1}, ValueError),
+        ({"relevant_share": 1.1}, ValueError),
+        ({"delta": 1.1}, ValueError),
+        ({"delta": (0.1, -0.1)}, ValueError),
+        ({"delta": (0.1, 0.2, 0.3)}, ValueError),
+        ({"delta": "small"}, TypeError),
+        ({"zipf_exponent": -1}, ValueError),
+        ({"flip_y": 2}, ValueError),
+        ({"weights": [0.5, 0.5, 0.5]}, ValueError),
+        ({"weights": [0.9, 0.9]}, ValueError),
+        ({"weights": [1.5]}, ValueError),
+    ],
+)
+def test_parameters_out_of_range(parameters, error):
+    with pytest.raises(error, match=next(iter(parameters))):
+        make_token_classification(**parameters)
