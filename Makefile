@@ -6,7 +6,8 @@ BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 
-# What the benchmarks and the demo read, when it is there.
+# What the demo reads (generated reviews without it), and where benchmarks and figures look for
+# imdb_train.csv.gz, imdb_test.csv.gz, yelp_stars_train.csv.gz and yelp_stars_test.csv.gz.
 DATA ?=
 TEST ?=
 REVIEWS ?= ../shared/data
@@ -52,7 +53,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --reviews $(REVIEWS) $(if $(FAST),--fast)
 
 docs: $(STAMP)
-	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/figures.py $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
 clean:
 	rm -rf .venv .venv-oldest build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,85 @@
+"""Public docstrings say what numpydoc asks for: every parameter, what comes back, an example."""
+
+import inspect
+import re
+
+import pytest
+
+import sklearn_clsattn
+from sklearn_clsattn import comparison, datasets, importance
+
+PUBLIC = [
+    getattr(module, name)
+    for module in (sklearn_clsattn, comparison, datasets, importance)
+    for name in module.__all__
+    if not name.startswith("_")
+]
+METHODS = [
+    method
+    for estimator in (
+        sklearn_clsattn.ClsAttentionClassifier,
+        sklearn_clsattn.TokenImportanceTransformer,
+    )
+    for name, method in vars(estimator).items()
+    if inspect.isfunction(method) and not name.startswith("_")
+]
+
+
+def name_of(thing):
+    return getattr(thing, "__qualname__", str(thing))
+
+
+def section(doc, title):
+    """Return the text of a numpydoc section, or ''."""
+    match = re.search(rf"^{title}\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", doc, re.M | re.S)
+    return match.group(1) if match else ""
+
+
+def documented(doc):
+    """Return the names of the parameters and attributes of a dataclass that a docstring has."""
+    text = section(doc, "Parameters") + section(doc, "Attributes")
+    names = re.findall(r"^(\*{0,2}[A-Za-z_][\w, *]*)(?: :|$)", text, re.M)
+    return {name.strip().lstrip("*") for line in names for name in line.split(",")}
+
+
+def parameters(thing):
+    return [name for name in inspect.signature(thing).parameters if name != "self"]
+
+
+@pytest.mark.parametrize("thing", PUBLIC + METHODS, ids=name_of)
+def test_every_parameter_is_documented(thing):
+    doc = inspect.getdoc(thing)
+    assert doc
+    assert doc.split("\n")[0].endswith("."), "the summary is a sentence of one line"
+    missing = [name for name in parameters(thing) if name not in documented(doc)]
+    assert not missing
+
+
+@pytest.mark.parametrize("estimator", sklearn_clsattn.__all__[:2])
+def test_defaults_in_the_docstring_are_those_of_the_signature(estimator):
+    estimator = getattr(sklearn_clsattn, estimator)
+    text = section(inspect.getdoc(estimator), "Parameters")
+    for name, parameter in inspect.signature(estimator).parameters.items():
+        stated = re.search(rf"^{name} :[^\n]*default=(.*)$", text, re.M)
+        assert stated, name
+        assert eval(stated.group(1)) == parameter.default, name
+
+
+@pytest.mark.parametrize(
+    "thing", [thing for thing in PUBLIC if not hasattr(thing, "__dataclass_fields__")], ids=name_of
+)
+def test_functions_and_estimators_have_an_example(thing):
+    assert ">>>" in section(inspect.getdoc(thing), "Examples")
+
+
+@pytest.mark.parametrize("name", ["ClsAttentionClassifier", "TokenImportanceTransformer"])
+def test_fitted_attributes_are_documented(name):
+    X, y = datasets.make_token_classification(60, n_classes=3, random_state=0)
+    estimator = getattr(sklearn_clsattn, name)().fit(X, y)
+    fitted = {key for key in vars(estimator) if key.endswith("_") and not key.startswith("_")}
+    properties = {
+        key
+        for key, value in vars(type(estimator)).items()
+        if isinstance(value, property) and key.endswith("_")
+    }
+    assert fitted | properties <= documented(inspect.getdoc(type(estimator)))
