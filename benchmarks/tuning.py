@@ -38,6 +38,8 @@ def tuned_value(
     values = list(competitor.grid)
     for extension in range(_MAX_EXTENSIONS + 1):
         for value in values:
+            if _past_the_best([scores[v] for v in values if v < value and v in scores]):
+                break  # weaker penalties take minutes a fit, and score lower still
             if value not in scores:
                 split = split or _split(problem, competitor)
                 scores[value] = _score(competitor, value, problem.n_classes, split)
@@ -46,7 +48,7 @@ def tuned_value(
                     f"{scores[value]:.4f}"
                 )
                 _write(file, scores)
-        best = best_value({value: scores[value] for value in values})
+        best = best_value({value: scores[value] for value in values if value in scores})
         if best == values[0]:
             values.insert(0, _rounded(best / 3))
         elif best == values[-1]:
@@ -56,6 +58,11 @@ def tuned_value(
         if extension == _MAX_EXTENSIONS:
             break
     return best
+
+
+def _past_the_best(scores: list[float]) -> bool:
+    """Whether the last two of these scores are below the best of them."""
+    return len(scores) > 2 and max(scores[-2:]) < max(scores)
 
 
 def best_value(scores: dict[float, float]) -> float:

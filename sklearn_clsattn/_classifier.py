@@ -418,7 +418,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         attention : csr_array of shape (n_documents, n_tokens)
             Rows sum to 1 less the share of ``<cls>``; a document without tokens has none.
         """
-        return self._fitted().attention(_as_csr(self._validated(X)))
+        return self._fitted().attention(self._validated(X))
 
     def contributions(self, X: Any) -> sp.csr_array | list[sp.csr_array]:
         """Return what each token of each document adds to the decision.
@@ -434,7 +434,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             Attention weight times token value; for more than two classes one array per class.
             Row sums plus `intercept_` are :meth:`decision_function`.
         """
-        terms = self._fitted().contributions(_as_csr(self._validated(X)))
+        terms = self._fitted().contributions(self._validated(X))
         return terms[0] if len(terms) == 1 else terms
 
     def select_tokens(self, X: Any) -> sp.csr_array:
@@ -451,7 +451,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             The selected tokens S_X(p), ties within 1e-6 included; none in a document without
             tokens.
         """
-        return self._fitted().selected(_as_csr(self._validated(X)))
+        return self._fitted().selected(self._validated(X))
 
     @property
     def cls_embedding_(self) -> NDArray[np.float64]:
@@ -474,7 +474,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
         check_non_negative(X, whom=type(self).__name__)
-        return X if X.dtype == np.float64 else X.astype(np.float64)
+        return _as_csr(X)
 
     def _fitted(self) -> FittedAttention:
         check_is_fitted(self)

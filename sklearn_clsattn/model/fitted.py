@@ -62,12 +62,17 @@ class FittedAttention:
     def outputs(self, X: Any) -> Array:
         """Return the decision values F, shape (n_documents, n_outputs).
 
-        `X` is a CSR matrix or an ndarray of shape (n_documents, n_tokens).
+        `X` is a CSR matrix or an ndarray of shape (n_documents, n_tokens), of any number type.
         """
-        shift = max(self.scores.max(initial=-np.inf), self._cls_logit())
+        logit = self._cls_logit()
+        shift = max(self.scores.max(initial=-np.inf), logit)
         weights = np.exp(self.scores - shift)
-        cls_mass = np.exp(self._cls_logit() - shift)
-        # Two products with a vector are faster than SciPy's with a two-column matrix.
+        cls_mass = np.exp(logit - shift)
+        if (
+            sp.issparse(X) and X.dtype != np.float64
+        ):  # once, rather than in every product; indices are shared
+            X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
+        # Two products with a vector are no slower than SciPy's with a two-column matrix.
         if self.values.shape[1] == 1:
             mass = X @ weights
             attended = (X @ (weights * self.values[:, 0]))[:, None]
@@ -79,8 +84,7 @@ class FittedAttention:
         mass[underflown] = 1.0
         outputs = attended / mass[:, None]
         if len(underflown):
-            attention = self.attention(sp.csr_array(X[underflown]))
-            outputs[underflown] = attention @ self.values
+            outputs[underflown] = self.attention(sp.csr_array(X[underflown])) @ self.values
         outputs += self.intercept
         return outputs
 
@@ -178,15 +182,10 @@ def count_selected(
     Works through blocks of documents, so that a large corpus needs little memory.
     """
     counts = np.zeros(X.shape[1], dtype=np.intp)
-    n_blocks = 1 + X.indptr[-1] // _BLOCK_ENTRIES
-    bounds = np.linspace(0, X.shape[0], min(n_blocks, max(X.shape[0], 1)) + 1).astype(int)
-    for first, last in pairwise(bounds):
-        entries = slice(X.indptr[first], X.indptr[last])
-        block = sp.csr_array(
-            (X.data[entries], X.indices[entries], X.indptr[first : last + 1] - entries.start),
-            shape=(last - first, X.shape[1]),
-        )
-        tokens = select_tokens(scores, block, tolerance)[1]
+    starts = np.searchsorted(X.indptr, np.arange(0, max(X.indptr[-1], 1), _BLOCK_ENTRIES))
+    bounds = np.unique([0, *starts.clip(max=X.shape[0]), X.shape[0]])
+    for first, last in pairwise(bounds.tolist()):
+        tokens = select_tokens(scores, X[first:last], tolerance)[1]
         counts += np.bincount(tokens, minlength=len(counts))
     return counts
 
