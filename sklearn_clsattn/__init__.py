@@ -16,9 +16,13 @@ _HOME = {
     "TokenImportanceTransformer": "._transformer",
 }
 
+_SUBMODULES = ("comparison", "datasets", "importance")
+
 
 def __getattr__(name: str) -> Any:
     """Import an estimator when it is first asked for: the command line's help must not wait."""
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOME[name], __name__), name)
@@ -27,4 +31,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted({*globals(), *_HOME, *_SUBMODULES})

@@ -19,11 +19,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
-    check_non_negative,
     validate_data,
 )
 
 from ._callbacks import CallbackSupportMixin, FitCallbacks
+from ._validation import check_non_negative
 from .importance import class_totals, signed_frequency
 from .model.fitted import FittedAttention, count_selected
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .training.joint import JointProgress
 
 _LARGEST_EXACT_FLOAT32 = 2**24
+_LARGEST_FLOAT32 = 1e8
 
 
 class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -46,7 +47,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     ----------
     C : float, default=1.0
         Inverse strength of the L2 penalty on token values, in units in which 1.0 is good
-        whatever the documents' length. Larger fits the training data more closely.
+        whatever the documents' length and the scale of X. Larger fits the training data more
+        closely.
 
     attention_C : float, default=0.03
         Inverse strength of the L2 penalty on what the attention scores learn beyond their
@@ -80,8 +82,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         an estimate.
 
     warm_start : bool, default=False
-        Whether a fit starts from the last one's result, where that has the same features
-        and classes.
+        Whether a fit starts from the last one's result, where that has the same classes and
+        the same tokens: the same names, or as many where they have none.
 
     verbose : int, default=0
         Prints the loss and the gap of every `verbose`-th iteration. scikit-learn's callbacks
@@ -271,30 +273,43 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         # Imported when a fit starts: predicting needs no PyTorch.
         from .model.bag import TokenBag
         from .model.devices import resolve_device
-        from .model.threads import shared_threads
+        from .model.threads import ThreadShare
         from .training.joint import fit_joint
         from .training.scaling import token_scaling
 
         device = resolve_device(self.device)
+        previous = self._fitted() if self.warm_start and hasattr(self, "classes_") else None
+        before = self._fitted_on()
         X, y = validate_data(self, X, y, accept_sparse="csr", accept_large_sparse=True)
-        check_non_negative(X, whom=type(self).__name__)
+        check_non_negative(X, self)
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         classes, codes = np.unique(y, return_inverse=True)
         class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
         if self.class_weight is not None:
             weights = weights * self._class_factors(y, codes, class_weights)
+            if not (np.isfinite(weights).all() and weights.min() >= 0):
+                raise ValueError(
+                    f"class_weight must be finite and not negative, got {self.class_weight!r}."
+                )
             class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
         _check_two_classes(classes, class_weights)
+        old_classes = getattr(self, "classes_", classes[:0])
+        if self._fitted_on() != before or not np.array_equal(old_classes, classes):
+            previous = None  # a model of other tokens or classes is no start
 
-        X = _as_csr(X)
+        X = _canonical(_as_csr(X))
         shares = class_totals(X, codes, len(classes), weights, kind="shares")
         importance = signed_frequency(shares, class_weights)
-        dtype = _training_dtype(X)
+        document_weights = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+        mean_document_weight = float(np.average(document_weights, weights=weights))
+        mean_entries = float(np.average(_positive_entries(X), weights=weights))
+        dtype = _training_dtype(X, min(self.C, self.attention_C, class_weights.sum()))
         scaling = token_scaling(
             shares,
             class_weights,
-            float(np.average(np.asarray(X.sum(axis=1)).ravel(), weights=weights)),
+            mean_document_weight,
+            mean_document_weight / (mean_entries or 1.0),
             scaling=self.token_scaling,  # type: ignore[arg-type]
             attend_cls=self.attend_cls,
             dtype=dtype,
@@ -302,7 +317,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         del shares
         callbacks = FitCallbacks(self, X, y, sample_weight, self.max_iter)
         callbacks.begin()
-        with shared_threads():
+        with ThreadShare() as threads:
             joint = fit_joint(
                 TokenBag(X, dtype=dtype, device=device),
                 codes,
@@ -313,8 +328,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
                 attention_C=self.attention_C,
                 max_iter=self.max_iter,
                 tol=self.tol,
-                start=self._previous(classes, X.shape[1]) if self.warm_start else None,
-                on_step=self._step_reporter(callbacks, classes),
+                start=previous,
+                on_step=self._step_reporter(callbacks, classes, threads.update),
             )
         self.classes_ = classes
         self.n_iter_ = max(1, joint.n_iter)
@@ -473,7 +488,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     def _validated(self, X: Any) -> Any:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
-        check_non_negative(X, whom=type(self).__name__)
+        check_non_negative(X, self)
         return _as_csr(X)
 
     def _fitted(self) -> FittedAttention:
@@ -503,24 +518,20 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             )[codes]
         return compute_sample_weight(self.class_weight, y)
 
-    def _previous(self, classes: NDArray[Any], n_tokens: int) -> FittedAttention | None:
-        """Return the last fit's model, if it has these classes and as many tokens."""
-        if not hasattr(self, "classes_") or not np.array_equal(self.classes_, classes):
-            return None
-        fitted = self._fitted()
-        return fitted if len(fitted.scores) == n_tokens else None
+    def _fitted_on(self) -> tuple[int | None, list[Any] | None]:
+        """Return number and names of the features that scikit-learn's validation noted."""
+        names = getattr(self, "feature_names_in_", None)
+        return getattr(self, "n_features_in_", None), None if names is None else list(names)
 
     def _store(self, fitted: FittedAttention) -> None:
         for name, value in _attributes(fitted).items():
             setattr(self, name, value)
 
     def _step_reporter(
-        self, callbacks: FitCallbacks, classes: NDArray[Any]
-    ) -> Callable[[JointProgress], bool] | None:
-        if not (self.verbose or callbacks.active):
-            return None
-
+        self, callbacks: FitCallbacks, classes: NDArray[Any], share_threads: Callable[[], None]
+    ) -> Callable[[JointProgress], bool]:
         def report(progress: JointProgress) -> bool:
+            share_threads()
             if self.verbose and progress.n_iter % int(self.verbose) == 0:
                 print(
                     f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}   "
@@ -555,13 +566,31 @@ def _as_csr(X: Any) -> Any:
     return sp.csr_array(X.astype(np.float32) if half else X)
 
 
-def _training_dtype(X: Any) -> type[np.floating[Any]]:
-    """Single precision where it represents the input exactly: half the memory, more speed."""
-    if X.dtype == np.float32:
-        return np.float32
-    if X.dtype.kind in "biu" and X.data.max(initial=0) <= _LARGEST_EXACT_FLOAT32:
-        return np.float32
-    return np.float64
+def _canonical(X: Any) -> Any:
+    """Return `X` with sorted indices and every entry stored once: itself, or else a copy."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def _positive_entries(X: Any) -> NDArray[np.int64]:
+    """Return how many positive entries every row of a CSR matrix has."""
+    if np.count_nonzero(X.data) == X.data.size:
+        return np.diff(X.indptr).astype(np.int64)
+    return np.diff(np.concatenate([[0], np.cumsum(X.data > 0)])[X.indptr])
+
+
+def _training_dtype(X: Any, smallest: float) -> type[np.floating[Any]]:
+    """Single precision where it represents the input exactly: half the memory, more speed.
+
+    Not where the smallest penalty or the largest entry would leave its range.
+    """
+    exact = X.dtype == np.float32 or X.dtype.kind in "biu"
+    largest = X.data.max(initial=0)
+    limit = _LARGEST_EXACT_FLOAT32 if X.dtype.kind in "biu" else _LARGEST_FLOAT32
+    return np.float32 if exact and largest <= limit and smallest > 1e-20 else np.float64
 
 
 def _check_two_classes(classes: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
@@ -584,9 +613,9 @@ def _not_converged(status: str, n_iter: int, gap: float, tol: float) -> str:
     if status == "max_iter":
         return (
             f"L-BFGS stopped at max_iter={n_iter} with an optimality gap of {gap:.1e} > "
-            f"tol={tol:.1e}: the penalised mean log loss may be that far above its minimum. "
-            "Increase max_iter, or lower C or attention_C (stronger penalties converge "
-            "sooner), or raise tol."
+            f"tol={tol:.1e}: values, and perhaps scores, could still lower the penalised mean log "
+            "loss by about that much. Increase max_iter, or lower C or attention_C (stronger "
+            "penalties converge sooner), or raise tol."
         )
     return (
         f"L-BFGS cannot lower the loss any further in this precision, with an optimality gap "

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from sklearn_clsattn._validation import check_non_negative
 from sklearn_clsattn.importance import (
     class_totals,
     log_odds,
@@ -88,7 +89,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
 
     References
     ----------
-    .. [1] Y. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
+    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
        Embeddings Provably Selects Important Tokens. arXiv:2505.17282.
     .. [2] S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and
        Topic Classification. Proceedings of ACL 2012.
@@ -228,7 +229,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
-        _check_non_negative(X, self)
+        check_non_negative(X, self)
         kept = self.get_support(indices=True)
         if not len(kept):
             warnings.warn(
@@ -239,7 +240,8 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         if len(kept) < self.n_features_in_:
             X = X[:, kept]
         if self.scale_ is None:
-            return X
+            # Never the caller's own X, which what comes after may change in place.
+            return X.copy() if len(kept) == self.n_features_in_ else X
         return _scaled(X, self.scale_[kept])
 
     def inverse_transform(self, X: Any) -> Any:
@@ -288,7 +290,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
     ) -> Self:
         """Add one batch to the totals, or start them, and derive everything else from them."""
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), reset=afresh)
-        _check_non_negative(X, self)
+        check_non_negative(X, self)
         check_classification_targets(y)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
@@ -376,16 +378,6 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _check_non_negative(X: Any, estimator: BaseEstimator) -> None:
-    """Refuse negative counts, naming the smallest; works on the stored values of sparse X."""
-    values = X.data if sparse.issparse(X) else X
-    if values.size and (minimum := values.min()) < 0:
-        raise ValueError(
-            f"Negative values in data passed to {type(estimator).__name__}: expected "
-            f"non-negative token counts, got a minimum of {minimum}: use counts or TF-IDF."
-        )
 
 
 def _scaled(X: Any, factors: NDArray[np.float64]) -> Any:

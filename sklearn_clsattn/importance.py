@@ -170,7 +170,7 @@ def signed_frequency(
 
     References
     ----------
-    .. [1] Y. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
+    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
        Embeddings Provably Selects Important Tokens. arXiv:2505.17282.
 
     Examples
@@ -225,7 +225,7 @@ def posterior_difference(totals: ArrayLike) -> NDArray[np.float64]:
 
     References
     ----------
-    .. [1] Y. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
+    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
        Embeddings Provably Selects Important Tokens. arXiv:2505.17282.
 
     Examples

@@ -295,3 +295,66 @@ def test_parameters_out_of_range(parameters):
     (name,) = parameters
     with pytest.raises(ValueError, match=f"'{name}' parameter"):
         ClsAttentionClassifier(**parameters).fit(*data())
+
+
+def test_strided_index_arrays():
+    """SciPy keeps strided views as index arrays; PyTorch would read them as contiguous."""
+    X, y = data(2)
+    expected = ClsAttentionClassifier().fit(X, y).decision_function(X)
+    for name in ("data", "indices", "indptr"):
+        for step in (2, -1):
+            parts = {key: getattr(X, key) for key in ("data", "indices", "indptr")}
+            base = np.zeros(2 * len(parts[name]), dtype=parts[name].dtype)
+            view = base[::2] if step == 2 else base[: len(parts[name])][::-1]
+            view[:] = parts[name]
+            Z = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+            setattr(Z, name, view)
+            assert not getattr(Z, name).flags.c_contiguous
+            got = ClsAttentionClassifier().fit(Z, y).decision_function(X)
+            assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_class_weights_that_are_no_weights(weight):
+    X, y = data(3)
+    with pytest.raises(ValueError, match="class_weight must be finite and not negative"):
+        ClsAttentionClassifier(class_weight={0: weight, 1: 1, 2: 1}).fit(X, y)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 7.0, 1e4])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_multiple_of_X_gives_the_same_model(factor, n_classes):
+    X, y = data(n_classes)
+    X = X.astype(np.float64)
+    expected = ClsAttentionClassifier(tol=1e-8, max_iter=500).fit(X, y)
+    scaled = ClsAttentionClassifier(tol=1e-8, max_iter=500).fit(X * factor, y)
+    assert_allclose(scaled.decision_function(X * factor), expected.decision_function(X), atol=1e-3)
+
+
+def test_extreme_penalties_are_trained_on_in_double():
+    X, y = data(2)
+    for options in ({"C": 1e-300}, {"attention_C": 1e-45}):
+        model = ClsAttentionClassifier(**options).fit(X, y)
+        assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_warm_start_needs_the_same_names():
+    X, y = data(2)
+    names = [f"token {s}" for s in range(X.shape[1])]
+    frame = pd.DataFrame(X.toarray(), columns=names)
+    model = ClsAttentionClassifier(warm_start=True).fit(frame, y)
+    model.fit(frame, y)
+    assert model.loss_curve_[0] < 0.9 * np.log(2)
+    backwards = frame[names[::-1]]
+    model.fit(backwards, y)
+    cold = ClsAttentionClassifier().fit(backwards, y)
+    assert model.loss_curve_[0] == cold.loss_curve_[0]
+
+
+def test_where_pytorch_has_no_sparse_kernels(monkeypatch):
+    """A whole fit on SciPy's products, as on macOS and Arm."""
+    X, y = data(3)
+    expected = ClsAttentionClassifier().fit(X.astype(np.float64), y)
+    monkeypatch.setattr("torch.backends.mkl.is_available", lambda: False)
+    model = ClsAttentionClassifier().fit(X.astype(np.float64), y)
+    assert_allclose(model.predict_proba(X), expected.predict_proba(X), rtol=1e-9)

@@ -33,6 +33,7 @@ def fit(X, codes, weights, *, attend_cls=True, scaling=None, token="log_odds", *
             class_totals(X, codes, n_classes, weights, kind="shares"),
             class_weights,
             float(np.average(X @ np.ones(X.shape[1]), weights=weights)),
+            X.data.mean() if X.nnz else 1.0,
             scaling=token,
             attend_cls=attend_cls,
         )
@@ -251,7 +252,7 @@ def test_logistic_regression_is_inside_the_model_class(n_classes, monkeypatch):
             starting_scores=np.zeros(n_tokens),
             value_scales=np.full((n_tokens, n_outputs), cls_weight),
             cls_weight=cls_weight,
-            mean_document_weight=1.0,
+            document_scale=1.0,
         )
         result = fit(X, codes, weights, scaling=scaling, tol=1e-12, max_iter=3000)
         outputs = result.fitted.outputs(X)

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._callbacks import HAS_CALLBACKS
-from sklearn_clsattn.model.threads import shared_threads
+from sklearn_clsattn.model.threads import ThreadShare
 
 GOOD = "a good film with a good heart/good fun and a plot/a good film/warm and fine and good"
 BAD = "a bad film with a dull plot/dull and bad and long/a long dull bad mess/no plot no heart"
@@ -116,7 +116,7 @@ def test_fits_side_by_side_share_the_threads(eight_threads):
     leave = threading.Event()
 
     def fit(i):
-        with shared_threads():
+        with ThreadShare():
             shares[i] = torch.get_num_threads()
             entered[i].set()
             leave.wait(timeout=30)
@@ -131,22 +131,22 @@ def test_fits_side_by_side_share_the_threads(eight_threads):
     # The first has all, having been alone; who comes later takes its share.
     assert [shares[i] for i in range(n_fits)] == [8, 4, 2, 2]
     assert torch.get_num_threads() == 8
-    with shared_threads():
+    with ThreadShare():
         assert torch.get_num_threads() == 8
 
 
 def test_more_fits_than_threads_get_one_each(eight_threads):
     torch.set_num_threads(2)
-    with shared_threads(), shared_threads():
+    with ThreadShare(), ThreadShare():
         assert torch.get_num_threads() == 1
-        with shared_threads():
+        with ThreadShare():
             assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
 
 
 def test_a_fit_that_fails_gives_its_threads_back(eight_threads):
     def fail():
-        with shared_threads(), shared_threads():
+        with ThreadShare(), ThreadShare():
             assert torch.get_num_threads() == 4
             raise RuntimeError("failed")
 
@@ -154,6 +154,35 @@ def test_a_fit_that_fails_gives_its_threads_back(eight_threads):
         with pytest.raises(RuntimeError, match="failed"):
             fail()
         assert torch.get_num_threads() == 8
+
+
+def test_a_fit_gives_up_threads_to_one_that_comes_later(eight_threads):
+    come, leave = threading.Event(), threading.Event()
+
+    def other():
+        with ThreadShare():
+            come.set()
+            leave.wait(timeout=30)
+
+    with ThreadShare() as share:
+        assert torch.get_num_threads() == 8
+        worker = threading.Thread(target=other)
+        worker.start()
+        assert come.wait(timeout=30)
+        share.update()
+        assert torch.get_num_threads() == 4
+        leave.set()
+        worker.join(timeout=30)
+        share.update()
+        assert torch.get_num_threads() == 8
+
+
+def test_a_thread_keeps_the_number_that_its_owner_set(eight_threads):
+    torch.set_num_threads(1)
+    with ThreadShare() as share:
+        share.update()
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 1
 
 
 def test_the_number_of_threads_does_not_change_the_fit():

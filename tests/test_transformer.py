@@ -397,3 +397,12 @@ def test_more_or_fewer_tokens_than_there_are(data):
             empty = fitted.transform(make(X))
         assert empty.shape == (40, 0)
         assert fitted.inverse_transform(empty).sum() == 0
+
+
+@pytest.mark.parametrize("sparse_input", [True, False])
+def test_transform_never_returns_the_callers_own_memory(sparse_input):
+    X = sparse.csr_matrix(np.arange(12.0).reshape(4, 3)) if sparse_input else np.ones((4, 3))
+    transformer = TokenImportanceTransformer(scale=False).fit(X, [0, 1, 0, 1])
+    result = transformer.transform(X)
+    mine, theirs = (result.data, X.data) if sparse_input else (result, X)
+    assert not np.shares_memory(mine, theirs)

@@ -14,7 +14,6 @@ the tokens of every document, ``X @ M``, and a sum over the documents of every t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -83,7 +82,8 @@ class TokenBag:
         self.dtype = torch.float32 if dtype == np.float32 else torch.float64
         self.device = torch.device(device)
         self.shape: tuple[int, int] = tuple(X.shape)
-        values = X.data.astype(dtype, copy=False)
+        # PyTorch reads the arrays as contiguous; SciPy's may be strided views.
+        values = np.ascontiguousarray(X.data, dtype=dtype)
         self._csr = _CSR(values, *_narrow(X.indptr, X.indices), self.shape)
         if backend == "auto":
             has_kernels = self.device.type == "cuda" or torch.backends.mkl.is_available()
@@ -94,11 +94,11 @@ class TokenBag:
                 "use device='cpu' or the 'torch' backend."
             )
         self.backend = backend
-        make: Callable[[_CSR], _Products] = (
-            _ScipyProducts if backend == "scipy" else lambda csr: _TorchProducts(csr, self.device)
+        self._products: _Products = (
+            _ScipyProducts(self._csr)
+            if backend == "scipy"
+            else _TorchProducts(self._csr, self.device)
         )
-        self._products = make(self._csr)
-        self._make = make
 
     @property
     def nonzeros(self) -> torch.Tensor:
@@ -127,7 +127,10 @@ class TokenBag:
         return out
 
     def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
-        """Return ``(X * X).T @ per_document``: (n_documents, m) -> (n_tokens, m)."""
+        """Return ``(X * X).T @ per_document``: (n_documents, m) -> (n_tokens, m).
+
+        The parts of an entry that is stored in several are squared one by one.
+        """
         return self._products.squared_sum_over_documents(per_document)
 
     def document_totals(self) -> torch.Tensor:
@@ -204,7 +207,7 @@ def _narrow(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[NDArray[Any], 
     """Return the index arrays as int32 where they fit (half the memory, faster products)."""
     fits = indptr[-1] <= _INT32_MAX and (len(indices) == 0 or int(indices.max()) <= _INT32_MAX)
     dtype = np.int32 if fits else np.int64
-    return indptr.astype(dtype, copy=False), indices.astype(dtype, copy=False)
+    return np.ascontiguousarray(indptr, dtype=dtype), np.ascontiguousarray(indices, dtype=dtype)
 
 
 def _torch_csr(csr: _CSR, device: torch.device) -> torch.Tensor:

@@ -23,7 +23,7 @@ from .scaling import Scaling
 Array = NDArray[np.float64]
 
 VALUE_C_UNIT = 16.0
-"""C = 1 is this over the mean document weight, in units of logistic regression's C (ours)."""
+"""C = 1 is this over the documents' scale, in units of logistic regression's C (ours)."""
 
 MULTICLASS_C_UNIT = 4.0
 """The same for more than two classes, where softmax trains one vector per class (ours).
@@ -110,8 +110,8 @@ def fit_joint(
         Units of training (:func:`sklearn_clsattn.training.scaling.token_scaling`).
 
     value_C : float
-        Inverse strength of the penalty on values, in units of `VALUE_C_UNIT` over the mean
-        document weight.
+        Inverse strength of the penalty on values, in units of `VALUE_C_UNIT` over
+        `scaling.document_scale`.
 
     attention_C : float
         Inverse strength of the penalty on what the scores learn.
@@ -154,7 +154,7 @@ def fit_joint(
         targets,
         tensor(sample_weight, torch.float64),
         Units(tensor(scaling.starting_scores), tensor(scaling.value_scales), scaling.cls_weight),
-        value_C=value_C * unit / scaling.mean_document_weight,
+        value_C=value_C * unit / scaling.document_scale,
         score_C=attention_C,
         cls_penalty=CLS_PENALTY,
     )
@@ -198,7 +198,7 @@ def fit_joint(
 def optimality_gap(
     objective: AttentionObjective, gradient: torch.Tensor, label_variance: torch.Tensor
 ) -> float:
-    r"""Return how far the penalised mean loss may be above its minimum, in nats.
+    r"""Estimate how far the penalised mean loss is above a stationary one, in nats.
 
     The sum of four terms ``|gradient|^2 / (2 curvature)``. For the values it is the duality
     gap of the convex problem that remains when the attention is held fixed: with the penalty

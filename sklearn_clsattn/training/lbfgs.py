@@ -111,9 +111,15 @@ def minimize_lbfgs(
     -------
     Result
     """
+    result = Result(start, math.nan)
+
+    def evaluate(point: torch.Tensor) -> tuple[float, torch.Tensor]:
+        result.n_evaluations += 1
+        return function(point)
+
     x = start
-    value, gradient = function(x)
-    result = Result(x, value, [value], n_evaluations=1)
+    value, gradient = evaluate(x)
+    result.values.append(value)
     pairs: deque[tuple[torch.Tensor, torch.Tensor, float]] = deque()
     precondition = _Preconditioner(inverse_hessian_diagonal)
     scale = 1.0
@@ -129,17 +135,16 @@ def minimize_lbfgs(
         slope = _dot(gradient, direction)
         if len(pairs) == memory:
             pairs.popleft()  # the pair to come needs its place
-        step = _weak_wolfe_step(function, x, value, direction, slope) if slope < 0 else None
+        step = _weak_wolfe_step(evaluate, x, value, direction, slope) if slope < 0 else None
         if step is None and pairs:
             # Rounding can spoil the memory: start it afresh before giving up.
             pairs.clear()
             direction = _direction(gradient, pairs, precondition, scale)
             slope = _dot(gradient, direction)
-            step = _weak_wolfe_step(function, x, value, direction, slope) if slope < 0 else None
+            step = _weak_wolfe_step(evaluate, x, value, direction, slope) if slope < 0 else None
         if step is None:
             result.status = "no_progress"
             return result
-        result.n_evaluations += step.n_evaluations
         change = direction.mul_(step.length)
         gradient_change = torch.sub(step.gradient, gradient, out=gradient)  # in its memory
         curvature = _dot(change, gradient_change)
@@ -190,7 +195,6 @@ class _Step:
     x: torch.Tensor
     value: float
     gradient: torch.Tensor
-    n_evaluations: int
 
 
 def _weak_wolfe_step(
@@ -202,12 +206,12 @@ def _weak_wolfe_step(
 ) -> _Step | None:
     """Return a step that satisfies the weak Wolfe conditions, the full one where it does.
 
-    Brackets by doubling and shrinks by safeguarded quadratic interpolation (Lewis & Overton,
-    2013). None where no step lowers the value.
+    Brackets by steps of four times the last and shrinks by safeguarded quadratic
+    interpolation (Lewis & Overton, 2013). None where no step lowers the value.
     """
     low, high, length = 0.0, math.inf, 1.0
     best: _Step | None = None
-    for trial in range(1, _MAX_TRIALS + 1):
+    for _ in range(_MAX_TRIALS):
         point = torch.add(x, direction, alpha=length)
         new_value, gradient = function(point)
         enough = value + _SUFFICIENT_DECREASE * length * slope
@@ -216,13 +220,11 @@ def _weak_wolfe_step(
             length = _interpolate(low, high, value, slope, new_value, length)
         else:
             new_slope = _dot(gradient, direction)
-            best = _Step(length, point, new_value, gradient, trial)
+            best = _Step(length, point, new_value, gradient)
             if new_slope >= _CURVATURE * slope:
                 return best
             low = length
             length = 0.5 * (low + high) if math.isfinite(high) else 4.0 * length
-    if best is not None:
-        best.n_evaluations = _MAX_TRIALS
     return best
 
 

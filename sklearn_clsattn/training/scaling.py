@@ -53,20 +53,22 @@ class Scaling:
         Weight of ``<cls>`` in every document: the mean attention mass of a document's tokens
         at the start, so that attention starts out half on ``<cls>``. 0 without ``<cls>``.
 
-    mean_document_weight : float
-        Mean over documents of their total token weight; 1 where all are empty.
+    document_scale : float
+        Mean document weight times mean positive entry: for bags of 0 and 1 the documents'
+        mean length. The penalty on values is in its units, so that X may be rescaled.
     """
 
     starting_scores: NDArray[np.floating[Any]]
     value_scales: NDArray[np.floating[Any]]
     cls_weight: float
-    mean_document_weight: float
+    document_scale: float
 
 
 def token_scaling(
     totals_of_shares: Array,
     class_weights: Array,
     mean_document_weight: float,
+    mean_entry: float,
     *,
     scaling: TokenScaling,
     attend_cls: bool,
@@ -87,6 +89,9 @@ def token_scaling(
     mean_document_weight : float
         Mean over documents of their total token weight.
 
+    mean_entry : float
+        Mean of the positive entries: 1 for bags of 0 and 1.
+
     scaling : {"log_odds", None}
         None leaves all tokens alike: no scaling, uniform attention at the start.
 
@@ -103,23 +108,25 @@ def token_scaling(
     n_classes, n_tokens = totals_of_shares.shape
     n_outputs = 1 if n_classes == 2 else n_classes
     total_weight = class_weights.sum()
-    mean_document_weight = mean_document_weight or 1.0
-    totals = totals_of_shares * mean_document_weight  # on the scale of counts
-    token_totals = totals.sum(axis=0)
+    if not mean_document_weight > 0:  # all documents are empty
+        mean_document_weight = mean_entry = 1.0
+    token_shares = totals_of_shares.sum(axis=0)
     scores = np.zeros(n_tokens)
     scales = np.ones((n_tokens, n_outputs))
     if scaling == "log_odds":
         # A token of no document would enter the normalisers; it keeps the least importance.
-        seen = token_totals > 0
+        seen = token_shares > 0
         pseudo_counts = SMOOTHING * n_classes * class_weights / total_weight
         odds = np.zeros((n_outputs, n_tokens))
         if seen.any():
             smoothing = np.maximum(pseudo_counts, 1e-9)
-            odds[:, seen] = log_odds(totals[:, seen], smoothing=smoothing)
+            # Pseudo-counts are those of documents of 0 and 1, whatever the scale of X.
+            totals = totals_of_shares[:, seen] * (mean_document_weight / mean_entry)
+            odds[:, seen] = log_odds(totals, smoothing=smoothing)
         importance = overall_importance(odds) + IMPORTANCE_FLOOR
         scores = np.log(importance)
         scales = _rescaled_power(odds, seen).T / importance[:, None]
-    mass = float(token_totals @ np.exp(scores)) / total_weight or 1.0
+    mass = float(token_shares @ np.exp(scores)) / total_weight * mean_document_weight or 1.0
     # With u = 0 and a document of mean mass, the output is then that of logistic regression
     # on the scaled counts with coefficients t.
     scales *= 2.0 * mass if attend_cls else mass
@@ -127,7 +134,7 @@ def token_scaling(
         starting_scores=scores.astype(dtype),
         value_scales=np.ascontiguousarray(scales, dtype=dtype),
         cls_weight=mass if attend_cls else 0.0,
-        mean_document_weight=mean_document_weight,
+        document_scale=mean_document_weight * mean_entry,
     )
 
 
