@@ -13,6 +13,9 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_clsattn import comparison
 from sklearn_clsattn.cli import commands, main, tables
@@ -370,6 +373,11 @@ def test_no_model(data, tmp_path, refused):
     assert "not a model that can be loaded" in refused("predict", damaged, data)
     other = put(tmp_path / "other", pickle.dumps({"a": 1}))
     assert "holds a dict" in refused("predict", other, data)
+    X = np.arange(8.0).reshape(4, 2)
+    joblib.dump(make_pipeline(LogisticRegression()).fit(X, [0, 1, 0, 1]), other)
+    assert "not a pipeline from texts" in refused("predict", other, data)
+    joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, [0, 1, 0, 1]), other)
+    assert "does not take texts" in refused("predict", other, data)
 
 
 def test_failure_leaves_no_file(tmp_path):

@@ -310,10 +310,11 @@ def test_undecodable_bytes(tmp_path, name):
     check_error(put(tmp_path / name, content.encode("latin-1")), "encoding='latin-1'")
 
 
-def test_unknown_encoding(tmp_path):
+@pytest.mark.parametrize("encoding", ["klingon", "base64", "rot13"])
+def test_unknown_encoding(tmp_path, encoding):
     path = put(tmp_path / "a.csv", "text,label\na,1\n")
     with pytest.raises(ValueError, match="encoding must be"):
-        load_reviews(path, encoding="klingon")
+        load_reviews(path, encoding=encoding)
 
 
 @pytest.mark.parametrize(

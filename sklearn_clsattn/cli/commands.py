@@ -119,7 +119,7 @@ def run_fit(arguments: Namespace) -> None:
             f"{arguments.data}: all labels in column {columns[1]!r} are {classes.tolist()[0]!r}; "
             "expected two classes or more"
         )
-    if labels.dtype.kind == "f" and (labels % 1).any():
+    if labels.dtype.kind == "f" and not np.equal(labels, np.floor(labels)).all():
         # As numbers they would be targets of a regression to scikit-learn, which is right to ask.
         labels = np.array([str(label) for label in labels.tolist()], dtype=object)
     given = {"C": arguments.C, "attention_C": arguments.attention_C}
@@ -175,7 +175,12 @@ def run_predict(arguments: Namespace) -> None:
         encoding=arguments.encoding,
     )
     # The texts are vectorized once for both.
-    X = model[:-1].transform(reviews.data)
+    try:
+        X = model[:-1].transform(reviews.data)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"the model in {arguments.model} does not take texts ({type(error).__name__}: {error})"
+        ) from error
     predicted, proba = model[-1].predict(X), model[-1].predict_proba(X)
     if output is None:
         _write_predictions(sys.stdout, model.classes_, predicted, proba)
@@ -239,7 +244,7 @@ def _load_model(path: Path) -> Pipeline:
         raise ValueError(
             f"{path} is not a model that can be loaded ({type(error).__name__}: {error})"
         ) from error
-    if not (isinstance(model, Pipeline) and hasattr(model, "predict_proba")):
+    if not (isinstance(model, Pipeline) and len(model) > 1 and hasattr(model, "predict_proba")):
         raise ValueError(
             f"{path} holds a {type(model).__name__}, not a pipeline from texts to probabilities "
             "such as 'fit' saves"

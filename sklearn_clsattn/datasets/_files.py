@@ -179,6 +179,7 @@ def _bom_aware(encoding: str) -> str:
     """Return the encoding to read with, which passes over a byte order mark."""
     try:
         name = codecs.lookup(encoding).name
+        io.TextIOWrapper(io.BytesIO(), encoding=encoding)  # refuses base64 and its like
     except LookupError:
         raise ValueError(f"encoding must be one that Python knows, got {encoding!r}") from None
     return "utf-8-sig" if name == "utf-8" else name
