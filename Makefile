@@ -12,7 +12,7 @@ DATA ?=
 TEST ?=
 REVIEWS ?= ../shared/data
 
-.PHONY: help demo test check lint types tests doctests test-oldest bench docs clean
+.PHONY: help demo test check lint types tests doctests test-oldest bench paper docs clean
 
 help:
 	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-oldest   the tests again with the oldest supported scikit-learn"
 	@echo "make lint          ruff alone"
 	@echo "make bench         the benchmark table (REVIEWS=folder for the real reviews; FAST=1 for a short run)"
+	@echo "make paper         the paper's figures and tables, on docs/paper.md (REVIEWS=folder; FAST=1 for a trial)"
 	@echo "make docs          the figures of the documentation"
 
 $(STAMP): pyproject.toml $(CONSTRAINTS)
@@ -51,6 +52,9 @@ test-oldest:
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --reviews $(REVIEWS) $(if $(FAST),--fast)
+
+paper: $(STAMP)
+	$(BIN)/python -m benchmarks.paper --reviews $(REVIEWS) $(if $(FAST),--fast)
 
 docs: $(STAMP)
 	$(BIN)/python docs/figures.py $(wildcard $(REVIEWS)/imdb_train.csv.gz)

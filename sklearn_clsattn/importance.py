@@ -191,6 +191,8 @@ def signed_frequency(
     shares = _divided(totals, divisors[:, None])
     if n_classes == 2:
         return shares[1] - shares[0]
+    # Less the first class, so that equal shares give 0 exactly: the mean of equals may round.
+    shares -= shares[0].copy()
     shares -= shares.mean(axis=0)
     return shares
 

@@ -1,5 +1,6 @@
 """make_token_classification: what it draws is what it says."""
 
+import hashlib
 import re
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_clsattn import datasets
 from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.importance import class_totals, signed_frequency
 
 
 def truth(*args, **kwargs):
@@ -191,6 +193,77 @@ def test_random_state_instance_and_none():
     make_token_classification(n_samples=2)
 
 
+def single(**parameters):
+    return truth(single_relevant=True, delta=0, **parameters)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n_groups=st.integers(1, 40),
+    n_classes=st.integers(2, 7),
+    n_relevant_per_class=st.integers(1, 30),
+    n_irrelevant=st.integers(1, 100),
+    document_length=st.floats(1, 60),
+    length_spread=st.floats(0, 1),
+    zipf_exponent=st.floats(0, 2),
+    dtype=st.sampled_from([np.int64, np.float32, np.float64]),
+    kind=st.sampled_from(["csr", "csc", "coo", "dense"]),
+    random_state=st.integers(0, 2**32 - 1),
+)
+def test_single_relevant_token_satisfies_assumption_1(n_groups, n_classes, kind, **parameters):
+    bunch = single(n_samples=n_groups * n_classes, n_classes=n_classes, **parameters)
+    X, y, token_class = bunch.data, bunch.target, bunch.token_class
+    m = parameters["n_relevant_per_class"]
+    np.testing.assert_array_equal(np.bincount(y), n_groups)
+    # One relevant token, once, of the document's own class; all that can occur do.
+    relevant = X[:, token_class >= 0].tocoo()
+    np.testing.assert_array_equal(relevant.row, np.arange(len(y)))
+    np.testing.assert_array_equal(relevant.data, 1)
+    np.testing.assert_array_equal(token_class[relevant.col], y)
+    assert len(np.unique(relevant.col)) == n_classes * min(m, n_groups)
+    # The shares of irrelevant tokens add up to the same numbers in every class, to the last bit.
+    totals = class_totals(
+        X.toarray() if kind == "dense" else X.asformat(kind), y, n_classes, kind="shares"
+    )
+    irrelevant = totals[:, token_class == -1]
+    np.testing.assert_array_equal(irrelevant, np.broadcast_to(irrelevant[0], irrelevant.shape))
+    importance = signed_frequency(totals, np.bincount(y))
+    if n_classes == 2:
+        assert not importance[token_class == -1].any()
+    else:  # less the mean of K equal numbers, which the mean may round
+        np.testing.assert_allclose(importance[:, token_class == -1], 0, atol=1e-15)
+    documents = X[:, token_class == -1].getnnz(axis=0)
+    assert np.all(documents[documents > 0] >= n_classes)
+    np.testing.assert_allclose(bunch.token_probabilities.sum(axis=1), 1)
+
+
+def test_single_relevant_keeps_the_other_features():
+    parameters = {"n_samples": 300, "n_classes": 3, "document_length": 20, "random_state": 0}
+    bunch = single(as_text=True, **parameters)
+    assert (single(**parameters).data != bunch.data).nnz == 0
+    np.testing.assert_array_equal(bunch.target, bunch.unflipped_target)
+    vectorizer = CountVectorizer(vocabulary=list(bunch.feature_names))
+    assert (vectorizer.fit_transform(bunch.texts) != bunch.data).nnz == 0
+    lengths = np.asarray(bunch.data.sum(axis=1)).ravel()
+    assert len(set(lengths)) > 10
+    assert lengths.mean() == pytest.approx(20, rel=0.1)
+    irrelevant = np.asarray(bunch.data[:, bunch.token_class == -1].sum(axis=0)).ravel()
+    assert irrelevant[0] > 5 * irrelevant[20:].mean()  # Zipf's law
+    # Equal shares by name are balanced too, and delta may be a pair.
+    X, _ = make_token_classification(
+        weights=[1 / 3, 1 / 3], delta=(0, 0.0), single_relevant=True, **parameters
+    )
+    assert (bunch.data != X).nnz == 0
+
+
+def test_documents_drawn_before_single_relevant_was_added_are_the_same():
+    X, y = make_token_classification(n_samples=50, flip_y=0.2, random_state=7)
+    digest = hashlib.sha256(
+        b"".join(a.astype("<i8").tobytes() for a in (X.data, X.indices, X.indptr, y))
+    )
+    assert digest.hexdigest()[:16] == "9d41edd160366e1d"
+
+
 @pytest.mark.parametrize(
     ("parameters", "error"),
     [
@@ -211,6 +284,12 @@ def test_random_state_instance_and_none():
         ({"weights": [0.5, 0.5, 0.5]}, ValueError),
         ({"weights": [0.9, 0.9]}, ValueError),
         ({"weights": [1.5]}, ValueError),
+        ({"n_samples": 10, "n_classes": 3, "delta": 0, "single_relevant": True}, ValueError),
+        ({"weights": [0.4, 0.6], "delta": 0, "single_relevant": True}, ValueError),
+        ({"delta": 0.1, "single_relevant": True}, ValueError),
+        ({"delta": (0, 0.1), "single_relevant": True}, ValueError),
+        ({"flip_y": 0.1, "delta": 0, "single_relevant": True}, ValueError),
+        ({"n_irrelevant": 0, "delta": 0, "single_relevant": True}, ValueError),
     ],
 )
 def test_parameters_out_of_range(parameters, error):

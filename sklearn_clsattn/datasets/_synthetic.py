@@ -27,6 +27,7 @@ def make_token_classification(
     length_spread: float = ...,
     relevant_share: float = ...,
     delta: float | tuple[float, float] = ...,
+    single_relevant: bool = ...,
     zipf_exponent: float = ...,
     weights: ArrayLike | None = ...,
     flip_y: float = ...,
@@ -48,6 +49,7 @@ def make_token_classification(
     length_spread: float = ...,
     relevant_share: float = ...,
     delta: float | tuple[float, float] = ...,
+    single_relevant: bool = ...,
     zipf_exponent: float = ...,
     weights: ArrayLike | None = ...,
     flip_y: float = ...,
@@ -68,6 +70,7 @@ def make_token_classification(
     length_spread: float = 0.5,
     relevant_share: float = 0.2,
     delta: float | tuple[float, float] = 0.1,
+    single_relevant: bool = False,
     zipf_exponent: float = 1.0,
     weights: ArrayLike | None = None,
     flip_y: float = 0.0,
@@ -97,7 +100,20 @@ def make_token_classification(
     :math:`\pm (1 - 2 \delta_j)`. Irrelevant tokens follow Zipf's law.
 
     This is the kind of synthetic data that [1]_ studies (tokens that are positive, negative or
-    irrelevant); the distribution, and with it `delta`, is ours.
+    irrelevant). Its equation (15), by which the authors drew theirs, is not public: the
+    distribution here, and with it `delta`, is ours.
+
+    **One relevant token a document.** The theory of [1]_ (Theorem 4.3) rests on Assumption 1:
+    every document has exactly one relevant token, which occurs in documents of one class only,
+    and all its other tokens are irrelevant in the strict sense, that their signed frequency
+    :math:`\alpha_s` is 0. The authors say in their rebuttal that the data of equation (15) in
+    general does not satisfy it, and does with high probability where that equation's parameter
+    :math:`\tilde\delta` is :math:`(|\mathcal{S}| - 1) / |\mathcal{S}|`, :math:`\mathcal{S}`
+    being the vocabulary. With `single_relevant`, the data satisfies it always and exactly, by
+    a construction that is ours: documents come in groups of K, one of each class, that differ in
+    the relevant token alone and stand in the same order within every class. So an irrelevant
+    token's shares :math:`c_{is} / T_i` are the same numbers in every class, added up in the same
+    order, and their sums agree to the last bit.
 
     Parameters
     ----------
@@ -129,6 +145,14 @@ def make_token_classification(
         are completely relevant: they occur in documents of their own class only, so that classes
         are linearly separable. With a pair, the tokens of each class have probabilities evenly
         spaced from `low` to `high`, which makes tokens of many degrees of importance.
+
+    single_relevant : bool, default=False
+        Whether every document has exactly one relevant token, once, and data satisfies
+        Assumption 1 of [1]_ exactly. Every relevant token then occurs, where there are as many
+        documents of its class as tokens relevant to it, and every irrelevant token that occurs is
+        in at least one document of each class. Classes have to be balanced (`n_samples` a
+        multiple of `n_classes`), and `delta` and `flip_y` 0; `relevant_share` does not apply: the
+        share is one over the document's length.
 
     zipf_exponent : float, default=1.0
         The irrelevant token of rank r has a frequency proportional to `r ** -zipf_exponent`; with
@@ -185,14 +209,17 @@ def make_token_classification(
         token_probabilities : ndarray of shape (n_classes, n_tokens)
             The probability of each token at a place in a document of each class, when documents
             are not so short that the one relevant token they have at least exceeds
-            `relevant_share`.
+            `relevant_share`. With `single_relevant`, at a place of a random document, given the
+            lengths drawn.
         unflipped_target : ndarray of shape (n_samples,)
             The labels before `flip_y`.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter has the wrong type or is out of its range.
+        If a parameter has the wrong type or is out of its range, or if `single_relevant` meets
+        classes that are not balanced, a `delta` or `flip_y` that is not 0, or no irrelevant
+        tokens.
 
     See Also
     --------
@@ -215,6 +242,16 @@ def make_token_classification(
     ... )
     >>> bunch.feature_names[[0, 20, 40]].tolist()
     ['painful', 'terrific', 'the']
+
+    Data for the theory, in which irrelevant tokens have importance 0 to the last bit:
+
+    >>> from sklearn_clsattn.importance import class_totals, signed_frequency
+    >>> X, y = make_token_classification(
+    ...     n_samples=100, single_relevant=True, delta=0, random_state=0
+    ... )
+    >>> alpha = signed_frequency(class_totals(X, y, 2, kind="shares"), [50, 50])
+    >>> bool((alpha[40:] == 0).all())
+    True
     """
     check_scalar(n_samples, "n_samples", Integral, min_val=1)
     check_scalar(n_classes, "n_classes", Integral, min_val=2)
@@ -230,6 +267,9 @@ def make_token_classification(
     own, other = _relevant_probabilities(delta, n_relevant_per_class, n_classes)
     rng = check_random_state(random_state)
 
+    if single_relevant:
+        _check_single_relevant(n_samples, n_classes, n_irrelevant, delta, weights, flip_y)
+
     n_relevant = n_classes * n_relevant_per_class
     token_class = np.full(n_relevant + n_irrelevant, -1)
     token_class[:n_relevant] = np.repeat(np.arange(n_classes), n_relevant_per_class)
@@ -239,14 +279,18 @@ def make_token_classification(
 
     y = np.repeat(np.arange(n_classes), _class_sizes(n_samples, n_classes, weights))
     rng.shuffle(y)
+    n_lengths = n_samples // n_classes if single_relevant else n_samples
     # The mean of a log-normal is exp(mu + sigma ** 2 / 2).
     mu = np.log(document_length) - length_spread**2 / 2
-    lengths = np.maximum(np.rint(rng.lognormal(mu, length_spread, n_samples)), 1).astype(np.int64)
-    n_drawn = rng.binomial(lengths, relevant_share).astype(np.int64)
-    if relevant_share > 0:
-        n_drawn = np.maximum(n_drawn, 1)
-
-    tokens = _draw_tokens(rng, y, lengths, n_drawn, relevant, irrelevant)
+    lengths = np.maximum(np.rint(rng.lognormal(mu, length_spread, n_lengths)), 1).astype(np.int64)
+    if single_relevant:
+        tokens, lengths = _draw_groups(rng, y, lengths, n_classes, n_relevant, irrelevant)
+        relevant_share = float(np.mean(1 / lengths))
+    else:
+        n_drawn = rng.binomial(lengths, relevant_share).astype(np.int64)
+        if relevant_share > 0:
+            n_drawn = np.maximum(n_drawn, 1)
+        tokens = _draw_tokens(rng, y, lengths, n_drawn, relevant, irrelevant)
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     counts = csr_matrix(
         (np.ones(tokens.size, dtype=np.int64), tokens.copy(), indptr.copy()),
@@ -347,6 +391,79 @@ def _draw_tokens(
     if irrelevant.size:
         tokens[~is_relevant] = n_relevant + _draw(rng, irrelevant, total - drawn.size)
     return tokens
+
+
+def _check_single_relevant(
+    n_samples: int,
+    n_classes: int,
+    n_irrelevant: int,
+    delta: float | tuple[float, float],
+    weights: ArrayLike | None,
+    flip_y: float,
+) -> None:
+    """Raise ValueError where what is asked for contradicts Assumption 1."""
+    if n_samples % n_classes:
+        raise ValueError(
+            "n_samples must be a multiple of n_classes with single_relevant=True (every document "
+            f"has its like in every other class), got {n_samples} and {n_classes}"
+        )
+    if np.ptp(_class_sizes(n_samples, n_classes, weights)):
+        raise ValueError(
+            "weights must be None with single_relevant=True, or equal shares: classes have to be "
+            f"balanced for irrelevant tokens to have importance 0, got {weights!r}"
+        )
+    if np.any(np.asarray(delta)):
+        raise ValueError(
+            "delta must be 0 with single_relevant=True: relevant tokens occur in documents of "
+            f"their own class only, got {delta!r}; set delta=0"
+        )
+    if flip_y:
+        raise ValueError(
+            "flip_y must be 0 with single_relevant=True: a relevant token whose label is flipped "
+            f"is no longer of one class only, got {flip_y!r}"
+        )
+    if n_irrelevant == 0:
+        raise ValueError(
+            "n_irrelevant must be at least 1 with single_relevant=True: all tokens of a document "
+            "but one are irrelevant, got 0"
+        )
+
+
+def _draw_groups(
+    rng: np.random.RandomState,
+    y: NDArray[np.int64],
+    group_lengths: NDArray[np.int64],
+    n_classes: int,
+    n_relevant: int,
+    irrelevant: NDArray[np.float64],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Draw documents in groups that have their irrelevant tokens in common, one of each class.
+
+    The i-th document of every class belongs to group i. Returns the tokens, one document after
+    the other, the relevant token first, and the documents' lengths.
+    """
+    n_groups = group_lengths.size
+    group = np.empty(y.size, dtype=np.int64)
+    tokens_of_class = n_relevant // n_classes
+    first = np.empty(y.size, dtype=np.int32)
+    for k in range(n_classes):
+        mine = y == k
+        group[mine] = np.arange(n_groups)
+        drawn = rng.permutation(tokens_of_class)[:n_groups]  # each once, as far as they go
+        further = rng.randint(tokens_of_class, size=n_groups - drawn.size)
+        first[mine] = k * tokens_of_class + rng.permutation(np.concatenate([drawn, further]))
+
+    n_shared = group_lengths - 1
+    shared = n_relevant + _draw(rng, irrelevant, int(n_shared.sum()))
+    lengths = group_lengths[group]
+    start = np.cumsum(lengths) - lengths
+    place = np.arange(int(lengths.sum())) - np.repeat(start, lengths)
+    # The relevant token stands at place 0, so that a group's tokens begin one place earlier.
+    source = np.repeat((np.cumsum(n_shared) - n_shared)[group] - 1, lengths) + place
+    tokens = np.empty(place.size, dtype=np.int32)
+    tokens[place > 0] = shared[source[place > 0]]
+    tokens[start] = first
+    return tokens, lengths
 
 
 def _names(

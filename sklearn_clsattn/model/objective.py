@@ -187,7 +187,7 @@ class AttentionObjective:
         if len(mass) and float(mass.min()) < _SMALLEST_MASS[bag.dtype]:
             return self._saturated_document_sums(parameters)
         attended = sums[:, 1:] / mass[:, None]
-        loss, per_output = self._loss(attended + intercept)
+        loss, per_output = self.output_loss(attended + intercept)
 
         per_document = torch.empty_like(sums)
         torch.div(per_output, mass[:, None], out=per_document[:, 1:])
@@ -205,7 +205,7 @@ class AttentionObjective:
         gradient[-1, 1:] = per_output.sum(dim=0)
         return loss, gradient
 
-    def _loss(self, outputs: torch.Tensor) -> tuple[float, torch.Tensor]:
+    def output_loss(self, outputs: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the weighted sum of the losses and its derivative by the outputs, in float64."""
         weight = self.sample_weight
         if self.n_outputs == 1:
@@ -232,7 +232,7 @@ class AttentionObjective:
             self.units.cls_weight,
             float(wide[-1, 0]),
             wide[-1, 1:],
-            self._loss,
+            self.output_loss,
         )
         gradient = torch.empty_like(parameters)
         gradient[:-1, 0] = score_gradient

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..model.bag import TokenBag
 from ..model.fitted import FittedAttention
 from ..model.objective import AttentionObjective, Units, column_squares
+from ..model.targets import encode_targets
 from .lbfgs import Iterate, minimize_lbfgs
 from .scaling import Scaling
 
@@ -132,6 +133,68 @@ def fit_joint(
     -------
     JointFit
     """
+    problem = joint_problem(
+        bag,
+        codes,
+        sample_weight,
+        class_weights,
+        scaling,
+        value_C=value_C,
+        attention_C=attention_C,
+    )
+    objective, parameters = problem.objective, problem.start
+    if start is not None:
+        _load(parameters, start, objective.units)
+    descent = descend_to_gap(
+        objective,
+        parameters,
+        gap_of=lambda gradient: optimality_gap(objective, gradient, problem.label_variance),
+        model_of=lambda parameters: fitted_model(objective, parameters),
+        inverse_curvature=curvature_at_start(problem).reciprocal_(),
+        max_iter=max_iter,
+        tol=tol,
+        on_step=on_step,
+    )
+    return JointFit(
+        fitted=fitted_model(objective, descent.x),
+        loss_curve=descent.values,
+        gap=descent.gap,
+        n_iter=descent.n_iter,
+        status=descent.status,
+    )
+
+
+@dataclass(frozen=True)
+class JointProblem:
+    """What joint training minimises, and from where.
+
+    Attributes
+    ----------
+    objective : AttentionObjective
+
+    start : torch.Tensor of shape (n_tokens + 1, 1 + n_outputs)
+        Nothing learnt, the intercepts at the log-odds of the classes.
+
+    label_variance : torch.Tensor of shape (n_outputs,)
+        Curvature of the mean loss by the intercepts there.
+    """
+
+    objective: AttentionObjective
+    start: torch.Tensor
+    label_variance: torch.Tensor
+
+
+def joint_problem(
+    bag: TokenBag,
+    codes: NDArray[np.intp],
+    sample_weight: Array,
+    class_weights: Array,
+    scaling: Scaling,
+    *,
+    value_C: float,
+    attention_C: float,
+) -> JointProblem:
+    """Set joint training up; the parameters are those of :func:`fit_joint`."""
     device, dtype = bag.device, bag.dtype
     n_classes = len(class_weights)
     priors = np.maximum(class_weights / class_weights.sum(), 1e-9)
@@ -139,60 +202,80 @@ def fit_joint(
     def tensor(array: NDArray[np.generic], dtype: torch.dtype = dtype) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(device=device, dtype=dtype)
 
-    if n_classes == 2:
-        targets = tensor(2.0 * codes - 1.0, torch.float64)
-        log_odds = np.log(priors[1:] / priors[:1])
-        label_variance = priors[1:] * (1 - priors[1:])
-        unit = VALUE_C_UNIT
-    else:
-        targets = tensor(codes, torch.int64)
-        log_odds = np.log(priors)
-        label_variance = priors * (1 - priors)
-        unit = MULTICLASS_C_UNIT
+    of_outputs = priors[1:] if n_classes == 2 else priors
+    label_variance = np.maximum(of_outputs * (1 - of_outputs), _LEAST_CURVATURE)
+    unit = VALUE_C_UNIT if n_classes == 2 else MULTICLASS_C_UNIT
     objective = AttentionObjective(
         bag,
-        targets,
+        encode_targets(codes, n_classes, device),
         tensor(sample_weight, torch.float64),
         Units(tensor(scaling.starting_scores), tensor(scaling.value_scales), scaling.cls_weight),
         value_C=value_C * unit / scaling.document_scale,
         score_C=attention_C,
         cls_penalty=CLS_PENALTY,
     )
-    parameters = objective.start()
-    if start is None:
-        parameters[-1, 1:] = tensor(log_odds)
-    else:
-        _load(parameters, start, objective.units)
-    curvature = torch.from_numpy(np.maximum(label_variance, _LEAST_CURVATURE)).to(device)
+    start = objective.start()
+    start[-1, 1:] = tensor(class_log_odds(class_weights))
+    return JointProblem(objective, start, torch.from_numpy(label_variance).to(device))
+
+
+def class_log_odds(class_weights: Array) -> Array:
+    """Return the intercepts that know nothing but the classes' weights, shape (n_outputs,).
+
+    For two classes the log-odds of the second, else the logarithms of the classes' shares.
+    """
+    priors = np.maximum(class_weights / class_weights.sum(), 1e-9)
+    return np.log(priors[1:] / priors[:1]) if len(priors) == 2 else np.log(priors)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """The last point, the values on the way there, its gap, the steps and how it ended."""
+
+    x: torch.Tensor
+    values: list[float]
+    gap: float
+    n_iter: int
+    status: str
+
+
+def descend_to_gap(
+    function: Callable[[torch.Tensor], tuple[float, torch.Tensor]],
+    start: torch.Tensor,
+    *,
+    gap_of: Callable[[torch.Tensor], float],
+    model_of: Callable[[torch.Tensor], FittedAttention],
+    inverse_curvature: torch.Tensor,
+    max_iter: int,
+    tol: float,
+    on_step: Callable[[JointProgress], bool] | None,
+) -> Descent:
+    """Minimise by L-BFGS until the optimality gap of the gradient is at most `tol`.
+
+    `gap_of` maps a gradient to the gap, `model_of` a point to the model that it stands for.
+    """
     gap = np.inf
     stopped = False
 
     def is_converged(iterate: Iterate) -> bool:
         nonlocal gap, stopped
-        gap = optimality_gap(objective, iterate.gradient, curvature)
+        gap = gap_of(iterate.gradient)
         if on_step is not None:
             stopped = on_step(
-                JointProgress(
-                    iterate.n_iter, iterate.value, gap, lambda: _model(objective, iterate.x)
-                )
+                JointProgress(iterate.n_iter, iterate.value, gap, lambda: model_of(iterate.x))
             )
         return stopped or gap <= tol
 
     result = minimize_lbfgs(
-        objective,
-        parameters,
+        function,
+        start,
         is_converged=is_converged,
         max_iter=max_iter,
-        memory=_memory(parameters),
-        inverse_hessian_diagonal=_inverse_curvature(objective, curvature),
+        memory=_memory(start),
+        inverse_hessian_diagonal=inverse_curvature,
     )
-    return JointFit(
-        fitted=_model(objective, result.x),
-        loss_curve=result.values,
-        gap=gap,
-        n_iter=result.n_iter,
-        status="stopped" if stopped and gap > tol else result.status,
-    )
+    status = "stopped" if stopped and gap > tol else result.status
+    return Descent(result.x, result.values, gap, result.n_iter, status)
 
 
 def optimality_gap(
@@ -240,8 +323,9 @@ def _memory(parameters: torch.Tensor) -> int:
     return min(10, max(3, _PAIR_ENTRIES // parameters.numel()))
 
 
-def _inverse_curvature(objective: AttentionObjective, label_variance: torch.Tensor) -> torch.Tensor:
-    """Return the inverse diagonal of the Hessian at the start, where all values are 0."""
+def curvature_at_start(problem: JointProblem) -> torch.Tensor:
+    """Return the diagonal of the Hessian at the start, where all values are 0."""
+    objective, label_variance = problem.objective, problem.label_variance
     units, bag = objective.units, objective.bag
     weights = torch.exp(units.starting_scores)
     mass = bag.sum_over_tokens(weights[:, None])[:, 0].to(torch.float64) + units.cls_weight
@@ -256,7 +340,7 @@ def _inverse_curvature(objective: AttentionObjective, label_variance: torch.Tens
     tokens[:, 1:] += objective.value_penalty
     curvature[-1, 0] = objective.cls_penalty
     curvature[-1, 1:] = label_variance
-    return curvature.reciprocal_()
+    return curvature
 
 
 def _load(parameters: torch.Tensor, start: FittedAttention, units: Units) -> None:
@@ -273,7 +357,7 @@ def _load(parameters: torch.Tensor, start: FittedAttention, units: Units) -> Non
     parameters[-1, 1:] = tensor(start.intercept)
 
 
-def _model(objective: AttentionObjective, parameters: torch.Tensor) -> FittedAttention:
+def fitted_model(objective: AttentionObjective, parameters: torch.Tensor) -> FittedAttention:
     """Return a point of the objective as plain NumPy arrays in float64."""
 
     def array(tensor: torch.Tensor) -> Array:

@@ -84,6 +84,7 @@ def minimize_lbfgs(
     max_iter: int,
     memory: int = 10,
     inverse_hessian_diagonal: torch.Tensor | None = None,
+    precondition: Callable[[torch.Tensor], torch.Tensor] | None = None,
 ) -> Result:
     """Minimise a smooth function by preconditioned L-BFGS.
 
@@ -107,6 +108,10 @@ def minimize_lbfgs(
     inverse_hessian_diagonal : torch.Tensor, default=None
         Positive, broadcastable to the shape of `start`: where the inverse Hessian starts from.
 
+    precondition : callable, default=None
+        In place of a diagonal: multiplies a tensor shaped as `start` by the symmetric positive
+        definite matrix that the inverse Hessian starts from, and returns a new tensor.
+
     Returns
     -------
     Result
@@ -121,7 +126,7 @@ def minimize_lbfgs(
     value, gradient = evaluate(x)
     result.values.append(value)
     pairs: deque[tuple[torch.Tensor, torch.Tensor, float]] = deque()
-    precondition = _Preconditioner(inverse_hessian_diagonal)
+    precondition = precondition or _Preconditioner(inverse_hessian_diagonal)
     scale = 1.0
     while True:
         result.x, result.value = x, value
@@ -170,7 +175,7 @@ class _Preconditioner:
 def _direction(
     gradient: torch.Tensor,
     pairs: deque[tuple[torch.Tensor, torch.Tensor, float]],
-    precondition: _Preconditioner,
+    precondition: Callable[[torch.Tensor], torch.Tensor],
     scale: float,
 ) -> torch.Tensor:
     """Return minus the approximate inverse Hessian times the gradient (two-loop recursion)."""

@@ -1,0 +1,115 @@
+"""Fits the package's classifier and keeps what the experiments look at: plain numbers."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+
+from sklearn_clsattn import ClsAttentionClassifier
+
+from . import known
+from .data import Corpus, Settings
+from .shapes import Array, Bins, binned
+
+SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What is kept of a fitted model.
+
+    Attributes
+    ----------
+    scores, values : ndarray of shape (n_frequent,), values (n_classes, n_frequent) for K > 2
+        E.p and E.v of the frequent tokens.
+
+    one_token : ndarray of shape (n_frequent,) or (n_frequent, n_classes)
+        The output for a document of one token, each frequent token in turn.
+
+    accuracy, test_loss : float
+        On test documents; the mean log loss in nats.
+
+    n_iter : int
+        Iterations, or epochs of mini-batches.
+
+    seconds : float
+        The fit alone.
+    """
+
+    scores: Array
+    values: Array
+    one_token: Array
+    accuracy: float
+    test_loss: float
+    n_iter: int
+    seconds: float
+
+
+@lru_cache(maxsize=64)
+def fit(corpus: Corpus, **parameters: Any) -> Fit:
+    """Fit on a corpus's training half; each fit is made once in a run.
+
+    Parameters
+    ----------
+    corpus : Corpus
+
+    **parameters
+        Of :class:`ClsAttentionClassifier`. Without `attend_cls`, ``<cls>`` does not attend to
+        itself, as in the paper. Training that ends at `max_iter` is no accident here: the
+        number of iterations is part of an experiment.
+
+    Returns
+    -------
+    Fit
+    """
+    parameters = {"attend_cls": False, **parameters}
+    if parameters.get("solver", "lbfgs") == "adam" or parameters.get("embedding_dim"):
+        parameters.setdefault("random_state", SEED)
+    model = ClsAttentionClassifier(**parameters)
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(corpus.X, corpus.y)
+    seconds = time.perf_counter() - started
+    frequent = corpus.frequent
+    single = sp.identity(corpus.X.shape[1], dtype=corpus.X.dtype, format="csr")[frequent]
+    probabilities = model.predict_proba(corpus.X_test)
+    return Fit(
+        scores=np.asarray(model.attention_scores_[frequent], dtype=np.float64),
+        values=np.asarray(model.token_values_[..., frequent], dtype=np.float64),
+        one_token=model.decision_function(single),
+        accuracy=float(np.mean(probabilities.argmax(axis=1) == corpus.y_test)),
+        test_loss=float(log_loss(corpus.y_test, probabilities)),
+        n_iter=int(model.n_iter_),
+        seconds=seconds,
+    )
+
+
+def trained_jointly(corpus: Corpus, settings: Settings) -> Fit:
+    """Train E, p and v together in the paper's d by Adam: what most figures start from."""
+    return fit(corpus, **joint_parameters(settings))
+
+
+def joint_parameters(settings: Settings) -> dict[str, Any]:
+    """Return the parameters of :func:`trained_jointly`: early stopping is ours."""
+    return {
+        "training": "joint",
+        "solver": "adam",
+        "embedding_dim": settings.pick(known.EMBEDDING_DIM, 32),
+        "early_stopping": True,
+        "max_iter": settings.pick(150, 60),
+        **({"step_size": 0.02} if settings.fast else {}),
+    }
+
+
+def along_posterior(corpus: Corpus, numbers: Array) -> Bins:
+    """Bin numbers of the frequent tokens along the difference of posteriors."""
+    return binned(corpus.posterior, numbers)

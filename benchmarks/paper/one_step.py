@@ -1,0 +1,200 @@
+"""One full-batch step on E, then p and the scale of v: less scatter than everything trained."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import known, pictures
+from .data import Corpus, Settings, load
+from .findings import Check, Section, at_least, decimals, reported, table
+from .models import Fit, along_posterior, fit, trained_jointly
+from .run import alone
+from .shapes import Bins, arms, equally_full, order, slope_through_origin
+from .trainings import fit_after_one_step
+
+PICTURE = "paper_one_step.png"
+CORPORA = ("IMDB", "Yelp")
+MIN_ACCURACY = {"IMDB": 0.875}
+JOINT = "everything trained (Adam)"
+ABLATION, SHORT = "one step, then p and v by Adam", "the same, stopped early"
+ITERATIONS, SHORT_ITERATIONS = 200, 50
+FINITE, LIMIT = "one step, the estimator", "one step, the estimator, no dimension"
+AXES = ("posterior", "alpha")
+
+
+def run(settings: Settings) -> Section:
+    """Compare scatter after one step, in d = 2048 and in the limit, with everything trained."""
+    rows: list[tuple[str, ...]] = []
+    ratios: list[tuple[str, ...]] = []
+    checks: list[Check] = []
+    drawn: list[tuple[Corpus, dict[str, Fit]]] = []
+    grows = []
+    for name in CORPORA:
+        corpus = load(name, settings)
+        fits = {JOINT: trained_jointly(corpus, settings)}
+        dimension = settings.pick(known.EMBEDDING_DIM, 64)
+        for label, iterations in ((SHORT, SHORT_ITERATIONS), (ABLATION, ITERATIONS)):
+            fits[label] = fit_after_one_step(corpus, dimension, iterations)
+        for label, parameters in one_step_parameters(settings).items():
+            fits[label] = fit(corpus, **parameters)
+        drawn.append((corpus, fits))
+        rows += [_row(corpus, label, model) for label, model in fits.items()]
+        checks += _checks(name, corpus, fits)
+        for label in (SHORT, ABLATION, FINITE, LIMIT):
+            for axis in AXES:
+                found = scatter_ratios(corpus, fits[JOINT], fits[label], axis)
+                ratios.append((name, label, axis, *(f"{ratio:.2f}" for ratio in found)))
+                if label == ABLATION and axis == "posterior":
+                    grows.append(max(found[1], found[3]) < 1)
+    _draw(settings, drawn)
+    header = (
+        "data",
+        "trained",
+        "iterations",
+        "test accuracy",
+        "E.v monotone",
+        "E.p: left arm, right arm",
+        "scatter of E.v",
+        "over range",
+        "scatter of E.p",
+        "over range",
+    )
+    ratio_header = (
+        "data",
+        "everything trained against",
+        "axis",
+        "scatter of E.v, ratio (paper: about 8)",
+        "E.v, over range, ratio",
+        "scatter of E.p, ratio (paper: about 6)",
+        "E.p, over range, ratio",
+    )
+    return Section(
+        "one_step",
+        "One step on the embeddings, then p and v",
+        "After one full-batch gradient step on E, with only p and v trained from there, the "
+        "standard deviation inside the bins, averaged over bins, is about 8 times smaller for E.v "
+        "and about 6 times smaller for E.p than with all embeddings trained to convergence.",
+        table(header, rows) + "\n\nScatter of everything trained over scatter after one step "
+        "(above 1: one step scatters less). Along alpha the bins are equally full.\n\n"
+        + table(ratio_header, ratios),
+        _conclusion(grows),
+        checks,
+        PICTURE,
+        "Everything trained (left) and one step, then p and the scale of v (middle), along the "
+        "difference of posteriors; one step along alpha (right), where E.v is a line: Lemma 4.1.",
+    )
+
+
+def one_step_parameters(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return parameters of the one-step fits; the practical form, as v is trained here."""
+    one_step = {"training": "one_step", "fit_output": True, "max_iter": settings.pick(1000, 100)}
+    dimension = settings.pick(known.EMBEDDING_DIM, 64)
+    return {FINITE: {**one_step, "embedding_dim": dimension}, LIMIT: one_step}
+
+
+def scatter_ratios(corpus: Corpus, joint: Fit, one_step: Fit, axis: str) -> tuple[float, ...]:
+    """Return scatter ratios of E.v, absolute and over range, then of E.p."""
+    ratios = []
+    for what in ("values", "scores"):
+        before, after = (_bins(corpus, getattr(each, what), axis) for each in (joint, one_step))
+        ratios += [before.scatter / after.scatter, before.relative_scatter / after.relative_scatter]
+    return tuple(ratios)
+
+
+def _bins(corpus: Corpus, numbers: np.ndarray, axis: str) -> Bins:
+    if axis == "posterior":
+        return along_posterior(corpus, numbers)
+    return equally_full(corpus.alpha, numbers)
+
+
+def _row(corpus: Corpus, label: str, model: Fit) -> tuple[str, ...]:
+    values, scores = (along_posterior(corpus, each) for each in (model.values, model.scores))
+    u = arms(scores.centres, scores.means)
+    return (
+        corpus.name,
+        label,
+        str(model.n_iter),
+        f"{model.accuracy:.4f}",
+        decimals(order(values.means)),
+        f"{decimals(u.left)}, {decimals(u.right)}",
+        decimals(values.scatter),
+        decimals(values.relative_scatter),
+        decimals(scores.scatter),
+        decimals(scores.relative_scatter),
+    )
+
+
+def _checks(name: str, corpus: Corpus, fits: dict[str, Fit]) -> list[Check]:
+    ablation, limit = fits[ABLATION], fits[LIMIT]
+    found = scatter_ratios(corpus, fits[JOINT], ablation, "posterior")
+    _, share = slope_through_origin(corpus.alpha, limit.values)
+    checks = [
+        at_least(f"{name}, one step: scatter of E.v shrinks, ratio", found[0], 1.0, "(paper: 8)"),
+        at_least(f"{name}, one step: scatter of E.p shrinks, ratio", found[2], 1.0, "(paper: 6)"),
+        reported(f"{name}, one step: ratio of scatter over range, E.v", f"{found[1]:.2f}"),
+        reported(f"{name}, one step: ratio of scatter over range, E.p", f"{found[3]:.2f}"),
+        at_least(
+            f"{name}, one step: E.v monotone in posterior",
+            order(along_posterior(corpus, ablation.values).means),
+            0.95,
+        ),
+        at_least(f"{name}, one step, no dimension: E.v on a line in alpha", share, 0.99),
+    ]
+    if corpus.name in MIN_ACCURACY:
+        least = MIN_ACCURACY[corpus.name]
+        checks += [
+            at_least(f"{name}, {label}: test accuracy", fits[label].accuracy, least)
+            for label in (FINITE, LIMIT)
+        ]
+    return checks
+
+
+def _conclusion(grows: list[bool]) -> str:
+    relative = (
+        "Relative to the range of the means it does not shrink, it grows"
+        if all(grows)
+        else "Relative to the range of the means the picture is mixed (see the ratios)"
+    )
+    return (
+        "In absolute units scatter shrinks after one step, as the paper reports. By how much is "
+        "a matter of where training stops, for every scale is free: that of the step, of p and "
+        f"of v; the paper's 8 and 6 lie between our ratios at {SHORT_ITERATIONS} and "
+        f"{ITERATIONS} iterations or near them. {relative}: one step writes alpha, and alpha "
+        "carries how frequent a token is, while the axis is a ratio in which frequency cancels, "
+        "and the random start, whose products with p and v are of the order of their length over "
+        "sqrt(d), does not shrink. Along alpha itself, what the step writes has no scatter at all: "
+        "Lemma 4.1, not a finding about language. The estimator's one-step training is not this "
+        "ablation: it keeps the direction of v, starts scores against frequency, and is made to "
+        "predict."
+    )
+
+
+def _draw(settings: Settings, drawn: list[tuple[Corpus, dict[str, Fit]]]) -> None:
+    figure, axes = pictures.grid(2 * len(drawn), 3, width=3.6, height=2.5)
+    for (corpus, fits), upper, lower in zip(drawn, axes[::2], axes[1::2], strict=True):
+        for row, what, symbol in (
+            (upper, "values", pictures.VALUE),
+            (lower, "scores", pictures.SCORE),
+        ):
+            for ax, label, colour in (
+                (row[0], JOINT, pictures.BLUE),
+                (row[1], ABLATION, pictures.GREEN),
+            ):
+                numbers = getattr(fits[label], what)
+                bins = along_posterior(corpus, numbers)
+                pictures.cloud(ax, corpus.posterior, numbers, bins, colour=colour)
+                pictures.name_axes(ax, f"{corpus.name}: {label}", pictures.POSTERIOR, symbol)
+            numbers = getattr(fits[ABLATION], what)
+            pictures.cloud(row[2], corpus.alpha, numbers)
+            edge = np.quantile(np.abs(corpus.alpha), 0.995)
+            row[2].set_xlim(-edge, edge)
+            pictures.name_axes(row[2], f"{corpus.name}: one step", r"$\alpha_s$", symbol)
+            row[2].ticklabel_format(axis="x", style="sci", scilimits=(0, 0))
+    pictures.save(figure, settings.images / PICTURE)
+
+
+if __name__ == "__main__":
+    sys.exit(alone(run))

@@ -1,0 +1,141 @@
+"""Two trainings that the estimator does not offer, from the package's parts; two classes."""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.special import expit
+from sklearn.metrics import log_loss
+
+from sklearn_clsattn.model.bag import TokenBag
+from sklearn_clsattn.model.fitted import FittedAttention
+from sklearn_clsattn.model.gradient_step import embedding_gradient, unscaled_objective
+from sklearn_clsattn.model.targets import encode_targets
+from sklearn_clsattn.theory import one_step_embeddings
+from sklearn_clsattn.training.adam import minimize_adam
+from sklearn_clsattn.training.minibatch import fit_network
+from sklearn_clsattn.training.validation import hold_out
+
+from .data import Corpus
+from .models import SEED, Fit
+
+BATCH_SIZE = 50
+HELD_OUT = 0.1
+LEARNING_RATE = 1e-3
+PATIENCE = 10
+
+
+@lru_cache(maxsize=8)
+def fit_by_batches(corpus: Corpus, embedding_dim: int, max_iter: int) -> Fit:
+    """Fit one layer as deep networks are trained: Adam on mini-batches.
+
+    The estimator trains one layer on all documents at once; this asks the training of its
+    deeper variants for one layer.
+    """
+    started = time.perf_counter()
+    trained = fit_network(
+        corpus.X.astype(np.float32),
+        corpus.y.astype(np.intp),
+        np.ones(len(corpus.y)),
+        corpus.n_classes,
+        n_layers=1,
+        mlp=False,
+        embedding_dim=embedding_dim,
+        learning_rate=LEARNING_RATE,
+        batch_size=BATCH_SIZE,
+        cls_weight=0.0,
+        early_stopping=True,
+        validation_fraction=HELD_OUT,
+        n_iter_no_change=2,
+        max_iter=max_iter,
+        tol=0.0,
+        seed=SEED,
+        device="cpu",
+    )
+    return _measured(corpus, trained.fitted, trained.n_iter, started)
+
+
+@lru_cache(maxsize=8)
+def fit_after_one_step(corpus: Corpus, embedding_dim: int, max_iter: int) -> Fit:
+    """Take one step on E, then train p, v and an intercept on it by Adam: the paper's ablation.
+
+    Ours: the step size is the package's rule (the largest value after the step is 1), and
+    training stops early, as joint training by Adam does. The estimator's one-step training is
+    another: there v keeps its direction, and p is penalised.
+    """
+    started = time.perf_counter()
+    largest = np.abs(one_step_embeddings(corpus.X, corpus.y, step_size=1.0).shifts).max()
+    step = one_step_embeddings(
+        corpus.X,
+        corpus.y,
+        step_size=1 / largest,
+        embedding_dim=embedding_dim,
+        random_state=SEED,
+    )
+    embeddings = torch.from_numpy(np.asarray(step.embeddings, dtype=np.float32))
+    directions = torch.from_numpy(
+        np.vstack([step.cls_embedding, step.output_vectors]).astype(np.float32)
+    )
+    del step  # large
+    last_row = torch.zeros(2)  # score of <cls>, which is left out, and intercept
+    trained_on, held_out = hold_out(
+        corpus.y.astype(np.intp), np.ones(len(corpus.y)), HELD_OUT, SEED
+    )
+    training, validation = _objective(corpus, trained_on), _objective(corpus, held_out)
+
+    def evaluate() -> tuple[float, float]:
+        loss, gradient = embedding_gradient(
+            training, embeddings, directions[0], directions[1:], last_row
+        )
+        directions.grad = gradient[:-1].T.contiguous() @ embeddings
+        last_row.grad = torch.stack([torch.zeros(()), gradient[-1, 1]])
+        rows = torch.vstack([embeddings @ directions.T, last_row])
+        return loss, validation.document_sums(rows)[0] / validation.total_weight
+
+    result = minimize_adam(
+        [directions, last_row],
+        [LEARNING_RATE, LEARNING_RATE],
+        evaluate,
+        max_iter=max_iter,
+        n_iter_no_change=PATIENCE,
+        tol=0.0,
+    )
+    scores, values = (embeddings @ directions.T).double().numpy().T
+    model = FittedAttention(
+        scores=scores,
+        values=values[:, None],
+        intercept=last_row[1:].double().numpy(),
+        cls_weight=0.0,
+        cls_score=-np.inf,
+    )
+    return _measured(corpus, model, result.n_iter, started)
+
+
+def _objective(corpus: Corpus, documents: Any) -> Any:
+    return unscaled_objective(
+        TokenBag(corpus.X[documents], dtype=np.float32),
+        encode_targets(corpus.y[documents].astype(np.intp), 2),
+        torch.ones(len(documents), dtype=torch.float64),
+        1,
+    )
+
+
+def _measured(corpus: Corpus, model: Any, n_iter: int, started: float) -> Fit:
+    """Return what :func:`benchmarks.paper.models.fit` returns, of a model without an estimator."""
+    seconds = time.perf_counter() - started
+    single = sp.identity(corpus.X.shape[1], dtype=np.float32, format="csr")[corpus.frequent]
+    decision = model.outputs(corpus.X_test)[:, 0]
+    return Fit(
+        scores=np.asarray(model.scores, dtype=np.float64)[corpus.frequent],
+        values=np.asarray(model.values, dtype=np.float64)[corpus.frequent, 0],
+        one_token=model.outputs(single)[:, 0],
+        accuracy=float(np.mean((decision > 0) == corpus.y_test)),
+        test_loss=float(log_loss(corpus.y_test, expit(decision))),
+        n_iter=n_iter,
+        seconds=seconds,
+    )
