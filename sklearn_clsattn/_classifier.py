@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import compute_sample_weight
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils import check_random_state, compute_sample_weight
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -28,7 +29,10 @@ from .importance import class_totals, signed_frequency
 from .model.fitted import FittedAttention, count_selected
 
 if TYPE_CHECKING:
+    from .model.fitted_network import FittedNetwork
     from .training.joint import JointProgress
+    from .training.minibatch import NetworkProgress
+    from .training.regimes import Settings
 
 _LARGEST_EXACT_FLOAT32 = 2**24
 _LARGEST_FLOAT32 = 1e8
@@ -55,11 +59,44 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         starting point. Small keeps them near it, large (1 and more) lets attention select
         sharply.
 
-    training : {"joint"}, default="joint"
-        Scores and values are trained together, to convergence.
+    training : {"joint", "one_step", "frozen"}, default="joint"
+        "joint": scores and values are trained together, to convergence. "one_step": the
+        regime of the paper [1]_, one gradient step on random embeddings, then the embedding
+        of ``<cls>`` with the embeddings frozen (see `fit_output`). "frozen": random embeddings
+        stay as they are, only ``<cls>`` and the output vectors are trained (the paper's
+        ablation); needs `embedding_dim`. `token_scaling` matters to "joint" by "lbfgs" alone.
 
-    solver : {"lbfgs"}, default="lbfgs"
-        Preconditioned L-BFGS on all documents at once; nothing is random.
+    solver : {"lbfgs", "adam"}, default="lbfgs"
+        "lbfgs": preconditioned L-BFGS on all documents at once, nothing random but embeddings
+        of finite dimension. "adam", for ``training="joint"``: Adam on embeddings, ``<cls>`` and
+        output vectors themselves where `embedding_dim` is an int (as in the paper's figures),
+        else on scores and values, from a start without prior knowledge. It has no penalties
+        (`C`, `attention_C`), and stops early instead.
+
+    embedding_dim : int, default=None
+        Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes. None is the
+        limit of infinitely many: nothing is drawn, and d drops out.
+
+    step_size : float, default=None
+        Size eta_0 of the gradient step of "one_step"; by default the one that makes the most
+        important token's value 1 (ours). With ``solver="adam"`` its learning rate, by default
+        1e-3, or 0.036 without `embedding_dim`.
+
+    fit_output : bool, default=True
+        How "one_step" goes on after the step. True is the practical form (ours): the step gives
+        all classes the same weight, and intercept and scale of the output vectors are trained
+        with ``<cls>``, which `attention_C` keeps finite. False, with ``attend_cls=False``, is
+        the letter of the paper: nothing but ``<cls>`` is trained, along gradient flow, until
+        its direction converges (Theorem 4.3; `tol` then bounds 1 less the cosine to the limit).
+
+    n_layers : {1, 2}, default=1
+        Layers of attention. Two, ablated in the paper, need ``solver="adam"`` and
+        `embedding_dim`: the first is self-attention among the document's tokens, and both have
+        a key-query matrix.
+
+    mlp : bool, default=False
+        Whether a hidden layer of `embedding_dim` units follows the softmax, another ablation
+        of the paper, with the same needs. Its decisions are no sums over tokens.
 
     attend_cls : bool, default=True
         Whether ``<cls>`` attends to itself as well: the share of attention it keeps grows as
@@ -81,13 +118,31 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         the penalised mean log loss lower by more than `tol`. For scores and intercepts it is
         an estimate.
 
+    batch_size : int, default=50
+        Documents in a mini-batch, for two layers and the MLP. All other training takes all
+        documents at once.
+
+    early_stopping : bool, default=True
+        Whether Adam holds documents out, stops when their loss no longer falls and returns the
+        best model met. False trains on all until the training loss no longer falls.
+
+    validation_fraction : float, default=0.1
+        Share of every class's documents held out for that.
+
+    n_iter_no_change : int, default=5
+        Steps (epochs, with mini-batches) without improvement after which Adam stops.
+
     warm_start : bool, default=False
-        Whether a fit starts from the last one's result, where that has the same classes and
-        the same tokens: the same names, or as many where they have none.
+        For joint training by L-BFGS, whether a fit starts from the last one's result, where that
+        has the same classes and the same tokens: the same names, or as many where they have
+        none.
+
+    random_state : int, RandomState instance or None, default=None
+        Draws embeddings of finite dimension, mini-batches and the documents held out.
 
     verbose : int, default=0
-        Prints the loss and the gap of every `verbose`-th iteration. scikit-learn's callbacks
-        (from 1.9 on, ``set_callbacks``) are told of every one.
+        Prints the loss and the gap (or validation loss) of every `verbose`-th iteration.
+        scikit-learn's callbacks (from 1.9 on, ``set_callbacks``) are told of every one.
 
     device : str or torch.device, default="cpu"
         Where training computes: "cpu", "cuda", "auto" (CUDA where there is one) or a
@@ -104,11 +159,13 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         ``classes_[1]``.
 
     attention_scores_ : ndarray of shape (n_tokens,)
-        Attention scores E.p: among a document's tokens, attention is in proportion to the
-        token's count times the exponential of its score.
+        Attention scores E.p (with two layers, E.W_KQ.p of the second): among a document's
+        tokens, attention is in proportion to the token's count times the exponential of its
+        score.
 
     token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Token values E.v: what a token adds to the decision per unit of attention.
+        Token values E.v: what a token adds to the decision per unit of attention. (With two
+        layers it adds that of what it attends to as well; with the MLP it is a diagnostic.)
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Added to the attention-weighted values.
@@ -118,13 +175,15 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         document with. Its value is 0. Without ``<cls>``: -inf and 0.
 
     cls_embedding_ : ndarray of shape (d,)
-        p, with d = 1 + K for K > 2 classes and d = 2 for two.
+        p. Where `embedding_dim` is None, d = 1 + K for K > 2 classes and d = 2 for two.
 
     output_vector_ : ndarray of shape (d,) or (n_classes, d)
-        v, orthogonal to p and to each other.
+        v; without `embedding_dim`, orthogonal to p and to each other.
 
     token_embeddings_ : ndarray of shape (n_tokens, d)
-        E, made when asked for: the embeddings of least norm that have these scores and values.
+        E, made when asked for. The trained or random ones where `embedding_dim` is an int, except
+        for joint training by L-BFGS, which gives, as without `embedding_dim`, the embeddings of
+        least norm that have these scores and values. (Stored only by ``solver="adam"``.)
 
     selected_tokens_ : ndarray of shape (n_selected,)
         Columns with the highest attention score of some training document (ties within 1e-6
@@ -134,14 +193,25 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         In how many training documents each of them is selected.
 
     n_iter_ : int
-        Number of iterations run, at least 1.
+        Number of iterations run (epochs, with mini-batches), at least 1.
 
     loss_curve_ : ndarray of shape (n_steps + 1,)
         Penalised mean log loss at the start and after each step. There are `n_iter_` steps,
         or none where a warm start was content with what it found.
 
     optimality_gap_ : float
-        The gap reached (see `tol`).
+        The gap reached (see `tol`). Only where L-BFGS was used.
+
+    validation_curve_ : ndarray of shape (n_steps + 1,)
+        Mean loss of the documents held out. Only with early stopping.
+
+    step_size_ : float
+        The step size eta_0 used. Only for "one_step".
+
+    direction_curve_ : ndarray of shape (n_ascent_steps,)
+        How far p is from the max-margin direction of the selected tokens: a certified bound on 1
+        less their cosine, after each step of the second phase. Only for "one_step" to the
+        letter; empty where the selection did not settle.
 
     n_features_in_ : int
         Number of tokens.
@@ -192,14 +262,24 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither")],
         "attention_C": [Interval(Real, 0, None, closed="neither")],
-        "training": [StrOptions({"joint"})],
-        "solver": [StrOptions({"lbfgs"})],
+        "training": [StrOptions({"joint", "one_step", "frozen"})],
+        "solver": [StrOptions({"lbfgs", "adam"})],
+        "embedding_dim": [Interval(Integral, 2, None, closed="left"), None],
+        "step_size": [Interval(Real, 0, None, closed="neither"), None],
+        "fit_output": ["boolean"],
+        "n_layers": [Options(Integral, {1, 2})],
+        "mlp": ["boolean"],
         "attend_cls": ["boolean"],
         "token_scaling": [StrOptions({"log_odds"}), None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
+        "random_state": ["random_state"],
         "verbose": ["verbose"],
         "device": "no_validation",  # may be a torch.device; resolve_device checks it
     }
@@ -211,12 +291,22 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         attention_C: float = 0.03,
         training: str = "joint",
         solver: str = "lbfgs",
+        embedding_dim: int | None = None,
+        step_size: float | None = None,
+        fit_output: bool = True,
+        n_layers: int = 1,
+        mlp: bool = False,
         attend_cls: bool = True,
         token_scaling: str | None = "log_odds",
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 100,
         tol: float = 1e-3,
+        batch_size: int = 50,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
         warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:
@@ -224,12 +314,22 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self.attention_C = attention_C
         self.training = training
         self.solver = solver
+        self.embedding_dim = embedding_dim
+        self.step_size = step_size
+        self.fit_output = fit_output
+        self.n_layers = n_layers
+        self.mlp = mlp
         self.attend_cls = attend_cls
         self.token_scaling = token_scaling
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.tol = tol
+        self.batch_size = batch_size
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
+        self.random_state = random_state
         self.verbose = verbose
         self.device = device
 
@@ -271,14 +371,13 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             If `max_iter` iterations do not reach `tol`.
         """
         # Imported when a fit starts: predicting needs no PyTorch.
-        from .model.bag import TokenBag
         from .model.devices import resolve_device
         from .model.threads import ThreadShare
-        from .training.joint import fit_joint
-        from .training.scaling import token_scaling
+        from .training.regimes import OPTIONAL_ATTRIBUTES, Documents, check_settings, train
 
         device = resolve_device(self.device)
-        previous = self._fitted() if self.warm_start and hasattr(self, "classes_") else None
+        settings = self._settings()
+        previous = self._one_layer() if self.warm_start and hasattr(self, "classes_") else None
         before = self._fitted_on()
         X, y = validate_data(self, X, y, accept_sparse="csr", accept_large_sparse=True)
         check_non_negative(X, self)
@@ -294,6 +393,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
                 )
             class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
         _check_two_classes(classes, class_weights)
+        check_settings(settings, 1 if len(classes) == 2 else len(classes))
         old_classes = getattr(self, "classes_", classes[:0])
         if self._fitted_on() != before or not np.array_equal(old_classes, classes):
             previous = None  # a model of other tokens or classes is no start
@@ -301,53 +401,41 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         X = _canonical(_as_csr(X))
         shares = class_totals(X, codes, len(classes), weights, kind="shares")
         importance = signed_frequency(shares, class_weights)
-        document_weights = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
-        mean_document_weight = float(np.average(document_weights, weights=weights))
-        mean_entries = float(np.average(_positive_entries(X), weights=weights))
-        dtype = _training_dtype(X, min(self.C, self.attention_C, class_weights.sum()))
-        scaling = token_scaling(
-            shares,
-            class_weights,
-            mean_document_weight,
-            mean_document_weight / (mean_entries or 1.0),
-            scaling=self.token_scaling,  # type: ignore[arg-type]
-            attend_cls=self.attend_cls,
-            dtype=dtype,
-        )
-        del shares
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         callbacks = FitCallbacks(self, X, y, sample_weight, self.max_iter)
         callbacks.begin()
         with ThreadShare() as threads:
-            joint = fit_joint(
-                TokenBag(X, dtype=dtype, device=device),
-                codes,
-                weights,
-                class_weights,
-                scaling,
-                value_C=self.C,
-                attention_C=self.attention_C,
-                max_iter=self.max_iter,
-                tol=self.tol,
+            trained = train(
+                Documents(X, codes, weights, class_weights, shares),
+                settings,
+                dtype=_training_dtype(X, min(self.C, self.attention_C, class_weights.sum())),
+                device=device,
+                seed=seed,
                 start=previous,
-                on_step=self._step_reporter(callbacks, classes, threads.update),
+                on_step=self._step_reporter(
+                    callbacks, classes, threads.update, settings.progress_label
+                ),
             )
         self.classes_ = classes
-        self.n_iter_ = max(1, joint.n_iter)
-        self.loss_curve_ = np.array(joint.loss_curve)
-        self.optimality_gap_ = joint.gap
-        self._store(joint.fitted)
+        self.n_iter_ = max(1, trained.n_iter)
+        self.loss_curve_ = np.array(trained.loss_curve)
+        for name in OPTIONAL_ATTRIBUTES:  # of an earlier fit by another training
+            self.__dict__.pop(name, None)
+        self.__dict__.update(trained.attributes)
+        self.__dict__.update(_attributes(trained.fitted))
+        self._geometry = trained.geometry
         self.token_importance_ = importance
-        counts = count_selected(joint.fitted.scores, X if weights.all() else X[weights > 0])
+        counts = count_selected(self.attention_scores_, X if weights.all() else X[weights > 0])
         order = np.argsort(-counts, kind="stable")
         self.selected_tokens_ = order[: np.count_nonzero(counts)]
         self.selection_counts_ = counts[self.selected_tokens_]
         callbacks.end()
-        if joint.status in ("max_iter", "no_progress"):
-            warnings.warn(
-                _not_converged(joint.status, joint.n_iter, joint.gap, self.tol),
-                ConvergenceWarning,
-                stacklevel=3,  # past scikit-learn's wrapper of fit
-            )
+        for message, category in (
+            (trained.warning, UserWarning),
+            (trained.not_converged, ConvergenceWarning),
+        ):
+            if message:  # past scikit-learn's wrapper of fit
+                warnings.warn(message, category, stacklevel=3)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -470,19 +558,29 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
 
     @property
     def cls_embedding_(self) -> NDArray[np.float64]:
-        """The embedding p of ``<cls>``: the first unit vector (a choice of basis)."""
-        return np.eye(1, 1 + len(self._fitted().intercept))[0]
+        """The embedding p of ``<cls>``; the first unit vector where the basis is ours to choose."""
+        check_is_fitted(self)
+        if self._geometry is not None:
+            return self._geometry.cls_embedding
+        return np.eye(1, 1 + len(self.intercept_))[0]
 
     @property
     def output_vector_(self) -> NDArray[np.float64]:
-        """The output vector v, or one row per class: the other unit vectors."""
-        vectors = np.eye(1 + len(self._fitted().intercept))[1:]
+        """The output vector v, or one row per class; without a dimension, other unit vectors."""
+        check_is_fitted(self)
+        if self._geometry is not None:
+            vectors = self._geometry.output_vectors
+        else:
+            vectors = np.eye(1 + len(self.intercept_))[1:]
         return vectors[0] if len(vectors) == 1 else vectors
 
     @property
-    def token_embeddings_(self) -> NDArray[np.float64]:
-        """The embeddings E, of least norm among those with these scores and values."""
-        fitted = self._fitted()
+    def token_embeddings_(self) -> NDArray[np.floating[Any]]:
+        """The embeddings E, made when asked for."""
+        check_is_fitted(self)
+        if self._geometry is not None:
+            return self._geometry.source.embeddings()
+        fitted = self._one_layer()
         return np.column_stack([fitted.scores, fitted.values])
 
     def _validated(self, X: Any) -> Any:
@@ -491,8 +589,11 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         check_non_negative(X, self)
         return _as_csr(X)
 
-    def _fitted(self) -> FittedAttention:
+    def _fitted(self) -> FittedAttention | FittedNetwork:
         check_is_fitted(self)
+        return self._one_layer() if self._network is None else self._network
+
+    def _one_layer(self) -> FittedAttention:
         values = self.token_values_
         return FittedAttention(
             scores=self.attention_scores_,
@@ -501,6 +602,12 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             cls_weight=self.cls_weight_,
             cls_score=self.cls_score_,
         )
+
+    def _settings(self) -> Settings:
+        from .training.regimes import Settings
+
+        names = [field.name for field in fields(Settings)]
+        return Settings(**{name: getattr(self, name) for name in names})
 
     def _class_factors(
         self, y: ArrayLike, codes: NDArray[np.intp], class_weights: NDArray[np.float64]
@@ -523,19 +630,19 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         names = getattr(self, "feature_names_in_", None)
         return getattr(self, "n_features_in_", None), None if names is None else list(names)
 
-    def _store(self, fitted: FittedAttention) -> None:
-        for name, value in _attributes(fitted).items():
-            setattr(self, name, value)
-
     def _step_reporter(
-        self, callbacks: FitCallbacks, classes: NDArray[Any], share_threads: Callable[[], None]
-    ) -> Callable[[JointProgress], bool]:
-        def report(progress: JointProgress) -> bool:
+        self,
+        callbacks: FitCallbacks,
+        classes: NDArray[Any],
+        share_threads: Callable[[], None],
+        label: str,
+    ) -> Callable[[JointProgress | NetworkProgress], bool]:
+        def report(progress: JointProgress | NetworkProgress) -> bool:
             share_threads()
             if self.verbose and progress.n_iter % int(self.verbose) == 0:
+                measure = "" if np.isnan(progress.gap) else f"   {label} {progress.gap:.2e}"
                 print(
-                    f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}   "
-                    f"gap {progress.gap:.2e}",
+                    f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}{measure}",
                     flush=True,
                 )
             if progress.n_iter == 0:
@@ -547,15 +654,17 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         return report
 
 
-def _attributes(fitted: FittedAttention) -> dict[str, Any]:
+def _attributes(fitted: FittedAttention | FittedNetwork) -> dict[str, Any]:
     """Return the fitted attributes that predictions are made from."""
     values = fitted.values
+    network = None if isinstance(fitted, FittedAttention) else fitted
     return {
         "attention_scores_": fitted.scores,
         "token_values_": values[:, 0] if values.shape[1] == 1 else values.T,
         "intercept_": fitted.intercept,
         "cls_weight_": fitted.cls_weight,
-        "cls_score_": fitted.cls_score,
+        "cls_score_": getattr(fitted, "cls_score", 0.0 if fitted.cls_weight else -np.inf),
+        "_network": network,
     }
 
 
@@ -573,13 +682,6 @@ def _canonical(X: Any) -> Any:
     X = X.copy()
     X.sum_duplicates()
     return X
-
-
-def _positive_entries(X: Any) -> NDArray[np.int64]:
-    """Return how many positive entries every row of a CSR matrix has."""
-    if np.count_nonzero(X.data) == X.data.size:
-        return np.diff(X.indptr).astype(np.int64)
-    return np.diff(np.concatenate([[0], np.cumsum(X.data > 0)])[X.indptr])
 
 
 def _training_dtype(X: Any, smallest: float) -> type[np.floating[Any]]:
@@ -606,19 +708,4 @@ def _check_two_classes(classes: NDArray[Any], class_weights: NDArray[np.float64]
     raise ValueError(
         "Training needs documents of at least two classes, but y holds one class only: "
         f"{classes.tolist()[0]!r}."
-    )
-
-
-def _not_converged(status: str, n_iter: int, gap: float, tol: float) -> str:
-    if status == "max_iter":
-        return (
-            f"L-BFGS stopped at max_iter={n_iter} with an optimality gap of {gap:.1e} > "
-            f"tol={tol:.1e}: values, and perhaps scores, could still lower the penalised mean log "
-            "loss by about that much. Increase max_iter, or lower C or attention_C (stronger "
-            "penalties converge sooner), or raise tol."
-        )
-    return (
-        f"L-BFGS cannot lower the loss any further in this precision, with an optimality gap "
-        f"of {gap:.1e} > tol={tol:.1e}. Raise tol, or pass X as float64 if it is float32 or "
-        "integer."
     )

@@ -100,11 +100,10 @@ def _conclusion(checks: list[Check]) -> str:
     said = "The shapes are the paper's" if not failing else f"Fails: {'; '.join(failing)}"
     return (
         f"{said}. How straight the line is depends on training: full-batch Adam, which moves all "
-        "tokens at the same pace, makes it an S. The distribution is ours (equation (15) is not known): a "
-        "relevant token stands in a document of the other class with probability delta, "
+        "tokens at the same pace, makes it an S. The distribution is ours (equation (15) is not "
+        "known): a relevant token stands in a document of the other class with probability delta, "
         "so its difference of posteriors is ±(1 - 2 delta); irrelevant tokens are as frequent in "
-        "both classes. Fewer relevant tokens tell less, so their values are larger: the slope grows "
-        "with delta."
+        "both classes."
     )
 
 

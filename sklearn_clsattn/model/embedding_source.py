@@ -100,3 +100,10 @@ class RedrawnEmbeddings:
             directions = torch.cat([drawn.cls_embedding[None], drawn.output_vectors])
             drawn.embeddings.addmm_(torch.from_numpy(self.step), directions)
         return drawn.embeddings.numpy()
+
+
+def random_frame(count: int, embedding_dim: int, seed: int) -> Array:
+    """Return orthonormal vectors in a uniformly random position, shape (count, embedding_dim)."""
+    gaussian = np.random.default_rng(seed).standard_normal((embedding_dim, count))
+    q, r = np.linalg.qr(gaussian)
+    return np.ascontiguousarray((q * np.sign(np.diagonal(r))).T)

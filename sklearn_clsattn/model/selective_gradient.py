@@ -15,7 +15,8 @@ and :math:`g_k = \omega\, \partial \ell / \partial F_k`, the gradient by a token
 .. math::
 
     \frac{\partial L}{\partial a_s}
-        = \frac{1}{\Omega} \sum_i \big( e_{is} - q_{is} \textstyle\sum_j e_{ij} \big), \qquad e_{ij} = q_{ij} \textstyle\sum_k g_{ik} D_{ijk},
+        = \frac{1}{\Omega} \sum_i \big( e_{is} - q_{is} \textstyle\sum_j e_{ij} \big), \qquad
+    e_{ij} = q_{ij} \textstyle\sum_k g_{ik} D_{ijk},
 
 where :math:`D` is exactly 0 at the leading token, and all e are computed relative to the largest
 one in the corpus, :math:`e^M`. What is returned is the gradient divided by :math:`e^M`: its
