@@ -98,7 +98,8 @@ class RedrawnEmbeddings:
         )
         if self.step is not None:
             directions = torch.cat([drawn.cls_embedding[None], drawn.output_vectors])
-            drawn.embeddings.addmm_(torch.from_numpy(self.step), directions)
+            # Copied: PyTorch warns of read-only arrays, such as joblib's memory maps.
+            drawn.embeddings.addmm_(torch.from_numpy(self.step.copy()), directions)
         return drawn.embeddings.numpy()
 
 

@@ -50,6 +50,7 @@ REFRESH = 20
 
 _FREQUENCY_FLOOR = 0.01
 _LEAST_CURVATURE = 1e-12
+_LEAST_MASS = 1e-15  # the inverse of its square is a number in single precision
 _BALANCED = 0.25  # curvature of the logistic loss at even odds
 
 
@@ -310,7 +311,9 @@ class ClsObjective:
         matrix = self._matrix(p, scales, last)
         attended, mass, weights = self._attended(matrix)
         curvature = self._output_curvature(attended + last[1:])  # (n, K), weighted
-        by_scale = (curvature * (attended / scales).square()).sum(dim=0) + self.output_strength
+        # Not attended / scales: a scale may be 0.
+        per_scale = self._attended(self._matrix(p, torch.ones_like(scales)))[0]
+        by_scale = (curvature * per_scale.square()).sum(dim=0) + self.output_strength
         by_intercept = curvature.sum(dim=0).clamp(min=_LEAST_CURVATURE)
         along = self._curvature_along_outputs(matrix, attended, mass, weights, curvature)
         token = self._token_curvature(matrix, attended, mass, weights, curvature)
@@ -354,10 +357,15 @@ class ClsObjective:
         return torch.cat([scores, frozen.values.new_zeros(self.n_outputs)])
 
     def _spread(self, p: torch.Tensor, scales: torch.Tensor) -> float:
-        """Return the standard deviation of the outputs over documents (root mean square of K)."""
+        """Return the standard deviation of the outputs over documents (root mean square of K).
+
+        0 where it is rounding, as it is where all documents have the same tokens.
+        """
         attended = self._attended(self._matrix(p, scales))[0]
         centred = attended - (self.share[:, None] * attended).sum(dim=0)
-        return float((self.share[:, None] * centred.square()).sum(dim=0).mean().sqrt())
+        spread = float((self.share[:, None] * centred.square()).sum(dim=0).mean().sqrt())
+        rounding = 100 * torch.finfo(self.bag.dtype).eps * float(attended.abs().max())
+        return spread if spread > rounding else 0.0
 
     def _matrix(
         self, p: torch.Tensor, scales: torch.Tensor, last: torch.Tensor | None = None
@@ -379,7 +387,7 @@ class ClsObjective:
         columns = torch.cat([weights[:, None], weights[:, None] * matrix[:-1, 1:]], dim=1)
         sums = self.bag.sum_over_tokens(columns).to(torch.float64)
         mass = sums[:, 0] + self.cls_weight * float(np.exp(float(matrix[-1, 0]) - shift))
-        mass = mass.clamp(min=1e-30)
+        mass = mass.clamp(min=_LEAST_MASS)
         return sums[:, 1:] / mass[:, None], mass, weights
 
     def _output_curvature(self, outputs: torch.Tensor) -> torch.Tensor:

@@ -18,8 +18,8 @@ So "the direction has converged" means: it is within `tol` of the one that Theor
 the selection that descent settled on. Where the selection does not settle within `max_iter` steps
 (on real text it hardly does) there is no second phase, and the fit says so.
 
-The theorem's direction has no length. The one stored is the shortest that leaves every document at
-most 1 % of its attention on unselected tokens.
+The theorem's direction has no length. The one stored is long enough to leave every document at most
+1 % of its attention on unselected tokens.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def follow_gradient_flow(
         if len(pairs) == 0:  # nothing is left unselected: any direction will do
             status = "converged"
         elif math.isfinite(ascent.margin) and ascent.margin > 0:
-            length = _length(X, selected)
+            length = _length(selective, X.data, point.selected)
             p, scores = ascent.direction * length, ascent.scores * length
             if ascent.status == "converged":
                 status = "converged"
@@ -232,16 +232,17 @@ def _selection(X: Any, entries: torch.Tensor, selected: torch.Tensor) -> sp.csr_
     return sp.csr_array((np.ones(len(indices), dtype=bool), indices, indptr), shape=X.shape)
 
 
-def _length(X: Any, selected: sp.csr_array) -> float:
+def _length(selective: SelectiveObjective, weights: Any, selected: torch.Tensor) -> float:
     """Return the factor on a direction of margin 1 that leaves little on unselected tokens.
 
     Scores of unselected tokens are at least that factor lower, so their attention is at most
     exp(-factor) times the ratio of the counts.
     """
-    totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
-    on_selected = np.asarray(X.multiply(selected).sum(axis=1), dtype=np.float64).ravel()
-    ratios = np.divide(
-        totals - on_selected, on_selected, out=np.zeros_like(totals), where=on_selected > 0
-    )
+    # By entries, for one that X stores in two parts counts with both.
+    flags, documents = selected.cpu().numpy(), selective.documents.cpu().numpy()
+    counts = weights[selective.entries.cpu().numpy()].astype(np.float64)
+    on_selected = np.bincount(documents, counts * flags)
+    on_others = np.bincount(documents, counts * ~flags)
+    ratios = np.divide(on_others, on_selected, out=np.zeros_like(on_others), where=on_selected > 0)
     odds = (1 - UNSELECTED_ATTENTION) / UNSELECTED_ATTENTION
-    return max(math.log(max(ratios.max(initial=0.0) * odds, math.e)), 1.0)
+    return math.log(max(float(ratios.max(initial=0.0)) * odds, math.e))
