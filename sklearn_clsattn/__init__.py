@@ -16,7 +16,7 @@ _HOME = {
     "TokenImportanceTransformer": "._transformer",
 }
 
-_SUBMODULES = ("comparison", "datasets", "importance")
+_SUBMODULES = ("comparison", "datasets", "importance", "theory")
 
 
 def __getattr__(name: str) -> Any:
