@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _LARGEST_EXACT_FLOAT32 = 2**24
 _LARGEST_FLOAT32 = 1e8
+_LARGEST_TOTAL_FLOAT32 = 1e10
 
 
 class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -79,8 +80,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
 
     step_size : float, default=None
         Size eta_0 of the gradient step of "one_step"; by default the one that makes the most
-        important token's value 1 (ours). With ``solver="adam"`` its learning rate, by default
-        1e-3, or 0.036 without `embedding_dim`.
+        important token's value 1, or less for more than two classes (ours). With
+        ``solver="adam"`` its learning rate, by default 1e-3, or 0.036 without `embedding_dim`.
 
     fit_output : bool, default=True
         How "one_step" goes on after the step. True is the practical form (ours): the step gives
@@ -337,6 +338,12 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
+        # scikit-learn says what this is by blobs: three classes of two tokens. The importances of
+        # two tokens are opposite numbers, which put documents in a single line.
+        ordered = self.training == "one_step" and (
+            self.embedding_dim is None or not self.fit_output
+        )
+        tags.classifier_tags.poor_score = ordered
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -408,7 +415,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             trained = train(
                 Documents(X, codes, weights, class_weights, shares),
                 settings,
-                dtype=_training_dtype(X, min(self.C, self.attention_C, class_weights.sum())),
+                dtype=_training_dtype(X, class_weights.sum(), min(self.C, self.attention_C)),
                 device=device,
                 seed=seed,
                 start=previous,
@@ -665,6 +672,7 @@ def _attributes(fitted: FittedAttention | FittedNetwork) -> dict[str, Any]:
         "cls_weight_": fitted.cls_weight,
         "cls_score_": getattr(fitted, "cls_score", 0.0 if fitted.cls_weight else -np.inf),
         "_network": network,
+        "_geometry": None,  # an earlier fit's would say something else
     }
 
 
@@ -684,20 +692,27 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-def _training_dtype(X: Any, smallest: float) -> type[np.floating[Any]]:
+def _training_dtype(X: Any, total: float, smallest_C: float) -> type[np.floating[Any]]:
     """Single precision where it represents the input exactly: half the memory, more speed.
 
-    Not where the smallest penalty or the largest entry would leave its range.
+    Not where penalties, the total weight of the documents or the largest entry would leave its
+    range.
     """
     exact = X.dtype == np.float32 or X.dtype.kind in "biu"
     largest = X.data.max(initial=0)
     limit = _LARGEST_EXACT_FLOAT32 if X.dtype.kind in "biu" else _LARGEST_FLOAT32
-    return np.float32 if exact and largest <= limit and smallest > 1e-20 else np.float64
+    within = min(total, smallest_C) > 1e-20 and total <= _LARGEST_TOTAL_FLOAT32
+    return np.float32 if exact and largest <= limit and within else np.float64
 
 
 def _check_two_classes(classes: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
     present = np.flatnonzero(class_weights > 0)
     if len(present) >= 2:
+        if not np.isfinite(class_weights.sum()):
+            raise ValueError(
+                "Document weights add up to infinity, which leaves no mean: divide sample_weight "
+                "(or class_weight) by a constant."
+            )
         return
     if len(classes) >= 2:
         found = classes[present].tolist()

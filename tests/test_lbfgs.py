@@ -131,6 +131,59 @@ def test_an_exact_preconditioner_takes_one_step():
     assert none.values == ones.values
 
 
+def test_an_exact_preconditioner_that_is_no_diagonal_takes_one_step():
+    rng = np.random.default_rng(0)
+    rotation = torch.from_numpy(np.linalg.qr(rng.normal(size=(10, 10)))[0])
+    hessian = rotation @ torch.diag(torch.logspace(0, 6, 10, dtype=torch.float64)) @ rotation.T
+    inverse = torch.linalg.inv(hessian)
+
+    def function(x):
+        pull = hessian @ (x - 1)
+        return float(0.5 * (x - 1) @ pull), pull
+
+    def run(**how):
+        return minimize_lbfgs(
+            function,
+            torch.zeros(10).double(),
+            is_converged=gradient_below(1e-6),
+            max_iter=500,
+            **how,
+        )
+
+    exact = run(precondition=lambda tensor: inverse @ tensor)
+    assert (exact.status, exact.n_iter) == ("converged", 1)
+    assert_allclose(exact.x, np.ones(10), rtol=1e-8)
+    assert run().n_iter > 5
+    # A diagonal, as a product, is that diagonal.
+    diagonal = torch.diag(hessian).reciprocal()
+    one = run(inverse_hessian_diagonal=diagonal)
+    other = run(precondition=lambda tensor: tensor * diagonal)
+    assert one.values == other.values
+    # Where it is given, it stands in place of the diagonal.
+    both = run(inverse_hessian_diagonal=diagonal, precondition=lambda tensor: inverse @ tensor)
+    assert both.values == exact.values
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 12), st.integers(0, 10**6))
+def test_any_positive_definite_preconditioner_leads_to_the_minimum(dimension, seed):
+    rng = np.random.default_rng(seed)
+    eigenvalues = torch.from_numpy(10 ** rng.uniform(0, 2, dimension))
+    minimum, start = (torch.from_numpy(rng.normal(size=dimension)) for _ in range(2))
+    root = torch.from_numpy(rng.normal(size=(dimension, dimension)))
+    matrix = root @ root.T + 0.1 * torch.eye(dimension, dtype=torch.float64)
+    result = minimize_lbfgs(
+        quadratic(eigenvalues, minimum),
+        start,
+        is_converged=gradient_below(1e-7),
+        max_iter=1000,
+        precondition=lambda tensor: matrix @ tensor,
+    )
+    assert result.status == "converged"
+    assert_allclose(result.x, minimum, atol=1e-6)
+    assert_monotone(result)
+
+
 def test_max_iter_and_nothing_to_do():
     function = with_autograd(rosenbrock)
     start = torch.tensor([-1.2, 1.0], dtype=torch.float64)

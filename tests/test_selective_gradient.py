@@ -6,7 +6,7 @@ import pytest
 import reference
 import scipy.sparse as sp
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -144,25 +144,26 @@ def test_at_a_score_scale_of_a_thousand(n_classes, seed):
 
 @CLASSES
 def test_where_the_plain_form_is_rounding(n_classes):
-    """Every document has one token far ahead: first the plain form points elsewhere, then is 0."""
+    """Every document has one token far ahead: its rivals weigh less than a rounding error."""
     rng = np.random.default_rng(0)
     X = np.column_stack([np.eye(6), rng.poisson(1.0, (6, 8))])
     X, targets, weights, values = problem(n_classes, X=X)
     cosines = {}
-    for lead in (5.0, 36.0, 50.0):
+    for lead in (5.0, 40.0, 60.0):
         scores = torch.from_numpy(0.3 * rng.normal(size=14) + lead * (np.arange(14) < 6))
         point = stable(X, targets, weights, values, scores)
         with mpmath.workdps(200):
             expected = scaled(exact(X, targets, weights, values, scores), point.log_scale)
-        assert_allclose(point.by_score, expected, rtol=1e-12)
+        assert_allclose(point.by_score, expected, rtol=1e-12, atol=1e-15)
         lost = plain(X, targets, weights, values, scores)[1].numpy()
         norm = np.linalg.norm(lost) * np.linalg.norm(expected)
         cosines[lead] = lost @ expected / norm if norm else 0.0
     assert cosines[5.0] > 1 - 1e-9
-    assert cosines[36.0] < 0.99
-    assert cosines[50.0] < 0.9
+    assert cosines[40.0] < 0.9
+    assert cosines[60.0] < 0.9
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.floats(0, 3), st.integers(2, 4))
 def test_it_is_orthogonal_to_a_shift_of_all_scores(seed, log_scale, n_classes):
     X, targets, weights, values = problem(n_classes, seed)

@@ -103,6 +103,25 @@ class RedrawnEmbeddings:
         return drawn.embeddings.numpy()
 
 
+@dataclass(frozen=True)
+class Geometry:
+    """Where p, the output vectors and the embeddings lie in d dimensions.
+
+    Attributes
+    ----------
+    cls_embedding : ndarray of shape (d,)
+
+    output_vectors : ndarray of shape (n_outputs, d)
+
+    source : EmbeddingSource
+        Makes the embeddings.
+    """
+
+    cls_embedding: Array
+    output_vectors: Array
+    source: EmbeddingSource
+
+
 def random_frame(count: int, embedding_dim: int, seed: int) -> Array:
     """Return orthonormal vectors in a uniformly random position, shape (count, embedding_dim)."""
     gaussian = np.random.default_rng(seed).standard_normal((embedding_dim, count))

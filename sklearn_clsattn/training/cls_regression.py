@@ -16,7 +16,8 @@ that is what makes it predict.
 **Start.** In the limit of infinitely many dimensions p starts where attention weighs tokens against
 their frequency, :math:`a_s = -\log(\text{share of documents with } s + 0.01)` and a constant,
 because values are in proportion to it: from 0 the same minimum is reached, in five times as many
-steps. In d dimensions there is no such p, and it starts at :math:`p^0`.
+steps. In d dimensions there is no such p, and it starts at :math:`p^0`. The scales start, all
+alike, where outputs have a standard deviation of 2, or of half that and so on while the loss falls.
 
 **Preconditioner.** The exact diagonal of the Gauss-Newton matrix for p in the limit, its mean over
 random E otherwise, and the curvature along the output vectors for itself. It changes by orders of
@@ -50,6 +51,7 @@ REFRESH = 20
 
 _FREQUENCY_FLOOR = 0.01
 _LEAST_CURVATURE = 1e-12
+_MOST_HALVINGS = 10
 _LEAST_MASS = 1e-15  # the inverse of its square is a number in single precision
 _BALANCED = 0.25  # curvature of the logistic loss at even odds
 
@@ -255,13 +257,27 @@ class ClsObjective:
         if uniform > 0:
             self.unit = uniform
             self.values = frozen.values / uniform
-        # They start where outputs have twice that with the attention of the start.
+        # They start where outputs have twice that with the attention of the start, or below.
         self._start_scale = 2.0 / (self._spread(self._p, ones) or 1.0)
 
     def start(self, intercept: torch.Tensor) -> torch.Tensor:
-        """Return where training starts: outputs of a standard deviation of 2."""
-        scales = torch.full((self.n_outputs,), self._start_scale).to(intercept)
-        return torch.cat([self._p, scales, intercept.new_zeros(1), intercept])
+        """Return where training starts: outputs of a standard deviation of 2.
+
+        Or of half that, a quarter, .. where the loss is lower: from too far out the first step
+        may carry a scale past 0, to a minimum at which all values speak for the wrong class.
+        """
+        d, k = self.dimension, self.n_outputs
+        scales = intercept.new_full((k,), self._start_scale)
+        x = torch.cat([self._p, scales, intercept.new_zeros(1), intercept])
+        loss = self(x)[0]
+        for _ in range(_MOST_HALVINGS):
+            halved = x.clone()
+            halved[d : d + k] *= 0.5
+            halved_loss = self(halved)[0]
+            if not halved_loss < loss:
+                break
+            x, loss = halved, halved_loss
+        return x
 
     def parts(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return p, the scales, and the last row: the score of ``<cls>`` and the intercepts."""
@@ -312,7 +328,7 @@ class ClsObjective:
         attended, mass, weights = self._attended(matrix)
         curvature = self._output_curvature(attended + last[1:])  # (n, K), weighted
         # Not attended / scales: a scale may be 0.
-        per_scale = self._attended(self._matrix(p, torch.ones_like(scales)))[0]
+        per_scale = self._attended(self._matrix(p, torch.ones_like(scales), last))[0]
         by_scale = (curvature * per_scale.square()).sum(dim=0) + self.output_strength
         by_intercept = curvature.sum(dim=0).clamp(min=_LEAST_CURVATURE)
         along = self._curvature_along_outputs(matrix, attended, mass, weights, curvature)

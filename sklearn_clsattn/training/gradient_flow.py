@@ -170,7 +170,7 @@ def follow_gradient_flow(
             changes.append(changed)
             unchanged = 0 if changed else unchanged + 1
         before = point.selected
-        most_unselected = -math.expm1(float(point.log_selected_attention.min()))
+        most_unselected = max(0.0, -math.expm1(float(point.log_selected_attention.min())))
         if on_step is not None:
             fitted = partial(model, scores)
             if on_step(JointProgress(n_iter, point.loss, most_unselected, fitted)):

@@ -10,7 +10,9 @@ is exact there. From then on p is trained, in one of two readings:
 **The step size.** By default :math:`\eta_0` makes the most important token's value 1 (ours,
 measured in ``docs/paper.md``): as the step writes :math:`\tfrac{\eta_0}{2} \alpha_s` (two classes)
 or :math:`\eta_0 \alpha_{sk}` along the output vectors, it is :math:`2 / \max_s |\alpha_s|` or
-:math:`1 / \max_{sk} |\alpha_{sk}|`.
+:math:`1 / \max_{sk} |\alpha_{sk}|`. For more than two classes it is also at most the one at which
+the spectral norm of what is written is 2: with many important tokens, and above that, the shared
+direction of a class outruns its tokens, and another class's documents select irrelevant ones.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from ..model.gradient_step import draw_embeddings, embedding_gradient, unscaled_
 from ..model.token_embeddings import ExplicitEmbeddings, LimitEmbeddings, TokenEmbeddings
 
 Array = NDArray[np.float64]
+
+LARGEST_SPECTRAL_NORM = 2.0
+"""Of what the default step writes, for more than two classes (ours)."""
 
 LARGEST_VALUE = 5.0
 """Above this the logistic loss saturates: selection becomes slow, and then wrong."""
@@ -112,7 +117,7 @@ def take_step(
     per_step = 0.5 * importance[:, None] if binary else importance.T
     largest = float(np.abs(per_step).max(initial=0.0))
     if step_size is None:
-        step_size = 1.0 / largest if largest > 0 else 1.0
+        step_size = default_step_size(per_step)
     warning = _step_size_warning(step_size, largest, embedding_dim, bag.shape[1])
     n_tokens, n_outputs = per_step.shape
 
@@ -152,6 +157,29 @@ def take_step(
             step.cpu().numpy(),
         ),
     )
+
+
+def default_step_size(per_step: Array) -> float:
+    """Return the step size of the default rule.
+
+    Parameters
+    ----------
+    per_step : ndarray of shape (n_tokens, n_outputs)
+        What a step of size 1 writes along the output vectors.
+
+    Returns
+    -------
+    step_size : float
+        1 where nothing is important.
+    """
+    largest = float(np.abs(per_step).max(initial=0.0))
+    if not largest > 0:
+        return 1.0
+    step_size = 1.0 / largest
+    if per_step.shape[1] > 1:
+        spectral = float(np.sqrt(np.linalg.eigvalsh(per_step.T @ per_step)[-1]))
+        step_size = min(step_size, LARGEST_SPECTRAL_NORM / spectral)
+    return step_size
 
 
 def _last_unit_vectors(dimension: int, count: int, like: torch.Tensor) -> torch.Tensor:

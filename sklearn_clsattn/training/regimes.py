@@ -6,6 +6,7 @@ that mean nothing, :func:`train` calls the one that was asked for.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from ..importance import class_totals, signed_frequency
 from ..model.bag import TokenBag
 from ..model.embedding_source import (
-    EmbeddingSource,
+    Geometry,
     RedrawnEmbeddings,
     SpannedEmbeddings,
     StoredEmbeddings,
@@ -29,7 +30,7 @@ from ..model.targets import encode_targets
 from .cls_regression import fit_cls_regression
 from .embeddings import fit_embeddings
 from .frozen import fit_frozen
-from .gradient_flow import follow_gradient_flow
+from .gradient_flow import PATIENCE, follow_gradient_flow
 from .joint import JointProgress, class_log_odds, fit_joint
 from .minibatch import NetworkProgress, fit_network
 from .one_step import FrozenEmbeddings, take_step
@@ -117,25 +118,6 @@ class Documents:
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """Where p, the output vectors and the embeddings lie in d dimensions.
-
-    Attributes
-    ----------
-    cls_embedding : ndarray of shape (d,)
-
-    output_vectors : ndarray of shape (n_outputs, d)
-
-    source : EmbeddingSource
-        Makes the embeddings.
-    """
-
-    cls_embedding: Array
-    output_vectors: Array
-    source: EmbeddingSource
-
-
-@dataclass(frozen=True)
 class Trained:
     """What every training hands back.
 
@@ -216,6 +198,17 @@ def check_settings(settings: Settings, n_outputs: int) -> None:
         raise ValueError(
             "fit_output=False is the letter of the paper, in which <cls> does not attend to "
             "itself: set attend_cls=False as well."
+        )
+    if not s.fit_output and s.training != "one_step":
+        raise ValueError(
+            "fit_output=False is a reading of training='one_step', but training is "
+            f"{s.training!r}: leave fit_output=True, or set training='one_step'."
+        )
+    if s.step_size is not None and s.training != "one_step" and s.solver == "lbfgs":
+        raise ValueError(
+            f"step_size={s.step_size} has no meaning for training={s.training!r} by L-BFGS, "
+            "which finds the size of its steps: leave step_size=None, or set "
+            "training='one_step' or solver='adam'."
         )
     if s.warm_start and (s.training != "joint" or s.solver != "lbfgs"):
         raise ValueError(
@@ -357,6 +350,8 @@ def _one_step(
     n_classes = len(documents.class_weights)
     balanced = settings.fit_output
     importance = signed_frequency(documents.shares, documents.class_weights, centred=balanced)
+    if balanced:  # the weight of all goes to the classes that have any, as in the step's weights
+        importance *= n_classes / np.count_nonzero(documents.class_weights)
     X, codes, weights = documents.X, documents.codes, documents.weights
     if not settings.fit_output and not weights.all():  # pairs of tokens have no weight
         X, codes, weights = X[weights > 0], codes[weights > 0], weights[weights > 0]
@@ -377,6 +372,11 @@ def _one_step(
         embedding_dim=settings.embedding_dim,
         seed=seed,
     )
+    if not bool(torch.isfinite(frozen.values).all()):
+        raise ValueError(
+            f"step_size={settings.step_size:.3g} makes token values that are no longer finite: "
+            "choose a smaller one, or leave step_size=None, the default rule."
+        )
     tensor_weights = torch.from_numpy(np.ascontiguousarray(weights)).to(device)
     attributes: dict[str, Any] = {"step_size_": frozen.step_size}
     fit: Any
@@ -407,7 +407,7 @@ def _one_step(
             tensor_weights,
             frozen,
             max_iter=settings.max_iter,
-            tol=settings.tol,
+            tol=max(settings.tol, sys.float_info.min),  # 0 is asked of rounding
             on_step=on_step,
         )
         scales = np.ones(frozen.values.shape[1])
@@ -567,13 +567,16 @@ def _flow_message(
     status: str, selection_curve: list[int], direction_curve: list[float], settings: Settings
 ) -> str:
     if status == "selection":
-        recent = sum(1 for changed in selection_curve[-10:] if changed)
+        recent = selection_curve[-PATIENCE:]
+        changes = sum(1 for changed in recent if changed)
+        what = f"they changed in {changes} of the last {len(recent)} steps"
+        if not changes and len(recent) == PATIENCE:
+            what = "some document still attends to others"
         return (
             f"Gradient flow stopped at max_iter={settings.max_iter}: the selected tokens have "
-            f"not settled (they changed in {recent} of the last {len(selection_curve[-10:])} "
-            "steps), so that p has no limit yet, and Theorem 4.3 does not apply. Increase "
-            "max_iter, or choose a smaller step_size; on real text the selection may never "
-            "settle, and fit_output=True (the practical form) is what predicts."
+            f"not settled ({what}), so that p has no limit yet, and Theorem 4.3 does not apply. "
+            "Increase max_iter, or choose a smaller step_size; on real text the selection may "
+            "never settle, and fit_output=True (the practical form) is what predicts."
         )
     if status == "direction":
         error = direction_curve[-1] if direction_curve else np.inf
