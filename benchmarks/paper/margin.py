@@ -31,6 +31,7 @@ LEAST_COSINE = 0.9999
 SIZES = {"small": (100, 5, 40, 10), "medium": (400, 10, 150, 15), "large": (1000, 20, 400, 25)}
 SWEPT = "medium"
 MAX_ITER = 1000
+TOLERANCE = 1e-7  # of 1 - cosine, where the estimator stops
 FACTORS = (1 / 256, 1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
 DIMENSIONS = (256, 1024, 4096)
 
@@ -44,6 +45,9 @@ class Outcome:
     relevant_selected, only_relevant : float
         Share of documents that select their relevant token, and that select nothing else.
 
+    worst_class : float
+        The former share in the class that has less of it.
+
     cosine : float
         To the solution of the quadratic programme of its own selection; nan if that has none.
 
@@ -53,19 +57,20 @@ class Outcome:
 
     relevant_selected: float
     only_relevant: float
+    worst_class: float
     cosine: float
     step_size: float
 
 
 def run(settings: Settings) -> Section:
     """Train to the limit on several sizes and seeds, then with smaller and smaller steps."""
-    n_seeds = settings.pick(5, 1)
+    n_seeds = settings.pick(3, 1)
     sizes = settings.pick(tuple(SIZES), ("small",))
     rows = []
     outcomes: dict[tuple[str, str], list[Outcome]] = {}
     for size in sizes:
-        for label, dimension in _widths(settings).items():
-            found = [outcome(size, seed, dimension, None, settings) for seed in range(n_seeds)]
+        for label, (dimension, factor) in _widths(settings).items():
+            found = [outcome(size, seed, dimension, factor, settings) for seed in range(n_seeds)]
             outcomes[size, label] = found
             rows.append(
                 (
@@ -121,7 +126,7 @@ def run(settings: Settings) -> Section:
         + _plain_table(plain, settings)
         + "\n\n"
         + _sweep_table(swept),
-        _conclusion(checks),
+        _conclusion(checks, outcomes, swept),
         checks,
         PICTURE,
         f"Share of documents that select their relevant token, over eta_0 as a multiple of the "
@@ -145,6 +150,7 @@ def outcome(
         embedding_dim=dimension,
         step_size=step_size,
         max_iter=settings.pick(MAX_ITER, 300),
+        tol=TOLERANCE,
         random_state=seed,
     )
     with warnings.catch_warnings():
@@ -158,6 +164,7 @@ def outcome(
     return Outcome(
         float(relevant.mean()),
         float((relevant & ~irrelevant).mean()),
+        min(float(relevant[y == k].mean()) for k in (0, 1)),
         cosine_to_margin(scores, X, selected, kernel),
         float(model.step_size_),
     )
@@ -177,7 +184,7 @@ def generate(size: str, seed: int) -> tuple[Any, NDArray[np.int64], NDArray[np.b
         random_state=seed,
     )
     occur = np.flatnonzero(data.data.getnnz(axis=0) > 0)
-    return data.data[:, occur], data.target, data.token_class[occur] >= 0
+    return data.data[:, occur].astype(np.float64), data.target, data.token_class[occur] >= 0
 
 
 def plain_descent(size: str, seed: int, checkpoints: tuple[int, ...]) -> Array:
@@ -189,7 +196,7 @@ def plain_descent(size: str, seed: int, checkpoints: tuple[int, ...]) -> Array:
     """
     X, y, _ = generate(size, seed)
     embeddings = one_step_embeddings(X, y, step_size=rule(X, y)).limit
-    bag = TokenBag(X.astype(np.float64))
+    bag = TokenBag(X)
     targets = encode_targets(y.astype(np.intp), 2)
     loss = unscaled_objective(bag, targets, torch.ones(len(y), dtype=torch.float64), 1)
     gradient = SelectiveObjective(bag, loss, embeddings.shifts, tolerance=1e-6)
@@ -236,8 +243,14 @@ def cosine_to_margin(scores: Array, X: Any, selected: Any, kernel: Array) -> flo
     return float(products[0, 1] / np.sqrt(products[0, 0] * products[1, 1]))
 
 
-def _widths(settings: Settings) -> dict[str, int | None]:
-    return {"no dimension": None, **{f"d = {d}": d for d in settings.pick((4096,), (128,))}}
+def _widths(settings: Settings) -> dict[str, tuple[int | None, float | None]]:
+    """Return dimensions, and by what the rule's step is multiplied."""
+    d = settings.pick(4096, 128)
+    return {
+        "no dimension": (None, None),
+        f"d = {d}": (d, None),
+        f"d = {d}, a quarter of eta_0": (d, 0.25),
+    }
 
 
 def _sweep_widths(settings: Settings) -> dict[str, int | None]:
@@ -251,15 +264,18 @@ def _checks(
 ) -> list[Check]:
     checks = []
     for label in dict.fromkeys(label for _, label in outcomes):
-        found = [each for (_, other), all_ in outcomes.items() if other == label for each in all_]
+        found = {size: all_ for (size, other), all_ in outcomes.items() if other == label}
         checks += [
             at_least(
-                f"Theorem 4.3, {label}: share of documents selecting their relevant token",
-                min(each.relevant_selected for each in found),
+                f"Theorem 4.3, {label}, {size} data: share of documents selecting their relevant "
+                "token",
+                min(each.relevant_selected for each in all_),
                 1.0,
-            ),
-            _cosine_check(f"Theorem 4.3, {label}: smallest cosine", [e.cosine for e in found]),
+            )
+            for size, all_ in found.items()
         ]
+        cosines = [each.cosine for all_ in found.values() for each in all_]
+        checks.append(_cosine_check(f"Theorem 4.3, {label}: smallest cosine", cosines))
     for label in dict.fromkeys(label for label, _ in swept):
         smallest = min(factor for other, factor in swept if other == label)
         shares = [each.relevant_selected for each in swept[label, smallest]]
@@ -314,15 +330,35 @@ def _sweep_table(swept: dict[tuple[str, float], list[Outcome]]) -> str:
     )
 
 
-def _conclusion(checks: list[Check]) -> str:
+def _conclusion(
+    checks: list[Check],
+    outcomes: dict[tuple[str, str], list[Outcome]],
+    swept: dict[tuple[str, float], list[Outcome]],
+) -> str:
     failing = [check.what for check in checks if check.holds is False]
     verdict = "Agrees" if not failing else f"Fails: {'; '.join(failing)}"
+    one_class = [
+        each
+        for all_ in (*outcomes.values(), *swept.values())
+        for each in all_
+        if each.relevant_selected == 0.5 and each.worst_class == 0
+    ]
+    split = (
+        " Where the share is exactly a half, the relevant tokens of one class are selected in all "
+        "of its documents and those of the other in none. That happens in finitely many "
+        "dimensions alone, the more the larger eta_0: the values of all relevant tokens lie along "
+        "v, and what chance gives p along v raises one class's scores and lowers the other's, more "
+        "and more. Without a dimension the classes balance exactly. Descent by smaller steps did "
+        "not mend it (tried apart from this run), so it seems to be the flow that goes there."
+        if one_class
+        else ""
+    )
     return (
         f"{verdict}. Where eta_0 is too small, what the step writes (eta_0 alpha / 2) drowns in "
         "the random start, whose products with v are of the order d^(-1/2): p then selects "
-        "whatever tokens chance has favoured. Without a dimension there is no such noise. Real "
-        "text satisfies the theorem's assumption nowhere: no token of IMDB or Yelp has alpha "
-        "exactly 0."
+        f"whatever tokens chance has favoured. Without a dimension there is no such noise.{split} "
+        "Real text satisfies the theorem's assumption nowhere: no token of IMDB or Yelp has "
+        "alpha exactly 0."
     )
 
 
@@ -340,7 +376,7 @@ def _smallest(distances: list[float]) -> str:
 
 
 def _draw(settings: Settings, swept: dict[tuple[str, float], list[Outcome]]) -> None:
-    figure, axes = pictures.grid(1, 1, width=6.4, height=3.4)
+    figure, axes = pictures.grid(1, 1, width=7.0, height=3.6)
     ax = axes[0, 0]
     for label, colour, mark in zip(
         dict.fromkeys(label for label, _ in swept), pictures.COLOURS, pictures.MARKS, strict=False
@@ -359,7 +395,7 @@ def _draw(settings: Settings, swept: dict[tuple[str, float], list[Outcome]]) -> 
     ax.set_ylim(0, 104)
     pictures.name_axes(
         ax,
-        "Too small a step selects by chance",
+        "Too small a step selects by chance, in d dimensions too large a one loses a class",
         r"$\eta_0$, as a multiple of the default rule",
         "documents selecting\ntheir relevant token, %",
     )

@@ -17,13 +17,18 @@ from .two_layers import DIMENSION, beside_paper, network_parameters, small
 
 PICTURE = "paper_mlp.png"
 SEEDS = (0, 1, 2)
+EPOCHS = 8  # where validation loss is lowest, after two, scores have hardly been trained
 
 
 def run(settings: Settings) -> Section:
     """Train one layer with an MLP on a part of IMDB, from several random starts."""
     corpus = small("IMDB", settings)
     seeds = settings.pick(SEEDS, SEEDS[:2])
-    parameters = network_parameters(settings)
+    parameters = {
+        **network_parameters(settings),
+        "early_stopping": False,
+        "max_iter": settings.pick(EPOCHS, 4),
+    }
     fits = [fit(corpus, mlp=True, random_state=seed, **parameters) for seed in seeds]
     _draw(settings, corpus, fits)
     checks = _checks(corpus, fits)
@@ -129,6 +134,8 @@ def _conclusion(corpus: Corpus, fits: list[Fit]) -> str:
     monotone = [order(along_posterior(corpus, model.values).means) for model in fits]
     if min(monotone) < 0 < max(monotone):
         direction = "From some random starts it even falls where it rises from others: "
+    elif max(monotone) < 0:
+        direction = "From these random starts it falls instead: "
     else:
         direction = "There is no reason for it to: "
     return (
@@ -137,8 +144,9 @@ def _conclusion(corpus: Corpus, fits: list[Fit]) -> str:
         "with an MLP behind it, v is one direction of many that the MLP reads, and nothing ties "
         "E.v to the label. What a token does to the output is f([s]), the output for a document of "
         f"that token alone, and that is monotone. The MLP here is v' A2 relu(A1 o + c), d = "
-        f"{DIMENSION}, trained by Adam with batches of 50 and early stopping; the paper's form, "
-        "and how long it trained, are not known, and its scores are many times larger."
+        f"{DIMENSION}, trained by Adam with batches of 50 for {EPOCHS} epochs, past the lowest "
+        "validation loss, where scores have hardly moved; the paper's form, and how long it "
+        "trained, are not known, and its scores are many times larger."
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,8 @@ _STYLE = {
     "legend.fontsize": 8.5,
     "figure.constrained_layout.use": True,
 }
-_MAX_POINTS = 6000  # a picture shall stay small; which ones are left out is random
+_MAX_BYTES = 190_000
+_MAX_POINTS = 5000  # a picture shall stay small; which ones are left out is random
 
 
 def grid(n_rows: int, n_columns: int, *, height: float = 2.9, width: float = 4.2) -> tuple:
@@ -137,13 +137,8 @@ def save(figure: Any, path: Path) -> None:
     written = io.BytesIO()
     figure.savefig(written, dpi=110)
     plt.close(figure)
-    picture = Image.open(written).convert("RGB").quantize(200, dither=Image.Dither.NONE)
-    picture.save(path, optimize=True)
-
-
-def limits(arrays: Sequence[ArrayLike]) -> tuple[float, float]:
-    """Return the range of several arrays, with a margin."""
-    joined = np.concatenate([np.ravel(array) for array in arrays])
-    low, high = float(joined.min()), float(joined.max())
-    margin = 0.06 * (high - low) or 1.0
-    return low - margin, high + margin
+    picture = Image.open(written).convert("RGB")
+    for n_colours in (200, 96, 48):  # as few as it takes
+        picture.quantize(n_colours, dither=Image.Dither.NONE).save(path, optimize=True)
+        if path.stat().st_size < _MAX_BYTES:
+            break

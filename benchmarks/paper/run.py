@@ -50,11 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sections.append(perform(experiment, settings))
     seconds = time.perf_counter() - started
     print(checks_table([check for section in sections for check in section.checks]))
-    if settings.images != IMAGES:
-        _say(f"pictures in {settings.images}; {PAGE.name} is written by whole runs on reviews only")
-    else:
-        page.write(PAGE, page.markdown(sections, described, seconds))
-        _say(str(PAGE))
+    path = PAGE if settings.images == IMAGES else settings.images / PAGE.name
+    page.write(path, page.markdown(sections, described, seconds))
+    if path != PAGE:
+        _say(f"docs/{PAGE.name} is left alone: only whole runs on reviews write it")
+    _say(str(path))
     _say(f"{seconds:.0f} s")
     return 0
 

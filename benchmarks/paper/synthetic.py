@@ -91,7 +91,8 @@ def run(settings: Settings) -> Section:
         checks,
         PICTURE,
         "Above: tokens of every delta from 0 to 0.5 in one data set. Below: four data sets of one "
-        "delta each. All trained by mini-batches; irrelevant tokens in grey.",
+        "delta each, each with a model of its own. All trained by mini-batches; irrelevant tokens "
+        "in grey.",
     )
 
 
@@ -109,7 +110,7 @@ def _conclusion(checks: list[Check]) -> str:
 
 def generate(delta: Any, settings: Settings) -> Corpus:
     """Return training and test documents; all tokens of a kind are equally frequent."""
-    n_samples = settings.pick(8000, 600)
+    n_samples = settings.pick(5000, 300)
     X, y = make_token_classification(
         2 * n_samples,
         n_relevant_per_class=_per_class(settings),
@@ -134,7 +135,7 @@ def _per_class(settings: Settings) -> int:
 
 
 def _trained(corpus: Corpus, settings: Settings) -> Fit:
-    return fit_by_batches(corpus, *settings.pick((128, 20), (16, 4)))
+    return fit_by_batches(corpus, *settings.pick((128, 20), (16, 2)))
 
 
 def _one_step(settings: Settings) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def _draw(
         numbers = getattr(model, what)
         pictures.cloud(ax, mixed.posterior, numbers, binned(mixed.posterior, numbers))
         pictures.name_axes(ax, f"Many deltas, {title}", pictures.POSTERIOR, symbol)
-    for ax, (title, symbol, what) in zip(axes[1], panels, strict=True):
+    for ax, (_, symbol, what) in zip(axes[1], panels, strict=True):
         for (delta, corpus), colour, mark in zip(
             single.items(), pictures.COLOURS, pictures.MARKS, strict=True
         ):
@@ -179,7 +180,7 @@ def _draw(
                 label=f"δ = {delta:g}",
             )
         pictures.zero_line(ax)
-        pictures.name_axes(ax, f"One delta each, {title}", pictures.POSTERIOR, symbol)
+        pictures.name_axes(ax, f"One delta each: {what}", pictures.POSTERIOR, symbol)
     pictures.legend(axes[1, 1], loc="upper left", markerscale=1.6)
     pictures.save(figure, settings.images / PICTURE)
 

@@ -61,19 +61,21 @@ def fit_by_batches(corpus: Corpus, embedding_dim: int, max_iter: int) -> Fit:
 
 
 @lru_cache(maxsize=8)
-def fit_after_one_step(corpus: Corpus, embedding_dim: int, max_iter: int) -> Fit:
+def fit_after_one_step(
+    corpus: Corpus, embedding_dim: int, max_iter: int, largest_value: float = 1.0
+) -> Fit:
     """Take one step on E, then train p, v and an intercept on it by Adam: the paper's ablation.
 
-    Ours: the step size is the package's rule (the largest value after the step is 1), and
-    training stops early, as joint training by Adam does. The estimator's one-step training is
-    another: there v keeps its direction, and p is penalised.
+    Ours: the step size makes the largest value after the step `largest_value` (1 is the package's
+    rule), and training stops early, as joint training by Adam does. The estimator's one-step
+    training is another: there v keeps its direction, and p is penalised.
     """
     started = time.perf_counter()
     largest = np.abs(one_step_embeddings(corpus.X, corpus.y, step_size=1.0).shifts).max()
     step = one_step_embeddings(
         corpus.X,
         corpus.y,
-        step_size=1 / largest,
+        step_size=largest_value / largest,
         embedding_dim=embedding_dim,
         random_state=SEED,
     )
