@@ -1,0 +1,1 @@
+"""What `bench_explanations.py` compares: documents, models, and one file per kind of explainer."""

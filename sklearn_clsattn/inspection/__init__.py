@@ -1,0 +1,42 @@
+"""Explanations of fitted models: exact, as data, as text and as HTML."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._attention_display import AttentionDisplay
+    from ._explain import explain
+    from ._importance_display import TokenImportanceDisplay
+    from ._selection_display import SelectionDisplay
+    from .explanation import DocumentText, Explanation
+
+__all__ = [
+    "AttentionDisplay",
+    "DocumentText",
+    "Explanation",
+    "SelectionDisplay",
+    "TokenImportanceDisplay",
+    "explain",
+]
+
+_HOME = {
+    "AttentionDisplay": "._attention_display",
+    "DocumentText": ".explanation",
+    "Explanation": ".explanation",
+    "SelectionDisplay": "._selection_display",
+    "TokenImportanceDisplay": "._importance_display",
+    "explain": "._explain",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first asked for: the command line's help must not wait."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

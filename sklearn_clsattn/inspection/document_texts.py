@@ -1,0 +1,113 @@
+"""The texts of documents, with the places of the tokens that the model read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .explanation import DocumentText
+from .spans import SpanFinder, Spans
+from .trace import Trace
+
+
+def document_texts(
+    traced: Trace, documents: Any, X: sp.csr_array, kept: NDArray[np.bool_]
+) -> tuple[tuple[DocumentText, ...], ...]:
+    """Return each document's texts, and where its tokens stand in them.
+
+    Parameters
+    ----------
+    traced : Trace
+        The Pipeline.
+    documents : sequence or data frame of length n_documents
+        What it was given.
+    X : csr_array of shape (n_documents, n_tokens)
+        The counts that its classifier saw, every one stored once.
+    kept : boolean ndarray of shape (n_entries,)
+        Which of these have a place of their own in the explanation.
+
+    Returns
+    -------
+    texts : tuple of length n_documents
+        One tuple of :class:`DocumentText` a document, empty where there is no text.
+    """
+    if not traced.sources:
+        return ((),) * X.shape[0]
+    # Numbers of the kept entries in their document, -1 for those left to the others.
+    before = np.concatenate([[0], np.cumsum(kept)])
+    numbers = np.where(kept, before[:-1] - np.repeat(before[X.indptr[:-1]], np.diff(X.indptr)), -1)
+    terms, sources = traced.columns.terms[X.indices], traced.columns.sources[X.indices]
+    fields: dict[tuple[Any, ...], dict[int, SpanFinder]] = {}
+    for source, (vectorizer, reads) in enumerate(traced.sources):
+        if vectorizer.input != "file":  # a file that has been read is at its end
+            fields.setdefault(reads.key, {})[source] = SpanFinder(vectorizer)
+    inputs = {reads.key: reads for _, reads in traced.sources}
+    contents = {key: inputs[key].of(documents) for key in fields}
+    texts = []
+    for i in range(X.shape[0]):
+        own = slice(X.indptr[i], X.indptr[i + 1])
+        known = _Known(sources[own], terms[own], numbers[own])
+        parts = []
+        for key, finders in fields.items():
+            vectorizer = traced.sources[next(iter(finders))][0]
+            text = vectorizer.decode(contents[key][i])
+            if isinstance(text, str):
+                parts.append(_located(inputs[key].name, text, finders, known))
+        texts.append(tuple(parts))
+    return tuple(texts)
+
+
+class _Known:
+    """The tokens of one document: by vectorizer, and by what it calls them."""
+
+    def __init__(
+        self, sources: NDArray[np.intp], terms: NDArray[np.object_], numbers: NDArray[np.intp]
+    ) -> None:
+        self._layers: dict[int, list[dict[str, int]]] = {}
+        for source in np.unique(sources).tolist():
+            here = sources == source
+            pairs = list(zip(terms[here].tolist(), numbers[here].tolist(), strict=True))
+            layers = [dict(pairs)]
+            if len(layers[0]) < len(pairs):  # a union has the token in several columns
+                layers = []
+                for term, number in pairs:
+                    layer = next((one for one in layers if term not in one), None)
+                    if layer is None:
+                        layers.append(layer := {})
+                    layer[term] = number
+            self._layers[source] = layers
+
+    def occurrences(self, source: int, spans: Spans) -> list[NDArray[np.int32]]:
+        """Return first word, number of words and number of the token, wherever one stands."""
+        found = []
+        for layer in self._layers.get(source, ()):
+            for length, grams in spans.grams.items():
+                absent = -2
+                numbers = np.fromiter((layer.get(gram, absent) for gram in grams), np.int32)
+                first = np.flatnonzero(numbers != absent)
+                lengths = np.full(len(first), length)
+                found.append(np.column_stack([first, lengths, numbers[first]]).astype(np.int32))
+        return found
+
+
+def _located(
+    name: str | None, text: str, finders: dict[int, SpanFinder], known: _Known
+) -> DocumentText:
+    words: list[NDArray[np.int32]] = []
+    occurrences = [np.zeros((0, 3), dtype=np.int32)]
+    n_words = 0
+    for source, finder in finders.items():
+        spans = finder.find(text)
+        if spans is None:
+            continue
+        for found in known.occurrences(source, spans):
+            found[:, 0] += n_words
+            occurrences.append(found)
+        words.append(spans.words)
+        n_words += len(spans.words)
+    if not words:
+        return DocumentText(name, text, None, None)
+    return DocumentText(name, text, np.concatenate(words), np.concatenate(occurrences))

@@ -1,0 +1,312 @@
+"""The HTML shows every text and runs none, adds up, and is legible in light, dark and print."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.inspection import DocumentText, explain
+from sklearn_clsattn.inspection.pieces import N_LANES, cut
+from sklearn_clsattn.inspection.style import (
+    DARK,
+    DARK_SHADES,
+    LIGHT,
+    LIGHT_SHADES,
+    N_OUTLINES,
+    N_SHADES,
+    STYLE,
+)
+
+TEXTS = ["a terrific film", "a boring film", "terrific fun, not dull", "long, not fun and boring"]
+LABELS = ["good", "bad", "good", "bad"]
+MODEL = make_pipeline(
+    CountVectorizer(ngram_range=(1, 2), token_pattern=r"\w+"), ClsAttentionClassifier()
+).fit(TEXTS, LABELS)
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+PAGE = {"html", "head", "meta", "title", "body", "style"}
+FLOW = {"div", "p", "section", "span", "b", "bdi", "i", "h4", "ul", "li", "small"}
+ALLOWED = PAGE | FLOW | {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+ATTRIBUTES = {"class", "style", "title", "role", "aria-label", "dir", "lang", "scope"}
+HOSTILE = {
+    "script": "<script>alert('boring')</script> terrific",
+    "closing": "</div></section></style></title></body> terrific <!-- boring",
+    "attribute": '" onmouseover="alert(1)" x="terrific',
+    "single quotes": "' onfocus='alert(1)' autofocus='terrific",
+    "image": "<img src=x onerror=alert(1)> terrific",
+    "entities": "terrific &amp; &lt;b&gt; &#x3C;script&#62; &notanentity; &copy boring",
+    "url": "javascript:alert(1) https://example.org/terrific.png url(http://example.org)",
+    "style": "</style><style>*{background:url(//example.org)} terrific",
+    "cdata": "<![CDATA[ terrific ]]> <?php boring ?> <!DOCTYPE html>",
+    "template": "{{ terrific }} ${boring} {title} %s {0}",
+    "controls": "terrific\x00\x01\x08\x0b\x0c\x1b[31mboring\x7f\x80\x9f\ufffe\uffff\ufdd0",
+    "line ends": "terrific\r\nboring\rfun\n\tfilm\u2028long\u2029a\x85b",
+    "right to left": "סרט terrific فيلم boring \u202eevil\u202c \u2066x\u2069 \u200f",
+    "surrogates": "terrific \ud800 boring \udfff\udc00 \ud83d fun",
+    "combining": "terrific" + "\u0301" * 200 + " boring",
+    "emoji": "terrific 👩‍👩‍👧 boring 🏳️‍🌈",
+    "long word": "terrific " + "a" * 50_000 + " boring",
+    "long text": "a terrific film not fun " * 800,
+    "empty": "",
+    "blank": " \n ",
+}
+
+
+class Page(HTMLParser):
+    """Reads HTML, requires it to be well formed, and gathers what it has."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.open = []
+        self.tags = []
+        self.attributes = []
+        self.text = ""
+        self.of_texts = []
+        self.declared = None
+        self.feed(html)
+        self.close()
+        assert not self.open
+
+    def handle_decl(self, decl):
+        self.declared = decl
+
+    def handle_starttag(self, tag, attrs):
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names))
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+        if tag not in VOID:
+            self.open.append((tag, dict(attrs).get("class") or ""))
+        if self.open[-1] == ("div", "text"):
+            self.of_texts.append("")
+
+    def handle_startendtag(self, tag, attrs):
+        raise AssertionError(f"<{tag}/> is no HTML")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()[0] == tag
+
+    def handle_comment(self, data):
+        raise AssertionError("there are no comments to be closed by a text")
+
+    def handle_pi(self, data):
+        raise AssertionError("there are no instructions")
+
+    def unknown_decl(self, data):
+        raise AssertionError("there are no other declarations")
+
+    def handle_data(self, data):
+        if any(tag == "style" for tag, _ in self.open):
+            return
+        self.text += data
+        if ("div", "text") in self.open:
+            self.of_texts[-1] += data
+
+
+def check(html):
+    """Require a page or fragment to run nothing and fetch nothing; return what it has."""
+    html.encode("utf-8")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff\ufdd0]", html)
+    page = Page(html)
+    assert set(page.tags) <= ALLOWED
+    for tag, name, value in page.attributes:
+        assert name in ATTRIBUTES or tag == "meta" or (tag, name) == ("html", "lang")
+        if name == "style":
+            assert re.fullmatch(r"[a-z:;.%\d]+", value)
+    assert "url(" not in STYLE
+    assert "@import" not in STYLE
+    assert "expression" not in STYLE
+    return page
+
+
+def shown(text):
+    """Return what a reader should see of a text, for characters that can be shown as they are."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_texts_are_shown_and_not_run(kind):
+    text = HOSTILE[kind]
+    explanation = explain(MODEL, [text], y_true=["<b>'\"&bad"])
+    for html in (explanation.html(), explanation._repr_html_()):
+        page = check(html)
+        (body,) = page.of_texts
+        if kind in ("controls", "line ends", "right to left", "surrogates"):
+            for word in ("terrific", "boring"):
+                assert word in body
+        else:
+            assert body == shown(text)
+        assert "truly <b>'\"&bad" in page.text
+
+
+@settings(max_examples=80)
+@given(st.text(max_size=60), st.text(max_size=20), st.text(max_size=20))
+def test_any_text_name_and_label_is_shown_and_not_run(text, token, label):
+    model = make_pipeline(CountVectorizer(token_pattern=r"\S+"), ClsAttentionClassifier(max_iter=1))
+    model.set_params(clsattentionclassifier__tol=1e9)
+    model.fit([f"{token} so good", "so bad"], [f"0{label}", f"1{label}"])
+    explanation = explain(model, [f"{token} {text} good"])
+    check(explanation.html())
+    explanation.text(color=True).encode()
+    named = explain(model[-1], model[0].transform(["so bad"]), token_names=None)
+    check(named.html(fragment=True))
+
+
+def test_pages_are_whole_and_fragments_are_parts():
+    explanation = explain(MODEL, TEXTS)
+    page = check(explanation.html())
+    assert page.declared == "doctype html"
+    assert ("meta", "charset", "utf-8") in page.attributes
+    policy = dict(
+        pair[1:] for pair in page.attributes if pair[1] == "content" and "none" in pair[2]
+    )
+    assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'"
+    fragment = check(explanation.html(fragment=True))
+    assert fragment.declared is None
+    assert fragment.tags[0] == "div"
+    assert not {"html", "body", "head", "title"} & set(fragment.tags)
+    assert fragment.tags.count("section") == len(TEXTS)
+
+
+def test_notebooks_show_some_and_say_how_many_more():
+    explanation = explain(MODEL, TEXTS * 5)
+    page = check(explanation._repr_html_())
+    assert page.tags.count("section") == 10
+    assert "and 10 more documents" in page.text
+    assert "No documents" in check(explanation[:0]._repr_html_()).text
+
+
+def test_what_is_said_of_a_document():
+    explanation = explain(MODEL, ["terrific, but boring, boring"], y_true=["good"])
+    page = check(explanation.html())
+    said = " ".join(page.text.split())
+    predicted = explanation.predicted[0]
+    probability = explanation.predicted_probability[0]
+    assert f"predicted {predicted} with probability {probability:.1%}" in said
+    assert ("✓" if predicted == "good" else "✗") in said
+    assert "+ for good" in said
+    assert "− for bad" in said
+    assert f"{explanation.decision[0, 0]:+.2f} decision".replace("-", "−") in said
+    titles = [value for _, name, value in page.attributes if name == "title"]
+    entry = explanation.tokens.tolist().index("boring")
+    added = f"{explanation.contributions[entry, 0]:+.2f}".replace("-", "−")
+    assert any(f"boring ×2: {added}, attention" in title for title in titles)
+
+
+def test_several_classes_are_shown_by_the_predicted_one():
+    texts, y = make_token_classification(60, n_classes=8, as_text=True, random_state=0)
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier(max_iter=300)).fit(texts, y)
+    explanation = explain(model, texts[:2])
+    said = check(explanation.html()).text
+    assert f"for {explanation.predicted[0]}" in said
+    assert "and 2 more classes" in said
+    assert "against 3" in check(explanation.html(target=3)).text
+
+
+def test_what_top_left_out_is_said():
+    explanation = explain(MODEL, ["terrific fun, not boring film"], top=2)
+    said = check(explanation.html()).text
+    assert f"{explanation.others_count[0]} others, left out by top" in said
+    assert "truly" not in said
+    check(explanation.html(top=0))
+
+
+def test_empty_documents_say_that_the_decision_is_the_intercept():
+    said = check(explain(MODEL, [""]).html()).text
+    assert "the decision is the intercept" in said
+
+
+def test_matrices_are_shown_as_joined_tokens():
+    X = MODEL[0].transform(["terrific terrific <b> film"])
+    names = [f"<{name}>" for name in MODEL[0].get_feature_names_out()]
+    page = check(explain(MODEL[-1], X, token_names=names).html())
+    assert "<terrific>×2" in page.text
+    assert "in the order of the columns" in page.text
+
+
+words = st.sampled_from(["not", "so", "good", "bad", "the", "unknown"])
+
+
+@settings(max_examples=60)
+@given(st.lists(words, max_size=12), st.integers(0, 1000))
+def test_pieces_are_the_text_and_add_up_to_its_tokens(chosen, seed):
+    text = ", ".join(chosen)
+    rng = np.random.default_rng(seed)
+    vectorizer = CountVectorizer(ngram_range=(1, 3)).fit(["not so good", "the bad", "so bad good"])
+    model = make_pipeline(vectorizer, ClsAttentionClassifier(max_iter=1, tol=1e9))
+    model.fit(["not so good", "the bad", "so bad good"], [0, 1, 1])
+    explanation = explain(model, [text])
+    contributions = rng.standard_normal(len(explanation.tokens))
+    pieces = cut(explanation.texts[0][0], contributions, explanation.attention)
+    assert "".join(piece.text for piece in pieces) == text
+    assert_allclose(sum(piece.contribution for piece in pieces), contributions.sum(), atol=1e-12)
+    assert_allclose(sum(piece.attention for piece in pieces), explanation.attention.sum())
+    for piece in pieces:
+        lanes = [lane for lane, _ in piece.lines]
+        assert lanes == sorted(set(lanes))
+        assert all(lane < N_LANES for lane in lanes)
+        assert (piece.contribution != 0) <= bool(piece.tokens)
+        assert "," not in piece.text or not piece.tokens
+
+
+def test_overlapping_ngrams_have_lines_of_their_own():
+    words = np.array([[0, 3], [4, 6], [7, 11]], dtype=np.int32)
+    occurrences = np.array([[0, 2, 0], [1, 2, 1], [2, 1, 2]], dtype=np.int32)
+    text = DocumentText(None, "not so good", words, occurrences)
+    pieces = cut(text, np.array([-1.0, 2.0, 0.5]), np.full(3, 0.2))
+    assert [piece.text for piece in pieces] == ["not", " ", "so", " ", "good"]
+    assert [piece.lines for piece in pieces] == [
+        ((1, 0),),
+        ((1, 0),),
+        ((0, 1), (1, 0)),
+        ((0, 1),),
+        ((0, 1),),
+    ]
+    assert [piece.contribution for piece in pieces] == [-0.5, 0.0, 0.5, 0.0, 1.5]
+    unplaced = DocumentText(None, "not so good", None, None)
+    with pytest.raises(ValueError, match="not known"):
+        cut(unplaced, np.zeros(0), np.zeros(0))
+
+
+def test_signs_are_told_without_colour():
+    for at in range(2, N_SHADES + 1):
+        assert re.search(rf"\.p{at}[,{{][^}}]*underline[^}}]*solid", STYLE)
+        assert re.search(rf"\.n{at}[,{{][^}}]*underline[^}}]*dotted", STYLE)
+    assert f".a{N_OUTLINES}{{outline" in STYLE
+    assert "@media screen and (prefers-color-scheme:dark)" in STYLE
+    assert "@media print" in STYLE
+    assert STYLE.count("{") == STYLE.count("}")
+
+
+def luminance(color):
+    parts = np.asarray(color) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(
+    ("palette", "shades"), [(LIGHT, LIGHT_SHADES), (DARK, DARK_SHADES)], ids=["light", "dark"]
+)
+def test_text_has_contrast_on_every_shade(palette, shades):
+    paper, ink = np.array(palette["paper"]), palette["ink"]
+    assert contrast(ink, paper) >= 7
+    assert contrast(palette["muted"], paper) >= 4.5
+    for side in ("for", "against"):
+        assert contrast(palette[side], paper) >= 3
+        for alpha in shades:
+            mixed = alpha * np.array(palette[side]) + (1 - alpha) * paper
+            assert contrast(ink, mixed) >= 4.5
+    # Seen by those who lack one kind of cone, both colours still differ in blue.
+    assert abs(palette["for"][2] - palette["against"][2]) > 120
