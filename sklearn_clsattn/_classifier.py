@@ -198,7 +198,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
 
     loss_curve_ : ndarray of shape (n_steps + 1,)
         Penalised mean log loss at the start and after each step. There are `n_iter_` steps,
-        or none where a warm start was content with what it found.
+        or none where the start was good enough, as it may be with `warm_start`.
 
     optimality_gap_ : float
         The gap reached (see `tol`). Only where L-BFGS was used.

@@ -3,17 +3,20 @@
 import inspect
 import re
 
+import pandas as pd
 import pytest
 
 import sklearn_clsattn
-from sklearn_clsattn import comparison, datasets, importance
+from sklearn_clsattn import comparison, datasets, importance, theory
 
-PUBLIC = [
-    getattr(module, name)
-    for module in (sklearn_clsattn, comparison, datasets, importance)
-    for name in module.__all__
-    if not name.startswith("_")
-]
+PUBLIC = list(
+    dict.fromkeys(  # some are public in two places
+        getattr(module, name)
+        for module in (sklearn_clsattn, comparison, datasets, importance, theory)
+        for name in module.__all__
+        if not name.startswith("_")
+    )
+)
 METHODS = [
     method
     for estimator in (
@@ -65,21 +68,43 @@ def test_defaults_in_the_docstring_are_those_of_the_signature(estimator):
         assert eval(stated.group(1)) == parameter.default, name
 
 
+def is_plain_data_or_exception(thing):
+    is_exception = inspect.isclass(thing) and issubclass(thing, Exception)
+    return is_exception or hasattr(thing, "__dataclass_fields__")
+
+
 @pytest.mark.parametrize(
-    "thing", [thing for thing in PUBLIC if not hasattr(thing, "__dataclass_fields__")], ids=name_of
+    "thing", [thing for thing in PUBLIC if not is_plain_data_or_exception(thing)], ids=name_of
 )
 def test_functions_and_estimators_have_an_example(thing):
     assert ">>>" in section(inspect.getdoc(thing), "Examples")
 
 
-@pytest.mark.parametrize("name", ["ClsAttentionClassifier", "TokenImportanceTransformer"])
-def test_fitted_attributes_are_documented(name):
+TRAININGS = {
+    "joint": {},
+    "one_step": {"training": "one_step"},
+    "letter": {"training": "one_step", "fit_output": False, "attend_cls": False},
+    "frozen": {"training": "frozen", "embedding_dim": 8},
+    "adam": {"solver": "adam", "max_iter": 2},
+    "mlp": {"solver": "adam", "embedding_dim": 8, "mlp": True, "max_iter": 2},
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("name", "trainings"),
+    [
+        ("ClsAttentionClassifier", TRAININGS),
+        ("TokenImportanceTransformer", {"": {}}),
+    ],
+)
+def test_fitted_attributes_are_documented(name, trainings):
     X, y = datasets.make_token_classification(60, n_classes=3, random_state=0)
-    estimator = getattr(sklearn_clsattn, name)().fit(X, y)
-    fitted = {key for key in vars(estimator) if key.endswith("_") and not key.startswith("_")}
-    properties = {
-        key
-        for key, value in vars(type(estimator)).items()
-        if isinstance(value, property) and key.endswith("_")
-    }
-    assert fitted | properties <= documented(inspect.getdoc(type(estimator)))
+    X = pd.DataFrame(X.toarray()).add_prefix("token ")  # for their names
+    kind = getattr(sklearn_clsattn, name)
+    fitted = {key for key, value in vars(kind).items() if isinstance(value, property)}
+    for parameters in trainings.values():
+        fitted |= set(vars(kind(**parameters).fit(X, y)))
+    fitted = {key for key in fitted if key.endswith("_") and not key.startswith("_")}
+    stated = re.findall(r"^([\w, ]+) :", section(inspect.getdoc(kind), "Attributes"), re.M)
+    assert fitted == {key.strip() for line in stated for key in line.split(",")}

@@ -1,0 +1,417 @@
+"""Which training a set of parameters asks for: what is refused, what is said, what is odd."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers import assert_same_fit, data, settled
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.importance import class_totals, signed_frequency
+
+ONE_STEP = {"training": "one_step"}
+LETTER = {"fit_output": False, "attend_cls": False, **ONE_STEP}
+FROZEN = {"training": "frozen", "embedding_dim": 16}
+ADAM = {"solver": "adam", "max_iter": 20, "early_stopping": False}
+TRAININGS = {
+    "joint": {},
+    "joint, d = 6": {"embedding_dim": 6},
+    "frozen": FROZEN,
+    "one step": ONE_STEP,
+    "one step, d = 64": {"embedding_dim": 64, **ONE_STEP},
+    "letter": {"max_iter": 20, **LETTER},
+    "letter, d = 64": {"max_iter": 20, "embedding_dim": 64, **LETTER},
+    "adam": ADAM,
+    "adam, d = 8": {"embedding_dim": 8, "step_size": 0.05, **ADAM},
+    "two layers": {"n_layers": 2, "embedding_dim": 8, "step_size": 0.05, **ADAM},
+    "mlp": {"mlp": True, "embedding_dim": 8, "step_size": 0.05, **ADAM},
+}
+PER_TRAINING = pytest.mark.parametrize("name", TRAININGS)
+CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
+UNCONVERGED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def classifier(name, **parameters):
+    return ClsAttentionClassifier(**{"random_state": 0, **TRAININGS[name], **parameters})
+
+
+def assert_finite(model, X):
+    for array in (
+        model.predict_proba(X),
+        model.decision_function(X),
+        model.attention_scores_,
+        model.token_values_,
+        model.intercept_,
+        model.token_embeddings_,
+        model.cls_embedding_,
+        model.output_vector_,
+        model.loss_curve_,
+    ):
+        assert np.isfinite(array).all()
+
+
+# What is refused
+
+
+DEEPER = r"is trained by mini-batches .*set training='joint', solver='adam' and embedding_dim"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_layers": 2}, rf"n_layers=2 {DEEPER}.*got .*'joint', .*'lbfgs', embedding_dim=None"),
+        ({"mlp": True, "embedding_dim": 8}, rf"mlp=True {DEEPER}"),
+        ({"mlp": True, "solver": "adam"}, rf"mlp=True {DEEPER}"),
+        ({"n_layers": 2, "mlp": True, **ONE_STEP}, rf"n_layers=2 and mlp=True {DEEPER}"),
+        ({"n_layers": 2, **FROZEN}, DEEPER),
+        ({"training": "frozen"}, r"needs embedding_dim.*is training='joint' with token_scaling"),
+        ({"solver": "adam", **FROZEN}, r"leaves as they are: set solver='lbfgs', or training="),
+        ({"solver": "adam", **ONE_STEP}, r"trains embeddings, which training='one_step' leaves"),
+        ({"fit_output": False, **ONE_STEP}, r"letter of the paper.*set attend_cls=False"),
+        ({"fit_output": False}, r"reading of training='one_step'.*'joint': leave fit_output=True"),
+        ({"fit_output": False, **FROZEN}, r"reading of training='one_step'"),
+        ({"fit_output": False, **ADAM}, r"reading of training='one_step'"),
+        ({"step_size": 0.5}, r"step_size=0.5 has no meaning.*'joint' by L-BFGS"),
+        ({"step_size": 0.5, **FROZEN}, r"step_size=0.5 has no meaning.*leave step_size=None"),
+        ({"warm_start": True, **ONE_STEP}, r"warm_start continues joint training by L-BFGS only"),
+        ({"warm_start": True, **FROZEN}, r"warm_start continues joint training"),
+        ({"warm_start": True, **ADAM}, r"set warm_start=False, or training='joint' and solver="),
+    ],
+    ids=str,
+)
+def test_parameters_that_contradict_each_other(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ClsAttentionClassifier(**parameters).fit(*data())
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, of in TRAININGS.items() if of.get("embedding_dim")]
+)
+def test_every_output_vector_needs_a_dimension(name):
+    with pytest.raises(ValueError, match=r"at least 4 here.*3 for the output vector\(s\), got 3"):
+        classifier(name, embedding_dim=3).fit(*data(3))
+
+
+@UNCONVERGED
+@pytest.mark.filterwarnings("ignore:step_size=")  # small dimensions are all noise
+@pytest.mark.parametrize(
+    "name", [name for name, of in TRAININGS.items() if of.get("embedding_dim")]
+)
+@CLASSES
+def test_the_least_dimension_is_enough(name, n_classes):
+    X, y = data(n_classes)
+    least = 2 if n_classes == 2 else 4
+    model = classifier(name, embedding_dim=least).fit(X, y)
+    assert_finite(model, X)
+    assert model.token_embeddings_.shape == (X.shape[1], least)
+
+
+@PER_TRAINING
+def test_one_class_is_no_problem_to_learn(name):
+    X, y = data()
+    with pytest.raises(ValueError, match=r"at least two classes.*one class only: 'spam'"):
+        classifier(name).fit(X, ["spam"] * len(y))
+    with pytest.raises(ValueError, match=r"positive weight.*\[1\].*sample_weight"):
+        classifier(name).fit(X, y, sample_weight=y)
+
+
+# What is said
+
+
+def test_a_selection_that_does_not_settle():
+    X, y = data()
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = ClsAttentionClassifier(max_iter=12, **LETTER).fit(X, y)
+    (warning,) = caught
+    assert re.search(
+        r"stopped at max_iter=12: the selected tokens have not settled \(they changed in "
+        r"\d+ of the last 12 steps\).*Theorem 4.3 does not apply.*fit_output=True",
+        str(warning.message),
+    )
+    assert warning.filename == __file__
+    assert model.direction_curve_.shape == (0,)
+    assert model.n_iter_ == 12
+
+
+def test_a_selection_that_stays_but_does_not_have_all_the_attention():
+    # Scores have to outgrow the logarithm of a count, by two at a step.
+    X, y = sp.csr_matrix([[1, 0, 0], [0, 1, 0], [1, 0, 1e80], [0, 1, 1e80]]), [0, 1, 0, 1]
+    with pytest.warns(ConvergenceWarning, match="settled .some document still attends to others"):
+        ClsAttentionClassifier(max_iter=60, **LETTER).fit(X, y)
+    ClsAttentionClassifier(max_iter=200, **LETTER).fit(X, y)
+
+
+def single_relevant(n_classes=2):
+    return make_token_classification(
+        60 * n_classes, n_classes=n_classes, delta=0, single_relevant=True, random_state=0
+    )
+
+
+def test_a_direction_that_is_not_certified():
+    X, y = single_relevant()
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = ClsAttentionClassifier(tol=0.0, **LETTER).fit(X, y)
+    (warning,) = caught
+    message = str(warning.message)
+    assert "The direction of p is not certified" in message
+    assert "tol=0.0e+00. Increase max_iter or raise tol." in message
+    assert f"{model.direction_curve_[-1]:.1e}" in message
+    assert 0 < model.direction_curve_[-1] < 1e-10
+
+
+@CLASSES
+def test_a_direction_that_is(n_classes):
+    X, y = single_relevant(n_classes)
+    model = ClsAttentionClassifier(tol=1e-6, **LETTER).fit(X, y)  # and no warning
+    assert 0 <= model.direction_curve_[-1] <= 1e-6
+    assert model.score(X, y) == 1.0
+    assert_array_equal(model.intercept_, 0)
+    assert np.asarray(model.attention(X)[:, model.selected_tokens_].sum(axis=1)).min() > 0.99
+
+
+@pytest.mark.parametrize("X", [np.ones((6, 4)), np.zeros((6, 4)), np.eye(6)], ids=str)
+def test_documents_in_which_there_is_nothing_to_select(X):
+    with pytest.warns(ConvergenceWarning, match=r"Nothing tells p where to go.*same value"):
+        model = ClsAttentionClassifier(**LETTER).fit(X, [0, 1] * 3)
+    assert_finite(model, X)
+
+
+@pytest.mark.parametrize("name", ["joint", "frozen", "one step", "one step, d = 64"])
+def test_lbfgs_that_does_not_arrive(name):
+    X, y = data()
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = classifier(name, max_iter=2, tol=1e-12).fit(X, y)
+    (warning,) = caught
+    message = str(warning.message)
+    assert "L-BFGS stopped at max_iter=2" in message
+    assert f"optimality gap of {model.optimality_gap_:.1e} > tol=1.0e-12" in message
+    assert warning.filename == __file__
+    if "one step" in name:
+        return  # goes on for long where there is nothing to gain but rounding
+    with pytest.warns(ConvergenceWarning, match=r"in this precision.* pass X as float64"):
+        classifier(name, max_iter=1000, tol=0.0).fit(X.astype(np.float32), y)
+
+
+@pytest.mark.parametrize("name", ["adam", "adam, d = 8", "two layers", "mlp"])
+@pytest.mark.parametrize("early_stopping", [True, False])
+def test_adam_that_does_not_arrive(name, early_stopping):
+    X, y = data(n_documents=200)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = classifier(name, early_stopping=early_stopping, max_iter=3).fit(X, y)
+    (warning,) = caught
+    message = str(warning.message)
+    unit = "steps" if "adam" in name else "epochs"
+    measure = "validation" if early_stopping else "training"
+    assert f"Adam stopped at max_iter=3 {unit} while the {measure} loss was still" in message
+    assert "Increase max_iter or step_size" in message
+    assert ("set early_stopping=True" in message) == (not early_stopping)
+    assert warning.filename == __file__
+    assert model.n_iter_ == 3
+
+
+@UNCONVERGED
+@pytest.mark.parametrize("reading", [ONE_STEP, LETTER], ids=["practical", "letter"])
+@CLASSES
+def test_step_sizes_that_do_not_work(reading, n_classes):
+    X, y = data(n_classes)
+    for embedding_dim in (None, 64):
+        model = ClsAttentionClassifier(embedding_dim=embedding_dim, random_state=0, **reading)
+        usual = model.fit(X, y).step_size_  # of which nothing is said
+        with pytest.warns(UserWarning, match="the logistic loss saturates") as caught:
+            model.set_params(step_size=6 * usual).fit(X, y)
+        assert caught[0].filename == __file__
+        assert f"step_size={6 * usual:.3g} makes token values of up to 6" in str(caught[0].message)
+        assert model.step_size_ == 6 * usual
+        model.set_params(step_size=0.1 * usual)
+        if embedding_dim is None:
+            model.fit(X, y)  # nothing is drawn, so there is no noise
+        else:
+            with pytest.warns(UserWarning, match="importance is drowned by it"):
+                model.fit(X, y)
+
+
+@pytest.mark.parametrize("reading", [ONE_STEP, LETTER], ids=["practical", "letter"])
+@pytest.mark.parametrize("embedding_dim", [None, 64])
+def test_a_step_out_of_range(reading, embedding_dim):
+    X, y = data()
+    model = ClsAttentionClassifier(step_size=1e100, embedding_dim=embedding_dim, **reading)
+    with pytest.raises(ValueError, match=r"step_size=1e\+100 makes token values.*smaller one"):
+        model.fit(X.astype(np.float32), y)
+
+
+# Odd data
+
+
+@UNCONVERGED
+@PER_TRAINING
+def test_a_class_without_weight(name):
+    X, y = data(3)
+    model = classifier(name).fit(X, y, sample_weight=(y != 1).astype(float))
+    assert_array_equal(model.classes_, [0, 1, 2])
+    assert_finite(model, X)
+    if "letter" not in name:  # which has no intercept to say so
+        assert (model.predict_proba(X)[:, 1] < 1e-3).all()
+    same = classifier(name, class_weight={1: 0}).fit(X, y)
+    assert_same_fit(same, model)
+
+
+@pytest.mark.parametrize("embedding_dim", [None, 64])
+def test_the_step_gives_the_weight_of_all_to_the_classes_that_have_any(embedding_dim):
+    X, y = data(3, n_documents=80)
+    weights = np.where(y == 1, 0.0, 1.0 + y)  # 1 for class 0, 3 for class 2
+    model = ClsAttentionClassifier(embedding_dim=embedding_dim, random_state=0, **ONE_STEP)
+    model.fit(X, y, sample_weight=weights)
+    balanced = weights / np.maximum(np.bincount(y, weights), 1)[y]
+    shares = class_totals(X, y, 3, balanced, kind="shares")
+    importance = signed_frequency(shares, np.bincount(y, balanced))
+    assert model.step_size_ == pytest.approx(1 / np.abs(importance).max(), rel=1e-12)
+    if embedding_dim is not None:
+        return
+    values = np.abs(model.token_values_)  # in proportion to what the step wrote
+    largest = values.max(axis=1, keepdims=True)
+    expected = np.abs(importance) / np.abs(importance).max(axis=1, keepdims=True)
+    assert_allclose(values / largest, expected, atol=1e-12)
+
+
+@UNCONVERGED
+@PER_TRAINING
+@CLASSES
+def test_documents_without_tokens_only(name, n_classes):
+    y = np.arange(60) % n_classes
+    y[: 10 * n_classes] = 0  # classes of unequal size
+    X = sp.csr_matrix((60, 5))
+    model = classifier(name).fit(X, y)
+    assert_finite(model, X)
+    assert_finite(model, np.ones((2, 5)))
+    assert len(model.selected_tokens_) == 0
+    frequencies = np.bincount(y) / 60 if "letter" not in name else 1 / n_classes
+    assert_allclose(
+        model.predict_proba(X), np.broadcast_to(frequencies, (60, n_classes)), atol=0.05
+    )
+
+
+@UNCONVERGED
+@PER_TRAINING
+@CLASSES
+def test_tokens_of_which_none_tells_anything(name, n_classes):
+    X, y = np.ones((60, 5)), np.arange(60) % n_classes
+    model = classifier(name).fit(X, y)
+    assert_finite(model, X)
+    assert_finite(model, np.eye(5))
+    if name not in ("letter, d = 64", "two layers", "mlp", "adam, d = 8"):
+        assert_allclose(model.predict_proba(X), 1 / n_classes, atol=0.01)
+
+
+@UNCONVERGED
+@PER_TRAINING
+def test_two_documents(name):
+    X, y = sp.csr_matrix([[1.0, 0, 2], [0, 3, 1]]), np.array(["a", "b"])
+    model = classifier(name).fit(X, y)
+    assert_finite(model, X)
+    if name not in ("two layers", "mlp"):
+        assert_array_equal(model.predict(X), y)
+    if model.solver == "adam":
+        with pytest.raises(ValueError, match=r"one document only.*early_stopping=False"):
+            classifier(name, early_stopping=True).fit(X, y)
+
+
+@UNCONVERGED
+@PER_TRAINING
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+@pytest.mark.parametrize("weight", [1e40, 1e-30])
+def test_very_large_and_very_small_weights(name, dtype, weight):
+    X, y = data()
+    X = X.astype(dtype)
+    model = classifier(name, max_iter=20).fit(X, y, sample_weight=np.full(len(y), weight))
+    assert_finite(model, X)
+    if model.solver == "adam":  # nothing is penalised: weights matter relative to each other
+        plain = classifier(name).fit(X.astype(np.float64), y)
+        assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-9)
+
+
+def test_weights_whose_sum_is_no_number():
+    X, y = data()
+    with pytest.raises(ValueError, match=r"add up to infinity.*divide sample_weight"):
+        ClsAttentionClassifier().fit(X, y, sample_weight=np.full(len(y), 1e308))
+
+
+@UNCONVERGED
+@PER_TRAINING
+def test_class_weights_are_weights(name):
+    X, y = data(3, n_documents=80)
+    keep = (y > 0) | (np.arange(len(y)) < 40)
+    X, y = X[keep], y[keep]
+    by_class = classifier(name, class_weight={0: 2.0, 1: 0.5}).fit(X, y)
+    by_document = classifier(name).fit(X, y, sample_weight=np.array([2.0, 0.5, 1.0])[y])
+    assert_same_fit(by_class, by_document)
+    balanced = classifier(name, class_weight="balanced").fit(X, y)
+    by_hand = classifier(name).fit(X, y, sample_weight=(len(y) / (3 * np.bincount(y)))[y])
+    assert_allclose(balanced.decision_function(X), by_hand.decision_function(X), atol=1e-6)
+
+
+def test_one_step_makes_the_same_step_whatever_the_class_weights():
+    X, y = data(2, n_documents=80)
+    keep = (y > 0) | (np.arange(len(y)) < 40)
+    X, y = X[keep], y[keep]
+    models = [
+        ClsAttentionClassifier(class_weight=weights, **ONE_STEP).fit(X, y)
+        for weights in (None, "balanced", {0: 5.0, 1: 1.0})
+    ]
+    for model in models:
+        assert model.step_size_ == pytest.approx(models[0].step_size_, rel=1e-12)
+        values = model.token_values_ / models[0].token_values_[0]
+        assert_allclose(values / values[0], models[0].token_values_ / models[0].token_values_[0])
+    # The importance said of them is the paper's all the same, under these weights.
+    assert not np.allclose(models[0].token_importance_, models[1].token_importance_)
+
+
+@UNCONVERGED
+@PER_TRAINING
+@CLASSES
+@pytest.mark.parametrize("factor", [1e-6, 7.0])
+def test_a_multiple_of_X_gives_the_same_predictions(name, n_classes, factor):
+    X, y = data(n_classes)
+    expected = classifier(name, max_iter=20).fit(X, y)
+    scaled = classifier(name, max_iter=20).fit(X * factor, y)
+    assert_allclose(scaled.predict_proba(X * factor), expected.predict_proba(X), atol=1e-6)
+
+
+# Embeddings of joint training
+
+
+@CLASSES
+@pytest.mark.parametrize("attend_cls", [True, False])
+def test_joint_training_in_any_dimension_is_the_one_without(n_classes, attend_cls):
+    """The representer fact: any dimension that has room for p and v gives the same fit."""
+    X, y = data(n_classes)
+    expected = settled(attend_cls=attend_cls).fit(X, y)
+    least = 2 if n_classes == 2 else 1 + n_classes
+    for embedding_dim in (least, 7, 300):
+        model = settled(attend_cls=attend_cls, embedding_dim=embedding_dim, random_state=1)
+        assert_same_fit(model.fit(X, y), expected)
+        assert_array_equal(model.decision_function(X), expected.decision_function(X))
+        assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+        E, p, v = model.token_embeddings_, model.cls_embedding_, np.atleast_2d(model.output_vector_)
+        assert_allclose(np.vstack([p, v]) @ np.vstack([p, v]).T, np.eye(least), atol=1e-12)
+        # Embeddings of least norm: they have no part outside the span of p and v.
+        norm = np.sum(model.attention_scores_**2) + np.sum(model.token_values_**2)
+        assert np.sum(E**2) == pytest.approx(norm, rel=1e-12)
+
+
+def test_joint_training_by_adam_tends_to_explicit_embeddings():
+    """Scores and values trained by themselves predict as embeddings of many dimensions do."""
+    X, y = data(n_documents=200)
+    adam = {"solver": "adam", "early_stopping": False, "attend_cls": False, "tol": 0}
+    with pytest.warns(ConvergenceWarning, match="max_iter=40"):
+        without = ClsAttentionClassifier(max_iter=40, **adam).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="max_iter=40"):
+        explicit = ClsAttentionClassifier(
+            max_iter=40, embedding_dim=2048, random_state=0, **adam
+        ).fit(X, y)
+    decisions = [model.decision_function(X) for model in (without, explicit)]
+    assert np.corrcoef(*decisions)[0, 1] > 0.95
+    assert np.mean(without.predict(X) == explicit.predict(X)) > 0.9
