@@ -33,7 +33,7 @@ CHECKS = parametrize_with_checks(
         ClsAttentionClassifier(class_weight="balanced"),
         ClsAttentionClassifier(token_scaling=None, attention_C=1.0, warm_start=True),
         ClsAttentionClassifier(**ONE_STEP),
-        ClsAttentionClassifier(embedding_dim=16, **ONE_STEP),
+        ClsAttentionClassifier(embedding_dim=32, **ONE_STEP),
         # Without <cls> and intercept nothing but the ratios of tokens counts: of two tokens one
         # number, by which no attention and no values tell the three blobs apart (0.80). The tag
         # `poor_score` says so, here and for one step in infinitely many dimensions; all that

@@ -173,6 +173,20 @@ def test_a_direction_that_is(n_classes):
     assert np.asarray(model.attention(X)[:, model.selected_tokens_].sum(axis=1)).min() > 0.99
 
 
+def test_documents_of_weight_0_take_no_part_in_the_selection():
+    X, y = single_relevant()
+    others = np.random.default_rng(0).permutation(len(y))
+    X_all, y_all = sp.vstack([X, X + X[others]]).tocsr(), np.append(y, y)  # all tokens mixed
+    weights = np.repeat([1.0, 0.0], len(y))
+    expected = ClsAttentionClassifier(tol=1e-9, **LETTER).fit(X, y)
+    model = ClsAttentionClassifier(tol=1e-9, **LETTER).fit(X_all, y_all, sample_weight=weights)
+    assert model.n_iter_ == expected.n_iter_
+    assert_allclose(model.attention_scores_, expected.attention_scores_, atol=1e-9)
+    assert_allclose(model.direction_curve_, expected.direction_curve_, atol=1e-12)
+    assert_array_equal(model.selected_tokens_, expected.selected_tokens_)
+    assert model.selection_counts_.sum() == expected.selection_counts_.sum()
+
+
 @pytest.mark.parametrize("X", [np.ones((6, 4)), np.zeros((6, 4)), np.eye(6)], ids=str)
 def test_documents_in_which_there_is_nothing_to_select(X):
     with pytest.warns(ConvergenceWarning, match=r"Nothing tells p where to go.*same value"):
