@@ -45,10 +45,12 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# One thread a worker: teams of threads that share cores wait for each other.
 tests: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -q $(TESTS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q $(TESTS)
 
-doctests: $(STAMP)
+doc# One thread a worker: teams of threads that share cores wait for each other.
+tests: $(STAMP)
 	$(BIN)/python -m pytest -q --doctest-modules sklearn_clsattn
 	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md docs
 
