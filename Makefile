@@ -49,8 +49,7 @@ types: $(STAMP)
 tests: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q $(TESTS)
 
-doc# One thread a worker: teams of threads that share cores wait for each other.
-tests: $(STAMP)
+doctests: $(STAMP)
 	$(BIN)/python -m pytest -q --doctest-modules sklearn_clsattn
 	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md docs
 
