@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, compute_sample_weight
@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 from ._callbacks import CallbackSupportMixin, FitCallbacks
 from ._validation import check_non_negative
 from .importance import class_totals, signed_frequency
-from .model.fitted import FittedAttention, count_selected
+from .model.fitted import FittedAttention, count_selected, most_probable, probabilities
 
 if TYPE_CHECKING:
     from .model.fitted_network import FittedNetwork
@@ -458,7 +458,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         decision : ndarray of shape (n_documents,) or (n_documents, n_classes)
             For two classes the log-odds of ``classes_[1]``, else one value per class.
         """
-        outputs = self._fitted().outputs(self._validated(X))
+        fitted, X = self._checked(X)
+        outputs = fitted.outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -474,10 +475,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         labels : ndarray of shape (n_documents,)
             Labels from `classes_`.
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return self.classes_[(decision > 0).astype(np.intp)]
-        return self.classes_[decision.argmax(axis=1)]
+        numbers = most_probable(self.decision_function(X))  # fails first if not fitted
+        return self.classes_[numbers]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of every class.
@@ -492,10 +491,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         probabilities : ndarray of shape (n_documents, n_classes)
             In the order of `classes_`; rows sum to 1.
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return np.column_stack([expit(-decision), expit(decision)])
-        return softmax(decision, axis=1)
+        return probabilities(self.decision_function(X))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of the probability of every class.
@@ -528,7 +524,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         attention : csr_array of shape (n_documents, n_tokens)
             Rows sum to 1 less the share of ``<cls>``; a document without tokens has none.
         """
-        return self._fitted().attention(self._validated(X))
+        fitted, X = self._checked(X)
+        return fitted.attention(X)
 
     def contributions(self, X: Any) -> sp.csr_array | list[sp.csr_array]:
         """Return what each token of each document adds to the decision.
@@ -544,7 +541,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             Attention weight times token value; for more than two classes one array per class.
             Row sums plus `intercept_` are :meth:`decision_function`.
         """
-        terms = self._fitted().contributions(self._validated(X))
+        fitted, X = self._checked(X)
+        terms = fitted.contributions(X)
         return terms[0] if len(terms) == 1 else terms
 
     def select_tokens(self, X: Any) -> sp.csr_array:
@@ -561,7 +559,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             The selected tokens S_X(p), ties within 1e-6 included; none in a document without
             tokens.
         """
-        return self._fitted().selected(self._validated(X))
+        fitted, X = self._checked(X)
+        return fitted.selected(X)
 
     @property
     def cls_embedding_(self) -> NDArray[np.float64]:
@@ -590,15 +589,12 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         fitted = self._one_layer()
         return np.column_stack([fitted.scores, fitted.values])
 
-    def _validated(self, X: Any) -> Any:
+    def _checked(self, X: Any) -> tuple[FittedAttention | FittedNetwork, Any]:
+        """Return the fitted model, and documents as it takes them."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
         check_non_negative(X, self)
-        return _as_csr(X)
-
-    def _fitted(self) -> FittedAttention | FittedNetwork:
-        check_is_fitted(self)
-        return self._one_layer() if self._network is None else self._network
+        return self._one_layer() if self._network is None else self._network, _as_csr(X)
 
     def _one_layer(self) -> FittedAttention:
         values = self.token_values_

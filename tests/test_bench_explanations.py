@@ -205,16 +205,20 @@ def test_errors_are_in_the_units_of_the_output(fitted, corpus):
         assert_allclose(exactness_error(explainer, found, X), 0.25)
 
 
-def measured(fitted, model, name, mean, *, seconds=0.001, error=None, n=4):
+def measured(fitted, model, name, mean, *, seconds=0.001, error=None, n=4, together=()):
     explainer = Explainer(name, name.upper(), fitted[model], lambda text: None)
     drops = mean + np.array([-0.1, 0.1] * (n // 2))
-    return Measured(explainer, drops, drops - 1, drops, drops, seconds, error, 0.9, 0.8)
+    return Measured(
+        explainer, drops, drops - 1, drops, drops, seconds, error, 0.9, 0.8, dict(together)
+    )
 
 
 def test_page_and_targets(fitted):
+    together = {"contributions": 0.0002, "explain": 0.0005}
+
     def corpus_of(ours, speed):
         return [
-            measured(fitted, "ours", "contributions", ours, error=3e-15),
+            measured(fitted, "ours", "contributions", ours, error=3e-15, together=together),
             measured(fitted, "ours", "lime", 0.4, seconds=speed, error=0.02, n=2),
             measured(fitted, "ours", "borrowed", 0.45),
             measured(fitted, "ours", "chance", 0.0),
@@ -225,10 +229,14 @@ def test_page_and_targets(fitted):
     results = {"one": corpus_of(0.6, 3.0), "two": corpus_of(0.45, 0.9)}
     found = {(v.what, v.target): v for v in bench_explanations.verdicts(results)}
     words = {key: verdict.words for key, verdict in found.items()}
+    faster = "{}, a document faster than by LIME".format
     at_k = "comprehensiveness at k = 10, {}".format
     assert words == {
         ("exactness error of contributions", "below 1e-10"): "met",
-        ("explaining a document, faster than LIME", "at least 1,000 times"): "missed by 100 times",
+        (faster("`explain` of all documents in one call"), "at least 1,000 times"): "met",
+        (faster("contributions, one document at a time"), "at least 1,000 times"): (
+            "missed by 100 times"
+        ),
         (at_k("one"), "no worse than LR's own coefficients on counts"): "met",
         (at_k("one"), "no worse than LR's own coefficients on TF-IDF"): "met",
         (at_k("one"), "no worse than LR's coefficients, both explaining our model"): "met",
@@ -242,7 +250,9 @@ def test_page_and_targets(fitted):
     floor = "| CHANCE | 4 | 0.000 ± 0.058 | -1.000 ± 0.058 | 0.000 ± 0.058 | 0.000 ± 0.058 | – |"
     assert floor in table
     told = bench_explanations.confidences(results)
-    assert "- two: ClsAttentionClassifier: 0.900, 0.800. Contributions of all" in told
+    assert "- two: ClsAttentionClassifier: 0.900, 0.800." in told
+    calls = bench_explanations.in_one_call(results)
+    assert "- one, 4 documents: `contributions` 0.2 ms each, `explain` 0.5 ms each." in calls
     first = bench_explanations.first_documents(results)
     assert (
         "- two, 2 documents: CONTRIBUTIONS 0.450, LIME 0.400, BORROWED 0.450, CHANCE 0.000."

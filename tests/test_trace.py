@@ -27,6 +27,7 @@ from sklearn.preprocessing import (
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.inspection.trace import trace
 
 TEXTS, LABELS = make_token_classification(
     80, n_relevant_per_class=6, n_irrelevant=40, document_length=8, as_text=True, random_state=0
@@ -312,3 +313,14 @@ def test_files_are_read_by_name(tmp_path):
     assert explanation.texts[3][0].text == TEXTS[3]
     without = explain(fit([CountVectorizer()], TEXTS), TEXTS, places=False)
     assert without.texts == ((),) * len(TEXTS)
+
+
+def test_names_follow_a_vectorizer_that_is_fitted_again():
+    vectorizer = CountVectorizer()
+    model = make_pipeline(vectorizer, ClsAttentionClassifier())
+    model.fit(["good fun", "bad plot"], [1, 0])
+    assert trace(model).columns.names.tolist() == ["bad", "fun", "good", "plot"]
+    model.fit(["fine fun", "bad plot"], [1, 0])
+    assert trace(model).columns.names.tolist() == ["bad", "fine", "fun", "plot"]
+    vectorizer.vocabulary_ = {"a": 0, "d": 3, "b": 1, "c": 2}
+    assert trace(model).columns.names.tolist() == ["a", "b", "c", "d"]

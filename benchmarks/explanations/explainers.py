@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sklearn_clsattn import inspection
 
 from .models import Model
 
@@ -51,6 +53,9 @@ class Explainer:
 
     slow : bool
         Whether it explains fewer documents.
+
+    together : dict of str to callable
+        Ways of explaining all texts in one call.
     """
 
     name: str
@@ -59,6 +64,7 @@ class Explainer:
     explain: Callable[[str], Explanation]
     output: str | None = None
     slow: bool = False
+    together: dict[str, Callable[[list[str]], Any]] = field(default_factory=dict)
 
 
 def contributions(model: Model) -> Explainer:
@@ -69,7 +75,14 @@ def contributions(model: Model) -> Explainer:
         terms = classifier.contributions(vectorizer.transform([text]))
         return _for_predicted(terms.indices, terms.data, classifier.intercept_[0])
 
-    return Explainer("contributions", "contributions", model, explain, "log-odds")
+    pipeline = model.pipeline
+    together: dict[str, Callable[[list[str]], Any]] = {
+        "contributions": lambda texts: classifier.contributions(vectorizer.transform(texts)),
+        "explain": lambda texts: inspection.explain(pipeline, texts),
+    }
+    return Explainer(
+        "contributions", "contributions", model, explain, "log-odds", together=together
+    )
 
 
 def leave_one_out(model: Model) -> Explainer:

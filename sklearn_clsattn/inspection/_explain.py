@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._classifier import ClsAttentionClassifier
+from ..model.fitted import FittedAttention, most_probable, probabilities
+from ..model.fitted_network import FittedNetwork
 from .document_texts import document_texts
 from .explanation import Explanation
 from .removal import (
@@ -112,7 +114,10 @@ def explain(
     names = _checked_names(token_names, traced)
 
     given = traced.transform(documents)
-    X, attention, terms = _terms(classifier, given)
+    # One look at the columns' names and widths, rather than one for each question.
+    fitted, X = classifier._checked(given)
+    decision = fitted.outputs(X)
+    X, attention, terms = _terms(fitted, X)
     n_documents = X.shape[0]
     rows = np.repeat(np.arange(n_documents), np.diff(X.indptr))
     one_layer = _has_one_layer(classifier, X, attention, terms)
@@ -127,8 +132,8 @@ def explain(
     elif removal:
         without = decisions_without_by_removing(classifier, X, np.arange(X.nnz))
     values = _values(classifier, X, attention, terms, one_layer=one_layer)
-    decision = classifier.decision_function(given).reshape(n_documents, -1)
-    probability = classifier.predict_proba(given)
+    of_classes = decision[:, 0] if decision.shape[1] == 1 else decision
+    probability = probabilities(of_classes)
 
     kept = _strongest(terms[:, explained.outputs], rows, top)
     others = ~kept
@@ -153,7 +158,7 @@ def explain(
         others_contributions=explained.of(row_sums(terms[others], rows[others], n_documents)),
         decision=explained.of(decision),
         probability=probability[:, explained.classes],
-        predicted=classifier.predict(given),
+        predicted=classifier.classes_[most_probable(of_classes)],
         predicted_probability=probability.max(axis=1),
         true=_checked_labels(y_true, n_documents),
         texts=document_texts(traced, documents, X, kept) if places else ((),) * n_documents,
@@ -261,41 +266,25 @@ def _checked_labels(y_true: Any, n_documents: int) -> NDArray[Any] | None:
     return labels
 
 
-def _terms(classifier: ClsAttentionClassifier, given: Any) -> tuple[sp.csr_array, Array, Array]:
-    """Return counts, attention and contributions, with every token of a document once.
-
-    The classifier is given what came, so that it can check names and widths.
-    """
-    contributions = classifier.contributions(given)
-    attention = classifier.attention(given)
-    outputs = contributions if isinstance(contributions, list) else [contributions]
-    if sp.issparse(given):
-        counts = sp.csr_array(given)  # in the layout of what the classifier made of it
-        data = counts.data
-    else:
-        rows = np.repeat(np.arange(attention.shape[0]), np.diff(attention.indptr))
-        data = np.asarray(given)[rows, attention.indices]
+def _terms(fitted: FittedAttention | FittedNetwork, X: Any) -> tuple[sp.csr_array, Array, Array]:
+    """Return counts, attention and contributions, with every token of a document once."""
+    attention = fitted.attention(X)
+    data = [X.data, attention.data, *(output.data for output in fitted.contributions(X))]
     # Tokens stored in parts, or with a count of 0, are put right in all of them alike.
-    columns = np.column_stack([data, attention.data, *(output.data for output in outputs)])
-    columns = np.asarray(columns, dtype=np.float64)
-    entries = sp.csr_array(
-        (np.arange(len(columns)), attention.indices, attention.indptr), shape=attention.shape
-    )
-    rows = np.repeat(np.arange(attention.shape[0], dtype=np.int64), np.diff(entries.indptr))
-    keys = rows * attention.shape[1] + entries.indices
-    present, place = np.unique(keys, return_inverse=True)
-    if len(present) < len(keys) or (present != keys).any():
-        columns = row_sums(columns, place, len(present))
+    columns = np.column_stack(data).astype(np.float64, copy=False)
+    n_documents, n_tokens = X.shape
+    rows = np.repeat(np.arange(n_documents, dtype=np.int64), np.diff(X.indptr))
+    keys = rows * n_tokens + X.indices
+    if (keys[1:] <= keys[:-1]).any():
+        keys, place = np.unique(keys, return_inverse=True)
+        columns = row_sums(columns, place, len(keys))
     stored = columns[:, 0] > 0
-    columns, present = columns[stored], present[stored]
-    indptr = np.zeros(attention.shape[0] + 1, dtype=np.intp)
-    np.cumsum(
-        np.bincount(present // max(attention.shape[1], 1), minlength=attention.shape[0]),
-        out=indptr[1:],
-    )
-    X = sp.csr_array(
-        (columns[:, 0], present % max(attention.shape[1], 1), indptr), shape=attention.shape
-    )
+    if not stored.all():
+        columns, keys = columns[stored], keys[stored]
+    indptr = np.zeros(n_documents + 1, dtype=np.intp)
+    width = max(n_tokens, 1)
+    np.cumsum(np.bincount(keys // width, minlength=n_documents), out=indptr[1:])
+    X = sp.csr_array((columns[:, 0], keys % width, indptr), shape=X.shape)
     return X, columns[:, 1], columns[:, 2:]
 
 

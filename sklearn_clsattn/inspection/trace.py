@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from .._classifier import ClsAttentionClassifier
+
+# Tokens of vectorizers that have been traced, with the vocabulary that they were made from.
+_TERMS: WeakKeyDictionary[CountVectorizer, tuple[Any, NDArray[np.object_]]] = WeakKeyDictionary()
 
 _INSTEAD = (
     "explain(pipeline[-1], pipeline[:-1].transform(documents)) explains the classifier in terms "
@@ -255,8 +259,7 @@ class _Walk:
 
     def _vectorized(self, vectorizer: CountVectorizer, state: TextInput) -> Columns:
         check_is_fitted(vectorizer, "vocabulary_")
-        terms = np.empty(len(vectorizer.vocabulary_), dtype=object)
-        terms[list(vectorizer.vocabulary_.values())] = list(vectorizer.vocabulary_)
+        terms = _terms(vectorizer)
         self.sources.append((vectorizer, state))
         return Columns(terms, np.full(len(terms), len(self.sources) - 1), terms)
 
@@ -289,6 +292,22 @@ class _Walk:
             if isinstance(part, TextInput) or len(part):
                 branches.append((name, part))
         return _joined(branches)
+
+
+def _terms(vectorizer: CountVectorizer) -> NDArray[np.object_]:
+    """Return the vectorizer's tokens in the order of its columns.
+
+    They are made once for a fitted vectorizer: that takes longer than explaining a document.
+    """
+    vocabulary = vectorizer.vocabulary_
+    known = _TERMS.get(vectorizer)
+    if known is not None and known[0] is vocabulary and len(known[1]) == len(vocabulary):
+        return known[1]
+    terms = np.empty(len(vocabulary), dtype=object)
+    terms[list(vocabulary.values())] = list(vocabulary)
+    terms.flags.writeable = False
+    _TERMS[vectorizer] = (vocabulary, terms)
+    return terms
 
 
 def _followed(name: str, step: Any, columns: Columns) -> Columns:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 
 Array = NDArray[np.float64]
 
@@ -64,6 +65,12 @@ class FittedAttention:
 
         `X` is a CSR matrix or an ndarray of shape (n_documents, n_tokens), of any number type.
         """
+        if sp.issparse(X) and X.nnz < len(self.scores):
+            # A few documents touch fewer tokens than there are.
+            shares = self._shares(X)
+            return self.intercept + np.column_stack(
+                [_row_sums(shares * column[X.indices], X.indptr) for column in self.values.T]
+            )
         logit = self._cls_logit()
         shift = max(self.scores.max(initial=-np.inf), logit)
         weights = np.exp(self.scores - shift)
@@ -93,31 +100,30 @@ class FittedAttention:
 
         Every row sums to 1 less the share of ``<cls>``.
         """
-        with np.errstate(divide="ignore"):
-            logits = np.log(X.data.astype(np.float64)) + self.scores[X.indices]
-        lengths = np.diff(X.indptr)
-        largest = np.maximum(_row_maxima(logits, X.indptr), self._cls_logit())
-        largest[np.isneginf(largest)] = 0.0
-        masses = np.exp(logits - np.repeat(largest, lengths))
-        total = _row_sums(masses, X.indptr) + np.exp(self._cls_logit() - largest)
-        total[total == 0] = 1.0
-        masses /= np.repeat(total, lengths)
-        return sp.csr_array((masses, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        return in_the_layout_of(X, self._shares(X))
 
     def contributions(self, X: Any) -> list[sp.csr_array]:
         """Return q * b as one CSR array per output, in the layout of the CSR matrix `X`.
 
         Row sums plus the intercept are :meth:`outputs`.
         """
-        attention = self.attention(X)
-        return [
-            sp.csr_array(
-                (attention.data * column[attention.indices], attention.indices, attention.indptr),
-                shape=attention.shape,
-                copy=output > 0,
-            )
-            for output, column in enumerate(self.values.T)
-        ]
+        shares = self._shares(X)
+        return [in_the_layout_of(X, shares * column[X.indices]) for column in self.values.T]
+
+    def _shares(self, X: Any) -> Array:
+        """Return the attention weight of every entry of the CSR matrix `X`."""
+        with np.errstate(divide="ignore"):
+            logits = np.log(X.data, dtype=np.float64)
+        logits += self.scores[X.indices]
+        cls_logit = self._cls_logit()
+        lengths = np.diff(X.indptr)
+        largest = np.maximum(_row_maxima(logits, X.indptr), cls_logit)
+        largest[np.isneginf(largest)] = 0.0
+        masses = np.exp(logits - np.repeat(largest, lengths))
+        total = _row_sums(masses, X.indptr) + np.exp(cls_logit - largest)
+        total[total == 0] = 1.0
+        masses /= np.repeat(total, lengths)
+        return masses
 
     def selected(self, X: Any, tolerance: float = SELECTION_TOLERANCE) -> sp.csr_array:
         """Return the selected tokens S_X(p) of every document as a boolean CSR array.
@@ -133,6 +139,30 @@ class FittedAttention:
 
     def _cls_logit(self) -> float:
         return self.cls_score + float(np.log(self.cls_weight)) if self.cls_weight else -np.inf
+
+
+def probabilities(decision: Array) -> Array:
+    """Return the probability of every class, rows of a sum of 1.
+
+    Parameters
+    ----------
+    decision : ndarray of shape (n_documents,) or (n_documents, n_classes)
+        Decision values: log-odds of the second of two classes, or one a class.
+
+    Returns
+    -------
+    probabilities : ndarray of shape (n_documents, n_classes)
+    """
+    if decision.ndim == 1:
+        return np.column_stack([expit(-decision), expit(decision)])
+    return np.asarray(softmax(decision, axis=1))
+
+
+def most_probable(decision: Array) -> NDArray[np.intp]:
+    """Return the number of every document's most probable class, of :func:`probabilities`."""
+    if decision.ndim == 1:
+        return (decision > 0).astype(np.intp)
+    return decision.argmax(axis=1)
 
 
 def select_tokens(
@@ -188,6 +218,11 @@ def count_selected(
         tokens = select_tokens(scores, X[first:last], tolerance)[1]
         counts += np.bincount(tokens, minlength=len(counts))
     return counts
+
+
+def in_the_layout_of(X: Any, data: Array) -> sp.csr_array:
+    """Return a CSR array with these entries in the places of those of the CSR matrix `X`."""
+    return sp.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
 
 
 def _row_maxima(entries: Array, indptr: NDArray[Any]) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .fitted import SELECTION_TOLERANCE, FittedAttention
+from .fitted import SELECTION_TOLERANCE, FittedAttention, in_the_layout_of
 
 Array = NDArray[np.float64]
 AnyPrecision = NDArray[np.floating[Any]]
@@ -118,7 +118,7 @@ class FittedNetwork:
         weights = np.zeros(len(X.data))
         for entries, pooling, _ in self._two_layers(X):
             weights[entries] = pooling
-        return _in_the_layout_of(X, weights)
+        return in_the_layout_of(X, weights)
 
     def contributions(self, X: Any) -> list[sp.csr_array]:
         """Return what each token adds to each output, one CSR array per output, laid out as `X`.
@@ -141,7 +141,7 @@ class FittedNetwork:
         terms = np.zeros((len(self.intercept), len(X.data)))
         for entries, pooling, values in self._two_layers(X):
             terms[:, entries] = (pooling[:, None] * values).T
-        return [_in_the_layout_of(X, of_output) for of_output in terms]
+        return [in_the_layout_of(X, of_output) for of_output in terms]
 
     def selected(self, X: Any, tolerance: float = SELECTION_TOLERANCE) -> sp.csr_array:
         """Return each document's tokens of the highest own score (`scores`) as boolean CSR."""
@@ -213,7 +213,3 @@ def _attended(
 
 def _double(array: AnyPrecision | None) -> Array:
     return np.asarray(array, dtype=np.float64)
-
-
-def _in_the_layout_of(X: Any, data: Array) -> sp.csr_array:
-    return sp.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
