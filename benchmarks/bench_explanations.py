@@ -140,9 +140,7 @@ def page(results: Results, described: dict[str, Any], *, fast: bool = False) -> 
         f"{machine.summary(described)} {packages}.",
         "",
     ]
-    load, cores = described["load_before"], described["cores"]
-    if load is not None and load > 0.5 * cores:
-        lines += [f"**The machine was busy** (load {load:g} on {cores} cores): trust no times.", ""]
+    lines += machine.warning(described)
     if fast:
         lines += ["**A fast run**: few documents, nothing tuned; the numbers mean little.", ""]
     lines += [_NOTES, "", table(results), "", confidences(results), ""]

@@ -369,11 +369,9 @@ def _head(problem: problems.Problem) -> list[str]:
         machine.summary(described),
         "",
     ]
-    load, cores = described["load_before"], described["cores"]
-    if load is not None and load > 0.5 * cores:
-        lines += [f"**The machine was busy** (load {load:g} on {cores} cores): trust no times.", ""]
     return [
         *lines,
+        *machine.warning(described),
         "Bag form: the closed form of this package, with dL/dE written out. Competitors: PyTorch's "
         "autograd. *padded* looks up an embedding for every position of every document, in "
         "batches of random documents padded to the longest of the batch; *scalars* looks up E p "

@@ -47,6 +47,14 @@ def summary(machine: dict[str, Any]) -> str:
     )
 
 
+def warning(machine: dict[str, Any]) -> list[str]:
+    """Return lines for a page: a warning where the machine was busy, else none."""
+    load, cores = machine["load_before"], machine["cores"]
+    if load is None or load <= 0.5 * cores:
+        return []
+    return [f"**The machine was busy** (load {load:g} on {cores} cores): do not trust times.", ""]
+
+
 def _cpu_model() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

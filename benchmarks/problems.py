@@ -160,7 +160,7 @@ def load(
     path = cache / f"{spec.name}-{_fingerprint(spec, reviews, n_rows)}.npz"
     if not path.is_file():
         print(f"making {spec.title}", file=sys.stderr, flush=True)
-        make: Callable[..., tuple[Any, ...]] = _vectorise if spec.stem else _generate
+        make: Callable[..., tuple[Any, ...]] = _vectorise if spec.stem else generate
         _save(path, *make(spec, reviews, n_rows))
     return read(path, spec.name, spec.title)
 
@@ -182,7 +182,7 @@ _PARTS = ("train", "test")
 
 def _vectorise(spec: Spec, reviews: Path, n_rows: int | None) -> tuple[Any, ...]:
     (texts, y), (texts_test, y_test) = (
-        _some(_labelled(spec, reviews, part), spec.max_rows, n_rows) for part in _PARTS
+        some_rows(labelled_texts(spec, reviews, part), spec.max_rows, n_rows) for part in _PARTS
     )
     if spec.max_words:
         texts, texts_test = (
@@ -194,7 +194,8 @@ def _vectorise(spec: Spec, reviews: Path, n_rows: int | None) -> tuple[Any, ...]
     return X, y, vectorizer.transform(texts_test), y_test
 
 
-def _labelled(spec: Spec, reviews: Path, part: str) -> Texts:
+def labelled_texts(spec: Spec, reviews: Path, part: str) -> Texts:
+    """Return the texts and labels of one half, "train" or "test", of a problem of reviews."""
     file = reviews / f"{spec.stem}_{part}.csv.gz"
     texts, y = load_reviews(file, text="text", label="label", return_X_y=True)
     if spec.labels == "polarity":
@@ -203,7 +204,7 @@ def _labelled(spec: Spec, reviews: Path, part: str) -> Texts:
     return texts, y
 
 
-def _some(texts: Texts, max_rows: int | None, n_rows: int | None) -> Texts:
+def some_rows(texts: Texts, max_rows: int | None, n_rows: int | None) -> Texts:
     """Return the first `max_rows`, or `n_rows` at random: files may be sorted by label."""
     rows = np.arange(len(texts[0]))[:max_rows]
     if n_rows is not None and n_rows < len(rows):
@@ -211,7 +212,8 @@ def _some(texts: Texts, max_rows: int | None, n_rows: int | None) -> Texts:
     return texts[0][rows], texts[1][rows]
 
 
-def _generate(spec: Spec, _: Path | None, n_rows: int | None) -> tuple[Any, ...]:
+def generate(spec: Spec, _: Path | None, n_rows: int | None) -> tuple[Any, ...]:
+    """Return matrix and labels of both halves of a generated problem."""
     n_train = spec.max_rows or n_rows or 12_000
     X, y = make_token_classification(
         n_samples=2 * n_train, relevant_share=0.1, random_state=0, **spec.generated

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .competitors import COMPETITORS
-from .machine import summary
+from .machine import summary, warning
 
 _HEADER = (
     "classifier",
@@ -79,12 +79,7 @@ def _notes(results: dict[str, Any]) -> list[str]:
         "LogisticRegression on sparse documents gains nothing from a second, and loses much where "
         "the machine is busy.",
     ]
-    load, cores = results["machine"]["load_before"], results["machine"]["cores"]
-    if load is not None and load > 0.5 * cores:
-        lines += [
-            "",
-            f"**The machine was busy** (load {load:g} on {cores} cores): do not trust times.",
-        ]
+    lines += ["", *warning(results["machine"])]
     if results["fast"]:
         lines += ["", "**A fast run**: few rows, baselines untuned; the numbers mean little."]
     warned = [

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -24,7 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from ._callbacks import CallbackSupportMixin, FitCallbacks
-from ._validation import check_non_negative
+from ._validation import check_non_negative, code_labels
 from .importance import class_totals, signed_frequency
 from .model.fitted import FittedAttention, count_selected, most_probable, probabilities
 
@@ -32,11 +33,26 @@ if TYPE_CHECKING:
     from .model.fitted_network import FittedNetwork
     from .training.joint import JointProgress
     from .training.minibatch import NetworkProgress
-    from .training.regimes import Settings
+    from .training.regimes import Settings, Trained
 
 _LARGEST_EXACT_FLOAT32 = 2**24
 _LARGEST_FLOAT32 = 1e8
 _LARGEST_TOTAL_FLOAT32 = 1e10
+
+
+def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
+    """Whether there is `partial_fit`: a quadratic remembers joint training by L-BFGS alone."""
+    asked = (classifier.training, classifier.solver, classifier.n_layers, bool(classifier.mlp))
+    why = ""
+    if asked != ("joint", "lbfgs", 1, False):
+        why = "it is for training='joint', solver='lbfgs', n_layers=1 and mlp=False"
+    elif classifier.class_weight == "balanced":
+        why = "class_weight='balanced' needs all documents at once: weigh documents or classes"
+    elif hasattr(classifier, "classes_") and not hasattr(classifier, "_stream"):
+        why = "fit remembers no documents: train a clone() by partial_fit from the start"
+    if why:
+        raise AttributeError(f"There is no partial_fit here, because {why}.")
+    return True
 
 
 class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -380,7 +396,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         # Imported when a fit starts: predicting needs no PyTorch.
         from .model.devices import resolve_device
         from .model.threads import ThreadShare
-        from .training.regimes import OPTIONAL_ATTRIBUTES, Documents, check_settings, train
+        from .training.regimes import Documents, check_settings, train
 
         device = resolve_device(self.device)
         settings = self._settings()
@@ -391,14 +407,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         classes, codes = np.unique(y, return_inverse=True)
-        class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
-        if self.class_weight is not None:
-            weights = weights * self._class_factors(y, codes, class_weights)
-            if not (np.isfinite(weights).all() and weights.min() >= 0):
-                raise ValueError(
-                    f"class_weight must be finite and not negative, got {self.class_weight!r}."
-                )
-            class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
+        weights, class_weights = self._weighted(weights, y, codes, len(classes))
         _check_two_classes(classes, class_weights)
         check_settings(settings, 1 if len(classes) == 2 else len(classes))
         old_classes = getattr(self, "classes_", classes[:0])
@@ -423,26 +432,126 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
                     callbacks, classes, threads.update, settings.progress_label
                 ),
             )
-        self.classes_ = classes
-        self.n_iter_ = max(1, trained.n_iter)
-        self.loss_curve_ = np.array(trained.loss_curve)
-        for name in OPTIONAL_ATTRIBUTES:  # of an earlier fit by another training
-            self.__dict__.pop(name, None)
-        self.__dict__.update(trained.attributes)
-        self.__dict__.update(_attributes(trained.fitted))
-        self._geometry = trained.geometry
-        self.token_importance_ = importance
-        counts = count_selected(self.attention_scores_, X if weights.all() else X[weights > 0])
-        order = np.argsort(-counts, kind="stable")
-        self.selected_tokens_ = order[: np.count_nonzero(counts)]
-        self.selection_counts_ = counts[self.selected_tokens_]
+        counts = count_selected(trained.fitted.scores, X if weights.all() else X[weights > 0])
+        self._store(trained, classes, importance, counts)
+        self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
         callbacks.end()
-        for message, category in (
-            (trained.warning, UserWarning),
-            (trained.not_converged, ConvergenceWarning),
-        ):
-            if message:  # past scikit-learn's wrapper of fit
-                warnings.warn(message, category, stacklevel=3)
+        _warn(trained)
+        return self
+
+    @available_if(_learns_from_batches)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn a batch of documents after those of earlier calls, which are not needed again.
+
+        Every call trains to convergence on the batch and on what is remembered of all earlier
+        documents: the statistics of their tokens, exactly, and their losses, to second order
+        around the model reached with them (see Notes). The first call is :meth:`fit`. There is
+        only for joint training by L-BFGS.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights, of the same tokens in every call.
+
+        y : array-like of shape (n_documents,)
+            Class labels.
+
+        classes : array-like of shape (n_classes,), default=None
+            All labels that any batch may have. Only the first call needs them; without, the
+            labels of the first batch are all there are.
+
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative weights, not all 0.
+
+        Returns
+        -------
+        self : ClsAttentionClassifier
+            The classifier, fitted on all batches so far.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`; if a batch has other classes or tokens than the first one, or no
+            weight.
+        AttributeError
+            If the model comes from :meth:`fit`, which remembers no documents; with another
+            training, solver or architecture, or ``class_weight="balanced"``, which has to know
+            all documents. ``hasattr(model, "partial_fit")`` tells.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` iterations do not reach `tol`.
+
+        Notes
+        -----
+        The memory is one gradient and one curvature per parameter, whatever the number of
+        documents: Bayesian online learning with a diagonal covariance, applied to attention
+        (ours). `loss_curve_`, `n_iter_` and `optimality_gap_` are the last call's;
+        `selection_counts_` count each document by the model that had just learnt it.
+
+        Examples
+        --------
+        >>> from sklearn_clsattn import ClsAttentionClassifier
+        >>> from sklearn_clsattn.datasets import make_token_classification
+        >>> X, y = make_token_classification(600, random_state=0)
+        >>> model = ClsAttentionClassifier()
+        >>> for start in range(0, 400, 100):
+        ...     batch = slice(start, start + 100)
+        ...     model = model.partial_fit(X[batch], y[batch], classes=[0, 1])
+        >>> bool(model.score(X[400:], y[400:]) > 0.8)
+        True
+        """
+        from .model.devices import resolve_device
+        from .model.threads import ThreadShare
+        from .training.regimes import Documents, check_settings
+        from .training.streaming import Stream, learn_batch
+
+        stream: Stream | None = getattr(self, "_stream", None)
+        device = resolve_device(self.device)
+        settings = self._settings()
+        afresh = stream is None
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", accept_large_sparse=True, reset=afresh
+        )
+        check_non_negative(X, self)
+        check_classification_targets(y)
+        earlier = None if afresh else self.classes_
+        known, codes = code_labels(np.asarray(y), classes, earlier)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights, class_weights = self._weighted(weights, y, codes, len(known))
+        check_settings(settings, 1 if len(known) == 2 else len(known))
+        if not class_weights.any():
+            raise ValueError(
+                "The batch has no document of positive weight: check sample_weight and "
+                "class_weight, or leave it out."
+            )
+        if stream is None:
+            stream = Stream.empty(len(known), X.shape[1])
+
+        X = _canonical(_as_csr(X))
+        shares = class_totals(X, codes, len(known), weights, kind="shares")
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        with ThreadShare():
+            trained, kept = learn_batch(
+                stream,
+                Documents(X, codes, weights, class_weights, shares),
+                settings,
+                device=device,
+                seed=seed,
+                on_step=self._print_step if self.verbose else None,
+            )
+        importance = signed_frequency(kept.shares, kept.class_weights)
+        self._store(trained, known, importance, kept.selection_counts)
+        self._stream = kept
+        _warn(trained)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -606,6 +715,42 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             cls_score=self.cls_score_,
         )
 
+    def _weighted(
+        self, weights: NDArray[np.float64], y: ArrayLike, codes: NDArray[np.intp], n_classes: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the documents' weights, those of their classes included, and the classes' sums."""
+        class_weights = np.bincount(codes, weights, n_classes).astype(np.float64)
+        if self.class_weight is None:
+            return weights, class_weights
+        weights = weights * self._class_factors(y, codes, class_weights)
+        if not (np.isfinite(weights).all() and weights.min() >= 0):
+            raise ValueError(
+                f"class_weight must be finite and not negative, got {self.class_weight!r}."
+            )
+        return weights, np.bincount(codes, weights, n_classes).astype(np.float64)
+
+    def _store(
+        self,
+        trained: Trained,
+        classes: NDArray[Any],
+        importance: NDArray[np.float64],
+        selection_counts: NDArray[np.intp],
+    ) -> None:
+        from .training.regimes import OPTIONAL_ATTRIBUTES
+
+        self.classes_ = classes
+        self.n_iter_ = max(1, trained.n_iter)
+        self.loss_curve_ = np.array(trained.loss_curve)
+        for name in OPTIONAL_ATTRIBUTES:  # of an earlier fit by another training
+            self.__dict__.pop(name, None)
+        self.__dict__.update(trained.attributes)
+        self.__dict__.update(_attributes(trained.fitted))
+        self._geometry = trained.geometry
+        self.token_importance_ = importance
+        order = np.argsort(-selection_counts, kind="stable")
+        self.selected_tokens_ = order[: np.count_nonzero(selection_counts)]
+        self.selection_counts_ = selection_counts[self.selected_tokens_]
+
     def _settings(self) -> Settings:
         from .training.regimes import Settings
 
@@ -633,6 +778,14 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         names = getattr(self, "feature_names_in_", None)
         return getattr(self, "n_features_in_", None), None if names is None else list(names)
 
+    def _print_step(
+        self, progress: JointProgress | NetworkProgress, label: str = "gap"
+    ) -> Literal[False]:
+        if self.verbose and progress.n_iter % int(self.verbose) == 0:
+            measure = "" if np.isnan(progress.gap) else f"   {label} {progress.gap:.2e}"
+            print(f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}{measure}", flush=True)
+        return False
+
     def _step_reporter(
         self,
         callbacks: FitCallbacks,
@@ -642,12 +795,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     ) -> Callable[[JointProgress | NetworkProgress], bool]:
         def report(progress: JointProgress | NetworkProgress) -> bool:
             share_threads()
-            if self.verbose and progress.n_iter % int(self.verbose) == 0:
-                measure = "" if np.isnan(progress.gap) else f"   {label} {progress.gap:.2e}"
-                print(
-                    f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}{measure}",
-                    flush=True,
-                )
+            self._print_step(progress, label)
             if progress.n_iter == 0:
                 return False
             return callbacks.iteration(
@@ -655,6 +803,15 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             )
 
         return report
+
+
+def _warn(trained: Trained) -> None:
+    for message, category in (
+        (trained.warning, UserWarning),
+        (trained.not_converged, ConvergenceWarning),
+    ):
+        if message:  # past scikit-learn's wrapper of fit
+            warnings.warn(message, category, stacklevel=4)
 
 
 def _attributes(fitted: FittedAttention | FittedNetwork) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from sklearn_clsattn._validation import check_non_negative
+from sklearn_clsattn._validation import check_non_negative, code_labels
 from sklearn_clsattn.importance import (
     class_totals,
     log_odds,
@@ -116,6 +116,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
     array([-0.208,  0.25 ])
     """
 
+    classes_: NDArray[Any]
     token_totals_: NDArray[np.float64]
     class_weight_: NDArray[np.float64]
     _totals_kind: str
@@ -296,7 +297,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
             if not sample_weight.any():
                 raise ValueError("Sample weights must contain at least one non-zero number.")
-        classes, codes = self._coded(y, classes, afresh=afresh)
+        classes, codes = code_labels(y, classes, None if afresh else self.classes_)
 
         # Kept beside the totals: a later batch must be summed in the same way.
         kind: Any = "shares" if self.importance == "signed_frequency" else "counts"
@@ -328,29 +329,6 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         factors = importance if importance.ndim == 1 else overall
         self.scale_ = factors if self.scale else None
         return self
-
-    def _coded(
-        self, y: NDArray[Any], classes: ArrayLike | None, *, afresh: bool
-    ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-        """Return all the classes and, as positions among them, the labels of one batch."""
-        labels, codes = np.unique(y, return_inverse=True)
-        given = labels if classes is None else np.unique(np.asarray(classes))
-        known = given if afresh else self.classes_
-        if len(known) < 2:
-            raise ValueError(
-                f"Token importance needs at least 2 classes; got 1 class: {known.tolist()}. Where "
-                "others come in later batches, pass all to partial_fit as classes=[...]."
-            )
-        if classes is not None and not np.array_equal(given, known):
-            raise ValueError(f"classes={given.tolist()}, but at first they were {known.tolist()}.")
-        position = {label: code for code, label in enumerate(known.tolist())}
-        unknown = [label for label in labels.tolist() if label not in position]
-        if unknown:
-            raise ValueError(
-                f"y has labels that are not among the classes {known.tolist()}: {unknown}. Pass "
-                "all labels to the first call to partial_fit as classes=[...]."
-            )
-        return known, np.array([position[label] for label in labels.tolist()])[codes]
 
     def _selected(self, overall: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Apply `k` and `threshold` to the importance of each token over all classes."""

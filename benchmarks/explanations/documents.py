@@ -57,13 +57,13 @@ def load(spec: Spec, reviews: Path | None, n_documents: int, n_rows: int | None 
     """
     if reviews is not None and spec.stem:
         (texts, y), (texts_test, y_test) = (
-            problems._labelled(spec, reviews, part) for part in ("train", "test")
+            problems.labelled_texts(spec, reviews, part) for part in ("train", "test")
         )
-        texts, y = problems._some((texts, y), None, n_rows)
+        texts, y = problems.some_rows((texts, y), None, n_rows)
         vectorizer = CountVectorizer(**spec.vectorizer)
         X = vectorizer.fit_transform(texts)
     else:
-        X, y, X_test, y_test = problems._generate(spec, None, n_rows)
+        X, y, X_test, y_test = problems.generate(spec, None, n_rows)
         names = np.array([f"token{column}" for column in range(X.shape[1])])
         vectorizer = CountVectorizer(vocabulary=names.tolist(), token_pattern=WORDS)
         texts_test = np.array([_spelt_out(row, names) for row in X_test], dtype=object)

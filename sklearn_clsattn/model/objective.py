@@ -107,6 +107,10 @@ class AttentionObjective:
 
     cls_penalty : float
         Strength kappa of the penalty on the score of ``<cls>``.
+
+    total_weight : float, default=None
+        Weight of all documents, over which losses are averaged and penalties are spread; None
+        for the sum of `sample_weight`, more where these documents are a part of them.
     """
 
     def __init__(
@@ -119,11 +123,14 @@ class AttentionObjective:
         value_C: float,
         score_C: float,
         cls_penalty: float,
+        total_weight: float | None = None,
     ) -> None:
         self.bag = bag
         self.targets = targets
         self.sample_weight = sample_weight.to(torch.float64)
-        self.total_weight = float(self.sample_weight.sum())
+        self.total_weight = (
+            float(self.sample_weight.sum()) if total_weight is None else total_weight
+        )
         self.units = units
         self.n_outputs = units.value_scales.shape[1]
         self.value_penalty = 1.0 / (self.total_weight * value_C)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
+from .patience import Patience
+
 EPSILON = 1e-8
 """PyTorch's default, the paper of Adam's as well."""
 
@@ -120,8 +122,8 @@ def minimize_adam(
     losses: list[float] = []
     validation_losses: list[float] = []
     best: list[torch.Tensor] | None = None
-    reference = math.inf  # the loss that has to be improved upon
-    reference_iter = n_iter = 0
+    patience = Patience(n_iter_no_change, max_iter)
+    n_iter = 0
     try:
         while True:
             loss, validation_loss = evaluate()
@@ -136,24 +138,19 @@ def minimize_adam(
                     f"{n_iter} step(s) of Adam: lower the learning rate (it was "
                     f"{max(learning_rates):g})."
                 )
-            if watched < reference - least:
-                reference, reference_iter = watched, n_iter
-                if validation_loss is not None:
-                    best = _copy(parameters, best)
+            if patience.improved(watched, n_iter, least) and validation_loss is not None:
+                best = _copy(parameters, best)
             if on_step is not None and on_step(n_iter, loss, validation_loss):
                 status = "stopped"
                 break
-            if n_iter - reference_iter >= n_iter_no_change:
-                status = "converged"
-                break
-            if n_iter >= max_iter:
-                status = "max_iter"
+            if ended := patience.status(n_iter):
+                status = ended
                 break
             optimizer.step()
             n_iter += 1
         best_iter = n_iter
         if best is not None:
-            best_iter = reference_iter
+            best_iter = patience.best_iter
             if best_iter < n_iter:
                 _copy(best, parameters)
     finally:

@@ -144,7 +144,7 @@ def fit_joint(
     )
     objective, parameters = problem.objective, problem.start
     if start is not None:
-        _load(parameters, start, objective.units)
+        load_model(parameters, start, objective.units)
     descent = descend_to_gap(
         objective,
         parameters,
@@ -193,8 +193,13 @@ def joint_problem(
     *,
     value_C: float,
     attention_C: float,
+    total_weight: float | None = None,
 ) -> JointProblem:
-    """Set joint training up; the parameters are those of :func:`fit_joint`."""
+    """Set joint training up; the parameters are those of :func:`fit_joint`.
+
+    `total_weight` is that of all documents where these are a part of them, and then
+    `class_weights` and `scaling` are of all of them too.
+    """
     device, dtype = bag.device, bag.dtype
     n_classes = len(class_weights)
     priors = np.maximum(class_weights / class_weights.sum(), 1e-9)
@@ -213,6 +218,7 @@ def joint_problem(
         value_C=value_C * unit / scaling.document_scale,
         score_C=attention_C,
         cls_penalty=CLS_PENALTY,
+        total_weight=total_weight,
     )
     start = objective.start()
     start[-1, 1:] = tensor(class_log_odds(class_weights))
@@ -343,7 +349,7 @@ def curvature_at_start(problem: JointProblem) -> torch.Tensor:
     return curvature
 
 
-def _load(parameters: torch.Tensor, start: FittedAttention, units: Units) -> None:
+def load_model(parameters: torch.Tensor, start: FittedAttention, units: Units) -> None:
     """Express a fitted model in the units of this training, in place."""
 
     def tensor(array: Array) -> torch.Tensor:

@@ -26,6 +26,8 @@ from ..model.fitted_network import FittedNetwork
 from ..model.gradient_step import draw_embeddings
 from ..model.network import AttentionNetwork
 from ..model.targets import encode_targets
+from .joint import class_log_odds
+from .patience import Patience
 from .validation import hold_out
 
 LEARNING_RATE = 1e-3
@@ -207,10 +209,10 @@ def fit_network(
     n_outputs = 1 if n_classes == 2 else n_classes
     intercept = None
     if fit_intercept:
-        totals = np.bincount(codes[trained_on], sample_weight[trained_on], n_classes)
-        logs = np.log(np.maximum(totals / totals.sum(), 1e-9))
-        start_at = logs[1:] - logs[:1] if n_classes == 2 else logs
-        intercept = torch.from_numpy(start_at).to(device, dtype)
+        totals = np.bincount(codes[trained_on], sample_weight[trained_on], n_classes).astype(
+            np.float64
+        )
+        intercept = torch.from_numpy(class_log_odds(totals)).to(device, dtype)
     network = AttentionNetwork(
         draw_embeddings(
             X.shape[1], n_outputs, embedding_dim, seed=seed, dtype=dtype, device=device
@@ -236,7 +238,7 @@ def fit_network(
     losses = [corpus.mean_loss(network, corpus.by_length(trained_on))]
     validation_losses: list[float] = []
     best: dict[str, torch.Tensor] | None = None
-    reference, reference_iter = math.inf, 0
+    patience = Patience(n_iter_no_change, max_iter)
     n_iter = 0
     while True:
         watched, least = losses[-1], tol
@@ -248,20 +250,15 @@ def fit_network(
                 f"The loss is not finite after {n_iter} epoch(s) of Adam: lower the learning "
                 f"rate (it was {rate:g})."
             )
-        if watched < reference - least:
-            reference, reference_iter = watched, n_iter
-            if early_stopping:
-                best = {name: value.clone() for name, value in network.state_dict().items()}
+        if patience.improved(watched, n_iter, least) and early_stopping:
+            best = {name: value.clone() for name, value in network.state_dict().items()}
         if on_step is not None:
             gap = validation_losses[-1] if early_stopping else math.nan
             if on_step(NetworkProgress(n_iter, losses[-1], gap, network.to_numpy)):
                 status = "stopped"
                 break
-        if n_iter - reference_iter >= n_iter_no_change:
-            status = "converged"
-            break
-        if n_iter >= max_iter:
-            status = "max_iter"
+        if ended := patience.status(n_iter):
+            status = ended
             break
         losses.append(trainer.epoch(order.permutation(trained_on), batch_size))
         n_iter += 1
@@ -271,7 +268,7 @@ def fit_network(
         fitted=network.to_numpy(),
         loss_curve=losses,
         validation_curve=validation_losses or None,
-        best_iter=n_iter if best is None else reference_iter,
+        best_iter=n_iter if best is None else patience.best_iter,
         n_iter=n_iter,
         status=status,
     )

@@ -27,55 +27,29 @@ from ..model.embedding_source import (
 from ..model.fitted import FittedAttention
 from ..model.fitted_network import FittedNetwork
 from ..model.targets import encode_targets
+from . import not_converged
 from .cls_regression import fit_cls_regression
 from .embeddings import fit_embeddings
 from .frozen import fit_frozen
-from .gradient_flow import PATIENCE, follow_gradient_flow
-from .joint import JointProgress, class_log_odds, fit_joint
+from .gradient_flow import follow_gradient_flow
+from .joint import JointFit, JointProgress, class_log_odds, fit_joint
 from .minibatch import NetworkProgress, fit_network
 from .one_step import FrozenEmbeddings, take_step
 from .scaling import Scaling, token_scaling
+from .settings import Settings, check_settings
+
+__all__ = [
+    "OPTIONAL_ATTRIBUTES",
+    "Documents",
+    "Settings",
+    "Trained",
+    "check_settings",
+    "joint_training",
+    "train",
+]
 
 Array = NDArray[np.float64]
 OnStep = Callable[[JointProgress | NetworkProgress], bool]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the trainings look at: the estimator's parameters of these names."""
-
-    training: Literal["joint", "one_step", "frozen"]
-    solver: Literal["lbfgs", "adam"]
-    C: float
-    attention_C: float
-    embedding_dim: int | None
-    step_size: float | None
-    fit_output: bool
-    n_layers: int
-    mlp: bool
-    attend_cls: bool
-    token_scaling: Literal["log_odds"] | None
-    batch_size: int
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    max_iter: int
-    tol: float
-    warm_start: bool
-
-    @property
-    def deeper(self) -> bool:
-        """Whether this is more than one layer of attention."""
-        return self.n_layers == 2 or self.mlp
-
-    @property
-    def progress_label(self) -> str:
-        """What the number called gap is that is reported after each step."""
-        if self.solver == "adam":
-            return "validation loss"
-        if self.training == "one_step" and not self.fit_output:
-            return "unselected attention"
-        return "gap"
 
 
 @dataclass(frozen=True)
@@ -111,10 +85,13 @@ class Documents:
         totals = np.asarray(self.X.sum(axis=1), dtype=np.float64).ravel()
         return float(np.average(totals, weights=self.weights))
 
+    def mean_entries(self) -> float:
+        """Return the mean number of a document's positive entries."""
+        return float(np.average(_positive_entries(self.X), weights=self.weights))
+
     def mean_entry(self) -> float:
         """Return the mean of the positive entries, as documents weigh them."""
-        entries = float(np.average(_positive_entries(self.X), weights=self.weights))
-        return self.mean_weight() / (entries or 1.0)
+        return self.mean_weight() / (self.mean_entries() or 1.0)
 
 
 @dataclass(frozen=True)
@@ -156,67 +133,6 @@ OPTIONAL_ATTRIBUTES = ("optimality_gap_", "validation_curve_", "direction_curve_
 """Fitted attributes that not every training has."""
 
 
-def check_settings(settings: Settings, n_outputs: int) -> None:
-    """Raise ValueError where parameters contradict each other.
-
-    Parameters
-    ----------
-    settings : Settings
-
-    n_outputs : int
-        1 for two classes, K for K > 2.
-    """
-    s = settings
-    dim = s.embedding_dim
-    if dim is not None and dim < 1 + n_outputs:
-        raise ValueError(
-            f"embedding_dim must be at least {1 + n_outputs} here, one dimension for <cls> and "
-            f"{n_outputs} for the output vector(s), got {dim}. None needs no dimension."
-        )
-    if s.deeper:
-        names = " and ".join(
-            name for name, on in (("n_layers=2", s.n_layers == 2), ("mlp=True", s.mlp)) if on
-        )
-        if s.training != "joint" or s.solver != "adam" or dim is None:
-            raise ValueError(
-                f"{names} is trained by mini-batches on embeddings of finite dimension: set "
-                "training='joint', solver='adam' and embedding_dim (128, for example); got "
-                f"training={s.training!r}, solver={s.solver!r}, embedding_dim={dim}."
-            )
-    if s.training == "frozen" and dim is None:
-        raise ValueError(
-            "training='frozen' needs embedding_dim (2048 in the paper): random embeddings of "
-            "infinitely many dimensions are as free as trained ones, which is training='joint' "
-            "with token_scaling=None."
-        )
-    if s.training != "joint" and s.solver == "adam":
-        raise ValueError(
-            f"solver='adam' trains embeddings, which training={s.training!r} leaves as they are: "
-            "set solver='lbfgs', or training='joint'."
-        )
-    if s.training == "one_step" and not s.fit_output and s.attend_cls:
-        raise ValueError(
-            "fit_output=False is the letter of the paper, in which <cls> does not attend to "
-            "itself: set attend_cls=False as well."
-        )
-    if not s.fit_output and s.training != "one_step":
-        raise ValueError(
-            "fit_output=False is a reading of training='one_step', but training is "
-            f"{s.training!r}: leave fit_output=True, or set training='one_step'."
-        )
-    if s.step_size is not None and s.training != "one_step" and s.solver == "lbfgs":
-        raise ValueError(
-            f"step_size={s.step_size} has no meaning for training={s.training!r} by L-BFGS, "
-            "which finds the size of its steps: leave step_size=None, or set "
-            "training='one_step' or solver='adam'."
-        )
-    if s.warm_start and (s.training != "joint" or s.solver != "lbfgs"):
-        raise ValueError(
-            "warm_start continues joint training by L-BFGS only: set warm_start=False, or "
-            "training='joint' and solver='lbfgs'."
-        )
-
-
 def train(
     documents: Documents,
     settings: Settings,
@@ -254,38 +170,50 @@ def train(
     -------
     Trained
     """
+    run = _Run(dtype, device, seed, on_step)
     if settings.solver == "adam":
-        run = _network if settings.deeper else _adam
-        return run(documents, settings, dtype, device, seed, on_step)
+        return (_network if settings.deeper else _adam)(documents, settings, run)
     if settings.training == "one_step":
-        return _one_step(documents, settings, dtype, device, seed, on_step)
+        return _one_step(documents, settings, run)
     if settings.training == "frozen":
-        return _frozen(documents, settings, dtype, device, seed, on_step)
-    return _joint(documents, settings, dtype, device, seed, start, on_step)
+        return _frozen(documents, settings, run)
+    return _joint(documents, settings, run, start)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What every training is told besides documents and settings."""
+
+    dtype: type[np.floating[Any]]
+    device: torch.device
+    seed: int
+    on_step: OnStep
+
+    def bag(self, X: Any) -> TokenBag:
+        return TokenBag(X, dtype=self.dtype, device=self.device)
 
 
 def _joint(
-    documents: Documents,
-    settings: Settings,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    seed: int,
-    start: FittedAttention | None,
-    on_step: OnStep,
+    documents: Documents, settings: Settings, run: _Run, start: FittedAttention | None
 ) -> Trained:
     fit = fit_joint(
-        TokenBag(documents.X, dtype=dtype, device=device),
+        run.bag(documents.X),
         documents.codes,
         documents.weights,
         documents.class_weights,
-        _scaling(documents, settings, dtype, settings.token_scaling),
+        _scaling(documents, settings, run.dtype, settings.token_scaling),
         value_C=settings.C,
         attention_C=settings.attention_C,
         max_iter=settings.max_iter,
         tol=settings.tol,
         start=start,
-        on_step=on_step,
+        on_step=run.on_step,
     )
+    return joint_training(fit, settings, run.seed)
+
+
+def joint_training(fit: JointFit, settings: Settings, seed: int = 0) -> Trained:
+    """Return what joint training hands back, from its fit and the seed of its geometry."""
     geometry = None
     if settings.embedding_dim is not None:  # the fit is the same in any dimension
         n_outputs = fit.fitted.values.shape[1]
@@ -298,36 +226,34 @@ def _joint(
         fit.n_iter,
         geometry,
         {"optimality_gap_": fit.gap},
-        _lbfgs_message(fit.status, fit.n_iter, fit.gap, settings.tol),
+        not_converged.of_lbfgs(fit.status, fit.n_iter, fit.gap, settings.tol),
     )
 
 
-def _frozen(
-    documents: Documents,
-    settings: Settings,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    seed: int,
-    on_step: OnStep,
-) -> Trained:
+def _frozen(documents: Documents, settings: Settings, run: _Run) -> Trained:
     assert settings.embedding_dim is not None
     fit = fit_frozen(
-        TokenBag(documents.X, dtype=dtype, device=device),
+        run.bag(documents.X),
         documents.codes,
         documents.weights,
         documents.class_weights,
-        _scaling(documents, settings, dtype, None),
+        _scaling(documents, settings, run.dtype, None),
         embedding_dim=settings.embedding_dim,
-        seed=seed,
+        seed=run.seed,
         value_C=settings.C,
         attention_C=settings.attention_C,
         max_iter=settings.max_iter,
         tol=settings.tol,
-        on_step=on_step,
+        on_step=run.on_step,
     )
     n_outputs = len(fit.output_vectors)
     source = RedrawnEmbeddings(
-        documents.X.shape[1], n_outputs, settings.embedding_dim, seed, dtype == np.float32, None
+        documents.X.shape[1],
+        n_outputs,
+        settings.embedding_dim,
+        run.seed,
+        run.dtype == np.float32,
+        None,
     )
     return Trained(
         fit.fitted,
@@ -335,18 +261,11 @@ def _frozen(
         fit.n_iter,
         Geometry(fit.cls_embedding, fit.output_vectors, source),
         {"optimality_gap_": fit.gap},
-        _lbfgs_message(fit.status, fit.n_iter, fit.gap, settings.tol),
+        not_converged.of_lbfgs(fit.status, fit.n_iter, fit.gap, settings.tol),
     )
 
 
-def _one_step(
-    documents: Documents,
-    settings: Settings,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    seed: int,
-    on_step: OnStep,
-) -> Trained:
+def _one_step(documents: Documents, settings: Settings, run: _Run) -> Trained:
     n_classes = len(documents.class_weights)
     balanced = settings.fit_output
     importance = signed_frequency(documents.shares, documents.class_weights, centred=balanced)
@@ -361,23 +280,23 @@ def _one_step(
         mean = weights.sum() / np.count_nonzero(present)
         factors = np.divide(mean, documents.class_weights, where=present, out=np.zeros(n_classes))
         step_weights = weights * factors[codes]
-    bag = TokenBag(X, dtype=dtype, device=device)
-    targets = encode_targets(codes, n_classes, device)
+    bag = run.bag(X)
+    targets = encode_targets(codes, n_classes, run.device)
     frozen = take_step(
         bag,
         targets,
-        torch.from_numpy(step_weights).to(device),
+        torch.from_numpy(step_weights).to(run.device),
         importance,
         step_size=settings.step_size,
         embedding_dim=settings.embedding_dim,
-        seed=seed,
+        seed=run.seed,
     )
     if not bool(torch.isfinite(frozen.values).all()):
         raise ValueError(
             f"step_size={settings.step_size:.3g} makes token values that are no longer finite: "
             "choose a smaller one, or leave step_size=None, the default rule."
         )
-    tensor_weights = torch.from_numpy(np.ascontiguousarray(weights)).to(device)
+    tensor_weights = torch.from_numpy(np.ascontiguousarray(weights)).to(run.device)
     attributes: dict[str, Any] = {"step_size_": frozen.step_size}
     fit: Any
     if settings.fit_output:
@@ -389,16 +308,16 @@ def _one_step(
             frozen,
             presence.sum(axis=0) / weights.sum(),
             class_log_odds(documents.class_weights),
-            cls_weight=(documents.mean_weight() or 1.0) if settings.attend_cls else 0.0,
+            cls_weight=_cls_weight(documents, settings),
             output_C=settings.C,
             attention_C=settings.attention_C,
             max_iter=settings.max_iter,
             tol=settings.tol,
-            on_step=on_step,
+            on_step=run.on_step,
         )
         scales = fit.output_scales
         attributes["optimality_gap_"] = fit.gap
-        message = _lbfgs_message(fit.status, fit.n_iter, fit.gap, settings.tol)
+        message = not_converged.of_lbfgs(fit.status, fit.n_iter, fit.gap, settings.tol)
     else:
         fit = follow_gradient_flow(
             X,
@@ -408,11 +327,13 @@ def _one_step(
             frozen,
             max_iter=settings.max_iter,
             tol=max(settings.tol, sys.float_info.min),  # 0 is asked of rounding
-            on_step=on_step,
+            on_step=run.on_step,
         )
         scales = np.ones(frozen.values.shape[1])
         attributes["direction_curve_"] = np.array(fit.direction_curve)
-        message = _flow_message(fit.status, fit.selection_curve, fit.direction_curve, settings)
+        message = not_converged.of_gradient_flow(
+            fit.status, fit.selection_curve, fit.direction_curve, settings
+        )
     return Trained(
         fit.fitted,
         fit.loss_curve,
@@ -431,14 +352,7 @@ def _geometry_of_step(frozen: FrozenEmbeddings, p: Array, scales: Array) -> Geom
     return Geometry(p, scales[:, None] * vectors, frozen.source)
 
 
-def _adam(
-    documents: Documents,
-    settings: Settings,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    seed: int,
-    on_step: OnStep,
-) -> Trained:
+def _adam(documents: Documents, settings: Settings, run: _Run) -> Trained:
     fit = fit_embeddings(
         documents.X,
         documents.codes,
@@ -446,16 +360,16 @@ def _adam(
         len(documents.class_weights),
         embedding_dim=settings.embedding_dim,
         learning_rate=settings.step_size,
-        cls_weight=(documents.mean_weight() or 1.0) if settings.attend_cls else 0.0,
+        cls_weight=_cls_weight(documents, settings),
         early_stopping=settings.early_stopping,
         validation_fraction=settings.validation_fraction,
         n_iter_no_change=settings.n_iter_no_change,
         max_iter=settings.max_iter,
         tol=settings.tol,
-        seed=seed,
-        dtype=dtype,
-        device=device,
-        on_step=on_step,
+        seed=run.seed,
+        dtype=run.dtype,
+        device=run.device,
+        on_step=run.on_step,
     )
     geometry = None
     if fit.cls_embedding is not None:
@@ -466,14 +380,7 @@ def _adam(
     return _trained_by_adam(fit, geometry, settings, "step")
 
 
-def _network(
-    documents: Documents,
-    settings: Settings,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    seed: int,
-    on_step: OnStep,
-) -> Trained:
+def _network(documents: Documents, settings: Settings, run: _Run) -> Trained:
     assert settings.embedding_dim is not None
     fit = fit_network(
         documents.X,
@@ -485,16 +392,16 @@ def _network(
         embedding_dim=settings.embedding_dim,
         learning_rate=settings.step_size,
         batch_size=settings.batch_size,
-        cls_weight=(documents.mean_weight() or 1.0) if settings.attend_cls else 0.0,
+        cls_weight=_cls_weight(documents, settings),
         early_stopping=settings.early_stopping,
         validation_fraction=settings.validation_fraction,
         n_iter_no_change=settings.n_iter_no_change,
         max_iter=settings.max_iter,
         tol=settings.tol,
-        seed=seed,
-        device=device,
-        dtype=torch.float32 if dtype == np.float32 else torch.float64,
-        on_step=on_step,
+        seed=run.seed,
+        device=run.device,
+        dtype=torch.float32 if run.dtype == np.float32 else torch.float64,
+        on_step=run.on_step,
     )
     network = fit.fitted
     geometry = Geometry(
@@ -509,17 +416,17 @@ def _trained_by_adam(fit: Any, geometry: Geometry | None, settings: Settings, un
     attributes = {}
     if fit.validation_curve is not None:
         attributes["validation_curve_"] = np.array(fit.validation_curve)
-    message = ""
-    if fit.status == "max_iter":
-        measure = "validation" if settings.early_stopping else "training"
-        message = (
-            f"Adam stopped at max_iter={fit.n_iter} {unit}s while the {measure} loss was still "
-            f"improving. Increase max_iter or step_size (Adam's learning rate)"
-            + ("." if settings.early_stopping else ", or raise tol, or set early_stopping=True.")
-        )
+    message = not_converged.of_adam(
+        fit.status, fit.n_iter, unit, early_stopping=settings.early_stopping
+    )
     return Trained(
         fit.fitted, fit.loss_curve, fit.n_iter, geometry, attributes, not_converged=message
     )
+
+
+def _cls_weight(documents: Documents, settings: Settings) -> float:
+    """Return the weight of ``<cls>`` in every document: that of a document's tokens."""
+    return (documents.mean_weight() or 1.0) if settings.attend_cls else 0.0
 
 
 def _scaling(
@@ -544,50 +451,3 @@ def _positive_entries(X: Any) -> NDArray[np.int64]:
     if np.count_nonzero(X.data) == X.data.size:
         return np.diff(X.indptr).astype(np.int64)
     return np.diff(np.concatenate([[0], np.cumsum(X.data > 0)])[X.indptr])
-
-
-def _lbfgs_message(status: str, n_iter: int, gap: float, tol: float) -> str:
-    if status == "max_iter":
-        return (
-            f"L-BFGS stopped at max_iter={n_iter} with an optimality gap of {gap:.1e} > "
-            f"tol={tol:.1e}: values, and perhaps scores, could still lower the penalised mean log "
-            "loss by about that much. Increase max_iter, or lower C or attention_C (stronger "
-            "penalties converge sooner), or raise tol."
-        )
-    if status == "no_progress":
-        return (
-            f"L-BFGS cannot lower the loss any further in this precision, with an optimality gap "
-            f"of {gap:.1e} > tol={tol:.1e}. Raise tol, or pass X as float64 if it is float32 or "
-            "integer."
-        )
-    return ""
-
-
-def _flow_message(
-    status: str, selection_curve: list[int], direction_curve: list[float], settings: Settings
-) -> str:
-    if status == "selection":
-        recent = selection_curve[-PATIENCE:]
-        changes = sum(1 for changed in recent if changed)
-        what = f"they changed in {changes} of the last {len(recent)} steps"
-        if not changes and len(recent) == PATIENCE:
-            what = "some document still attends to others"
-        return (
-            f"Gradient flow stopped at max_iter={settings.max_iter}: the selected tokens have "
-            f"not settled ({what}), so that p has no limit yet, and Theorem 4.3 does not apply. "
-            "Increase max_iter, or choose a smaller step_size; on real text the selection may "
-            "never settle, and fit_output=True (the practical form) is what predicts."
-        )
-    if status == "direction":
-        error = direction_curve[-1] if direction_curve else np.inf
-        return (
-            "The direction of p is not certified: 1 less its cosine to the max-margin direction "
-            f"of the tokens selected is known to be at most {error:.1e} only, > "
-            f"tol={settings.tol:.1e}. Increase max_iter or raise tol."
-        )
-    if status == "no_gradient":
-        return (
-            "Nothing tells p where to go: in every document all tokens have the same value. "
-            "Documents need tokens of different importance; or increase step_size."
-        )
-    return ""

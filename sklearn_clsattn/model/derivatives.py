@@ -1,0 +1,84 @@
+r"""What documents say of a fitted model: gradient and curvature of their losses, per parameter.
+
+With attention shares q, outputs :math:`F_{ik} = \beta_k + f_{ik}`, class probabilities and
+document weights :math:`\omega_i`, every output depends on the parameters by
+
+.. math::
+
+    \frac{\partial F_{ik}}{\partial b_{sk}} = q_{is}, \quad
+    \frac{\partial F_{ik}}{\partial a_s} = q_{is} (b_{sk} - f_{ik}), \quad
+    \frac{\partial F_{ik}}{\partial \log m} = -q_{i0} f_{ik}, \quad
+    \frac{\partial F_{ik}}{\partial \beta_k} = 1,
+
+with ``<cls>``'s attention mass :math:`m = S_0 e^{a_0}` and share :math:`q_{i0}`. The gradient sums
+:math:`g_{ik} = \omega_i\, \partial \ell / \partial F_{ik}` times these, the curvature (the
+diagonal of the Gauss-Newton matrix, the classes' outputs taken one by one)
+:math:`h_{ik} = \omega_i\, p_{ik} (1 - p_{ik})` times their squares.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .fitted import FittedAttention, probabilities
+
+Array = NDArray[np.float64]
+
+
+def loss_derivatives(
+    fitted: FittedAttention, X: Any, codes: NDArray[np.intp], weights: Array
+) -> tuple[Array, Array]:
+    """Return gradient and curvature of the weighted sum of the documents' losses.
+
+    Parameters
+    ----------
+    fitted : FittedAttention
+        The model.
+
+    X : CSR matrix of shape (n_documents, n_tokens)
+        Token weights.
+
+    codes : ndarray of shape (n_documents,)
+        Class codes 0..K-1.
+
+    weights : ndarray of shape (n_documents,)
+        Document weights.
+
+    Returns
+    -------
+    gradient, curvature : ndarray of shape (n_tokens + 1, 1 + n_outputs)
+        By score and values, a row per token; in the last row by the logarithm of the mass of
+        ``<cls>`` (0 without) and the intercepts. No curvature is negative.
+    """
+    n_tokens, n_outputs = fitted.values.shape
+    q = fitted.attention(X).data
+    documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    own_values = fitted.values[X.indices]
+    attended = np.column_stack(
+        [np.bincount(documents, q * column, X.shape[0]) for column in own_values.T]
+    )
+    outputs = attended + fitted.intercept
+    p = probabilities(outputs[:, 0] if n_outputs == 1 else outputs)
+    is_class = codes[:, None] == np.arange(p.shape[1])
+    slope = ((p - is_class) * weights[:, None])[:, -n_outputs:]
+    bend = (p * (1.0 - p) * weights[:, None])[:, -n_outputs:]
+
+    gradient, curvature = np.zeros((2, n_tokens + 1, 1 + n_outputs))
+    for k in range(n_outputs):
+        g, h = q * slope[documents, k], q**2 * bend[documents, k]
+        lever = own_values[:, k] - attended[documents, k]
+        gradient[:-1, 1 + k] = np.bincount(X.indices, g, n_tokens)
+        curvature[:-1, 1 + k] = np.bincount(X.indices, h, n_tokens)
+        gradient[:-1, 0] += np.bincount(X.indices, g * lever, n_tokens)
+        curvature[:-1, 0] += np.bincount(X.indices, h * lever**2, n_tokens)
+    if fitted.cls_weight:
+        q_cls = (1.0 - np.bincount(documents, q, X.shape[0])).clip(min=0.0)
+        lever_cls = -q_cls[:, None] * attended
+        gradient[-1, 0] = (slope * lever_cls).sum()
+        curvature[-1, 0] = (bend * lever_cls**2).sum()
+    gradient[-1, 1:] = slope.sum(axis=0)
+    curvature[-1, 1:] = bend.sum(axis=0)
+    return gradient, curvature

@@ -1,0 +1,297 @@
+"""Learning from batches: the memory against brute force, and what partial_fit promises."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import log_softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.importance import signed_frequency
+from sklearn_clsattn.model.derivatives import loss_derivatives
+from sklearn_clsattn.model.fitted import FittedAttention
+from sklearn_clsattn.training.streaming import Memory, add_batch
+
+
+def random_model(rng, n_tokens, n_outputs, cls_weight):
+    return FittedAttention(
+        rng.normal(size=n_tokens),
+        3 * rng.normal(size=(n_tokens, n_outputs)),
+        rng.normal(size=n_outputs),
+        cls_weight,
+        0.3 if cls_weight else -np.inf,
+    )
+
+
+def moved(model, parameters):
+    """Return the model at other parameters, laid out as the derivatives are."""
+    mass = parameters[-1, 0]
+    return FittedAttention(
+        parameters[:-1, 0],
+        parameters[:-1, 1:],
+        parameters[-1, 1:],
+        model.cls_weight,
+        mass - np.log(model.cls_weight) if model.cls_weight else -np.inf,
+    )
+
+
+def output_of(model, x):
+    """Return the outputs for one document, token by token."""
+    weights = [count * np.exp(score) for count, score in zip(x, model.scores, strict=True)]
+    total = sum(weights)
+    if model.cls_weight:
+        total += model.cls_weight * np.exp(model.cls_score)
+    output = model.intercept.copy()
+    for weight, value in zip(weights, model.values, strict=True):
+        if weight:
+            output += weight / total * value
+    return output
+
+
+def slow_derivatives(model, X, codes, weights, step=1e-5):
+    """Differentiate every document's loss and outputs by every parameter, numerically."""
+    center = Memory(model, np.zeros(0), np.zeros(0)).center()
+    gradient, curvature = np.zeros_like(center), np.zeros_like(center)
+    for place in np.ndindex(center.shape):
+        if place == (len(center) - 1, 0) and not model.cls_weight:
+            continue
+        up, down = center.copy(), center.copy()
+        up[place] += step
+        down[place] -= step
+        for x, code, weight in zip(X.toarray(), codes, weights, strict=True):
+            slope = (output_of(moved(model, up), x) - output_of(moved(model, down), x)) / (2 * step)
+            output = output_of(model, x)
+            logits = np.array([0.0, output[0]]) if len(output) == 1 else output
+            p = np.exp(log_softmax(logits))
+            residual = (p - (np.arange(len(p)) == code))[-len(output) :]
+            variance = (p * (1 - p))[-len(output) :]
+            gradient[place] += weight * residual @ slope
+            curvature[place] += weight * variance @ slope**2
+    return gradient, curvature
+
+
+@pytest.mark.parametrize("cls_weight", [0.0, 1.7])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_derivatives_against_finite_differences(n_classes, cls_weight):
+    rng = np.random.default_rng(n_classes)
+    X = sp.csr_array(rng.poisson(0.7, size=(9, 5)).astype(float))
+    codes, weights = rng.integers(n_classes, size=9), rng.uniform(0, 2, size=9)
+    model = random_model(rng, 5, 1 if n_classes == 2 else 3, cls_weight)
+    found = loss_derivatives(model, X, codes, weights)
+    for mine, slow in zip(found, slow_derivatives(model, X, codes, weights), strict=True):
+        assert_allclose(mine, slow, rtol=1e-5, atol=1e-7)
+
+
+def test_memory_is_the_sum_of_expansions():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.poisson(0.7, size=(12, 5)).astype(float))
+    codes, weights = rng.integers(2, size=12), rng.uniform(0, 2, size=12)
+    first, second = (random_model(rng, 5, 1, 1.2) for _ in range(2))
+    memory = add_batch(None, first, X[:7], codes[:7], weights[:7])
+    both = add_batch(memory, second, X[7:], codes[7:], weights[7:])
+    old, new = (
+        loss_derivatives(model, X[rows], codes[rows], weights[rows])
+        for model, rows in ((first, slice(7)), (second, slice(7, None)))
+    )
+    way = both.center() - memory.center()
+    assert_allclose(both.gradient, old[0] + old[1] * way + new[0])
+    assert_allclose(both.curvature, old[1] + new[1])
+    # What was handed in is not changed.
+    assert_allclose(memory.gradient, old[0])
+
+
+def data(n=400, n_classes=2, seed=0):
+    X, y = make_token_classification(
+        n, n_classes=n_classes, delta=(0.1, 0.4), flip_y=0.05, random_state=seed
+    )
+    return X, np.array(["a", "b", "c", "d"])[y]
+
+
+def in_batches(model, X, y, size, **parameters):
+    for start in range(0, len(y), size):
+        rows = slice(start, start + size)
+        model.partial_fit(X[rows], y[rows], classes=np.unique(y), **parameters)
+    return model
+
+
+@pytest.mark.parametrize("attend_cls", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_batch_is_fit(n_classes, attend_cls):
+    X, y = data(n_classes=n_classes)
+    tight = ClsAttentionClassifier(tol=1e-10, max_iter=1000, attend_cls=attend_cls)
+    whole, batch = clone(tight).fit(X.astype(float), y), clone(tight).partial_fit(X, y)
+    assert_allclose(batch.decision_function(X), whole.decision_function(X), rtol=1e-4, atol=1e-4)
+    assert_allclose(batch.token_importance_, whole.token_importance_)
+    assert_array_equal(batch.selected_tokens_, whole.selected_tokens_)
+    assert_array_equal(batch.selection_counts_, whole.selection_counts_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_batches_come_close_to_all_at_once(n_classes):
+    X, y = data(2400, n_classes)
+    train, test = slice(2000), slice(2000, None)
+    whole = ClsAttentionClassifier().fit(X[train], y[train])
+    first = ClsAttentionClassifier().fit(X[:100], y[:100])
+    streamed = in_batches(ClsAttentionClassifier(), X[train], y[train], 100)
+    scores = [model.score(X[test], y[test]) for model in (first, streamed, whole)]
+    assert scores[1] > scores[0] + 0.02
+    assert scores[1] > scores[2] - 0.03
+    # Statistics of tokens are those of all documents, exactly.
+    assert_allclose(streamed.token_importance_, whole.token_importance_, rtol=1e-12)
+    assert streamed._stream.class_weights.sum() == 2000
+
+
+def test_the_order_of_documents_in_a_batch_does_not_matter():
+    X, y = data()
+    order = np.random.default_rng(0).permutation(200)
+    one = in_batches(ClsAttentionClassifier(tol=1e-8), X, y, 200)
+    other = ClsAttentionClassifier(tol=1e-8).partial_fit(X[:200][order], y[:200][order])
+    other.partial_fit(X[200:], y[200:])
+    assert_allclose(one.decision_function(X), other.decision_function(X), rtol=1e-4, atol=1e-5)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_weights_are_repetition(seed):
+    rng = np.random.default_rng(seed)
+    X, y = data(60, seed=seed % 1000)
+    y[:4] = ["a", "b", "a", "b"]
+    weights = rng.integers(0, 3, size=60)
+    weights[[0, 1, 30, 31]] = 1
+    tight = ClsAttentionClassifier(tol=1e-9, max_iter=2000)
+    weighted, repeated = clone(tight), clone(tight)
+    for rows in (np.arange(30), np.arange(30, 60)):
+        weighted.partial_fit(X[rows], y[rows], ["a", "b"], sample_weight=weights[rows])
+        copies = np.repeat(rows, weights[rows])
+        repeated.partial_fit(X[copies], y[copies], ["a", "b"])
+    assert_allclose(
+        weighted.decision_function(X), repeated.decision_function(X), rtol=1e-3, atol=1e-3
+    )
+    assert_allclose(weighted.token_importance_, repeated.token_importance_, atol=1e-12)
+
+
+def test_a_batch_of_one_class_and_a_batch_of_no_tokens():
+    X, y = data(300)
+    model = ClsAttentionClassifier()
+    for label in ("a", "b"):
+        model.partial_fit(X[y == label][:60], y[y == label][:60], classes=["a", "b"])
+    empty = sp.csr_matrix((2, X.shape[1]))
+    before = model.predict_proba(X)
+    model.partial_fit(empty, ["a", "b"])
+    assert_allclose(model.predict_proba(X), before, atol=0.05)
+    model.partial_fit(X, y)
+    assert model.score(X, y) > 0.85
+
+
+def test_weightless_batches_are_refused():
+    X, y = data(200)
+    model = ClsAttentionClassifier()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"one non-zero number|no document of positive weight"):
+            model.partial_fit(X, y, sample_weight=np.zeros(200))
+        model.set_params(class_weight={"a": 0})
+        with pytest.raises(ValueError, match="no document of positive weight"):
+            model.partial_fit(X[y == "a"], y[y == "a"], ["a", "b"])
+        model.set_params(class_weight=None).partial_fit(X, y)
+
+
+def test_a_pickled_model_goes_on():
+    X, y = data(300)
+    model = ClsAttentionClassifier().partial_fit(X[:100], y[:100])
+    loaded = pickle.loads(pickle.dumps(model))
+    assert_array_equal(
+        model.partial_fit(X[100:], y[100:]).token_values_,
+        loaded.partial_fit(X[100:], y[100:]).token_values_,
+    )
+
+
+def test_refused_batches_leave_the_model_as_it_was():
+    X, y = data(200)
+    model = ClsAttentionClassifier().partial_fit(X[:100], y[:100])
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match=r"not among the classes .*: \['z'\]"):
+        model.partial_fit(X[:2], ["a", "z"])
+    with pytest.raises(ValueError, match="but at first they were"):
+        model.partial_fit(X[:2], ["a", "b"], classes=["a", "z"])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :-1], y)
+    with pytest.raises(ValueError, match="Negative values"):
+        model.partial_fit(-X[100:], y[100:])
+    assert_array_equal(model.predict_proba(X), before)
+    assert model._stream.class_weights.sum() == 100
+
+
+def test_fit_and_partial_fit_do_not_mix_silently():
+    X, y = data(200)
+    model = ClsAttentionClassifier().fit(X, y)
+    assert not hasattr(model, "partial_fit")
+    streamed = ClsAttentionClassifier().partial_fit(X[:50], y[:50])
+    assert hasattr(streamed, "partial_fit")
+    assert_array_equal(streamed.fit(X, y).token_values_, model.token_values_)
+    assert not hasattr(streamed, "partial_fit")
+    assert_array_equal(clone(streamed).partial_fit(X, y).classes_, ["a", "b"])
+
+
+def test_class_weight():
+    X, y = data(200)
+    by_class = in_batches(ClsAttentionClassifier(class_weight={"b": 3}), X, y, 100)
+    weights = np.where(y == "b", 3.0, 1.0)
+    by_document = ClsAttentionClassifier()
+    for rows in (slice(100), slice(100, None)):
+        by_document.partial_fit(X[rows], y[rows], sample_weight=weights[rows])
+    assert_allclose(by_class.token_values_, by_document.token_values_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"training": "one_step"}, "training='joint'"),
+        ({"solver": "adam"}, "solver='lbfgs'"),
+        ({"n_layers": 2}, "n_layers=1"),
+        ({"class_weight": "balanced"}, "needs all documents at once"),
+    ],
+    ids=str,
+)
+def test_where_batches_cannot_be_learnt_it_says_why(parameters, why):
+    model = ClsAttentionClassifier(**parameters)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
+        model.partial_fit(None, None)
+    assert why in str(caught.value.__cause__)
+
+
+def test_what_is_fitted():
+    X, y = data(200)
+    model = ClsAttentionClassifier(embedding_dim=8, random_state=0, verbose=0)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    in_batches(model, X, y, 100)
+    assert model.token_embeddings_.shape == (X.shape[1], 8)
+    assert_allclose(
+        model.token_embeddings_ @ model.cls_embedding_, model.attention_scores_, atol=1e-9
+    )
+    assert model.selection_counts_.sum() >= 200
+    assert model.n_iter_ == len(model.loss_curve_) - 1
+    assert np.all(np.diff(model.loss_curve_) <= 1e-12)
+    assert_allclose(model.token_importance_, signed_frequency(model._stream.shares, [*_sizes(y)]))
+    terms = model.contributions(X)
+    assert_allclose(
+        np.asarray(terms.sum(axis=1)).ravel() + model.intercept_, model.decision_function(X)
+    )
+
+
+def _sizes(y):
+    return np.unique(y, return_counts=True)[1].astype(float)
+
+
+def test_verbose(capsys):
+    X, y = data(100)
+    ClsAttentionClassifier(verbose=1).partial_fit(X, y)
+    assert "iteration    0   loss" in capsys.readouterr().out
