@@ -96,7 +96,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
 
     step_size : float, default=None
         Size eta_0 of the gradient step of "one_step"; by default the one that makes the most
-        important token's value 1, or less for more than two classes (ours). With
+        important token's value 1, or less for more than two classes and for the letter of the
+        paper in finite dimensions (ours). With
         ``solver="adam"`` its learning rate, by default 1e-3, or 0.036 without `embedding_dim`.
 
     fit_output : bool, default=True

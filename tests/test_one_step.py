@@ -33,7 +33,9 @@ def documents(n_classes, seed=0, *, empty=False):
     return X, y, weights
 
 
-def step(X, y, weights=None, *, step_size=None, dimension=None, seed=0, dtype=np.float64):
+def step(
+    X, y, weights=None, *, step_size=None, dimension=None, seed=0, dtype=np.float64, for_flow=False
+):
     weights = np.ones(len(y)) if weights is None else weights
     n_classes = int(y.max()) + 1
     shares = class_totals(X, y, n_classes, weights, kind="shares")
@@ -45,6 +47,7 @@ def step(X, y, weights=None, *, step_size=None, dimension=None, seed=0, dtype=np
         step_size=step_size,
         embedding_dim=dimension,
         seed=seed,
+        for_flow=for_flow,
     )
 
 
@@ -290,3 +293,16 @@ def test_what_long_steps_do_with_more_than_two_classes():
         settled[dimension] = chosen.multiply(relevant).sum() / relevant.sum()
     assert settled[None] == 1
     assert settled[16384] == pytest.approx(2 / 3)
+
+
+def test_the_default_step_before_gradient_flow_in_finite_dimensions():
+    X, y, weights = documents(2)
+    free = step(X, y, weights, dimension=4096)
+    flowing = step(X, y, weights, dimension=4096, for_flow=True)
+    norm = float(torch.linalg.matrix_norm(free.values.double(), 2))
+    ratio = flowing.step_size / free.step_size
+    limit = step(X, y, weights)
+    exact = float(torch.linalg.matrix_norm(limit.values, 2))
+    assert ratio == pytest.approx(min(1.0, 1.4 / exact), rel=1e-12)
+    assert exact == pytest.approx(norm, abs=0.2)
+    assert step(X, y, weights, for_flow=True).step_size == limit.step_size

@@ -33,6 +33,12 @@ Array = NDArray[np.float64]
 LARGEST_SPECTRAL_NORM = 2.0
 """Of what the default step writes, for more than two classes (ours)."""
 
+FLOW_SPECTRAL_NORM = 1.4
+"""The same where gradient flow follows in finite dimensions, for two classes too (ours).
+
+All relevant tokens lie along v. What chance gives p along v raises one class's scores and lowers
+the other's, by the sum of their values: beyond about this, one class may lose its selection."""
+
 LARGEST_VALUE = 5.0
 """Above this the logistic loss saturates: selection becomes slow, and then wrong."""
 
@@ -83,6 +89,7 @@ def take_step(
     step_size: float | None,
     embedding_dim: int | None,
     seed: int,
+    for_flow: bool = False,
 ) -> FrozenEmbeddings:
     """Draw random embeddings, make one full-batch gradient step on them, and freeze them.
 
@@ -109,6 +116,9 @@ def take_step(
     seed : int
         Of the random start.
 
+    for_flow : bool, default=False
+        Whether gradient flow on p follows, which in finite dimensions asks for a smaller default.
+
     Returns
     -------
     FrozenEmbeddings
@@ -116,9 +126,13 @@ def take_step(
     binary = importance.ndim == 1
     per_step = 0.5 * importance[:, None] if binary else importance.T
     largest = float(np.abs(per_step).max(initial=0.0))
+    norm = LARGEST_SPECTRAL_NORM if per_step.shape[1] > 1 else np.inf
+    if for_flow and embedding_dim is not None:
+        norm = FLOW_SPECTRAL_NORM
+    default = default_step_size(per_step, norm)
     if step_size is None:
-        step_size = default_step_size(per_step)
-    warning = _step_size_warning(step_size, largest, embedding_dim, bag.shape[1])
+        step_size = default
+    warning = _step_size_warning(step_size, default, largest, embedding_dim, bag.shape[1])
     n_tokens, n_outputs = per_step.shape
 
     if embedding_dim is None:
@@ -159,13 +173,16 @@ def take_step(
     )
 
 
-def default_step_size(per_step: Array) -> float:
-    """Return the step size of the default rule.
+def default_step_size(per_step: Array, largest_norm: float) -> float:
+    """Return the step size of the default rule: the largest value is 1, or less.
 
     Parameters
     ----------
     per_step : ndarray of shape (n_tokens, n_outputs)
         What a step of size 1 writes along the output vectors.
+
+    largest_norm : float
+        Spectral norm at most of what the step writes.
 
     Returns
     -------
@@ -175,11 +192,8 @@ def default_step_size(per_step: Array) -> float:
     largest = float(np.abs(per_step).max(initial=0.0))
     if not largest > 0:
         return 1.0
-    step_size = 1.0 / largest
-    if per_step.shape[1] > 1:
-        spectral = float(np.sqrt(np.linalg.eigvalsh(per_step.T @ per_step)[-1]))
-        step_size = min(step_size, LARGEST_SPECTRAL_NORM / spectral)
-    return step_size
+    spectral = float(np.sqrt(np.linalg.eigvalsh(per_step.T @ per_step)[-1]))
+    return min(1.0 / largest, largest_norm / spectral)
 
 
 def _last_unit_vectors(dimension: int, count: int, like: torch.Tensor) -> torch.Tensor:
@@ -189,7 +203,7 @@ def _last_unit_vectors(dimension: int, count: int, like: torch.Tensor) -> torch.
 
 
 def _step_size_warning(
-    step_size: float, largest: float, embedding_dim: int | None, n_tokens: int
+    step_size: float, default: float, largest: float, embedding_dim: int | None, n_tokens: int
 ) -> str:
     """Say what is wrong with a step size, if anything; `largest` is per unit of it."""
     value = step_size * largest
@@ -198,15 +212,17 @@ def _step_size_warning(
             f"step_size={step_size:.3g} makes token values of up to {value:.2g}: above "
             f"{LARGEST_VALUE:g} the logistic loss saturates, so that selection becomes slow, and "
             f"then wrong. Use at most {LARGEST_VALUE / largest:.3g}, or leave step_size=None, "
-            f"which is {1 / largest:.3g} here."
+            f"which is {default:.3g} here."
         )
     if embedding_dim is not None and largest > 0:
         noise = float(np.sqrt(2 * np.log(max(n_tokens, 2)) / embedding_dim))
         if value < noise:
+            named = f"step_size={step_size:.3g}"
+            if step_size == default:
+                named = f"The default step_size, {step_size:.3g} here,"
             return (
-                f"step_size={step_size:.3g} makes token values of up to {value:.2g}, less than "
-                f"the {noise:.2g} that random embeddings of {embedding_dim} dimensions have for "
-                "noise: importance is drowned by it. Use at least "
-                f"{noise / largest:.3g}, or more dimensions."
+                f"{named} makes token values of up to {value:.2g}, less than the {noise:.2g} that "
+                f"random embeddings of {embedding_dim} dimensions have for noise: importance is "
+                f"drowned by it. Use at least {noise / largest:.3g}, or more dimensions."
             )
     return ""

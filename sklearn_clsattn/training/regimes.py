@@ -290,6 +290,7 @@ def _one_step(documents: Documents, settings: Settings, run: _Run) -> Trained:
         step_size=settings.step_size,
         embedding_dim=settings.embedding_dim,
         seed=run.seed,
+        for_flow=not settings.fit_output,
     )
     if not bool(torch.isfinite(frozen.values).all()):
         raise ValueError(
