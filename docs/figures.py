@@ -1,10 +1,13 @@
 """Draw the documentation's figures: ``python docs/figures.py [REVIEWS.csv]`` (``make docs``).
 
 Without a file of reviews they are drawn from generated ones, into the system's temporary folder.
+Pages are photographed by a Chromium of the system's; without one they are left out.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,12 +20,25 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
 from sklearn_clsattn.importance import class_totals, posterior_difference
+from sklearn_clsattn.inspection import (
+    AttentionDisplay,
+    ModelReport,
+    SelectionDisplay,
+    TokenImportanceDisplay,
+    explain,
+)
 
 WORDS = r"(?u)\b\w+(?:'\w+)?\b"
+REVIEW = (  # ours
+    "The trailer promised a masterpiece. The photography is beautiful and the music is great, but "
+    "the plot makes no sense, the dialogue is awful, and after two hours I wanted my money back. "
+    "A waste of a wonderful cast."
+)
 NEGATIVE, POSITIVE, INK = "#b2570f", "#1f6fb4", "#222222"  # apart for colour-blind readers too
 
 
@@ -98,10 +114,82 @@ def annotate(ax: Any, difference: Any, model: Any, names: Any, documents: Any) -
     ax.set_xticks([-1, -0.5, 0, 0.5, 1])
 
 
+def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
+    """The pictures of the page on explanations, of a model of words and pairs of words."""
+    named = np.where(labels == np.unique(labels)[1], "good", "bad")
+    vectorizer = CountVectorizer(min_df=5, token_pattern=WORDS, ngram_range=(1, 2), binary=True)
+    model = make_pipeline(vectorizer, ClsAttentionClassifier()).fit(texts, named)
+    review = explain(model, [REVIEW], y_true=["bad"])
+    terms = review.frame().sort_values("contribution", key=abs, ascending=False)
+    print(terms[["token", "attention", "value", "contribution"]].head(20).to_string(index=False))
+    photograph(review.html(top=6), folder / "explaining_document.png", 920)
+    displays = {
+        "tokens": TokenImportanceDisplay.from_estimator(model, texts, named, kind="bars"),
+        "selection": SelectionDisplay.from_estimator(model, texts),
+        "attention": AttentionDisplay.from_estimator(model, REVIEW),
+    }
+    for name, display in displays.items():
+        path = folder / f"explaining_{name}.png"
+        display.figure_.savefig(path, dpi=110)
+        plt.close(display.figure_)
+        print(path)
+
+
+def report_figure(folder: Path) -> None:
+    """The first screen of a report, on generated reviews: real ones are not ours to show."""
+    texts, labels = make_token_classification(
+        5000, delta=(0.1, 0.45), flip_y=0.1, as_text=True, random_state=0
+    )
+    named = np.where(labels == 1, "good", "bad")
+    report = ModelReport.from_texts(texts[:4000], named[:4000], texts[4000:], named[4000:])
+    photograph(report.html(), folder / "explaining_report.png", 1100, height=1250)
+
+
+def photograph(html: str, path: Path, width: int, height: int | None = None) -> None:
+    """Save a picture of a page, as high as it is unless told otherwise."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
+    if browser is None:
+        print(f"No Chromium here: {path.name} is left as it was.", file=sys.stderr)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        page = Path(scratch, "page.html")
+        page.write_text(html, encoding="utf-8")
+        subprocess.run(
+            [
+                browser,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                "--disable-background-networking",
+                "--force-device-scale-factor=1.5",
+                f"--user-data-dir={scratch}/profile",
+                f"--window-size={width},{height or 3000}",
+                f"--screenshot={path}",
+                page.as_uri(),
+            ],
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+    if height is None:
+        cut_below(path)
+    print(path)
+
+
+def cut_below(path: Path, margin: int = 20) -> None:
+    """Cut off the blank rows at the foot of a picture."""
+    picture = plt.imread(path)
+    drawn = np.flatnonzero((picture != picture[-1, 0]).any(axis=(1, 2)))
+    plt.imsave(path, picture[: drawn[-1] + margin])
+
+
 def main() -> None:
     """Draw everything."""
     texts, labels, folder = read(sys.argv[1:])
     tokens_figure(texts, labels, folder / "tokens.png")
+    explaining_figures(texts, labels, folder)
+    report_figure(folder)
 
 
 if __name__ == "__main__":
