@@ -30,13 +30,26 @@ class FitCallbacks:
 
     max_iter : int
         At most this many iterations.
+
+    task_name : str
+        What an iteration is called.
     """
 
-    def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any, max_iter: int) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        max_iter: int,
+        task_name: str,
+    ) -> None:
         self._estimator = estimator
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self._data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self._max_iter = max_iter
+        self._task_name = task_name
         self._context: Any = None
         self._iteration: Any = None
 
@@ -59,7 +72,7 @@ class FitCallbacks:
         """
         if not self.active:
             return False
-        task = self._context.subcontext(task_name="lbfgs-iter")
+        task = self._context.subcontext(task_name=self._task_name)
         task.call_on_fit_task_begin(**self._data)
         return bool(task.call_on_fit_task_end(**self._data, reconstruction_attributes=attributes))
 

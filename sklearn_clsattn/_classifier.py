@@ -419,7 +419,14 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         shares = class_totals(X, codes, len(classes), weights, kind="shares")
         importance = signed_frequency(shares, class_weights)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        callbacks = FitCallbacks(self, X, y, sample_weight, self.max_iter)
+        callbacks = FitCallbacks(
+            self,
+            X,
+            y,
+            sample_weight,
+            max_iter=self.max_iter,
+            task_name=f"{self.solver}-iter",
+        )
         callbacks.begin()
         with ThreadShare() as threads:
             trained = train(
