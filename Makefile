@@ -16,11 +16,15 @@ TESTS ?=
 DATA ?=
 TEST ?=
 REVIEWS ?= ../shared/data
+# Where the report goes.
+OUT ?= report.html
+IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
-.PHONY: help demo test check lint types tests doctests test-oldest bench paper docs clean
+.PHONY: help demo report test check lint types tests doctests test-oldest bench paper docs clean
 
 help:
 	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
+	@echo "make report [DATA=reviews.csv [TEST=held_out.csv]]   a page on what the model reaches, goes by and gets wrong (OUT=report.html)"
 	@echo "make test          lint, type check, tests and doctests"
 	@echo "make test-oldest   tests of what faces scikit-learn, with the oldest supported release"
 	@echo "make lint          ruff alone"
@@ -35,6 +39,11 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 
 demo: $(STAMP)
 	$(BIN)/python -m sklearn_clsattn compare $(DATA) $(if $(TEST),--test $(TEST))
+
+# On your texts, or the IMDB reviews where they are, or generated ones.
+report: $(STAMP)
+	$(BIN)/python -m sklearn_clsattn report --force -o $(OUT) \
+		$(if $(DATA),$(DATA) $(if $(TEST),--test $(TEST)),$(if $(IMDB),$(IMDB) --test $(REVIEWS)/imdb_test.csv.gz))
 
 test: lint types tests doctests
 

@@ -13,14 +13,16 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_clsattn import comparison
-from sklearn_clsattn.cli import commands, main, tables
+from sklearn_clsattn.cli import commands, main, reading, tables
 from sklearn_clsattn.cli.writing import written_whole
 from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.inspection import explain
 
 
 @pytest.fixture(scope="module")
@@ -112,12 +114,12 @@ def test_compare_prints_a_table_and_tokens(data, run):
 
 
 def test_compare_generates_reviews(run, few_models, monkeypatch):
-    generate = commands.make_token_classification
+    generate = reading.make_token_classification
 
     def fewer(**parameters):
         return generate(**{**parameters, "n_samples": 200})
 
-    monkeypatch.setattr(commands, "make_token_classification", fewer)
+    monkeypatch.setattr(reading, "make_token_classification", fewer)
     code, out, err = run("compare", "--quiet")
     assert code == 0
     assert out.startswith("200 generated reviews")
@@ -267,6 +269,121 @@ def test_predict_names_the_text_column(frame, model, tmp_path, run):
     code, out, _ = run("predict", model, other, "--text", "words", "-o", "-")
     assert code == 0
     assert len(out.splitlines()) == len(frame) + 1
+
+
+# explain and report
+
+
+def test_explain_prints_what_every_word_adds(frame, data, model, run):
+    code, out, err = run("explain", model, data, "--limit", 3, "--top", 2, "--label", "label")
+    assert (code, err) == (0, "The first 3 of 160 texts; --limit N explains more.\n")
+    pipeline = joblib.load(model)
+    expected = explain(pipeline, frame["text"][:3].to_numpy(), y_true=frame["label"][:3])
+    assert out == expected.text(top=2) + "\n"
+    assert "Document 2" in out
+    assert "truly" in out or "right" in out
+
+
+def test_explain_says_what_it_is_told(frame, model, run):
+    said = frame["text"][0]
+    code, out, err = run("explain", model, "--say", said, "--say", "", "--target", "0")
+    assert (code, err) == (0, "")
+    assert "+ for 0" in out
+    assert "- for 1" in out
+    assert "truly" not in out
+    assert "the decision is the intercept" in out
+
+
+def test_explain_writes_a_page(data, model, tmp_path, run, refused):
+    page = tmp_path / "page.html"
+    assert run("explain", model, data, "-o", page, "--limit", 200) == (0, "", "")
+    html = page.read_text("utf-8")
+    assert html.startswith("<!doctype html>")
+    assert html.count('<section class="doc">') == 160
+    assert "--force" in refused("explain", model, data, "-o", page)
+    assert run("explain", model, "--say", "<b>", "-o", page, "--force") == (0, "", "")
+    assert "&lt;b&gt;" in page.read_text("utf-8")
+    assert run("explain", model, "--say", "x", "-o", "-")[1].startswith("Document 0")
+
+
+def test_explain_knows_classes_that_fit_takes_for_names(frame, tmp_path, run):
+    data = tmp_path / "typed.parquet"
+    frame.assign(label=np.array([0.5, 1.5])[frame["label"]]).to_parquet(data)
+    model = tmp_path / "model.joblib"
+    assert run("fit", data, "-o", model, "--quiet")[0] == 0
+    code, out, _ = run("explain", model, data, "--label", "label", "--target", "1.5")
+    assert code == 0
+    assert "  right" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["explain"], "MODEL"),
+        (["explain", "MODEL"], "either a file DATA, or --say TEXT"),
+        (["explain", "MODEL", "DATA", "--say", "x"], "either a file DATA, or --say TEXT"),
+        (["explain", "MODEL", "--say", "x", "--label", "label"], "--label needs a file"),
+        (["explain", "MODEL", "--say", "x", "--target", "2"], "classes, 0, 1; got '2'"),
+        (["explain", "MODEL", "DATA", "--limit", "0"], "expected a whole number above 0"),
+        (["explain", "MODEL", "DATA", "--label", "gone"], "has no column 'gone'"),
+        (["explain", "MODEL", "DATA", "-o", "DATA", "--force"], "read as well"),
+        (["explain", "DATA", "--say", "x"], "not a model that can be loaded"),
+        (["explain", "gone", "--say", "x"], "no file gone"),
+        (["report", "--text", "words", "-o", "OUT"], "--text needs a file"),
+        (["report", "gone.csv", "-o", "OUT"], "no file gone.csv"),
+        (["report", "DATA", "-o", "OUT", "--mistakes", "-1"], "expected a whole number of 0"),
+        (["report", "DATA", "-o", "DATA"], "read as well"),
+        (["report", "DATA", "-o", "nowhere/OUT"], "no folder"),
+        (["report", "DATA", "-o", "MODEL"], "--force"),
+    ],
+)
+def test_bad_input_to_explain_and_report(argv, message, data, model, tmp_path, refused):
+    given = {"MODEL": model, "DATA": data, "OUT": tmp_path / "out.html"}
+    assert message in refused(*(given.get(argument, argument) for argument in argv))
+
+
+def test_explain_refuses_other_pipelines(tmp_path, refused):
+    other = tmp_path / "other"
+    pipeline = make_pipeline(CountVectorizer(), LogisticRegression())
+    joblib.dump(pipeline.fit(["so good", "bad"], [0, 1]), other)
+    assert "cannot be explained" in refused("explain", other, "--say", "good")
+
+
+def test_report_writes_a_page(data, tmp_path, run, refused):
+    page = tmp_path / "page.html"
+    code, out, err = run("report", data, "-o", page, "--top", 3, "--mistakes", 2)
+    assert (code, out) == (0, "")
+    progress = err.splitlines()
+    assert progress[0].startswith("[1/4] ClsAttentionClassifier: fitted in ")
+    assert progress[-2].startswith("<ModelReport: 32 test texts, accuracy ")
+    assert progress[-1].startswith(f"{page}: 0.")
+    html = page.read_text("utf-8")
+    assert "<title>Model report: reviews.csv</title>" in html
+    assert "20% of the texts, drawn at random (seed 0), are the test set." in html
+    assert "--top 3 --mistakes 2 -o " in html
+    assert len(re.findall('<article class="r-case"', html)) <= 4
+    assert "--force" in refused("report", data, "-o", page)
+    assert run("report", data, "-o", page, "--force", "--quiet") == (0, "", "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "reviews.csv"]
+
+
+def test_report_on_a_test_file_and_on_generated_reviews(frame, data, tmp_path, run, monkeypatch):
+    test = tmp_path / "test.jsonl"
+    frame[:40].to_json(test, orient="records", lines=True)
+    options = ["--test", test, "--ngrams", 2, "--min-df", 1, "-o", tmp_path / "page.html"]
+    assert run("report", data, *options, "--quiet") == (0, "", "")
+    html = (tmp_path / "page.html").read_text("utf-8")
+    assert "40 different test texts also stand in the training set" in html
+    assert "ngram_range=(1, 2)" in html
+    generate = reading.make_token_classification
+    monkeypatch.setattr(
+        reading,
+        "make_token_classification",
+        lambda **parameters: generate(**{**parameters, "n_samples": 200}),
+    )
+    monkeypatch.chdir(tmp_path)
+    assert run("report", "--quiet") == (0, "", "")
+    assert "200 generated reviews" in (tmp_path / "report.html").read_text("utf-8")
 
 
 # What is refused
@@ -432,14 +549,14 @@ def test_warnings_are_one_line(data, run, monkeypatch, few_models):
     assert (code, out, err) == (0, "report\n", "sklearn-clsattn: warning: two lines\n")
 
 
-@pytest.mark.parametrize("command", ["compare", "fit", "predict"])
+@pytest.mark.parametrize("command", ["compare", "fit", "predict", "explain", "report"])
 def test_help(command, capsys):
     with pytest.raises(SystemExit) as exit_info:
         main([command, "--help"])
     assert exit_info.value.code == 0
     out = " ".join(capsys.readouterr().out.split())
     assert f"usage: sklearn-clsattn {command}" in out
-    assert ("Load only files that you trust" in out) == (command != "compare")
+    assert ("Load only files that you trust" in out) == (command not in ("compare", "report"))
 
 
 def python(code, **environment):

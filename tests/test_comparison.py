@@ -24,7 +24,9 @@ from sklearn_clsattn.comparison import (
     compare,
     count_tokens,
     default_models,
+    fit_and_compare,
     hold_out,
+    token_effects,
 )
 from sklearn_clsattn.datasets import make_token_classification
 
@@ -69,6 +71,16 @@ def test_measurements_are_those_of_scikit_learn(reviews):
     assert measured.accuracy == accuracy_score(y_test, model.predict(X_test))
     assert measured.macro_f1 == f1_score(y_test, model.predict(X_test), average="macro")
     assert measured.log_loss == pytest.approx(log_loss(y_test, model.predict_proba(X_test)))
+
+
+def test_fitted_models_are_those_that_were_measured(reviews):
+    fitted = fit_and_compare(*reviews, models=[NAIVE, default_models()[-1]])
+    assert len(fitted.estimators) == len(fitted.result.models) == 2
+    for model, estimator in zip(fitted.result.models, fitted.estimators, strict=True):
+        assert estimator.score(fitted.X_test, fitted.y_test) == model.accuracy
+    assert fitted.X.shape == (fitted.result.n_train, fitted.result.n_tokens)
+    assert fitted.vectorizer.transform(reviews[2]).shape == fitted.X_test.shape
+    assert fitted.y.tolist() == reviews[1].tolist()
 
 
 def test_floor_is_the_majority_vote(reviews):
@@ -205,6 +217,7 @@ def test_frame(result):
 class Attention:
     """What class_tokens reads of a classifier: four tokens a, b, c, d."""
 
+    n_layers, mlp = 1, False
     classes_ = np.array(["neg", "pos"])
     token_values_ = np.array([1.0, -2.0, 3.0, 0.0])
     selected_tokens_ = np.array([2, 1, 0])
@@ -244,6 +257,47 @@ def test_class_tokens_of_more_classes():
     assert [of.selected for of in tokens] == [[("a", 2)], [("b", 5)], [("c", 9)]]
     with pytest.raises(ValueError, match="expected 4 names"):
         class_tokens(Three, X, ["a"])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_effects_are_spreads_of_contributions_less_their_mean(n_classes, n_layers):
+    counts, y = make_token_classification(n_samples=60, n_classes=n_classes, random_state=3)
+    deeper = {"solver": "adam", "embedding_dim": 4, "max_iter": 2, "early_stopping": False}
+    classifier = ClsAttentionClassifier(
+        n_layers=n_layers, random_state=0, **(deeper if n_layers == 2 else {})
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier.fit(counts, y)
+    contributions = classifier.contributions(counts)
+    if n_classes == 2:
+        terms = np.array([-contributions.toarray(), contributions.toarray()])
+    else:
+        terms = np.array([of_class.toarray() for of_class in contributions])
+    terms -= terms.mean(axis=0)
+    effects = token_effects(classifier, counts)
+    expected = np.sign(terms.sum(axis=1)) * terms.std(axis=1)
+    np.testing.assert_allclose(effects, expected, atol=1e-9)
+    names = [str(place) for place in range(counts.shape[1])]
+    for of_class, effect in zip(class_tokens(classifier, counts, names), effects, strict=True):
+        best = np.argsort(-effect, kind="stable")[:10]
+        assert [name for name, _ in of_class.important] == best.astype(str).tolist()
+
+
+def test_tokens_of_an_mlp_are_told_by_their_values():
+    class Mlp(Attention):
+        mlp = True
+
+    assert class_tokens(Mlp, X, list("abcd")) == class_tokens(Attention, X, list("abcd"))
+    counts, y = make_token_classification(n_samples=40, random_state=3)
+    classifier = ClsAttentionClassifier(
+        solver="adam", embedding_dim=4, mlp=True, max_iter=2, early_stopping=False, random_state=0
+    )
+    with pytest.warns(ConvergenceWarning):
+        classifier.fit(counts, y)
+    with pytest.raises(ValueError, match="no sum over tokens"):
+        token_effects(classifier, counts)
 
 
 def test_importance_is_the_spread_of_contributions():

@@ -15,11 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.comparison import class_tokens
@@ -36,10 +39,13 @@ from sklearn_clsattn.inspection import (
     AttentionDisplay,
     SelectionDisplay,
     TokenImportanceDisplay,
+    explain,
 )
-from sklearn_clsattn.inspection._importance_display import binned_means, spread
-from sklearn_clsattn.inspection._plotting import shown, token_names_of
-from sklearn_clsattn.inspection._selection_display import concentration
+from sklearn_clsattn.inspection._plotting import decimals_for, shown, signed
+from sklearn_clsattn.inspection.binned_means import binned_means
+from sklearn_clsattn.inspection.concentration import concentration
+from sklearn_clsattn.inspection.drawn_model import drawn_model
+from sklearn_clsattn.inspection.name_places import spread
 
 TEXTS = ["a good film", "good fun, good plot", "a bad film", "a dull, bad plot"] * 6
 LABELS = np.array(["pos", "pos", "neg", "neg"] * 6)
@@ -129,7 +135,7 @@ def assert_apart_and_inside(texts, figure, renderer):
 
 
 def test_bins_hold_means_and_deviations_of_their_points():
-    bins = binned_means([0.0, 0.1, 0.5, 0.9, 1.0], [1.0, 3.0, 5.0, 2.0, 4.0], 2, min_tokens=2)
+    bins = binned_means([0.0, 0.1, 0.5, 0.9, 1.0], [1.0, 3.0, 5.0, 2.0, 4.0], 2, min_points=2)
     assert_allclose(bins.centres, [0.25, 0.75])
     assert_array_equal(bins.counts, [2, 3])  # a point on the border is in the right bin
     assert_allclose(bins.means, [2.0, 11 / 3])
@@ -137,7 +143,7 @@ def test_bins_hold_means_and_deviations_of_their_points():
 
 
 def test_small_bins_are_left_out_and_there_may_be_none():
-    assert_array_equal(binned_means([0, 0, 0, 1], [1, 1, 1, 9], 2, min_tokens=3).counts, [3])
+    assert_array_equal(binned_means([0, 0, 0, 1], [1, 1, 1, 9], 2, min_points=3).counts, [3])
     assert binned_means([0, 1], [1, 1]).means.size == 0
     assert_array_equal(binned_means([2.0] * 5, [1.0] * 5).counts, [5])
 
@@ -283,6 +289,15 @@ def test_bins_are_drawn_where_there_are_tokens_enough():
     assert_array_equal(line.get_xdata(), bins.centres)
     assert_array_equal(line.get_ydata(), bins.means)
     assert "10 bins" in display.ax_[1].get_legend().get_texts()[0].get_text()
+
+
+def test_means_are_joined_only_where_bins_are_neighbours():
+    x = np.repeat([0.0, 0.1, 0.9, 1.0], 5)
+    display = TokenImportanceDisplay.from_arrays(
+        x, x, classes=[0, 1], posterior_difference=x, n_bins=10
+    )
+    heights = display.ax_[0].containers[0].lines[0].get_ydata()
+    assert_allclose(heights, [0, 0.1, np.nan, 0.95])  # 0.9 and 1 are in one bin
 
 
 @pytest.mark.parametrize("fixture", ["two", "three"])
@@ -539,6 +554,26 @@ def test_stored_zeros_are_no_tokens(two):
     assert str(row.indices[0]) not in tokens
 
 
+def test_contributions_have_decimals_that_tell_them_apart():
+    assert decimals_for([]) == decimals_for([0.0]) == decimals_for([0.2, -12.3]) == 2
+    assert decimals_for([0.07, -0.004]) == 3
+    assert signed(-0.004, 3) == "−0.004"
+    display = AttentionDisplay.from_arrays([0.1, 0.2], [0.03, -0.004])
+    drawn = [text.get_text() for text in display.ax_[1].texts]
+    assert drawn == ["+0.030", "−0.004", "0"]
+
+
+def test_no_tick_is_above_the_whole_attention(pipeline):
+    display = AttentionDisplay.from_estimator(pipeline, "zzz")
+    assert max(display.ax_[0].get_xticks()) == 100
+    assert display.ax_[0].get_xlim()[1] > 100  # room for what is written beside the bar
+
+
+def test_attention_of_a_class_of_unknown_probability():
+    display = AttentionDisplay.from_arrays([0.4], target="pos")
+    assert display.ax_.get_title(loc="left") == "Attention"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -607,7 +642,7 @@ def test_pipelines_of_all_kinds(steps):
 
 def test_a_classifier_at_the_end_of_a_nested_pipeline(pipeline):
     outer = Pipeline([("nothing", "passthrough"), ("all", pipeline)])
-    assert token_names_of(outer).tolist() == token_names_of(pipeline).tolist()
+    assert drawn_model(outer).token_names.tolist() == drawn_model(pipeline).token_names.tolist()
     display = AttentionDisplay.from_estimator(outer, "good")
     assert display.frame()["token"].tolist() == ["good", "<cls>", "intercept"]
 
@@ -617,7 +652,33 @@ def test_names_from_a_column_of_a_data_frame():
     columns = ColumnTransformer([("words", CountVectorizer(), "text")])
     model = make_pipeline(columns, ClsAttentionClassifier()).fit(frame, LABELS)
     display = AttentionDisplay.from_estimator(model, frame.iloc[[0]])
-    assert "words__good" in display.frame()["token"].tolist()
+    explained = explain(model, frame.iloc[[0]]).tokens
+    assert set(display.frame()["token"]) - {"<cls>", "intercept"} == set(explained)
+    assert "good" in explained
+
+
+def test_names_behind_steps_that_change_texts_or_search():
+    shouted = [text.upper() for text in TEXTS]
+    lower = FunctionTransformer(lambda texts: [text.lower() for text in texts])
+    steps = make_pipeline(lower, CountVectorizer(lowercase=False), ClsAttentionClassifier())
+    search = GridSearchCV(steps, {"clsattentionclassifier__C": [1.0]}, cv=2).fit(shouted, LABELS)
+    for model in (search, search.best_estimator_):
+        display = TokenImportanceDisplay.from_estimator(model, shouted, LABELS, min_count=1)
+        assert {"good", "bad"} <= set(display.frame()["token"])
+
+
+def test_columns_that_mix_tokens_are_drawn_by_their_own_names():
+    mixing = NMF(2, init="nndsvda", random_state=0)
+    model = make_pipeline(CountVectorizer(), mixing, ClsAttentionClassifier()).fit(TEXTS, LABELS)
+    display = AttentionDisplay.from_estimator(model, "good")
+    assert set(display.frame()["token"]) <= {"nmf0", "nmf1", "<cls>", "intercept"}
+    hashed = make_pipeline(
+        FeatureUnion([("hashed", HashingVectorizer(n_features=4, alternate_sign=False))]),
+        ClsAttentionClassifier(),
+    ).fit(TEXTS, LABELS)
+    assert drawn_model(hashed).token_names.tolist() == ["0", "1", "2", "3"]
+    names = drawn_model(GridSearchCV(hashed, {}, cv=2).fit(TEXTS, LABELS)).token_names
+    assert names.tolist() == ["0", "1", "2", "3"]
 
 
 def test_a_classifier_fitted_with_names_has_them():
@@ -659,7 +720,7 @@ def test_wrong_estimators_and_widths_are_refused(two, pipeline, place):
     with pytest.raises(NotFittedError):
         displays_of(unfitted, TEXTS, LABELS, "good")[place]()
     other = make_pipeline(CountVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
-    with pytest.raises(TypeError, match="a Pipeline that ends in LogisticRegression"):
+    with pytest.raises(TypeError, match="got Pipeline with LogisticRegression as its last step"):
         displays_of(other, TEXTS, LABELS, "good")[place]()
     with pytest.raises(TypeError, match="got LogisticRegression"):
         displays_of(other[-1], X, y, X[[0]])[place]()

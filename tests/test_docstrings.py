@@ -7,24 +7,25 @@ import pandas as pd
 import pytest
 
 import sklearn_clsattn
-from sklearn_clsattn import comparison, datasets, importance, theory
+from sklearn_clsattn import comparison, datasets, importance, inspection, metrics, theory
 
+MODULES = (sklearn_clsattn, comparison, datasets, importance, inspection, metrics, theory)
 PUBLIC = list(
     dict.fromkeys(  # some are public in two places
         getattr(module, name)
-        for module in (sklearn_clsattn, comparison, datasets, importance, theory)
+        for module in MODULES
         for name in module.__all__
-        if not name.startswith("_")
+        if callable(getattr(module, name))  # no numbers
     )
 )
 METHODS = [
-    method
-    for estimator in (
-        sklearn_clsattn.ClsAttentionClassifier,
-        sklearn_clsattn.TokenImportanceTransformer,
+    getattr(kind, name)
+    for kind in (
+        getattr(home, name) for home in (sklearn_clsattn, inspection) for name in home.__all__
     )
-    for name, method in vars(estimator).items()
-    if inspect.isfunction(method) and not name.startswith("_")
+    if inspect.isclass(kind)
+    for name, method in vars(kind).items()
+    if inspect.isroutine(method) and not name.startswith("_")
 ]
 
 

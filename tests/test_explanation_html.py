@@ -4,16 +4,21 @@ import re
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from rich.style import Style
+from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import DocumentText, explain
+from sklearn_clsattn.inspection.html import escaped, render_sections
+from sklearn_clsattn.inspection.legible import aligned, level, token_text
 from sklearn_clsattn.inspection.pieces import N_LANES, cut
 from sklearn_clsattn.inspection.style import (
     DARK,
@@ -22,8 +27,11 @@ from sklearn_clsattn.inspection.style import (
     LIGHT_SHADES,
     N_OUTLINES,
     N_SHADES,
+    PAGE_STYLE,
     STYLE,
 )
+from sklearn_clsattn.inspection.text import AGAINST, BLUE, FOR, ORANGE
+from sklearn_clsattn.inspection.view import view
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun, not dull", "long, not fun and boring"]
 LABELS = ["good", "bad", "good", "bad"]
@@ -32,8 +40,9 @@ MODEL = make_pipeline(
 ).fit(TEXTS, LABELS)
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 PAGE = {"html", "head", "meta", "title", "body", "style"}
-FLOW = {"div", "p", "section", "span", "b", "bdi", "i", "h4", "ul", "li", "small"}
-ALLOWED = PAGE | FLOW | {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+FLOW = {"div", "p", "section", "span", "b", "bdi", "i", "h1", "h4", "ul", "li", "small"}
+FOLDED = {"details", "summary"}
+ALLOWED = PAGE | FLOW | FOLDED | {"table", "caption", "thead", "tbody", "tr", "th", "td"}
 ATTRIBUTES = {"class", "style", "title", "role", "aria-label", "dir", "lang", "scope"}
 HOSTILE = {
     "script": "<script>alert('boring')</script> terrific",
@@ -120,9 +129,10 @@ def check(html):
         assert name in ATTRIBUTES or tag == "meta" or (tag, name) == ("html", "lang")
         if name == "style":
             assert re.fullmatch(r"[a-z:;.%\d]+", value)
-    assert "url(" not in STYLE
-    assert "@import" not in STYLE
-    assert "expression" not in STYLE
+    for style in (STYLE, PAGE_STYLE):
+        assert "url(" not in style
+        assert "@import" not in style
+        assert "expression" not in style
     return page
 
 
@@ -168,8 +178,10 @@ def test_pages_are_whole_and_fragments_are_parts():
         pair[1:] for pair in page.attributes if pair[1] == "content" and "none" in pair[2]
     )
     assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'"
+    assert page.text.count("Explanation of 4 documents") == 2  # the title and the heading
     fragment = check(explanation.html(fragment=True))
     assert fragment.declared is None
+    assert "Explanation of" not in fragment.text
     assert fragment.tags[0] == "div"
     assert not {"html", "body", "head", "title"} & set(fragment.tags)
     assert fragment.tags.count("section") == len(TEXTS)
@@ -285,6 +297,134 @@ def test_signs_are_told_without_colour():
     assert STYLE.count("{") == STYLE.count("}")
 
 
+def test_sections_stand_on_a_page_of_their_own_style():
+    explanation = explain(MODEL, [*TEXTS, *HOSTILE.values()])
+    for open_text in (True, False):
+        page = check(render_sections(explanation, target=None, top=3, open_text=open_text))
+        assert page.tags[0] == "section"
+        assert page.tags.count("section") == len(explanation)
+        assert not {"style", "html", "h1"} & set(page.tags)
+        assert page.tags.count("details") == (0 if open_text else len(explanation))
+        assert page.of_texts[0] == TEXTS[0]
+        assert ("Its text: 3 words" in page.text) != open_text
+    matrix = explain(MODEL[-1], MODEL[0].transform(TEXTS[:1]))
+    folded = render_sections(matrix, target="good", top=3, open_text=False)
+    assert f"Its {len(matrix.tokens)} tokens" in check(folded).text
+    for wrong in ({"target": "ugly", "top": 3}, {"target": None, "top": -1}):
+        with pytest.raises(ValueError, match="must be"):
+            render_sections(explanation, **wrong)
+    assert render_sections(explanation[:0], target=None, top=3) == ""
+
+
+def test_what_decided_comes_first():
+    # Explained is "good", of which "bad" is the contrary.
+    explanation = explain(MODEL, ["terrific, not boring at all", "long and boring"])
+    assert explanation.predicted.tolist() == ["good", "bad"]
+    good, bad = (view(one, None, 8).sides for one in explanation)
+    assert [side.said for side in good] == ["for good", "for bad"]
+    assert [side.said for side in bad] == ["for bad", "for good"]
+    captions = re.findall("<caption>(.*?)</caption>", explanation.html())
+    assert captions == [
+        "+ for good",
+        "\N{MINUS SIGN} for bad",
+        "\N{MINUS SIGN} for bad",
+        "+ for good: no token" if not bad[1].tokens else "+ for good",
+    ]
+    texts = explanation.text()
+    assert texts.index("- for bad") < texts.rindex("- for bad")
+
+
+@pytest.mark.parametrize("top", [None, 2])
+@pytest.mark.parametrize("listed", [0, 1, 8])
+def test_sides_add_up_to_the_decision(top, listed):
+    explanation = explain(MODEL, ["terrific fun, not boring film", "", "long fun"], top=top)
+    for one in explanation:
+        seen = view(one, None, listed)
+        assert_allclose(seen.start + seen.plus.total + seen.minus.total, seen.end, atol=1e-12)
+        of_tokens = [float(seen.contributions[side.tokens].sum()) for side in seen.sides]
+        more = [side.more_total for side in seen.sides]
+        rest = float(one.others_contributions[0, 0])
+        assert_allclose(seen.start + sum(of_tokens) + sum(more) + rest, seen.end, atol=1e-12)
+        for side in seen.sides:
+            assert len(side.tokens) <= listed
+            assert side.sign * side.total >= 0
+            assert side.sign * side.more_total >= -1e-12
+
+
+def test_texts_of_a_document_share_one_scale_of_shades():
+    table = pd.DataFrame({"title": ["good", "bad"] * 4, "body": ["so so", "well well"] * 4})
+    columns = [(CountVectorizer(), name) for name in table]
+    model = make_pipeline(make_column_transformer(*columns), ClsAttentionClassifier())
+    one = explain(model.fit(table, ["yes", "no"] * 4), table[:1])
+    one.contributions[:] = np.where(one.tokens == "countvectorizer-1__good", 2.0, 0.5)[:, None]
+    page = check(one.html())
+    marks = {
+        value.split()[1] for _, name, value in page.attributes if name == "class" and " p" in value
+    }
+    # "so" stands twice, and each of its places has half of what it adds.
+    assert (
+        f"t p{N_SHADES}" in re.findall(r'class="(t p\d)[ \w]*" title="[^"]*__good', one.html())[0]
+    )
+    assert "p1" in marks
+    names = re.findall(r'<th scope="row">.*?</th>', one.html())
+    assert any("<bdi>good</bdi>" in name and "countvectorizer-1</bdi>" in name for name in names)
+
+
+def test_bars_are_only_drawn_of_what_there_is():
+    def bar(text):
+        html = explain(MODEL, [text]).html(fragment=True).partition("</style>")[2]
+        return html.partition('<div class="bar"')[2].partition("</div>")[0]
+
+    assert bar("") == ""
+    assert bar("unknown words") == ""
+    both = bar("terrific, not boring and boring, boring fun")
+    assert both.count('class="row') == 2
+    assert both.count("mark end second") == 1
+    assert "bad</bdi>" in both
+    assert "good</bdi>" in both
+    for left, width in re.findall(r"left:([\d.]+)%;width:([\d.]+)%", both):
+        assert 0 <= float(left) <= float(left) + float(width) <= 100
+
+
+def test_bars_of_several_classes_have_no_zero():
+    texts, y = make_token_classification(60, n_classes=4, as_text=True, random_state=0)
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y)
+    explanation = explain(model, texts[:1])
+    html = explanation.html(fragment=True)
+    assert "mark zero" not in html.partition("</style>")[2]
+    page = check(html)
+    assert page.tags.count("li") == 4
+    assert "the next highest decision is" in page.text
+    other = next(label for label in range(4) if label != explanation.predicted[0])
+    seen = check(explanation.html(target=other))
+    assert f"seen from {other}" in seen.text
+    assert "the next highest" not in seen.text
+
+
+def test_weak_words_are_left_plain():
+    assert [level(size, 1.0, 5) for size in (0, 0.09, 0.11, 0.5, 1.0)] == [0, 0, 1, 3, 5]
+    assert level(1.0, 0.0, 5) == 0
+
+
+def test_numbers_of_a_column_have_equally_many_decimals():
+    assert aligned([1.234, -0.05]) == ["+1.23", "-0.05"]
+    assert aligned([0.0123, -0.00051], "\N{MINUS SIGN}") == ["+0.012", "\N{MINUS SIGN}0.001"]
+    assert aligned([123.4, -1.0]) == ["+123.4", "-1.0"]
+    assert aligned([12345.6, -1.0]) == ["+12346", "-1"]
+    assert aligned([0.0, 0.0]) == ["+0.00", "+0.00"]
+    assert aligned([]) == []
+    assert aligned([1e9, -1e-9]) == ["+1e+09", "-1e-09"]
+
+
+def test_spaces_of_names_are_visible():
+    assert token_text(" ing ") == "␣ing␣"
+    assert token_text("a film") == "a film"
+    assert token_text("  ") == "␣␣"
+    assert token_text("a\n") == "a␣"
+    assert token_text("") == ""
+    assert escaped("<␣") == "&lt;␣"
+
+
 def luminance(color):
     parts = np.asarray(color) / 255
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
@@ -310,3 +450,22 @@ def test_text_has_contrast_on_every_shade(palette, shades):
             assert contrast(ink, mixed) >= 4.5
     # Seen by those who lack one kind of cone, both colours still differ in blue.
     assert abs(palette["for"][2] - palette["against"][2]) > 120
+    # Where a token's name stands on a bar, so may the name of its vectorizer.
+    for side in ("for", "against"):
+        mixed = shades[1] * np.array(palette[side]) + (1 - shades[1]) * paper
+        assert contrast(palette["muted"], mixed) >= 4.5
+    assert contrast(0.38 * np.array(palette["ink"]) + 0.62 * paper, paper) >= 2
+
+
+def test_colours_of_terminals_have_contrast():
+    black, white = (0, 0, 0), (255, 255, 255)
+    assert FOR[1] == BLUE
+    assert AGAINST[1].split()[-1] == ORANGE
+    for color in (BLUE, ORANGE):
+        ink = Style.parse(color).color.get_truecolor()
+        assert min(contrast(ink, black), contrast(ink, white)) >= 4.5
+    for written in FOR[2:] + AGAINST[2:]:
+        style = Style.parse(written)
+        assert contrast(style.color.get_truecolor(), style.bgcolor.get_truecolor()) >= 4.5
+    assert all(Style.parse(written).underline for written in AGAINST[1:])
+    assert not any(Style.parse(written).underline for written in FOR[1:])

@@ -1,4 +1,4 @@
-"""What the commands of the command line do."""
+"""What the commands that compare, fit and predict do."""
 
 import csv
 import json
@@ -7,25 +7,21 @@ import sys
 import time
 from argparse import Namespace
 from dataclasses import asdict
-from pathlib import Path
 from typing import IO, Any
 
 import joblib
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import __version__
 from sklearn_clsattn._classifier import ClsAttentionClassifier
+from sklearn_clsattn.cli.reading import SEED, load_model, read_labelled, split_texts
 from sklearn_clsattn.cli.tables import busy, fit_report, progress_shown, result_report, show
 from sklearn_clsattn.cli.writing import check_output, written_whole
-from sklearn_clsattn.comparison import class_tokens, compare, count_tokens, hold_out
-from sklearn_clsattn.datasets import load_reviews, make_token_classification
-
-SEED = 0
-HELD_OUT = 0.2
+from sklearn_clsattn.comparison import class_tokens, compare, count_tokens
+from sklearn_clsattn.datasets import load_reviews
 
 
 def run_compare(arguments: Namespace) -> None:
@@ -44,32 +40,7 @@ def run_compare(arguments: Namespace) -> None:
     if arguments.json is not None:
         inputs = [path for path in (arguments.data, arguments.test) if path is not None]
         check_output(arguments.json, overwrite=True, inputs=inputs)
-    if arguments.data is None:
-        given = [name for name in ("text", "label", "sep", "test") if getattr(arguments, name)]
-        if given:
-            raise ValueError(f"--{given[0]} needs a file of texts: compare DATA --{given[0]} ...")
-        texts, labels = _generated_reviews()
-        source = (
-            f"{len(texts):,} generated reviews, a tenth of their labels drawn at random; "
-            "pass a file of labelled texts to compare on yours."
-        )
-    else:
-        texts, labels, columns = _read_labelled(arguments.data, arguments)
-        source = f"{arguments.data}: texts in column {columns[0]!r}, labels in {columns[1]!r}."
-    if arguments.test is None:
-        parts = hold_out(texts, labels, share=HELD_OUT, random_state=SEED)
-        source += f"\n{HELD_OUT:.0%} of the texts, drawn at random (seed {SEED}), are the test set."
-    else:
-        # The same columns as in the training file, which need not be named twice.
-        test = load_reviews(
-            arguments.test,
-            text=columns[0],
-            label=columns[1],
-            sep=arguments.sep,
-            encoding=arguments.encoding,
-        )
-        parts = (texts, labels, test.data, test.target)
-        source += f"\nTest set: {arguments.test}."
+    parts, source = split_texts(arguments)
     with progress_shown(quiet=arguments.quiet) as progress:
         result = compare(
             *parts,
@@ -112,7 +83,7 @@ def run_fit(arguments: Namespace) -> None:
         If files or options are not as they must be.
     """
     check_output(arguments.output, overwrite=arguments.force, inputs=[arguments.data])
-    texts, labels, columns = _read_labelled(arguments.data, arguments)
+    texts, labels, columns = read_labelled(arguments.data, arguments)
     classes, sizes = np.unique(labels, return_counts=True)
     if len(classes) < 2:
         raise ValueError(
@@ -166,7 +137,7 @@ def run_predict(arguments: Namespace) -> None:
     output = None if str(arguments.output) == "-" else arguments.output
     if output is not None:
         check_output(output, overwrite=True, inputs=[arguments.model, arguments.data])
-    model = _load_model(arguments.model)
+    model = load_model(arguments.model)
     reviews = load_reviews(
         arguments.data,
         text=arguments.text,
@@ -189,68 +160,11 @@ def run_predict(arguments: Namespace) -> None:
         _write_predictions(file, model.classes_, predicted, proba)
 
 
-def _generated_reviews() -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return texts hard enough that models differ, few enough to be done in seconds."""
-    reviews = make_token_classification(
-        n_samples=5000,
-        n_relevant_per_class=40,
-        n_irrelevant=4000,
-        document_length=80,
-        relevant_share=0.08,
-        delta=(0.1, 0.45),
-        flip_y=0.1,
-        as_text=True,
-        return_X_y=False,
-        random_state=SEED,
-    )
-    return reviews.texts, np.array(reviews.target_names, dtype=object)[reviews.target]
-
-
-def _read_labelled(
-    path: Path, arguments: Namespace
-) -> tuple[NDArray[Any], NDArray[Any], tuple[str, str]]:
-    """Return the texts and labels of a file, and the names of the columns they stand in."""
-    reviews = load_reviews(
-        path,
-        text=arguments.text,
-        label=arguments.label,
-        sep=arguments.sep,
-        encoding=arguments.encoding,
-    )
-    n_classes = len(np.unique(reviews.target))
-    if n_classes > 20 and 2 * n_classes > len(reviews.target):
-        raise ValueError(
-            f"{path} has {n_classes:,} different labels in {len(reviews.target):,} rows of column "
-            f"{reviews.label_column!r}; name the column of the classes with --label"
-        )
-    return reviews.data, reviews.target, (reviews.text_column, reviews.label_column)
-
-
 def _sizes(classes: NDArray[Any], sizes: NDArray[np.intp]) -> str:
     """Name the classes with their numbers of texts, the first of them where they are many."""
     pairs = list(zip(classes.tolist(), sizes.tolist(), strict=True))
     named = ", ".join(f"{label} ({size:,})" for label, size in pairs[:8])
     return named if len(pairs) <= 8 else f"{named} and {len(pairs) - 8} more"
-
-
-def _load_model(path: Path) -> Pipeline:
-    """Load a pipeline that ``fit`` has saved, or say that the file is none."""
-    if not path.expanduser().is_file():
-        raise ValueError(f"there is no file {path}; expected a model that 'fit' has saved")
-    try:
-        model = joblib.load(path.expanduser())
-    # A file that is no pickle, or that of another library, can raise anything.
-    except Exception as error:
-        raise ValueError(
-            f"{path} is not a model that can be loaded ({type(error).__name__}: {error})"
-        ) from error
-    if not (isinstance(model, Pipeline) and len(model) > 1 and hasattr(model, "predict_proba")):
-        raise ValueError(
-            f"{path} holds a {type(model).__name__}, not a pipeline from texts to probabilities "
-            "such as 'fit' saves"
-        )
-    check_is_fitted(model)
-    return model
 
 
 def _write_predictions(

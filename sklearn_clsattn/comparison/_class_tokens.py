@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._token_effects import effects_of_values, token_effects, values_by_class
+
 
 @dataclass(frozen=True)
 class ClassTokens:
@@ -38,10 +40,9 @@ def class_tokens(
 ) -> list[ClassTokens]:
     """Return, for each class, its most important and its most selected tokens.
 
-    A token adds its attention times its value to the decision on a document. Its importance for
-    a class is the standard deviation of this over the documents X: its value for the class, less
-    its mean over the classes, times the standard deviation of its attention. Words that are in
-    every document move no decision, and neither do words that are in hardly any.
+    A token's importance for a class is how far it moves decisions, as :func:`token_effects` has
+    it; for a model with an MLP, its value for the class, less its mean over the classes, times
+    the standard deviation of its attention.
 
     Parameters
     ----------
@@ -76,14 +77,13 @@ def class_tokens(
     >>> [(of_class.label, of_class.important[0][0]) for of_class in tokens]
     [('neg', 'bad'), ('pos', 'good')]
     """
-    values = np.asarray(classifier.token_values_, dtype=np.float64)
-    if values.ndim == 1:
-        # Two classes share one output: what speaks for one speaks against the other.
-        values = np.stack([-values, values])
-    values = values - values.mean(axis=0)
+    values = values_by_class(classifier.token_values_)
     if len(names) != values.shape[1]:
         raise ValueError(f"expected {values.shape[1]} names of tokens, got {len(names)}")
-    importance = values * _attention_spread(classifier.attention(X))
+    if classifier.mlp:  # whose decisions are no sums, but whose values still say something
+        importance = effects_of_values(values, classifier.attention(X))
+    else:
+        importance = token_effects(classifier, X)
     speaks_for = values.argmax(axis=0)
     selected = np.asarray(classifier.selected_tokens_)
     counts = np.asarray(classifier.selection_counts_)
@@ -103,12 +103,3 @@ def class_tokens(
             )
         )
     return tokens
-
-
-def _attention_spread(attention: Any) -> NDArray[np.float64]:
-    """Return the standard deviation over documents of each token's attention, given as CSR."""
-    mean = np.asarray(attention.mean(axis=0)).ravel()
-    mean_square = np.asarray(attention.multiply(attention).mean(axis=0)).ravel()
-    # Rounding must not make a variance negative.
-    spread: NDArray[np.float64] = np.sqrt(np.maximum(mean_square - mean**2, 0.0))
-    return spread

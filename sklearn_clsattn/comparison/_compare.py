@@ -10,11 +10,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import train_test_split
 
 from sklearn_clsattn.comparison._baselines import Model, default_models
 from sklearn_clsattn.comparison._class_tokens import ClassTokens, class_tokens
 from sklearn_clsattn.comparison._measurement import ModelResult, check_folds, measure
+from sklearn_clsattn.comparison._texts import (
+    check_texts,
+    code_test_labels,
+    count_tokens,
+    shared_texts,
+)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,35 @@ class ComparisonResult:
     def frame(self) -> pd.DataFrame:
         """Return the measurements, one row a model, with the models' names as index."""
         return pd.DataFrame([asdict(model) for model in self.models]).set_index("name")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedComparison:
+    """A comparison with what it was measured on, for looking further into it.
+
+    Classes are numbers here, places in ``result.classes``, and so they are to the estimators.
+
+    Parameters
+    ----------
+    result : ComparisonResult
+        The measurements.
+    vectorizer : CountVectorizer
+        What counted the tokens, fitted.
+    estimators : list of estimator of length n_models
+        The fitted models, in the order of ``result.models``.
+    X, X_test : csr_matrix of shape (n_train, n_tokens) and (n_test, n_tokens)
+        The token counts.
+    y, y_test : ndarray of shape (n_train,) and (n_test,)
+        The classes; those of test texts that training has not are -1.
+    """
+
+    result: ComparisonResult
+    vectorizer: CountVectorizer
+    estimators: list[Any]
+    X: Any
+    X_test: Any
+    y: NDArray[np.intp]
+    y_test: NDArray[np.intp]
 
 
 def compare(
@@ -140,22 +174,76 @@ def compare(
     >>> [tokens.label for tokens in result.tokens]
     [0, 1]
     """
+    return fit_and_compare(
+        train_texts,
+        train_labels,
+        test_texts,
+        test_labels,
+        ngram_range=ngram_range,
+        min_df=min_df,
+        tune=tune,
+        models=models,
+        n_top=n_top,
+        progress=progress,
+        random_state=random_state,
+    ).result
+
+
+def fit_and_compare(
+    train_texts: Sequence[str] | NDArray[Any],
+    train_labels: ArrayLike,
+    test_texts: Sequence[str] | NDArray[Any],
+    test_labels: ArrayLike,
+    *,
+    ngram_range: tuple[int, int] = (1, 1),
+    min_df: int = 2,
+    tune: bool = False,
+    models: Sequence[Model] | None = None,
+    n_top: int = 10,
+    progress: Callable[[Progress], None] | None = None,
+    random_state: int | None = 0,
+) -> FittedComparison:
+    """Compare models as :func:`compare` does, and keep them.
+
+    Parameters
+    ----------
+    train_texts, train_labels, test_texts, test_labels, ngram_range, min_df, tune, models, n_top, \
+            progress, random_state
+        As in :func:`compare`.
+
+    Returns
+    -------
+    fitted : FittedComparison
+        The result, the fitted models, and the counts that they were fitted and measured on.
+
+    Raises
+    ------
+    ValueError
+        As :func:`compare` does.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.comparison import fit_and_compare
+    >>> texts, labels = ["so good", "good fun", "so bad", "bad plot"], ["yes", "yes", "no", "no"]
+    >>> fitted = fit_and_compare(texts, labels, ["good plot"], ["yes"])
+    >>> code = fitted.estimators[0].predict(fitted.X_test)[0]
+    >>> fitted.result.classes[code]
+    'yes'
+    """
     report = progress or (lambda _: None)
     models = default_models(random_state) if models is None else list(models)
-    train_texts, train_labels = _check_texts(train_texts, train_labels, "training")
-    test_texts, test_labels = _check_texts(test_texts, test_labels, "test")
+    train_texts, train_labels = check_texts(train_texts, train_labels, "training")
+    test_texts, test_labels = check_texts(test_texts, test_labels, "test")
     # Codes, so that no model pays for the type of the labels and all types of them will do.
     classes, y = np.unique(train_labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"all training labels are {classes.tolist()[0]!r}; expected two classes or more"
         )
-    y_test, notes = _code_test_labels(test_labels, train_labels, classes)
+    y_test, notes = code_test_labels(test_labels, classes)
     if tune:
         check_folds(classes, y)
-    n_shared = len(set(train_texts.tolist()).intersection(test_texts.tolist()))
-    if n_shared:
-        notes.append(f"{n_shared:,} different test texts also stand in the training set.")
+    notes += shared_texts(train_texts, test_texts)
 
     report(Progress("vectorizing", None, 0, len(models)))
     import torch  # noqa: F401 - so that its import is in no model's time
@@ -166,6 +254,7 @@ def compare(
     vectorize_seconds = time.perf_counter() - start
 
     results: list[ModelResult] = []
+    estimators: list[Any] = []
     tokens: list[ClassTokens] = []
     for n_done, model in enumerate(models):
         step = partial(_report, report, model.name, n_done, len(models))
@@ -173,13 +262,14 @@ def compare(
             model, X, y, X_test, y_test, tune=tune, random_state=random_state, step=step
         )
         results.append(result)
+        estimators.append(fitted)
         if unconverged:
             notes.append(f"{model.name} did not converge {unconverged}.")
         if model.kind == "ours":
             names = vectorizer.get_feature_names_out()
             tokens = class_tokens(fitted, X, names, classes=classes.tolist(), n_top=n_top)
         report(Progress("done", model.name, n_done + 1, len(models), result))
-    return ComparisonResult(
+    compared = ComparisonResult(
         models=results,
         tokens=tokens,
         classes=classes.tolist(),
@@ -189,102 +279,7 @@ def compare(
         vectorize_seconds=vectorize_seconds,
         notes=notes,
     )
-
-
-def count_tokens(
-    texts: Sequence[str] | NDArray[Any], ngram_range: tuple[int, int], min_df: int
-) -> tuple[CountVectorizer, Any]:
-    """Fit a vectorizer on texts and count their tokens.
-
-    Parameters
-    ----------
-    texts : sequence of str of length n_texts
-        The texts.
-    ngram_range : tuple (min_n, max_n)
-        Lengths of the word sequences that are tokens.
-    min_df : int
-        Tokens in fewer texts are left out.
-
-    Returns
-    -------
-    vectorizer : CountVectorizer
-        The fitted vectorizer.
-    X : csr_matrix of shape (n_texts, n_tokens)
-        The counts.
-
-    Raises
-    ------
-    ValueError
-        If no token is left.
-
-    Examples
-    --------
-    >>> from sklearn_clsattn.comparison import count_tokens
-    >>> vectorizer, X = count_tokens(["so good", "so bad"], (1, 1), min_df=2)
-    >>> vectorizer.get_feature_names_out().tolist(), X.toarray().tolist()
-    (['so'], [[1], [1]])
-    """
-    vectorizer = CountVectorizer(ngram_range=ngram_range, min_df=min_df)
-    try:
-        return vectorizer, vectorizer.fit_transform(texts)
-    except ValueError as error:
-        raise ValueError(
-            f"no word of the {len(texts):,} training texts stands in {min_df} of them or more, so "
-            "there is nothing to learn from: lower min_df, or give more texts"
-        ) from error
-
-
-def hold_out(
-    texts: Sequence[str] | NDArray[Any],
-    labels: ArrayLike,
-    *,
-    share: float = 0.2,
-    random_state: int | None = 0,
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Split texts into some to fit on and some to measure on, each with all classes.
-
-    Parameters
-    ----------
-    texts : sequence of str of length n_texts
-        The texts.
-    labels : array-like of shape (n_texts,)
-        Their classes.
-    share : float, default=0.2
-        Share of the texts, of every class, to measure on.
-    random_state : int or None, default=0
-        Seed of the split.
-
-    Returns
-    -------
-    train_texts, train_labels, test_texts, test_labels : ndarray
-        The two parts, in the order in which :func:`compare` takes them.
-
-    Raises
-    ------
-    ValueError
-        If there are too few texts to have all classes in both parts.
-
-    Examples
-    --------
-    >>> from sklearn_clsattn.comparison import hold_out
-    >>> parts = hold_out([f"text {i}" for i in range(10)], [0, 1] * 5)
-    >>> [len(part) for part in parts]
-    [8, 8, 2, 2]
-    """
-    texts, labels = _check_texts(texts, labels, "training")
-    classes, sizes = np.unique(labels, return_counts=True)
-    if len(classes) < 2:
-        raise ValueError(f"all labels are {classes.tolist()[0]!r}; expected two classes or more")
-    if sizes.min() < 2 or round(share * len(texts)) < len(classes):
-        raise ValueError(
-            f"cannot hold out {share:.0%} of {len(texts)} texts with all {len(classes)} classes on "
-            f"both sides (the smallest, {classes[sizes.argmin()]!s}, has {sizes.min()}); give more "
-            "texts, or a test set of its own"
-        )
-    train, test = train_test_split(
-        np.arange(len(texts)), test_size=share, stratify=labels, random_state=random_state
-    )
-    return texts[train], labels[train], texts[test], labels[test]
+    return FittedComparison(compared, vectorizer, estimators, X, X_test, y, y_test)
 
 
 def _report(
@@ -295,46 +290,3 @@ def _report(
     stage: Literal["tuning", "fitting"],
 ) -> None:
     report(Progress(stage, model, n_done, n_models))
-
-
-def _check_texts(
-    texts: Any, labels: ArrayLike, which: str
-) -> tuple[NDArray[np.object_], NDArray[Any]]:
-    """Return texts and labels as arrays of equal length, or say what is wrong with them."""
-    if isinstance(texts, str):
-        raise ValueError(f"expected a sequence of {which} texts, got one text")
-    texts = np.asarray(texts, dtype=object)
-    labels = np.asarray(labels)
-    if texts.ndim != 1 or labels.ndim != 1 or len(texts) != len(labels):
-        raise ValueError(
-            f"expected one label for each {which} text, got texts of shape {texts.shape} and "
-            f"labels of shape {labels.shape}"
-        )
-    if not len(texts):
-        raise ValueError(f"there are no {which} texts")
-    wrong = next((text for text in texts if not isinstance(text, str)), None)
-    if wrong is not None:
-        raise ValueError(f"expected {which} texts to be strings, got {wrong!r}")
-    return texts, labels
-
-
-def _code_test_labels(
-    test_labels: NDArray[Any], train_labels: NDArray[Any], classes: NDArray[Any]
-) -> tuple[NDArray[np.intp], list[str]]:
-    """Return the test labels' places among the classes, -1 where they have none, and notes."""
-    place = {label: k for k, label in enumerate(classes.tolist())}
-    y_test = np.array([place.get(label, -1) for label in test_labels.tolist()])
-    unseen = y_test < 0
-    if unseen.all():
-        few = ", ".join(repr(label) for label in classes.tolist()[:5])
-        raise ValueError(
-            f"no test label occurs in training: test labels are such as {test_labels.tolist()[0]!r}"
-            f", training labels {few}"
-        )
-    if not unseen.any():
-        return y_test, []
-    labels = ", ".join(sorted({repr(label) for label in test_labels[unseen].tolist()})[:5])
-    return y_test, [
-        f"{unseen.sum():,} of {len(y_test):,} test texts have labels that training has not "
-        f"({labels}): all models miss them, and log loss leaves them out."
-    ]

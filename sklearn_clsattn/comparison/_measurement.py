@@ -122,25 +122,74 @@ def measure(
     start = time.perf_counter()
     predicted = estimator.predict(X_test)
     predict_seconds = time.perf_counter() - start
-    seen = y_test >= 0
-    loss = None
-    if hasattr(estimator, "predict_proba"):
-        # In double precision, where rows of float32 probabilities also add up to 1.
-        proba = np.asarray(estimator.predict_proba(X_test[seen]), dtype=np.float64)
-        proba /= proba.sum(axis=1, keepdims=True)
-        loss = float(log_loss(y_test[seen], proba, labels=np.arange(proba.shape[1])))
+    proba = probabilities(estimator, X_test) if hasattr(estimator, "predict_proba") else None
     result = ModelResult(
         name=model.name,
         kind=model.kind,
-        accuracy=float(accuracy_score(y_test, predicted)),
-        macro_f1=float(f1_score(y_test, predicted, average="macro", zero_division=0.0)),
-        log_loss=loss,
+        **quality(y_test, predicted, proba),
         fit_seconds=fit_seconds,
         predict_seconds=predict_seconds,
         tuning_seconds=tuning_seconds,
         tuned=tuned,
     )
     return result, estimator, " and ".join(unconverged)
+
+
+def probabilities(estimator: Any, X: Any) -> NDArray[np.float64]:
+    """Return a model's probabilities in double precision, where their rows add up to 1.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted model that has ``predict_proba``.
+    X : object
+        What it takes.
+
+    Returns
+    -------
+    proba : ndarray of shape (n_documents, n_classes)
+        The probabilities, put right where rows of float32 do not quite add up to 1.
+    """
+    proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    return np.asarray(proba / proba.sum(axis=1, keepdims=True))
+
+
+def quality(
+    y_test: NDArray[np.intp], predicted: NDArray[np.intp], proba: NDArray[np.float64] | None
+) -> dict[str, Any]:
+    """Return how good predictions are.
+
+    Parameters
+    ----------
+    y_test : ndarray of shape (n_test,)
+        Classes as numbers from 0; those that training has not are -1.
+    predicted : ndarray of shape (n_test,)
+        The predicted classes.
+    proba : ndarray of shape (n_test, n_classes), or None
+        The probabilities, where the model has any.
+
+    Returns
+    -------
+    quality : dict
+        With `accuracy`, `macro_f1`, and `log_loss`, which leaves out classes that training has
+        not, and is None without probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_clsattn.comparison._measurement import quality
+    >>> quality(np.array([0, 1]), np.array([0, 0]), np.array([[0.5, 0.5], [0.5, 0.5]]))
+    {'accuracy': 0.5, 'macro_f1': 0.333..., 'log_loss': 0.693...}
+    """
+    loss = None
+    if proba is not None:
+        seen = y_test >= 0
+        loss = float(log_loss(y_test[seen], proba[seen], labels=np.arange(proba.shape[1])))
+    return {
+        "accuracy": float(accuracy_score(y_test, predicted)),
+        "macro_f1": float(f1_score(y_test, predicted, average="macro", zero_division=0.0)),
+        "log_loss": loss,
+    }
 
 
 def _warm_up(estimator: Any, X: Any, y: NDArray[np.intp]) -> None:

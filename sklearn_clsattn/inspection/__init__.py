@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from ._attention_display import AttentionDisplay
     from ._explain import explain
     from ._importance_display import TokenImportanceDisplay
+    from ._report import ModelReport
     from ._selection_display import SelectionDisplay
     from .explanation import DocumentText, Explanation
 
@@ -14,6 +15,7 @@ __all__ = [
     "AttentionDisplay",
     "DocumentText",
     "Explanation",
+    "ModelReport",
     "SelectionDisplay",
     "TokenImportanceDisplay",
     "explain",
@@ -23,6 +25,7 @@ _HOME = {
     "AttentionDisplay": "._attention_display",
     "DocumentText": ".explanation",
     "Explanation": ".explanation",
+    "ModelReport": "._report",
     "SelectionDisplay": "._selection_display",
     "TokenImportanceDisplay": "._importance_display",
     "explain": "._explain",

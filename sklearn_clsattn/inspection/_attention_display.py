@@ -7,12 +7,13 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import _plotting
-from ._plotting import AGAINST, FOR, NEUTRAL, Array
-
-_CLS, _INTERCEPT = "<cls>", "intercept"
+from .attention_drawing import draw_document
+from .display_input import Array, at_least_one, names_or_indices, one_place_of, per_token
+from .document_terms import document_terms, table_of_terms
+from .drawn_model import drawn_model
 
 
 class AttentionDisplay:
@@ -104,9 +105,9 @@ class AttentionDisplay:
         n_tokens = np.size(attention)
 
         def checked(numbers: ArrayLike | None, name: str) -> Array | None:
-            return None if numbers is None else _plotting.per_token(numbers, n_tokens, name)
+            return None if numbers is None else per_token(numbers, n_tokens, name)
 
-        self.attention = _plotting.per_token(attention, n_tokens, "attention")
+        self.attention = per_token(attention, n_tokens, "attention")
         total = self.attention.sum() + (cls_share or 0.0)
         if self.attention.min(initial=0.0) < 0 or total > 1 + 1e-9:
             raise ValueError(
@@ -115,7 +116,7 @@ class AttentionDisplay:
                 f"{self.attention.max(initial=0.0):.6g} and {total:.6g} in all."
             )
         self.contributions = checked(contributions, "contributions")
-        self.token_names = _plotting.names_or_indices(token_names, n_tokens)
+        self.token_names = names_or_indices(token_names, n_tokens)
         self.counts = checked(counts, "counts")
         self.cls_share = cls_share
         self.intercept = float(intercept)
@@ -191,33 +192,24 @@ class AttentionDisplay:
         >>> plt.close(display.figure_)
         """
         _plotting.import_pyplot()  # before anything is computed
-        classifier = _plotting.classifier_of(estimator)
-        classes = classifier.classes_
-        place = _one_place(target, classes)
-        row = _plotting.token_matrix(estimator, _as_one_row(estimator, document))
+        model = drawn_model(estimator)
+        classes = model.classifier.classes_
+        place = one_place_of(target, classes)
+        bare = model.classifier is estimator
+        row = model.token_matrix(_as_rows(document, bare=bare))
         if row.shape[0] != 1:
             raise ValueError(f"Expected one document, got {row.shape[0]}.")
-        with _plotting.names_checked():
-            probabilities = classifier.predict_proba(row)[0]
-            attention = classifier.attention(row)
-            terms = _terms(classifier, row)
-        if place is None:
-            place = 1 if len(classes) == 2 else int(probabilities.argmax())
-        # What stands in the matrix as 0 is not in the document.
-        present = np.flatnonzero(row.data > 0)
-        tokens = row.indices[present]
-        shares = attention.data[present]
-        contributions, intercept = _for_class(terms, classifier.intercept_, place)
+        terms = document_terms(model.classifier, row, place)
         return cls(
-            shares,
-            None if contributions is None else contributions[present],
-            token_names=_plotting.token_names_of(estimator)[tokens],
-            counts=row.data[present],
-            cls_share=max(1.0 - shares.sum(), 0.0) if classifier.cls_weight_ > 0 else None,
-            intercept=intercept,
-            target=classes[place],
-            other=classes[1 - place] if len(classes) == 2 else None,
-            probability=float(probabilities[place]),
+            terms.attention,
+            terms.contributions,
+            token_names=model.token_names[terms.tokens],
+            counts=terms.counts,
+            cls_share=terms.cls_share,
+            intercept=terms.intercept,
+            target=classes[terms.place],
+            other=classes[1 - terms.place] if len(classes) == 2 else None,
+            probability=terms.probability,
         ).plot(ax, top=top)
 
     @classmethod
@@ -310,20 +302,7 @@ class AttentionDisplay:
         ValueError
             If a parameter is out of its range.
         """
-        rows = self._rows(_plotting.at_least_one(top, "top"))
-        n_panels = 1 if self.contributions is None else 2
-        names = [
-            name if own else f"{_plotting.shown(name)}{self._times(count)}"
-            for name, count, own in zip(rows["token"], rows["count"], rows["own"], strict=True)
-        ]
-        widest = max(map(len, names))
-        size = (3.9 + 0.06 * widest, 1.1 + 0.25 * max(len(rows), 3))
-        axes = _plotting.axes_for(ax, n_panels, n_panels, size)
-        self._draw_attention(axes[0], names, rows)
-        if n_panels == 2:
-            self._draw_contributions(axes[1], names, rows)
-            if _side_by_side(*axes):
-                axes[1].tick_params(axis="y", labelleft=False)
+        axes = draw_document(self, ax, self._table(at_least_one(top, "top")))
         self.ax_ = _plotting.as_drawn(axes)
         self.figure_ = axes[0].figure
         return self
@@ -338,134 +317,31 @@ class AttentionDisplay:
             columns token, attention and, where known, count and contribution. The contributions
             add up to the decision.
         """
-        rows = self._rows(max(len(self.attention), 1))
-        columns = {"token": rows["token"]}
-        if self.counts is not None:
-            columns["count"] = rows["count"]
-        columns["attention"] = rows["attention"]
-        if self.contributions is not None:
-            columns["contribution"] = rows["contribution"]
-        return pd.DataFrame(columns)
-
-    def _order(self) -> NDArray[np.intp]:
+        table = self._table(max(len(self.attention), 1))
+        columns = ["token", "count", "attention", "contribution"]
+        if self.counts is None:
+            columns.remove("count")
         if self.contributions is None:
-            return np.argsort(-self.attention, kind="stable")
-        return np.lexsort((-self.attention, -np.abs(self.contributions)))
+            columns.remove("contribution")
+        return table[columns]
 
-    def _rows(self, top: int) -> pd.DataFrame:
-        """Return what is drawn, row by row; `own` marks rows that are no tokens."""
-        order = self._order()
-        if len(order) == top + 1:
-            top += 1  # "1 more token" would take the place of the token
-        single, rest = order[:top], order[top:]
-        n_tokens = len(order)
-        counts = np.full(n_tokens, np.nan) if self.counts is None else self.counts
-        terms = np.zeros(n_tokens) if self.contributions is None else self.contributions
-        rows: list[tuple[Any, ...]] = [
-            (self.token_names[s], counts[s], self.attention[s], terms[s], False) for s in single
-        ]
-        if len(rest):
-            name = f"{len(rest):,} more tokens"
-            rows.append((name, np.nan, self.attention[rest].sum(), terms[rest].sum(), True))
-        if self.cls_share is not None:
-            rows.append((_CLS, np.nan, self.cls_share, 0.0, True))
-        if self.contributions is not None:
-            rows.append((_INTERCEPT, np.nan, np.nan, self.intercept, True))
-        columns = ["token", "count", "attention", "contribution", "own"]
-        return pd.DataFrame(rows, columns=columns)
-
-    def _times(self, count: float) -> str:
-        return f" ×{count:.3g}" if count > 1 and float(count).is_integer() else ""
-
-    def _draw_attention(self, ax: Any, names: list[str], rows: pd.DataFrame) -> None:
-        _plotting.tidy(ax, "Attention" if len(self.attention) else "Attention: no known token")
-        shares = 100 * rows["attention"].to_numpy(dtype=np.float64)
-        notes = ["" if np.isnan(share) else f"{share:.1f} %" for share in shares]
-        _plotting.named_bars(ax, names, np.nan_to_num(shares), NEUTRAL, notes)
-        _plotting.apart(ax, rows["own"].to_numpy(dtype=bool))
-        ax.set_xlim(0, 1.22 * max(np.nan_to_num(shares).max(initial=0.0), 1e-9))
-        ax.set_xlabel("share of attention (%)")
-        if self.contributions is None and self.target is not None:
-            ax.set_title(
-                f"Attention (P({_plotting.shown(self.target, 20)}) = {self.probability:.3f})",
-                loc="left",
-                fontsize="medium",
-                parse_math=False,
-            )
-
-    def _draw_contributions(self, ax: Any, names: list[str], rows: pd.DataFrame) -> None:
-        terms = rows["contribution"].to_numpy(dtype=np.float64)
-        known = self.target is not None
-        label = _plotting.shown(self.target, 20) if known else None
-        name = _plotting.class_name(self.target, 16) if known else None
-        assert self.decision is not None
-        title = f"Contributions: decision {_plotting.signed(self.decision)}"
-        if label is not None and self.probability is not None:
-            title += f",\nP({label})" if len(label) > 8 else f", P({label})"
-            title += f" = {self.probability:.3f}"
-        _plotting.tidy(ax, title)
-        colours = np.where(terms < 0, AGAINST, FOR)
-        notes = [_plotting.signed(term) for term in terms]
-        _plotting.named_bars(ax, names, terms, colours.tolist(), notes)
-        _plotting.apart(ax, rows["own"].to_numpy(dtype=bool))
-        ax.spines["left"].set_visible(False)  # the line that bars stand on is the one at 0
-        _plotting.few_ticks(ax.xaxis, 6)
-        ax.axvline(0, color=_plotting.ink(), linewidth=0.8, zorder=3)
-        low, high = min(terms.min(initial=0.0), 0.0), max(terms.max(initial=0.0), 0.0)
-        width = max(high - low, 1e-9)
-        ax.set_xlim(low - (0.17 if low < 0 else 0.03) * width, high + 0.17 * width)
-        if label is None:
-            across = "contribution to the decision"
-        elif self.other is None:
-            across = f"contribution to the decision for {name}"
-        else:
-            across = f"← {_plotting.class_name(self.other, 16)}   contribution   {name} →"
-        ax.set_xlabel(across, parse_math=False)
+    def _table(self, top: int) -> pd.DataFrame:
+        return table_of_terms(
+            self.token_names,
+            self.counts,
+            self.attention,
+            self.contributions,
+            cls_share=self.cls_share,
+            intercept=self.intercept,
+            top=top,
+        )
 
 
-def _one_place(target: Any, classes: NDArray[Any]) -> int | None:
-    """Return the place of one label in `classes`; None for None."""
-    places = _plotting.places_of(target, classes)
-    if places is None:
-        return None
-    if len(places) != 1:
-        raise ValueError(f"target must be one class, got {target!r}.")
-    return places[0]
-
-
-def _as_one_row(estimator: Any, document: Any) -> Any:
-    """Return one document in the form in which the estimator takes several."""
+def _as_rows(document: Any, *, bare: bool) -> Any:
+    """Return one document in the form in which a classifier, `bare` or not, takes several."""
     if isinstance(document, str):
         return [document]
-    if sp.issparse(document) or hasattr(document, "iloc"):
-        return document
-    if _plotting.classifier_of(estimator) is estimator:
+    if bare and not (sp.issparse(document) or hasattr(document, "iloc")):
         row = np.asarray(document)
         return row[None, :] if row.ndim == 1 and row.dtype.kind in "biuf" else document
     return document
-
-
-def _terms(classifier: Any, row: Any) -> list[Array] | None:
-    """Return contributions for every output; None where the decision is no sum over tokens."""
-    try:
-        terms = classifier.contributions(row)
-    except ValueError:
-        return None  # With an MLP. The row itself has been checked before.
-    return [term.data for term in terms] if isinstance(terms, list) else [terms.data]
-
-
-def _for_class(
-    terms: list[Array] | None, intercept: Array, place: int
-) -> tuple[Array | None, float]:
-    """Return the contributions to the decision for the class at `place`, and its intercept."""
-    if terms is None:
-        return None, 0.0
-    if len(terms) > 1:
-        return terms[place], float(intercept[place])
-    sign = 1.0 if place == 1 else -1.0
-    return sign * terms[0] + 0.0, sign * float(intercept[0]) + 0.0
-
-
-def _side_by_side(one: Any, other: Any) -> bool:
-    """Whether rows of the one go on in the other, so that names need to be written only once."""
-    return bool(abs(one.get_position().y0 - other.get_position().y0) < 1e-6)

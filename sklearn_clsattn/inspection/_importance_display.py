@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from sklearn.isotonic import isotonic_regression
-from sklearn.utils.validation import column_or_1d
+from numpy.typing import ArrayLike
 
-from ..importance import class_totals, posterior_difference
 from . import _plotting
-from ._plotting import AGAINST, FOR, Array
+from .concentration import documents_with
+from .display_input import Array, at_least_one, names_or_indices, per_class, per_token, places_of
+from .drawn_model import drawn_model
+from .importance_drawing import draw_bars, draw_scatter
+from .token_statistics import labelled_posterior_difference, named_importance
 
 _IMPORTANCES = ("effect", "signed_frequency", "value")
 _KINDS = ("scatter", "bars")
-_MIN_TOKENS = 5  # of a bin whose mean is drawn: that of fewer is chance
 
 
 class TokenImportanceDisplay:
@@ -109,17 +108,17 @@ class TokenImportanceDisplay:
         def rows(numbers: ArrayLike | None, name: str) -> Array | None:
             if numbers is None:
                 return None
-            return _plotting.per_class(numbers, n_classes, n_tokens, name)
+            return per_class(numbers, n_classes, n_tokens, name)
 
-        self.attention_scores = _plotting.per_token(attention_scores, n_tokens, "attention_scores")
-        self.token_values = _plotting.per_class(token_values, n_classes, n_tokens, "token_values")
-        self.token_names = _plotting.names_or_indices(token_names, n_tokens)
+        self.attention_scores = per_token(attention_scores, n_tokens, "attention_scores")
+        self.token_values = per_class(token_values, n_classes, n_tokens, "token_values")
+        self.token_names = names_or_indices(token_names, n_tokens)
         self.posterior_difference = rows(posterior_difference, "posterior_difference")
         self.importance = rows(importance, "importance")
         self.importance_name = importance_name
-        self.documents = (
-            None if documents is None else _plotting.per_token(documents, n_tokens, "documents")
-        )
+        self.documents = None
+        if documents is not None:
+            self.documents = per_token(documents, n_tokens, "documents")
 
     @classmethod
     def from_estimator(
@@ -232,16 +231,15 @@ class TokenImportanceDisplay:
             )
         if importance == "effect" and X is None:
             raise ValueError('importance="effect" needs documents X.')
-        classifier = _plotting.classifier_of(estimator)
-        _plotting.places_of(target, classifier.classes_)  # before anything is computed, too
-        names = _plotting.token_names_of(estimator)
-        n_classes = len(classifier.classes_)
+        model = drawn_model(estimator)
+        classifier, names = model.classifier, model.token_names
+        places_of(target, classifier.classes_)  # before anything is computed, too
         difference = documents = None
         kept: Any = slice(None)
         if X is not None:
-            X = _plotting.token_matrix(estimator, X)
-            documents = class_totals(X, np.zeros(X.shape[0], int), 1, kind="presence")[0]
-            kept = np.flatnonzero(documents >= _plotting.at_least_one(min_count, "min_count"))
+            X = model.token_matrix(X)
+            documents = documents_with(X)
+            kept = np.flatnonzero(documents >= at_least_one(min_count, "min_count"))
             if not len(kept):
                 raise ValueError(
                     f"No token is in {min_count} documents of X or more (the most frequent is in "
@@ -249,15 +247,15 @@ class TokenImportanceDisplay:
                 )
             documents = documents[kept]
             if y is not None:
-                difference = _posterior_difference(X, y, classifier.classes_)[..., kept]
-        name, numbers = _importance(classifier, X, importance)
+                difference = labelled_posterior_difference(X, y, classifier.classes_)[..., kept]
+        name, numbers = named_importance(classifier, X, importance)
         return cls(
             classifier.attention_scores_[kept],
             classifier.token_values_[..., kept],
             classes=classifier.classes_,
             token_names=names[kept],
             posterior_difference=difference,
-            importance=_plotting.per_class(numbers, n_classes, len(names), name)[:, kept],
+            importance=numbers[..., kept],
             importance_name=name,
             documents=documents,
         ).plot(ax, kind=kind, target=target, k=k, n_bins=n_bins)
@@ -369,11 +367,20 @@ class TokenImportanceDisplay:
             If what `kind` needs is missing, or if a parameter is out of its range.
         """
         _check_kind(kind)
-        places = _plotting.places_of(target, self.classes)
+        places = places_of(target, self.classes)
         if kind == "scatter":
-            axes = self._scatter(ax, places, _plotting.at_least_one(n_bins, "n_bins"))
+            if self.posterior_difference is None:
+                raise ValueError(
+                    'kind="scatter" needs posterior_difference: make the display from documents '
+                    "and their labels."
+                )
+            n_bins = at_least_one(n_bins, "n_bins")
+            axes = draw_scatter(self, ax, self._one_or_all(places), n_bins)
         else:
-            axes = self._bars(ax, places, _plotting.at_least_one(k, "k"))
+            if self.importance is None:
+                raise ValueError('kind="bars" needs importance, one number a token and class.')
+            every = range(len(self.classes)) if places is None else places
+            axes = draw_bars(self, ax, list(every), at_least_one(k, "k"))
         self.ax_ = _plotting.as_drawn(axes)
         self.figure_ = axes[0].figure
         return self
@@ -393,7 +400,7 @@ class TokenImportanceDisplay:
             and those of documents, posterior_difference and importance that are known.
         """
         parts = []
-        for place in self._one_or_all(_plotting.places_of(target, self.classes)):
+        for place in self._one_or_all(places_of(target, self.classes)):
             columns: dict[str, Any] = {
                 "token": self.token_names,
                 "class": np.repeat(self.classes[place : place + 1], len(self.token_names)),
@@ -414,286 +421,7 @@ class TokenImportanceDisplay:
             return places
         return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
 
-    def _scatter(self, ax: Any, places: list[int] | None, n_bins: int) -> list[Any]:
-        if self.posterior_difference is None:
-            raise ValueError(
-                'kind="scatter" needs posterior_difference: make the display from documents and '
-                "their labels."
-            )
-        places = self._one_or_all(places)
-        axes = _plotting.axes_for(ax, 2 * len(places), 2, (5.6, 4.2))
-        for row, place in enumerate(places):
-            label = _plotting.shown(self.classes[place], 16)
-            name = _plotting.class_name(self.classes[place])
-            if len(self.classes) == 2:
-                other = _plotting.shown(self.classes[1 - place], 16)
-                across = f"P({label} | token) − P({other} | token)"
-            else:
-                across = f"P({label} | token) less the mean of the other classes"
-            named = self._named(place)
-            for panel, (title, numbers, up) in zip(
-                axes[2 * row : 2 * row + 2],
-                (
-                    ("Where the model looks", self.attention_scores, "attention score"),
-                    ("What it makes of it", self.token_values[place], f"token value for {name}"),
-                ),
-                strict=True,
-            ):
-                bins = self._points(panel, self.posterior_difference[place], numbers, named, n_bins)
-                _plotting.tidy(
-                    panel, title if len(places) == 1 else f"{name}: {title[0].lower()}{title[1:]}"
-                )
-                panel.set_xlabel(across, parse_math=False)
-                panel.set_ylabel(up, parse_math=False)
-            if len(bins.means):  # where a value rises with the difference nothing stands
-                axes[2 * row + 1].legend(loc="lower right", fontsize=8, frameon=False)
-        return axes
-
-    def _points(
-        self, ax: Any, x: Array, y: Array, named: list[NDArray[np.intp]], n_bins: int
-    ) -> BinnedMeans:
-        """Draw tokens as points, names beside them, means over bins on top."""
-        sizes: Any = 9.0
-        if self.documents is not None:
-            least = max(self.documents.min(initial=np.inf), 1)
-            sizes = 6 + 5 * np.log10(np.maximum(self.documents, 1) / least)
-        crowded = len(x) > 500
-        ax.scatter(
-            x,
-            y,
-            s=sizes if crowded else 2.5 * sizes,
-            c=np.where(x < 0, AGAINST, FOR),
-            alpha=0.3 if crowded else 0.6,
-            linewidths=0,
-            rasterized=crowded,
-        )
-        ax.plot([x.min(), x.max()], [0, 0], color=_plotting.ink(), linewidth=0.6, zorder=0)
-        bins = binned_means(x, y, n_bins)
-        ax.errorbar(
-            bins.centres,
-            bins.means,
-            yerr=bins.deviations,
-            color=_plotting.ink(),
-            linewidth=1.4,
-            elinewidth=0.7,
-            marker="o",
-            markersize=3.5,
-            zorder=4,
-            label=f"mean and standard\ndeviation in {n_bins} bins",
-        )
-        _write_names(ax, x, y, self.token_names, named)
-        return bins
-
-    def _named(self, place: int, n_names: int = 7) -> list[NDArray[np.intp]]:
-        """Return the tokens to name against the class and for it, the most important ones."""
-        if self.importance is None:
-            rank = np.abs(self.token_values[place])
-            side = np.sign(self.token_values[place])
-        else:
-            rank, side = np.abs(self.importance[place]), np.sign(self.importance[place])
-        assert self.posterior_difference is not None
-        difference = self.posterior_difference[place]
-        chosen = []
-        for sign in (-1, 1):
-            # A token on the other side of 0 would need a line across the picture.
-            own = np.flatnonzero((side == sign) & (sign * difference > 0))
-            chosen.append(own[np.argsort(-rank[own], kind="stable")[:n_names]])
-        return chosen
-
-    def _bars(self, ax: Any, places: list[int] | None, k: int) -> list[Any]:
-        if self.importance is None:
-            raise ValueError('kind="bars" needs importance, one number a token and class.')
-        places = list(range(len(self.classes))) if places is None else places
-        n_rows = -(-len(places) // 4)
-        best = []
-        for place in places:
-            order = np.argsort(-self.importance[place], kind="stable")[:k]
-            best.append(order[self.importance[place][order] > 0])
-        longest = max((len(tokens) for tokens in best), default=0)
-        names = [[_plotting.shown(name) for name in self.token_names[tokens]] for tokens in best]
-        widest = max((len(name) for of_class in names for name in of_class), default=0)
-        size = (2.7 + 0.075 * widest, 1.1 + 0.23 * max(longest, 3))
-        axes = _plotting.axes_for(ax, len(places), -(-len(places) // n_rows), size)
-        reach = max(
-            (
-                float(self.importance[place][tokens[0]])
-                for place, tokens in zip(places, best, strict=True)
-                if len(tokens)
-            ),
-            default=1.0,
-        )
-        for panel, place, tokens, shown in zip(axes, places, best, names, strict=True):
-            _plotting.tidy(panel, _plotting.class_name(self.classes[place], 32))
-            if not len(tokens):
-                _plotting.say_nothing(panel, "no token speaks for it")
-                continue
-            colour = AGAINST if len(self.classes) == 2 and place == 0 else FOR
-            _plotting.named_bars(panel, shown, self.importance[place][tokens], colour)
-            # One scale, so that bars can be compared from class to class.
-            panel.set_xlim(0, 1.05 * reach)
-            _plotting.few_ticks(panel.xaxis, 4)
-            panel.set_xlabel(_AXIS.get(self.importance_name, self.importance_name))
-        return axes
-
-
-_AXIS = {
-    "effect": "effect on decisions (std. dev.)",
-    "signed_frequency": "signed frequency",
-    "value": "token value",
-}
-
-
-@dataclass(frozen=True)
-class BinnedMeans:
-    """Points along one axis, grouped; only bins that have enough points, from left to right.
-
-    Attributes
-    ----------
-    centres, means, deviations : ndarray of shape (n_bins,)
-        Middle of the bin, mean and standard deviation of what its points have.
-
-    counts : ndarray of shape (n_bins,)
-        Numbers of points.
-    """
-
-    centres: Array
-    means: Array
-    deviations: Array
-    counts: NDArray[np.intp]
-
-
-def binned_means(
-    x: ArrayLike, y: ArrayLike, n_bins: int = 20, min_tokens: int = _MIN_TOKENS
-) -> BinnedMeans:
-    """Group points into `n_bins` bins of equal width, from the smallest x to the largest.
-
-    A point on the border of two bins is in the right one. Bins of fewer than `min_tokens` points
-    are left out; there may be none left.
-    """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    edges = np.linspace(x.min(), x.max(), n_bins + 1)
-    which = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, n_bins - 1)
-    counts = np.bincount(which, minlength=n_bins)
-    kept = counts >= max(min_tokens, 1)
-    divisors = np.maximum(counts, 1)
-    means = np.bincount(which, y, n_bins) / divisors
-    variances = np.bincount(which, (y - means[which]) ** 2, n_bins) / divisors
-    centres = (edges[1:] + edges[:-1]) / 2
-    return BinnedMeans(centres[kept], means[kept], np.sqrt(variances[kept]), counts[kept])
-
 
 def _check_kind(kind: str) -> None:
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {_KINDS}, got {kind!r}.")
-
-
-def _posterior_difference(X: Any, y: ArrayLike, classes: NDArray[Any]) -> Array:
-    labels = column_or_1d(y)
-    if len(labels) != X.shape[0]:
-        raise ValueError(
-            f"X and y must have as many documents, got {X.shape[0]} and {len(labels)}."
-        )
-    known = {label: code for code, label in enumerate(classes.tolist())}
-    codes = np.array([known.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-    if (codes < 0).any():
-        raise ValueError(
-            f"y must hold labels of the classes {classes.tolist()}, got "
-            f"{labels.tolist()[int(np.argmax(codes < 0))]!r}."
-        )
-    sizes = np.bincount(codes, minlength=len(classes))
-    if not sizes.all():
-        raise ValueError(
-            f"y must hold every class, but no document is of {classes[sizes == 0].tolist()}: "
-            "posterior probabilities would be 0."
-        )
-    weights = (len(codes) / (len(classes) * sizes))[codes]
-    return posterior_difference(class_totals(X, codes, len(classes), weights))
-
-
-def _importance(classifier: Any, X: Any, importance: str | None) -> tuple[str, Array]:
-    """Return which importance is meant, and the numbers."""
-    if importance == "value":
-        return importance, classifier.token_values_
-    if importance == "effect" or (importance is None and X is not None):
-        try:
-            with _plotting.names_checked():
-                return "effect", _effect(classifier.contributions(X))
-        except ValueError:
-            # With an MLP there are no contributions. X itself has been checked before.
-            if importance is not None:
-                raise
-    return "signed_frequency", classifier.token_importance_
-
-
-def _effect(contributions: Any) -> Array:
-    """Return each token's standard deviation of contributions, with the sign of their sum."""
-    terms = contributions if isinstance(contributions, list) else [contributions]
-    mean = sum(term.data for term in terms) / len(terms) if len(terms) > 1 else 0.0
-    n_documents, n_tokens = terms[0].shape
-    effects = np.empty((len(terms), n_tokens))
-    for effect, term in zip(effects, terms, strict=True):
-        data = term.data - mean
-        means = np.bincount(term.indices, data, n_tokens) / n_documents
-        squares = np.bincount(term.indices, data**2, n_tokens) / n_documents
-        # Rounding must not make a variance negative.
-        effect[:] = np.sign(means) * np.sqrt(np.maximum(squares - means**2, 0.0))
-    return effects[0] if len(terms) == 1 else effects
-
-
-def _write_names(
-    ax: Any, x: Array, y: Array, names: NDArray[Any], tokens: list[NDArray[np.intp]]
-) -> None:
-    """Write names in the margins, `tokens[0]` left and `tokens[1]` right, with lines to them."""
-    if not any(len(of_side) for of_side in tokens):
-        return
-    low, high = ax.get_ylim()
-    left, right = float(x.min()), float(x.max())
-    width = max(right - left, 1e-9)
-    _plotting.few_ticks(ax.xaxis, 5)
-    ax.set_xlim(left - 0.02 * width, right + 0.02 * width)
-    ticks = ax.get_xticks()  # only where there are tokens; the margins are for names
-    ticks = ticks[(ticks >= ax.get_xlim()[0]) & (ticks <= ax.get_xlim()[1])]
-    texts = [[_plotting.shown(names[token], 18) for token in of_side] for of_side in tokens]
-    for side, of_side in zip((-1, 1), tokens, strict=True):
-        of_side = of_side[np.argsort(y[of_side], kind="stable")]
-        edge = 0.03 * (high - low)
-        heights = spread(y[of_side], 2.1 * edge, low + edge, high - edge)
-        beside = right + 0.06 * width if side > 0 else left - 0.06 * width
-        for token, height in zip(of_side, heights, strict=True):
-            ax.annotate(
-                _plotting.shown(names[token], 18),
-                (x[token], y[token]),
-                xytext=(beside, height),
-                ha="left" if side > 0 else "right",
-                va="center",
-                fontsize=8,
-                color=FOR if side > 0 else AGAINST,
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": _plotting.NEUTRAL,
-                    "linewidth": 0.5,
-                    "relpos": (0 if side > 0 else 1, 0.5),
-                    "shrinkA": 0,
-                    "shrinkB": 0,
-                },
-                parse_math=False,
-            )
-    margins = [0.1 + 0.027 * max(map(len, of_side), default=0) for of_side in texts]
-    ax.set_xlim(left - margins[0] * width, right + margins[1] * width)
-    ax.set_ylim(low, high)
-    ax.set_xticks(ticks)
-
-
-def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> Array:
-    """Return ascending heights near the `wanted` ones, at least `gap` apart, within the range.
-
-    Where they cannot all have their gap, they get what there is.
-    """
-    heights = np.sort(np.asarray(wanted, dtype=np.float64))
-    if len(heights) < 2:
-        return heights.clip(low, high)
-    gap = min(gap, (high - low) / (len(heights) - 1))
-    steps = gap * np.arange(len(heights))
-    heights = isotonic_regression(heights - steps) + steps
-    heights = np.minimum(heights, high - steps[::-1])
-    return np.maximum(heights, low + steps)

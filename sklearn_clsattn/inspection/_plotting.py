@@ -1,4 +1,4 @@
-"""What the displays share: the way to a fitted model, matplotlib imported late, one style.
+"""What the displays share in drawing: matplotlib imported late, one style.
 
 Blue speaks for a class, orange against it (of two classes, for the first): apart for colour-blind
 readers and in grey print. Everything else takes the colour of the reader's own style, so that
@@ -7,167 +7,12 @@ displays can be read on dark backgrounds as well.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted, validate_data
-
-from .._classifier import ClsAttentionClassifier
-from .._validation import check_non_negative
 
 FOR, AGAINST, NEUTRAL = "#0072B2", "#D55E00", "#8C8C8C"
-
-Array = NDArray[np.float64]
-
-
-def classifier_of(estimator: Any) -> ClsAttentionClassifier:
-    """Return the fitted attention classifier that `estimator` is, or that its Pipeline ends in."""
-    last = estimator
-    while isinstance(last, Pipeline):
-        last = last.steps[-1][1]
-    if not isinstance(last, ClsAttentionClassifier):
-        found = type(last).__name__
-        ends = f"a Pipeline that ends in {found}" if isinstance(estimator, Pipeline) else found
-        raise TypeError(
-            "Expected a fitted ClsAttentionClassifier, or a fitted Pipeline that ends in one, "
-            f"got {ends}."
-        )
-    check_is_fitted(last)
-    return last
-
-
-def token_names_of(estimator: Any) -> NDArray[np.object_]:
-    """Return the tokens' names: those of the steps before, else of the fit, else indices."""
-    classifier = classifier_of(estimator)
-    names = getattr(classifier, "feature_names_in_", None)
-    before = _steps_before(estimator)
-    if before:
-        try:
-            names = Pipeline(before).get_feature_names_out()
-        except (AttributeError, ValueError):
-            # A hashing vectorizer and the like have no names, and say so in either way.
-            names = None
-    if names is None or len(names) != classifier.n_features_in_:
-        names = np.arange(classifier.n_features_in_)
-    return np.array([str(name) for name in names], dtype=object)
-
-
-def token_matrix(estimator: Any, X: Any) -> sp.csr_array:
-    """Return documents as the classifier gets them, every entry stored once; `X` is unchanged."""
-    classifier = classifier_of(estimator)
-    before = _steps_before(estimator)
-    for _, step in before:  # not a Pipeline of them, which may think that it is not fitted
-        X = step.transform(X)
-    if not before and _are_texts(X):
-        raise ValueError(
-            f"Expected a token matrix of shape (n_documents, {classifier.n_features_in_}), got "
-            "texts: pass the fitted Pipeline of vectorizer and classifier, or vectorize them."
-        )
-    X = validate_data(classifier, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
-    check_non_negative(X, classifier)
-    if not sp.issparse(X):
-        return sp.csr_array(np.asarray(X, dtype=np.float64))
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return sp.csr_array(X)
-
-
-@contextmanager
-def names_checked() -> Iterator[None]:
-    """Let a matrix without names into a model that was fitted with them.
-
-    :func:`token_matrix` has compared the names, and sparse matrices cannot carry them.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        yield
-
-
-def _steps_before(estimator: Any) -> list[tuple[str, Any]]:
-    """Return the steps before the classifier, without those that do nothing."""
-    steps: list[tuple[str, Any]] = []
-    while isinstance(estimator, Pipeline):
-        steps += [step for step in estimator.steps[:-1] if step[1] not in (None, "passthrough")]
-        estimator = estimator.steps[-1][1]
-    # Pipelines within pipelines may have steps of the same name.
-    return [(f"{place}", step) for place, (_, step) in enumerate(steps)]
-
-
-def _are_texts(X: Any) -> bool:
-    if isinstance(X, str):
-        return True
-    if sp.issparse(X) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) != 1:
-        return False
-    return any(isinstance(document, str) for document in X)
-
-
-def places_of(target: Any, classes: NDArray[Any]) -> list[int] | None:
-    """Return the places in `classes` of one label or of a list of them; None for None."""
-    if target is None:
-        return None
-    many = isinstance(target, list | tuple) or getattr(target, "ndim", 0) == 1
-    labels = list(target) if many else [target]
-    if not labels:
-        raise ValueError("target must be a class or a list of classes, got an empty list.")
-    known = classes.tolist()
-    for label in labels:
-        if label not in known:
-            raise ValueError(f"target must be one of the classes {known}, got {label!r}.")
-    return [known.index(label) for label in labels]
-
-
-def per_class(numbers: ArrayLike, n_classes: int, n_tokens: int, name: str) -> Array:
-    """Return one row a class. For two classes one row is given, and speaks against the first."""
-    rows = np.asarray(numbers, dtype=np.float64)
-    if n_classes == 2 and rows.shape == (n_tokens,):
-        rows = np.stack([-rows, rows]) + 0.0  # no negative zeros
-    if rows.shape != (n_classes, n_tokens):
-        expected = f"({n_tokens},)" if n_classes == 2 else f"({n_classes}, {n_tokens})"
-        raise ValueError(
-            f"{name} must have shape {expected} for {n_classes} classes and {n_tokens} tokens, "
-            f"got {np.shape(numbers)}."
-        )
-    return finite(rows, name)
-
-
-def per_token(numbers: ArrayLike, n_tokens: int, name: str) -> Array:
-    """Return one finite number a token."""
-    row = np.asarray(numbers, dtype=np.float64)
-    if row.shape != (n_tokens,):
-        raise ValueError(
-            f"{name} must have shape ({n_tokens},), one entry a token, got {row.shape}."
-        )
-    return finite(row, name)
-
-
-def finite(numbers: Array, name: str) -> Array:
-    """Return `numbers`, which must be finite."""
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be finite, but holds NaN or infinity.")
-    return numbers
-
-
-def names_or_indices(names: Any, n_tokens: int) -> NDArray[np.object_]:
-    """Return one string a token."""
-    if names is None:
-        names = range(n_tokens)
-    if len(names) != n_tokens:
-        raise ValueError(f"token_names must be {n_tokens} names, one a token, got {len(names)}.")
-    return np.array([str(name) for name in names], dtype=object)
-
-
-def at_least_one(number: int, name: str) -> int:
-    """Return `number`, which must be a positive integer."""
-    if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {number!r}.")
-    return int(number)
 
 
 def import_pyplot() -> Any:
@@ -257,9 +102,15 @@ def class_name(label: Any, limit: int = 20) -> str:
     return shown(label if isinstance(label, str) else f"class {label}", limit)
 
 
-def signed(number: float) -> str:
-    """Return a number with two decimals and its sign; a plain 0 where it is exactly that."""
-    return f"{number:+.2f}".replace("-", "−") if number else "0"
+def signed(number: float, decimals: int = 2) -> str:
+    """Return a number with decimals and its sign; a plain 0 where it is exactly that."""
+    return f"{number:+.{decimals}f}".replace("-", "−") if number else "0"
+
+
+def decimals_for(numbers: ArrayLike) -> int:
+    """Return how many decimals tell numbers apart that are drawn together, at least two."""
+    largest = float(np.abs(np.asarray(numbers, dtype=np.float64)).max(initial=0.0))
+    return 2 if largest == 0 else int(np.clip(1 - np.floor(np.log10(largest)), 2, 6))
 
 
 def few_ticks(axis: Any, at_most: int, *, whole: bool = False) -> None:
@@ -267,6 +118,14 @@ def few_ticks(axis: Any, at_most: int, *, whole: bool = False) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(at_most, steps=[1, 2, 2.5, 5, 10], integer=whole))
+
+
+def no_more_than_all(axis: Any) -> None:
+    """Take away an axis's ticks above 100 %: the room there is for words."""
+    low, high = axis.get_view_interval()
+    if high > 100:
+        ticks = axis.get_majorticklocs()
+        axis.set_ticks(ticks[(ticks >= low) & (ticks <= 100)])
 
 
 def named_bars(

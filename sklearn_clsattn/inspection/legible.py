@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +87,50 @@ def label_text(label: Any) -> str:
     """
     text = " ".join(visible(str(label)).split()) or repr(label)
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def token_text(name: str) -> str:
+    """Return a token's name on one line, with the spaces that it starts or ends with visible.
+
+    Parameters
+    ----------
+    name : str
+        Any name; n-grams of characters have spaces at their ends.
+
+    Returns
+    -------
+    text : str
+        Such as "ing␣".
+    """
+    text = visible(name)
+    inner = text.strip(" ")
+    if len(inner) == len(text):
+        return text
+    start = len(text) - len(text.lstrip(" "))
+    return "␣" * start + inner + "␣" * (len(text) - start - len(inner))
+
+
+def aligned(numbers: Sequence[float], minus: str = "-") -> list[str]:
+    """Return signed numbers with equally many decimals, so that they can be compared in a column.
+
+    Parameters
+    ----------
+    numbers : sequence of float
+        Such as contributions.
+    minus : str, default="-"
+        The minus sign.
+
+    Returns
+    -------
+    texts : list of str
+        With two decimals, or so many that the largest number has two digits.
+    """
+    largest = max((abs(number) for number in numbers), default=0.0)
+    magnitude = math.floor(math.log10(largest)) if largest > 0 else 0
+    if not -5 <= magnitude <= 5:
+        return [signed(number, minus) for number in numbers]
+    decimals = max(0, 3 - max(1, magnitude)) if magnitude >= -1 else 1 - magnitude
+    return [f"{number:+.{decimals}f}".replace("-", minus) for number in numbers]
 
 
 def signed(number: float, minus: str = "-") -> str:
@@ -241,7 +287,7 @@ def sides(explanation: Explanation, k: int) -> tuple[str, str]:
 
 
 def level(size: float, largest: float, n_levels: int) -> int:
-    """Return a number's level of emphasis, 0 for hardly any.
+    """Return a number's level of emphasis, 0 below a tenth of the largest.
 
     Parameters
     ----------
@@ -258,4 +304,4 @@ def level(size: float, largest: float, n_levels: int) -> int:
         From 0 to `n_levels`.
     """
     share = abs(size) / largest if largest > 0 else 0.0
-    return 0 if share < 0.06 else min(n_levels, 1 + int(share * n_levels * 0.9999))
+    return 0 if share < 0.1 else min(n_levels, 1 + int(share * n_levels * 0.9999))

@@ -23,7 +23,7 @@ N_LANES = 3
 """Lines that may stand below each other."""
 
 # An n-gram has a line if its contribution is at least this share of the document's largest.
-_LINE_FROM = 0.1
+_LINE_FROM = 0.15
 
 
 @dataclass(frozen=True)

@@ -5,42 +5,38 @@ from __future__ import annotations
 from io import StringIO
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .explanation import DocumentText, Explanation
+from .explanation import Explanation
 from .legible import (
-    FAINT,
+    aligned,
     check_top,
     count_text,
-    label_text,
     level,
     percent,
     shown_target,
-    sides,
-    signed,
-    strongest,
+    token_text,
     visible,
 )
-from .pieces import Piece, cut, tokens_in
-
-Array = NDArray[np.float64]
+from .view import ShownText, Side, View, view
 
 _NARROWEST = 40
 _WITHOUT_TERMINAL = 100
+# Narrower than this there is no room for bars.
+_NO_BARS = 60
 _N_LEVELS = 3
 # Level of a word's share from which it is marked where there are no colours.
 _MARKED_FROM = 2
-# Blue and orange that are legible on black and on white, or bear white ink; what speaks against
-# is underlined as well.
-_BLUE, _ORANGE = "#2f7fd1", "#b8620a"
-_FOR = ("", _BLUE, "#ffffff on #1f5f9e", "bold #ffffff on #0a4a8a")
-_AGAINST = (
+# Of blue and orange, the ones with the same contrast, 4.5 to 1, on black and on white.
+BLUE, ORANGE = "#2678c8", "#b45f06"
+# Stronger words bear white ink; what speaks against is underlined as well.
+FOR = ("", BLUE, "#ffffff on #1f5f9e", "bold #ffffff on #0a4a8a")
+AGAINST = (
     "",
-    f"underline {_ORANGE}",
+    f"underline {ORANGE}",
     "underline #ffffff on #a85400",
     "bold underline #ffffff on #8a3c00",
 )
@@ -98,16 +94,15 @@ def render_text(
         emoji=False,
         legacy_windows=False,
     )
-    if target is not None and not len(explanation):
+    if target is not None:
         shown_target(explanation, 0, target)
     with console.capture() as capture:
         if not len(explanation):
             console.print("No documents.")
-        for i in range(len(explanation)):
+        for i, one in enumerate(explanation):
             if i:
-                console.print()
-            k = shown_target(explanation, i, target)
-            console.print(_document(explanation[i], k, top, color=color, width=width))
+                console.print(Text(f"\n{'─' * width}\n", "dim"))
+            console.print(_document(view(one, target, top), color=color, width=width))
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
@@ -115,144 +110,143 @@ def _color_system(screen: Console) -> Any:
     return screen.color_system or "truecolor"
 
 
-def _document(one: Explanation, k: int, top: int, *, color: bool, width: int) -> RenderableType:
-    contributions: Array = one.contributions[:, k]
-    plus, minus = sides(one, k)
-    rest = float(one.others_contributions[0, k])
-    gains = float(contributions[contributions > 0].sum()) + max(rest, 0.0)
-    losses = float(contributions[contributions < 0].sum()) + min(rest, 0.0)
-    parts: list[RenderableType] = [_head(one)]
-    if len(one.targets) > 1:
-        parts.append(_classes(one))
-    parts.append(
-        Text.assemble(
-            ("decision ", "bold"),
-            (signed(float(one.decision[0, k])), "bold"),
-            f" = {signed(float(one.intercept[k]))} intercept, {signed(gains)} {plus}, "
-            f"{signed(losses)} {minus}",
-        )
-    )
-    placed: set[int] = set()
-    for text in one.texts[0]:
-        placed |= tokens_in(text)
-        name = [] if text.name is None else [(f"{visible(text.name)}: ", "bold")]
-        body = _text(text, contributions, color=color)
-        parts += [Text(), Text.assemble(*name, body)]
-    left = [token for token in range(len(one.tokens)) if token not in placed]
-    if left:
-        parts += [Text(), _joined(one, left, contributions, color=color)]
-    if not len(one.tokens) and not one.others_count[0]:
+def _document(view: View, *, color: bool, width: int) -> RenderableType:
+    parts: list[RenderableType] = [_head(view)]
+    shown, more = view.classes()
+    if shown:
+        said = ", ".join(f"{one.label} {percent(one.probability)}" for one in shown)
+        parts.append(Text(said + (f", and {more} more" if more else ""), "dim"))
+    parts.append(_sum(view, color=color))
+    for text in view.texts:
+        body = _text(view, text, color=color)
+        if text.name is not None:
+            body = Text.assemble((f"{visible(text.name)}: ", "bold"), body)
+        if body.plain.strip():
+            parts += [Text(), body]
+    if view.unplaced:
+        parts.append(Text())
+        if view.texts:
+            parts.append(Text(f"{view.unplaced_title()}:", "dim"))
+        parts.append(_joined(view, color=color))
+    if view.knows_nothing:
         parts += [Text(), Text("No token that the model knows: the decision is the intercept.")]
-    speaks_for, against = strongest(contributions, top)
-    largest = float(np.abs(contributions).max(initial=0.0))
-    for tokens, title, side in ((speaks_for, f"+ {plus}", 1), (against, f"- {minus}", -1)):
-        if tokens:
-            style = (_FOR if side > 0 else _AGAINST)[2] if color else "bold"
-            parts += [Text(), Text(title, style), _table(one, k, tokens, largest, side, width)]
-    parts += _remarks(one, k)
+    parts += _tables(view, color=color, width=width)
+    remarks = view.remarks()
+    if remarks:
+        parts += [Text(), Text("\n".join(f"{remark}." for remark in remarks), "dim")]
     return Group(*parts)
 
 
-def _head(one: Explanation) -> Text:
-    predicted = one.predicted.tolist()[0]
+def _head(view: View) -> Text:
     head = Text.assemble(
-        (f"Document {int(one.index[0])}", "dim"),
+        (f"Document {int(view.one.index[0])}", "dim"),
         "  predicted ",
-        (label_text(predicted), "bold"),
-        f" with probability {percent(float(one.predicted_probability[0]))}",
+        (view.predicted, "bold"),
+        " with probability ",
+        (percent(view.probability), "bold"),
     )
-    if one.true is not None:
-        true = one.true.tolist()[0]
-        right = true == predicted
-        head.append("  right" if right else "  WRONG, truly ", "" if right else "bold")
-        head.append("" if right else label_text(true), "bold")
+    if view.true is not None:
+        head.append("  right" if view.is_right else "  WRONG, truly ")
+        head.append("" if view.is_right else view.true, "bold")
     return head
 
 
-def _classes(one: Explanation) -> Text:
-    labels = one.targets.tolist()
-    order = np.argsort(-one.probability[0], kind="stable")[:6].tolist()
-    shown = [f"{label_text(labels[k])} {percent(float(one.probability[0, k]))}" for k in order]
-    more = len(labels) - len(order)
-    return Text(", ".join(shown) + (f", and {more} more" if more else ""), "dim")
+def _sum(view: View, *, color: bool) -> Text:
+    """Return the decision as a sum, which tells which colour is which."""
+    sides = (view.plus, view.minus)
+    numbers = aligned([view.end, view.start, *(side.total for side in sides)])
+    shown = Text.assemble((f"decision {numbers[0]}", "bold"), f" = {numbers[1]} intercept")
+    for side, number in zip(sides, numbers[2:], strict=True):
+        if side.total:
+            shown.append(f", {number} ")
+            shown.append(side.said, _style(side.sign, 2) if color else "")
+    return shown
 
 
-def _text(text: DocumentText, contributions: Array, *, color: bool) -> Text:
-    if text.words is None:
-        return Text(visible(text.text, keep_lines=True))
-    attention = np.zeros_like(contributions)
-    pieces: list[Piece] = cut(text, contributions, attention)
-    largest = max([FAINT, *(abs(piece.contribution) for piece in pieces)])
+def _style(sign: float, strength: int) -> str:
+    return (FOR if sign > 0 else AGAINST)[strength]
+
+
+def _text(view: View, text: ShownText, *, color: bool) -> Text:
     shown = Text()
-    for piece in pieces:
+    for piece in text.pieces:
         written = visible(piece.text, keep_lines=True)
         if piece.tokens and piece.text.strip():
-            shown.append_text(_marked(written, piece.contribution, largest, color=color))
+            shown.append_text(_marked(view, written, piece.contribution, color=color))
         else:
             shown.append(written, "dim" if piece.text.strip() else "")
     return shown
 
 
-def _joined(one: Explanation, tokens: list[int], contributions: Array, *, color: bool) -> Text:
-    largest = max([FAINT, *np.abs(contributions[tokens]).tolist()])
+def _joined(view: View, *, color: bool) -> Text:
     shown = Text()
-    for at, token in enumerate(tokens):
-        name = visible(str(one.tokens[token]))
-        if one.counts[token] != 1:
-            name += f"×{count_text(float(one.counts[token]))}"
+    for at, token in enumerate(view.unplaced):
+        name = token_text(str(view.one.tokens[token]))
+        if view.one.counts[token] != 1:
+            name += f"×{count_text(float(view.one.counts[token]))}"
         shown.append(" " if at else "")
-        shown.append_text(_marked(name, float(contributions[token]), largest, color=color))
+        shown.append_text(_marked(view, name, float(view.contributions[token]), color=color))
     return shown
 
 
-def _marked(written: str, added: float, largest: float, *, color: bool) -> Text:
-    strength = level(added, largest, _N_LEVELS)
+def _marked(view: View, written: str, added: float, *, color: bool) -> Text:
+    strength = level(added, view.largest, _N_LEVELS)
     if color:
-        return Text(written, (_FOR if added > 0 else _AGAINST)[strength])
+        return Text(written, _style(added, strength))
     if strength < _MARKED_FROM:
         return Text(written)
     return Text(f"[{'+' if added > 0 else '-'}{written}]")
 
 
-def _table(
-    one: Explanation, k: int, tokens: list[int], largest: float, side: int, width: int
-) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for _ in range(3 if one.decision_without is not None else 2):
-        table.add_column(justify="right", no_wrap=True)
-    heads = ["adds", "", "token", "count", "attention"]
-    heads += ["without"] if one.decision_without is not None else []
-    table.add_row(*(Text(head, "dim") for head in heads))
-    longest = 16 if width >= 80 else 6
-    for token in tokens:
-        added = float(one.contributions[token, k])
-        bar = ("█" if side > 0 else "▒") * max(1, round(longest * abs(added) / largest))
-        cells = [
-            Text(signed(added)),
-            Text(bar, _BLUE if side > 0 else _ORANGE),
-            Text(visible(str(one.tokens[token]))),
-            Text(count_text(float(one.counts[token]))),
-            Text(percent(float(one.attention[token]))),
-        ]
-        if one.decision_without is not None:
-            cells.append(Text(signed(float(one.decision_without[token, k]))))
-        table.add_row(*cells)
+def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
+    """Return the strongest tokens of both sides, in columns that stand below each other."""
+    tokens = view.plus.tokens + view.minus.tokens
+    if not tokens:
+        return []
+    one = view.one
+    signs = [side.sign for side in (view.plus, view.minus) for _ in side.tokens]
+    longest = 0 if width < _NO_BARS else 6 if width < 80 else 16
+    largest = max(abs(float(view.contributions[token])) for token in tokens)
+    columns = {
+        "adds": aligned([float(view.contributions[token]) for token in tokens]),
+        "": [
+            ("█" if sign > 0 else "▒")
+            * max(1, round(longest * abs(float(view.contributions[token])) / largest))
+            for token, sign in zip(tokens, signs, strict=True)
+        ],
+        "token": [token_text(str(one.tokens[token])) for token in tokens],
+        "count": [count_text(float(one.counts[token])) for token in tokens],
+        "attention": [percent(float(one.attention[token])) for token in tokens],
+        "without": aligned(
+            [value for token in tokens if (value := view.without(token)) is not None]
+        ),
+    }
+    if not longest:
+        del columns[""]
+    if one.decision_without is None:
+        del columns["without"]
+    widths = {head: max(map(cell_len, [head, *cells])) for head, cells in columns.items()}
+    gap = 2 if longest else 1
+    room = width - sum(widths.values()) + widths["token"] - gap * (len(widths) - 1)
+    widths["token"] = max(1, min(widths["token"], room))
+    rows = dict(zip(tokens, zip(*columns.values(), strict=True), strict=True))
+    parts: list[RenderableType] = []
+    for side in view.sides:
+        if side.tokens:
+            style = _style(side.sign, 2) if color else "bold"
+            title = Text(f"{'+' if side.sign > 0 else '-'} {side.said}", style)
+            listed = [rows[token] for token in side.tokens]
+            parts += [Text(), title, _table(side, widths, listed, gap)]
+    return parts
+
+
+def _table(side: Side, widths: dict[str, int], rows: list[tuple[str, ...]], gap: int) -> Table:
+    table = Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
+    for head, width in widths.items():
+        justify: JustifyMethod = "left" if head in ("", "token") else "right"
+        table.add_column(justify=justify, overflow="fold", width=width)
+    table.add_row(*(Text(head, "dim") for head in widths))
+    for row in rows:
+        styles = [("" if head else BLUE if side.sign > 0 else ORANGE) for head in widths]
+        table.add_row(*map(Text, row, styles))
     return table
-
-
-def _remarks(one: Explanation, k: int) -> list[RenderableType]:
-    remarks = []
-    if one.others_count[0]:
-        remarks.append(
-            f"{one.others_count[0]} others, left out by top: "
-            f"{signed(float(one.others_contributions[0, k]))}, "
-            f"attention {percent(float(one.others_attention[0]))}."
-        )
-    if one.cls_attention[0]:
-        remarks.append(
-            f"<cls> keeps {percent(float(one.cls_attention[0]))} of the attention and adds 0."
-        )
-    return [Text(), Text(" ".join(remarks), "dim")] if remarks else []

@@ -1,0 +1,83 @@
+"""What the command that explains texts does."""
+
+import sys
+from argparse import Namespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_clsattn.cli.reading import load_model
+from sklearn_clsattn.cli.writing import check_output, written_whole
+from sklearn_clsattn.datasets import load_reviews
+from sklearn_clsattn.inspection import explain
+
+
+def run_explain(arguments: Namespace) -> None:
+    """Explain what a saved model says of texts, in the terminal or as a page.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        The arguments of ``explain``.
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        If files or options are not as they must be.
+    """
+    if (arguments.data is None) == (arguments.say is None):
+        raise ValueError("pass texts to explain: either a file DATA, or --say TEXT")
+    if arguments.data is None and arguments.label is not None:
+        raise ValueError("--label needs a file of texts: explain MODEL DATA --label ...")
+    output = None if str(arguments.output) == "-" else arguments.output
+    if output is not None:
+        inputs = [path for path in (arguments.model, arguments.data) if path is not None]
+        check_output(output, overwrite=arguments.force, inputs=inputs)
+    model = load_model(arguments.model)
+    classes = {str(label): label for label in model.classes_.tolist()}
+    if arguments.target is not None and arguments.target not in classes:
+        raise ValueError(
+            f"--target must be one of the model's classes, {', '.join(classes)}; got "
+            f"{arguments.target!r}"
+        )
+    target = None if arguments.target is None else classes[arguments.target]
+    texts, labels, n_all = _texts(arguments)
+    if labels is not None:
+        # Classes that 'fit' has taken for names may be numbers in the file.
+        labels = np.array(
+            [classes.get(str(label), label) for label in labels.tolist()], dtype=object
+        )
+    try:
+        explanation = explain(model, texts, target=target, y_true=labels)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"the model in {arguments.model} cannot be explained ({type(error).__name__}: {error})"
+        ) from error
+    if output is None:
+        print(explanation.text(top=arguments.top))
+    else:
+        with written_whole(output, text=True) as file:
+            file.write(explanation.html(top=arguments.top))
+    if n_all > len(texts):
+        print(
+            f"The first {len(texts):,} of {n_all:,} texts; --limit N explains more.",
+            file=sys.stderr,
+        )
+
+
+def _texts(arguments: Namespace) -> tuple[NDArray[Any], NDArray[Any] | None, int]:
+    """Return the texts to explain, their true classes if asked for, and how many there are."""
+    if arguments.data is None:
+        texts = np.array(arguments.say, dtype=object)
+        return texts, None, len(texts)
+    reviews = load_reviews(
+        arguments.data,
+        text=arguments.text,
+        label=False if arguments.label is None else arguments.label,
+        sep=arguments.sep,
+        encoding=arguments.encoding,
+    )
+    first = slice(arguments.limit)
+    labels = None if reviews.target is None else reviews.target[first]
+    return reviews.data[first], labels, len(reviews.data)

@@ -1,0 +1,67 @@
+"""What the command that writes a report does."""
+
+import datetime
+import shlex
+import sys
+from argparse import Namespace
+from typing import Any
+
+from sklearn_clsattn.cli.arguments import PROGRAM
+from sklearn_clsattn.cli.reading import split_texts
+from sklearn_clsattn.cli.tables import progress_shown
+from sklearn_clsattn.cli.writing import check_output, written_whole
+from sklearn_clsattn.inspection import ModelReport
+
+
+def run_report(arguments: Namespace) -> None:
+    """Fit models on texts and write a page on them.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        The arguments of ``report``.
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        If files or options are not as they must be.
+    """
+    inputs = [path for path in (arguments.data, arguments.test) if path is not None]
+    check_output(arguments.output, overwrite=arguments.force, inputs=inputs)
+    parts, source = split_texts(arguments)
+    with progress_shown(quiet=arguments.quiet) as progress:
+        report = ModelReport.from_texts(
+            *parts,
+            ngram_range=(1, arguments.ngrams),
+            min_df=arguments.min_df,
+            n_top=arguments.top,
+            n_mistakes=arguments.mistakes,
+            n_disagreements=(arguments.mistakes + 1) // 2,
+            title="Model report" + ("" if arguments.data is None else f": {arguments.data.name}"),
+            source=source,
+            made={
+                "Command": _command(arguments),
+                "Made on": datetime.date.today().isoformat(),
+            },
+            progress=progress,
+        )
+    page = report.html()
+    with written_whole(arguments.output, text=True) as file:
+        file.write(page)
+    if not arguments.quiet:
+        print(f"{report!r}\n{arguments.output}: {len(page.encode()) / 1e6:.1f} MB", file=sys.stderr)
+
+
+def _command(arguments: Namespace) -> str:
+    """Return the command that makes such a page."""
+    words = [PROGRAM, "report"]
+    if arguments.data is not None:
+        words.append(str(arguments.data))
+    if arguments.test is not None:
+        words += ["--test", str(arguments.test)]
+    usual: dict[str, Any] = {"text": None, "label": None, "sep": None, "encoding": "utf-8"}
+    usual |= {"ngrams": 1, "min_df": 2, "top": 10, "mistakes": 10}
+    for name, value in usual.items():
+        if getattr(arguments, name) != value:
+            words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
+    return shlex.join([*words, "-o", str(arguments.output)])

@@ -1,0 +1,207 @@
+"""Texts and labels on their way into a comparison: checked, split, counted and coded."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import train_test_split
+
+
+def count_tokens(
+    texts: Sequence[str] | NDArray[Any], ngram_range: tuple[int, int], min_df: int
+) -> tuple[CountVectorizer, Any]:
+    """Fit a vectorizer on texts and count their tokens.
+
+    Parameters
+    ----------
+    texts : sequence of str of length n_texts
+        The texts.
+    ngram_range : tuple (min_n, max_n)
+        Lengths of the word sequences that are tokens.
+    min_df : int
+        Tokens in fewer texts are left out.
+
+    Returns
+    -------
+    vectorizer : CountVectorizer
+        The fitted vectorizer.
+    X : csr_matrix of shape (n_texts, n_tokens)
+        The counts.
+
+    Raises
+    ------
+    ValueError
+        If no token is left.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.comparison import count_tokens
+    >>> vectorizer, X = count_tokens(["so good", "so bad"], (1, 1), min_df=2)
+    >>> vectorizer.get_feature_names_out().tolist(), X.toarray().tolist()
+    (['so'], [[1], [1]])
+    """
+    vectorizer = CountVectorizer(ngram_range=ngram_range, min_df=min_df)
+    try:
+        return vectorizer, vectorizer.fit_transform(texts)
+    except ValueError as error:
+        raise ValueError(
+            f"no word of the {len(texts):,} training texts stands in {min_df} of them or more, so "
+            "there is nothing to learn from: lower min_df, or give more texts"
+        ) from error
+
+
+def hold_out(
+    texts: Sequence[str] | NDArray[Any],
+    labels: ArrayLike,
+    *,
+    share: float = 0.2,
+    random_state: int | None = 0,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Split texts into some to fit on and some to measure on, each with all classes.
+
+    Parameters
+    ----------
+    texts : sequence of str of length n_texts
+        The texts.
+    labels : array-like of shape (n_texts,)
+        Their classes.
+    share : float, default=0.2
+        Share of the texts, of every class, to measure on.
+    random_state : int or None, default=0
+        Seed of the split.
+
+    Returns
+    -------
+    train_texts, train_labels, test_texts, test_labels : ndarray
+        The two parts, in the order in which :func:`compare` takes them.
+
+    Raises
+    ------
+    ValueError
+        If there are too few texts to have all classes in both parts.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.comparison import hold_out
+    >>> parts = hold_out([f"text {i}" for i in range(10)], [0, 1] * 5)
+    >>> [len(part) for part in parts]
+    [8, 8, 2, 2]
+    """
+    texts, labels = check_texts(texts, labels, "training")
+    classes, sizes = np.unique(labels, return_counts=True)
+    if len(classes) < 2:
+        raise ValueError(f"all labels are {classes.tolist()[0]!r}; expected two classes or more")
+    if sizes.min() < 2 or round(share * len(texts)) < len(classes):
+        raise ValueError(
+            f"cannot hold out {share:.0%} of {len(texts)} texts with all {len(classes)} classes on "
+            f"both sides (the smallest, {classes[sizes.argmin()]!s}, has {sizes.min()}); give more "
+            "texts, or a test set of its own"
+        )
+    train, test = train_test_split(
+        np.arange(len(texts)), test_size=share, stratify=labels, random_state=random_state
+    )
+    return texts[train], labels[train], texts[test], labels[test]
+
+
+def check_texts(
+    texts: Any, labels: ArrayLike, which: str
+) -> tuple[NDArray[np.object_], NDArray[Any]]:
+    """Return texts and labels as arrays of equal length, or say what is wrong with them.
+
+    Parameters
+    ----------
+    texts : sequence of str of length n_texts
+        The texts.
+    labels : array-like of shape (n_texts,)
+        Their classes.
+    which : str
+        What errors call them, such as "training".
+
+    Returns
+    -------
+    texts, labels : ndarray of shape (n_texts,)
+        The same as arrays.
+
+    Raises
+    ------
+    ValueError
+        If they are none, no texts, or differ in number.
+    """
+    if isinstance(texts, str):
+        raise ValueError(f"expected a sequence of {which} texts, got one text")
+    texts = np.asarray(texts, dtype=object)
+    labels = np.asarray(labels)
+    if texts.ndim != 1 or labels.ndim != 1 or len(texts) != len(labels):
+        raise ValueError(
+            f"expected one label for each {which} text, got texts of shape {texts.shape} and "
+            f"labels of shape {labels.shape}"
+        )
+    if not len(texts):
+        raise ValueError(f"there are no {which} texts")
+    wrong = next((text for text in texts if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise ValueError(f"expected {which} texts to be strings, got {wrong!r}")
+    return texts, labels
+
+
+def shared_texts(train_texts: NDArray[Any], test_texts: NDArray[Any]) -> list[str]:
+    """Note how many test texts stand in training as well.
+
+    Parameters
+    ----------
+    train_texts, test_texts : ndarray of shape (n_train,) and (n_test,)
+        The texts.
+
+    Returns
+    -------
+    notes : list of str
+        One note, or none where there are no such texts.
+    """
+    n_shared = len(set(train_texts.tolist()).intersection(test_texts.tolist()))
+    if not n_shared:
+        return []
+    return [f"{n_shared:,} different test texts also stand in the training set."]
+
+
+def code_test_labels(
+    test_labels: NDArray[Any], classes: NDArray[Any]
+) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the test labels' places among the classes, and notes on those that have none.
+
+    Parameters
+    ----------
+    test_labels : ndarray of shape (n_test,)
+        The labels.
+    classes : ndarray of shape (n_classes,)
+        The classes of the training labels.
+
+    Returns
+    -------
+    y_test : ndarray of shape (n_test,)
+        The places, -1 where training has no such label.
+    notes : list of str
+        What to know about labels that training has not; empty where there are none.
+
+    Raises
+    ------
+    ValueError
+        If no test label occurs in training.
+    """
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    y_test = np.array([place.get(label, -1) for label in test_labels.tolist()])
+    unseen = y_test < 0
+    if unseen.all():
+        few = ", ".join(repr(label) for label in classes.tolist()[:5])
+        raise ValueError(
+            f"no test label occurs in training: test labels are such as {test_labels.tolist()[0]!r}"
+            f", training labels {few}"
+        )
+    if not unseen.any():
+        return y_test, []
+    labels = ", ".join(sorted({repr(label) for label in test_labels[unseen].tolist()})[:5])
+    return y_test, [
+        f"{unseen.sum():,} of {len(y_test):,} test texts have labels that training has not "
+        f"({labels}): all models miss them, and log loss leaves them out."
+    ]

@@ -1,0 +1,677 @@
+"""The model report: its numbers are scikit-learn's; its page shows everything and runs nothing."""
+
+import json
+import pickle
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+from sklearn.calibration import calibration_curve as sklearn_curve
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.inspection import ModelReport
+from sklearn_clsattn.inspection.report_charts import calibration_chart, confidence_chart
+from sklearn_clsattn.inspection.report_statistics import (
+    CalibrationCurve,
+    calibration_curve,
+    confusion,
+    difference,
+    expected_calibration_error,
+)
+from sklearn_clsattn.inspection.report_style import STYLE
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+SVG = {"svg", "title", "desc", "line", "rect", "circle", "polyline", "text"}
+ALLOWED = SVG | {
+    *("html", "head", "meta", "title", "body", "style", "div", "p", "section", "article"),
+    *("header", "nav", "span", "b", "bdi", "i", "em", "code", "small", "pre", "h1", "h2", "h3"),
+    *("h4", "ul", "ol", "li", "dl", "dt", "dd", "a", "details", "summary", "figure"),
+    *("figcaption", "table", "caption", "thead", "tbody", "tr", "th", "td"),
+}
+
+
+class Page(HTMLParser):
+    """Reads HTML, requires it to be balanced and harmless, and gathers what it has."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.ids, self.links, self.rows = [], [], [], [], []
+        self.text = self.title = ""
+        self.feed(html)
+        self.close()
+        assert not self.open
+        html.encode("utf-8")
+        assert set(self.tags) <= ALLOWED
+        assert len(self.ids) == len(set(self.ids))
+        assert set(self.links) <= set(self.ids)
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names))
+        for name, value in attrs:
+            assert not name.startswith("on")
+            assert name not in ("src", "srcset", "action", "formaction", "xlink:href")
+            if name == "href":
+                assert value.startswith("#")
+                self.links.append(value[1:])
+            if name == "id":
+                self.ids.append(value)
+            if name == "style":
+                assert re.fullmatch(r"[a-z:;.%\d,()\- ]+", value)
+                assert "url" not in value
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("th", "td"):
+            self.rows[-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        raise AssertionError(f"<{tag}/> is no HTML")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_comment(self, data):
+        raise AssertionError("there are no comments to be closed by a text")
+
+    def handle_data(self, data):
+        if "style" in self.open:
+            return
+        self.text += data
+        if self.open[-1:] == ["title"] and "svg" not in self.open:
+            self.title += data
+        if {"th", "td"} & set(self.open):
+            self.rows[-1][-1] += data
+
+    def words(self):
+        return " ".join(self.text.split())
+
+    def row(self, head):
+        return next(row for row in self.rows if row[0] == head)
+
+
+def texts_and_labels(n_classes=2, n=240, labels=None, seed=0):
+    texts, y = make_token_classification(
+        n_samples=n, n_classes=n_classes, flip_y=0.2, as_text=True, random_state=seed
+    )
+    labels = y if labels is None else np.array(labels)[y]
+    return texts[: n // 2], labels[: n // 2], texts[n // 2 :], labels[n // 2 :]
+
+
+@pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
+def made(request):
+    """Return the parts, the report, and what scikit-learn gives for the same."""
+    names = ["awful", "so so", "terrific"][-request.param :]
+    parts = texts_and_labels(request.param, labels=names)
+    report = ModelReport.from_texts(*parts, n_top=4, n_mistakes=3, n_disagreements=2)
+    return parts, report
+
+
+def same_models(parts):
+    train, y, test, _ = parts
+    vectorizer = CountVectorizer(min_df=2)
+    X, X_test = vectorizer.fit_transform(train), vectorizer.transform(test)
+    ours = ClsAttentionClassifier().fit(X, y)
+    return ours, LogisticRegression().fit(X, y), X_test
+
+
+def test_measures_are_those_of_scikit_learn(made):
+    parts, report = made
+    y = parts[3]
+    ours, counts, X_test = same_models(parts)
+    assert [model.kind for model in report.models] == ["ours", "baseline", "baseline", "floor"]
+    for model, fitted in zip(report.models[:2], (ours, counts), strict=True):
+        predicted, proba = fitted.predict(X_test), fitted.predict_proba(X_test)
+        assert model.accuracy == accuracy_score(y, predicted)
+        assert model.macro_f1 == pytest.approx(f1_score(y, predicted, average="macro"))
+        assert model.log_loss == pytest.approx(log_loss(y, proba))
+        assert model.fit_seconds > 0
+        assert model.predict_seconds > 0
+    expected = confusion_matrix(y, ours.predict(X_test), labels=report.data.classes)
+    assert report.confusion.counts == expected.tolist()
+    assert not any(report.confusion.unknown)
+    assert report.data.classes == ours.classes_.tolist()
+
+
+def test_the_baseline_is_the_one_that_is_hardest_to_beat(made):
+    _, report = made
+    baselines = [model for model in report.models if model.kind == "baseline"]
+    best = max(model.accuracy for model in baselines)
+    assert {model.name: model.accuracy for model in baselines}[report.baseline] == best
+    assert [curve.name for curve in report.calibration] == [report.models[0].name, report.baseline]
+
+
+def test_differences_are_paired(made):
+    parts, report = made
+    y = parts[3]
+    ours, counts, X_test = same_models(parts)
+    right, other = ours.predict(X_test) == y, counts.predict(X_test) == y
+    one = report.differences[0]
+    assert (one.only_ours, one.only_other) == ((right & ~other).sum(), (other & ~right).sum())
+    assert one.accuracy == pytest.approx(right.mean() - other.mean())
+    gaps = right.astype(float) - other
+    assert one.standard_error == pytest.approx(gaps.std() / np.sqrt(len(y)))
+    if one.only_ours + one.only_other:
+        pair = one.only_ours, one.only_ours + one.only_other
+        assert one.p_value == pytest.approx(binomtest(*pair).pvalue)
+
+
+def test_what_is_shown_of_texts_is_what_the_models_say(made):
+    parts, report = made
+    y = parts[3]
+    ours, _, X_test = same_models(parts)
+    proba, predicted = ours.predict_proba(X_test), ours.predict(X_test)
+    wrong = np.flatnonzero(predicted != y)
+    assert report.mistakes.n_all == len(wrong)
+    expected = wrong[np.argsort(-proba[wrong].max(axis=1), kind="stable")][:3]
+    assert [case.index for case in report.mistakes.shown] == expected.tolist()
+    beside = next(one for one in report.differences if one.other == report.baseline)
+    assert (report.ours_right.n_all, report.baseline_right.n_all) == (
+        beside.only_ours,
+        beside.only_other,
+    )
+    for cases, ours_is_right in ((report.ours_right, True), (report.baseline_right, False)):
+        assert len(cases.shown) == min(2, cases.n_all)
+        for case in cases.shown:
+            assert (case.predicted == case.true) is ours_is_right
+            assert (case.baseline_predicted == case.true) is not ours_is_right
+    for case in [*report.mistakes.shown, *report.ours_right.shown, *report.baseline_right.shown]:
+        assert case.true == y[case.index]
+        assert case.predicted == predicted[case.index] == case.explanation.predicted[0]
+        assert case.probability == pytest.approx(proba[case.index].max())
+        place = ours.classes_.tolist().index(case.true)
+        assert case.true_probability == pytest.approx(proba[case.index, place])
+        assert case.explanation.texts[0][0].text == parts[2][case.index]
+        assert case.explanation.index.tolist() == [case.index]
+
+
+def test_tokens_and_selection(made):
+    parts, report = made
+    ours, _, _ = same_models(parts)
+    assert [of.label for of in report.tokens] == ours.classes_.tolist()
+    assert all(0 < len(of.important) <= 4 for of in report.tokens)
+    selection = report.selection
+    assert (selection.texts, selection.n_texts) == ("training", len(parts[0]))
+    assert [one.selected for one in selection.tokens] == ours.selection_counts_[:12].tolist()
+    assert all(one.selected <= one.texts for one in selection.tokens)
+    assert [one.n_tokens for one in selection.concentration] == [1, 3, 10]
+    shares = [one.share for one in selection.concentration]
+    assert 0 < shares[0] < shares[1] < shares[2] <= 1
+    assert 0 < selection.cls_share < 1
+    assert selection.evenly_over > 1
+
+
+def test_the_page_has_it_all(made):
+    _, report = made
+    page = Page(report.html())
+    said = page.words()
+    assert page.title == "Model report"
+    for part in (
+        *("Data", "Results", "Calibration", "Confusions", "Important tokens", "Attention"),
+        *("Mistakes", "Disagreements", "How it was made", "How to read this"),
+    ):
+        assert part in said
+    for model in report.models:
+        row = page.row(model.name)
+        assert row[1] == f"{model.accuracy:.4f}"
+        assert row[4] == f"{model.calibration_error:.4f}"
+    for k, label in enumerate(report.data.classes):
+        row = next(row for row in page.rows if row[0] == label and len(row) == 5)
+        assert (row[1], row[3]) == (str(report.data.train_sizes[k]), str(report.data.test_sizes[k]))
+    assert f"our model is wrong on {report.mistakes.n_all} of 120" in said.replace("Our", "our")
+    for case in report.mistakes.shown:
+        assert f"Test text {case.index}" in said
+        assert " ".join(case.explanation.texts[0][0].text.split()) in said
+    assert page.tags.count("svg") == 2 + 2
+    assert page.tags.count("desc") == 2
+    for of in report.tokens:
+        for token, _ in of.important:
+            assert token in said
+
+
+def test_page_and_fragment():
+    parts = texts_and_labels()
+    report = ModelReport.from_texts(*parts, title="A <b>title</b> & more", n_mistakes=1)
+    html = report.html()
+    assert html.startswith("<!doctype html>")
+    assert "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in html
+    page = Page(html)
+    assert page.title == "A <b>title</b> & more"
+    fragment = report._repr_html_()
+    assert fragment == report.html(fragment=True)
+    tags = Page(fragment).tags
+    assert tags[0] == "div"
+    assert not {"html", "head", "body", "meta"} & set(tags)
+    assert report.html() == html
+    for outside in ("http:", "https:", "url(", "@import", "<script", "javascript:"):
+        assert outside not in html
+    assert STYLE.count("{") == STYLE.count("}")
+    assert "prefers-color-scheme:dark" in STYLE
+    assert "@media print" in STYLE
+
+
+def test_saved_page(tmp_path):
+    report = ModelReport.from_texts(*texts_and_labels(), n_mistakes=0, n_disagreements=0)
+    report.save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text("utf-8") == report.html()
+    page = Page(report.html())
+    assert "article" not in page.tags
+    assert "Mistakes" not in page.words()
+
+
+def test_pickle_and_json(made):
+    _, report = made
+    again = pickle.loads(pickle.dumps(report))
+    assert again.html() == report.html()
+    assert again.to_dict() == report.to_dict()
+    read = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert read["models"][0]["accuracy"] == report.models[0].accuracy
+    assert read["data"]["classes"] == report.data.classes
+    case = read["mistakes"]["shown"][0]
+    assert case["explanation"]["document"] == case["index"]
+    assert case["explanation"]["tokens"][0]["token"]
+    assert repr(report).startswith("<ModelReport: 120 test texts, accuracy 0.")
+
+
+def test_reports_are_the_same_but_for_seconds():
+    def without_seconds(report):
+        read = report.to_dict()
+        del read["made"]
+        for model in read["models"]:
+            del model["fit_seconds"], model["predict_seconds"]
+        return read
+
+    parts = texts_and_labels()
+    one, two = (without_seconds(ModelReport.from_texts(*parts)) for _ in range(2))
+    assert one == two
+
+
+# Labels, texts and tokens of any kind
+
+
+HOSTILE = [
+    "<script>alert('x')</script>",
+    "</style></title></section> <!-- ",
+    "\" onmouseover=\"alert(1)' onfocus='x",
+    "javascript:alert(1) url(//example.org/x.png) &lt;b&gt; {title} %s {0}",
+    "\x00\x07\x1b[31m\u202e \ud800 \ufffe",
+]
+
+
+def test_hostile_texts_labels_and_tokens_are_shown_and_not_run():
+    rng = np.random.default_rng(0)
+    labels = np.array(["<script>0</script>", "1\" onclick='x' &amp;"], dtype=object)
+    y = rng.integers(2, size=120)
+    words = np.array([["good", HOSTILE[1]], ["bad", HOSTILE[2]]])
+    texts = [
+        f"{words[(k + (rng.random() < 0.3)) % 2][0]} {HOSTILE[i % 5]}" for i, k in enumerate(y)
+    ]
+    pipeline = make_pipeline(
+        CountVectorizer(token_pattern=r"\S+", lowercase=False), ClsAttentionClassifier()
+    ).fit(texts[:60], labels[y[:60]])
+    report = ModelReport.from_estimator(
+        pipeline,
+        texts[60:],
+        labels[y[60:]],
+        X_train=texts[:60],
+        y_train=labels[y[:60]],
+        title=HOSTILE[0],
+        source=HOSTILE[2],
+        made={HOSTILE[0]: HOSTILE[1]},
+    )
+    html = report.html()
+    page = Page(html)
+    assert "<script" not in html
+    assert "<script>0</script>" in page.text
+    assert "<script>alert('x')</script>" in page.text
+    assert page.title == HOSTILE[0]
+    Page(report.html(fragment=True))
+    json.dumps(report.to_dict(), allow_nan=False).encode()
+
+
+@pytest.mark.parametrize(
+    "labels", [[0.5, 1.5], [False, True], [1, 2], ["", "\n"], ["long " * 40, "b"]], ids=str
+)
+def test_labels_of_any_type(labels):
+    report = ModelReport.from_texts(*texts_and_labels(labels=labels), n_mistakes=1)
+    assert report.data.classes == sorted(labels)
+    assert type(report.data.classes[0]) is type(labels[0])
+    Page(report.html())
+    json.dumps(report.to_dict())
+
+
+def test_many_classes():
+    parts = texts_and_labels(24, n=600)
+    report = ModelReport.from_texts(*parts, n_mistakes=2, n_disagreements=1, n_top=2)
+    page = Page(report.html())
+    assert "Framed: right" not in page.text
+    assert "Most frequent confusions" in page.text
+    assert "4 more classes" in page.text
+    assert "All 24 class sizes" in page.text
+    counts = np.array(report.confusion.counts)
+    np.fill_diagonal(counts, 0)
+    assert page.row("true class")[2] == "texts"
+    first = page.rows[page.rows.index(page.row("true class")) + 1]
+    assert first[2] == str(counts.max())
+    some = ModelReport.from_texts(*texts_and_labels(9, n=300), n_mistakes=0)
+    assert "Framed: right" in some.html()
+
+
+# What may be missing
+
+
+def test_class_missing_in_the_test_set():
+    train, y, test, y_test = texts_and_labels(3)
+    report = ModelReport.from_texts(train, y, test[y_test != 1], y_test[y_test != 1])
+    assert report.data.test_sizes[1] == 0
+    assert report.confusion.counts[1] == [0, 0, 0]
+    assert np.isfinite(report.models[0].log_loss)
+    Page(report.html())
+
+
+def test_label_unknown_in_training():
+    train, y, test, y_test = texts_and_labels()
+    strange = y_test.copy()
+    strange[:5] = 7
+    report = ModelReport.from_texts(train, y, test, strange)
+    known = ModelReport.from_texts(train, y, test[5:], y_test[5:])
+    assert report.data.n_unknown == 5
+    assert sum(report.confusion.unknown) == 5
+    assert report.models[0].accuracy == pytest.approx(known.models[0].accuracy * 115 / 120)
+    assert report.mistakes.n_all == known.mistakes.n_all
+    assert all(case.index >= 5 for case in report.mistakes.shown)
+    page = Page(report.html())
+    assert page.row("not in training")[-1] == "5"
+    assert page.row("classes that training has not")[-2] == "5"
+    assert "5 of 120 test texts have labels that training has not (7)" in page.words()
+
+
+EASY = ["so good", "good fun", "so bad", "bad plot"] * 10
+EASY_LABELS = ["yes", "yes", "no", "no"] * 10
+
+
+def test_no_mistake_and_no_disagreement():
+    report = ModelReport.from_texts(EASY, EASY_LABELS, EASY[:4], EASY_LABELS[:4])
+    assert report.models[0].accuracy == 1
+    said = Page(report.html()).words()
+    assert "Our model makes none on the test texts." in said
+    assert "are right on the same texts" in said
+    assert "4 different test texts also stand in the training set" in said
+
+
+def test_one_mistake_and_empty_documents():
+    test, labels = ["good", "bad", "", "of nothing known"], ["yes", "yes", "no", "no"]
+    report = ModelReport.from_texts(EASY, EASY_LABELS, test, labels)
+    assert report.data.n_empty == 2
+    page = Page(report.html())
+    assert "Test text 1 truly yes ✗ ours: no with" in page.words()
+    assert "2: for them the decision is the intercept" in page.words()
+    one = ModelReport.from_texts(EASY, EASY_LABELS, test[:2], labels[:2])
+    assert one.mistakes.n_all == 1
+    assert "Our model is wrong on 1 of 2 test texts. Here is it" in Page(one.html()).words()
+
+
+def test_one_test_text():
+    report = ModelReport.from_texts(EASY, EASY_LABELS, ["good"], ["yes"])
+    assert report.calibration[0].texts == [1]
+    assert "On 1 test text our model" in Page(report.html()).words()
+
+
+def test_a_text_that_comes_twice_is_shown_once():
+    report = ModelReport.from_texts(*texts_and_labels(), n_mistakes=100, n_disagreements=100)
+    both = {case.index for case in report.baseline_right.shown}
+    assert both <= {case.index for case in report.mistakes.shown}
+    page = Page(report.html())
+    assert page.words().count("Its words are shown above") == len(both) > 0
+
+
+# From an estimator
+
+
+def fitted(parts, **parameters):
+    return make_pipeline(CountVectorizer(min_df=2), ClsAttentionClassifier(**parameters)).fit(
+        *parts[:2]
+    )
+
+
+def test_from_estimator_is_from_texts():
+    parts = texts_and_labels(labels=["neg", "pos"])
+    one = ModelReport.from_texts(*parts)
+    two = ModelReport.from_estimator(fitted(parts), *parts[2:], X_train=parts[0], y_train=parts[1])
+    assert two.models[0].fit_seconds is None
+    for key in ("confusion", "calibration", "differences", "data"):
+        assert getattr(one, key) == getattr(two, key)
+    assert one.selection.tokens == two.selection.tokens
+    assert one.selection.evenly_over == pytest.approx(two.selection.evenly_over)
+    for of, same in zip(one.tokens, two.tokens, strict=True):
+        assert [token for token, _ in of.important] == [token for token, _ in same.important]
+    assert [case.index for case in one.mistakes.shown] == [
+        case.index for case in two.mistakes.shown
+    ]
+    for model, same in zip(one.models, two.models, strict=True):
+        seconds = {"fit_seconds": 0, "predict_seconds": 0}
+        assert replace(model, **seconds) == replace(same, **seconds)
+    assert "–" in Page(two.html()).row("ClsAttentionClassifier")
+    searched = ModelReport.from_estimator(
+        fitted(parts), pd.Series(parts[2], index=range(500, 620)), pd.Series(parts[3])
+    )
+    assert searched.confusion == one.confusion
+
+
+def test_from_estimator_without_training():
+    parts = texts_and_labels()
+    report = ModelReport.from_estimator(fitted(parts), *parts[2:])
+    assert report.baseline is None
+    assert [model.kind for model in report.models] == ["ours", "floor"]
+    assert (report.ours_right.n_all, report.baseline_right.n_all) == (0, 0)
+    assert report.selection.texts == "test"
+    page = Page(report.html())
+    assert "Training texts were not given" in page.words()
+    assert "Disagreements" not in page.words()
+    majority = max(np.bincount(parts[3])) / 120
+    assert report.models[1].accuracy == pytest.approx(majority)
+
+
+def test_from_estimator_with_a_baseline():
+    parts = texts_and_labels(labels=["b", "a"])
+    naive = make_pipeline(CountVectorizer(), MultinomialNB()).fit(*parts[:2])
+    report = ModelReport.from_estimator(fitted(parts), *parts[2:], baseline=naive)
+    assert report.baseline == "MultinomialNB (given)"
+    assert report.models[1].accuracy == naive.score(*parts[2:])
+    assert report.models[1].log_loss == pytest.approx(
+        log_loss(parts[3], naive.predict_proba(parts[2]))
+    )
+    svc = make_pipeline(CountVectorizer(), LinearSVC()).fit(*parts[:2])
+    with pytest.raises(ValueError, match="must have predict_proba, which LinearSVC"):
+        ModelReport.from_estimator(fitted(parts), *parts[2:], baseline=svc)
+    other = make_pipeline(CountVectorizer(), MultinomialNB()).fit(parts[0], parts[1] == "a")
+    with pytest.raises(ValueError, match="must have the classes"):
+        ModelReport.from_estimator(fitted(parts), *parts[2:], baseline=other)
+
+
+def test_from_estimator_of_other_shapes():
+    train, y, test, y_test = texts_and_labels()
+    frames = [pd.DataFrame({"text": texts, "n": 1.0}) for texts in (train, test)]
+    columns = ColumnTransformer([("words", TfidfVectorizer(), "text"), ("n", "passthrough", ["n"])])
+    tabular = make_pipeline(columns, ClsAttentionClassifier()).fit(frames[0], y)
+    report = ModelReport.from_estimator(tabular, frames[1], y_test, X_train=frames[0], y_train=y)
+    assert report.models[1].name == "LogisticRegression, same columns"
+    assert report.data.test_words is None
+    Page(report.html())
+    vectorizer = CountVectorizer(min_df=2)
+    X, X_test = vectorizer.fit_transform(train), vectorizer.transform(test)
+    before = X_test.copy()
+    classifier = ClsAttentionClassifier().fit(X, y)
+    for matrix in (X_test, X_test.tocoo(), X_test.toarray(), pd.DataFrame(X_test.toarray())):
+        of_matrix = ModelReport.from_estimator(classifier, matrix, y_test, n_mistakes=1)
+        assert of_matrix.confusion == ModelReport.from_texts(train, y, test, y_test).confusion
+    assert (X_test.indices == before.indices).all()
+    assert "in the order of the columns" in Page(of_matrix.html()).words()
+
+
+def test_two_layers():
+    parts = texts_and_labels(n=80)
+    deeper = {"solver": "adam", "embedding_dim": 4, "max_iter": 2, "n_layers": 2}
+    with pytest.warns(ConvergenceWarning):
+        pipeline = fitted(parts, random_state=0, **deeper)
+    report = ModelReport.from_estimator(pipeline, *parts[2:])
+    Page(report.html())
+
+
+def test_classifier_given():
+    parts = texts_and_labels()
+    report = ModelReport.from_texts(*parts, classifier=ClsAttentionClassifier(C=0.01))
+    assert "C=0.01" in report.made["Model"]
+    assert report.models[0].log_loss > ModelReport.from_texts(*parts).models[0].log_loss
+    named = texts_and_labels(labels=["neg", "pos"])
+    weighted = ModelReport.from_texts(
+        *named, classifier=ClsAttentionClassifier(class_weight={"pos": 20.0})
+    )
+    same = fitted(named, class_weight={"pos": 20.0}).predict(named[2])
+    assert np.sum(weighted.confusion.counts, axis=0)[1] == (same == "pos").sum()
+    assert "class_weight={'pos': 20.0}" in weighted.made["Model"]
+    with pytest.raises(ValueError, match="'odd', which is no class"):
+        ModelReport.from_texts(*named, classifier=ClsAttentionClassifier(class_weight={"odd": 2}))
+    with pytest.raises(TypeError, match="must be a ClsAttentionClassifier, got LinearSVC"):
+        ModelReport.from_texts(*parts, classifier=LinearSVC())
+    with pytest.raises(ValueError, match="with an MLP"):
+        ModelReport.from_texts(
+            *parts, classifier=ClsAttentionClassifier(mlp=True, solver="adam", embedding_dim=4)
+        )
+
+
+PARTS = texts_and_labels()
+PIPELINE = fitted(PARTS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "error", "message"),
+    [
+        ((PIPELINE, "one text", [0]), {}, ValueError, "got one text"),
+        ((PIPELINE, [], []), {}, ValueError, "no test documents"),
+        ((PIPELINE, ["a", "b"], [0]), {}, ValueError, "one label for each of 2 test documents"),
+        ((PIPELINE, ["a"], ["0"]), {}, ValueError, "no test label occurs in training"),
+        ((PIPELINE, [3], [0]), {}, ValueError, "expected texts"),
+        ((PIPELINE[-1], ["a"], [0]), {}, ValueError, "expected a matrix"),
+        ((LinearSVC(), ["a"], [0]), {}, TypeError, "LinearSVC"),
+        ((PIPELINE, ["a"], [0]), {"X_train": ["a"]}, ValueError, "both or neither"),
+        ((PIPELINE, ["a"], [0]), {"y_train": [0]}, ValueError, "both or neither"),
+        (
+            (PIPELINE, ["a"], [0]),
+            {"X_train": ["a"], "y_train": [0]},
+            ValueError,
+            "only one of both has 1",
+        ),
+        ((PIPELINE, ["a"], [0]), {"n_top": -1}, ValueError, "n_top must be an integer"),
+        ((PIPELINE, ["a"], [0]), {"n_mistakes": 1.5}, ValueError, "n_mistakes must be"),
+        ((PIPELINE, ["a"], [0]), {"n_disagreements": True}, ValueError, "n_disagreements must"),
+    ],
+)
+def test_bad_input(arguments, keywords, error, message):
+    with pytest.raises(error, match=message):
+        ModelReport.from_estimator(*arguments, **keywords)
+
+
+def test_unfitted_and_untraceable():
+    with pytest.raises(NotFittedError):
+        ModelReport.from_estimator(
+            make_pipeline(CountVectorizer(), ClsAttentionClassifier()), ["a"], [0]
+        )
+    hashing = make_pipeline(
+        HashingVectorizer(alternate_sign=False, n_features=64), ClsAttentionClassifier()
+    ).fit(*PARTS[:2])
+    with pytest.raises(ValueError, match="hashing keeps no names"):
+        ModelReport.from_estimator(hashing, *PARTS[2:])
+
+
+# Statistics
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_calibration_curve_is_that_of_scikit_learn(n_classes):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(n_classes), 4000)
+    y = rng.integers(n_classes, size=4000)
+    curve = calibration_curve("any", proba, y, least=1)
+    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
+    start = 1 / n_classes
+    # Bins between 1 / n_classes and 1 are bins between 0 and 1 of what is moved there.
+    moved = (confidence - start) / (1 - start)
+    expected, mean = sklearn_curve(right, moved.clip(0, 1), n_bins=10)
+    np.testing.assert_allclose(curve.accuracy, expected)
+    np.testing.assert_allclose(curve.confidence, mean * (1 - start) + start)
+    assert sum(curve.texts) == sum(curve.histogram) == 4000
+    assert all(
+        low <= share <= high
+        for low, share, high in zip(curve.low, curve.accuracy, curve.high, strict=True)
+    )
+
+
+def test_bins_with_few_texts_are_joined():
+    confidence = np.r_[np.full(30, 0.52), np.full(5, 0.63), np.full(25, 0.91), np.full(3, 0.99)]
+    proba = np.c_[confidence, 1 - confidence]
+    curve = calibration_curve("any", proba, np.zeros(63, dtype=int))
+    assert curve.texts == [30, 33]
+    assert curve.edges == pytest.approx([0.5, 0.55, 1.0])
+    assert curve.histogram == [30, 0, 5, 0, 0, 0, 0, 0, 25, 3]
+    few = calibration_curve("any", proba[:3], np.array([0, 1, 0]))
+    assert (few.texts, few.edges) == ([3], [0.5, 1.0])
+    assert few.accuracy == [pytest.approx(2 / 3)]
+    assert 0 < few.low[0] < 2 / 3 < few.high[0] < 1
+
+
+def test_calibration_error_by_hand():
+    proba = np.array([[0.95, 0.05], [0.05, 0.95], [0.7, 0.3]])
+    error = expected_calibration_error(proba, np.array([0, 0, 0]))
+    assert error == pytest.approx((abs(1 - 2 * 0.95) + 0.3) / 3)
+    assert expected_calibration_error(np.eye(3), np.arange(3)) == 0
+    assert expected_calibration_error(np.eye(2), np.array([-1, -1])) == 1
+
+
+def test_difference_and_confusion_by_hand():
+    right = np.array([True, True, False, False])
+    same = difference("same", right, right)
+    assert (same.accuracy, same.standard_error, same.p_value) == (0, 0, 1)
+    counted = confusion(np.array([0, 1, 1, -1]), np.array([0, 0, 1, 1]), 2)
+    assert (counted.counts, counted.unknown) == ([[1, 0], [1, 1]], [0, 1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7, 100])
+@pytest.mark.parametrize("n_models", [1, 2])
+def test_charts_stay_on_their_paper(n_classes, n_models):
+    rng = np.random.default_rng(1)
+    curves = []
+    for at, name in enumerate(["ours", "<theirs>"][:n_models]):
+        proba = rng.dirichlet(np.full(n_classes, 0.3), 300 * (1 + 50 * at))
+        curves.append(calibration_curve(name, proba, rng.integers(n_classes, size=len(proba))))
+    for chart in (calibration_chart, confidence_chart):
+        svg = chart(curves, n_classes)
+        page = Page(svg)
+        assert set(page.tags) <= SVG
+        for axis, most in (("x", 360), ("y", 290)):
+            places = re.findall(rf'[ c]{axis}[12]?="([-\d.]+)"', svg)
+            assert places
+            assert all(0 <= float(place) <= most for place in places)
+        assert all(f"{curve.name}: " in page.text for curve in curves)
+
+
+def test_a_chart_of_one_point():
+    curve = CalibrationCurve("ours", [0.5, 1.0], [1], [1.0], [0.0], [0.0], [0.8], [0] * 9 + [1])
+    for chart in (calibration_chart, confidence_chart):
+        Page(chart([curve], 2))
