@@ -41,11 +41,11 @@ from sklearn_clsattn.inspection import (
     TokenImportanceDisplay,
     explain,
 )
-from sklearn_clsattn.inspection._plotting import decimals_for, shown, signed
-from sklearn_clsattn.inspection.binned_means import binned_means
 from sklearn_clsattn.inspection.concentration import concentration
-from sklearn_clsattn.inspection.drawn_model import drawn_model
-from sklearn_clsattn.inspection.name_places import spread
+from sklearn_clsattn.inspection.displays.binned_means import binned_means
+from sklearn_clsattn.inspection.displays.drawn_model import drawn_model
+from sklearn_clsattn.inspection.displays.name_places import spread
+from sklearn_clsattn.inspection.displays.plotting import decimals_for, shown, signed
 
 TEXTS = ["a good film", "good fun, good plot", "a bad film", "a dull, bad plot"] * 6
 LABELS = np.array(["pos", "pos", "neg", "neg"] * 6)

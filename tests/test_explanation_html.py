@@ -17,10 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import DocumentText, explain
-from sklearn_clsattn.inspection.html import escaped, render_sections
-from sklearn_clsattn.inspection.legible import aligned, level, token_text
-from sklearn_clsattn.inspection.pieces import N_LANES, cut
-from sklearn_clsattn.inspection.style import (
+from sklearn_clsattn.inspection.rendering.html import escaped, render_sections
+from sklearn_clsattn.inspection.rendering.legible import aligned, level, token_text
+from sklearn_clsattn.inspection.rendering.pieces import N_LANES, cut
+from sklearn_clsattn.inspection.rendering.style import (
     DARK,
     DARK_SHADES,
     LIGHT,
@@ -30,8 +30,8 @@ from sklearn_clsattn.inspection.style import (
     PAGE_STYLE,
     STYLE,
 )
-from sklearn_clsattn.inspection.text import AGAINST, BLUE, FOR, ORANGE
-from sklearn_clsattn.inspection.view import view
+from sklearn_clsattn.inspection.rendering.text import AGAINST, BLUE, FOR, ORANGE
+from sklearn_clsattn.inspection.rendering.view import view
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun, not dull", "long, not fun and boring"]
 LABELS = ["good", "bad", "good", "bad"]

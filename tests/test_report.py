@@ -23,15 +23,15 @@ from sklearn.svm import LinearSVC
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport
-from sklearn_clsattn.inspection.report_charts import calibration_chart, confidence_chart
-from sklearn_clsattn.inspection.report_statistics import (
+from sklearn_clsattn.inspection.report.charts import calibration_chart, confidence_chart
+from sklearn_clsattn.inspection.report.statistics import (
     CalibrationCurve,
     calibration_curve,
     confusion,
     difference,
     expected_calibration_error,
 )
-from sklearn_clsattn.inspection.report_style import STYLE
+from sklearn_clsattn.inspection.report.style import STYLE
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 SVG = {"svg", "title", "desc", "line", "rect", "circle", "polyline", "text"}

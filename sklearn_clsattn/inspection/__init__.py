@@ -4,12 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._attention_display import AttentionDisplay
     from ._explain import explain
-    from ._importance_display import TokenImportanceDisplay
-    from ._report import ModelReport
-    from ._selection_display import SelectionDisplay
+    from .displays.attention import AttentionDisplay
+    from .displays.importance import TokenImportanceDisplay
+    from .displays.selection import SelectionDisplay
     from .explanation import DocumentText, Explanation
+    from .report.model_report import ModelReport
 
 __all__ = [
     "AttentionDisplay",
@@ -22,12 +22,12 @@ __all__ = [
 ]
 
 _HOME = {
-    "AttentionDisplay": "._attention_display",
+    "AttentionDisplay": ".displays.attention",
     "DocumentText": ".explanation",
     "Explanation": ".explanation",
-    "ModelReport": "._report",
-    "SelectionDisplay": "._selection_display",
-    "TokenImportanceDisplay": "._importance_display",
+    "ModelReport": ".report.model_report",
+    "SelectionDisplay": ".displays.selection",
+    "TokenImportanceDisplay": ".displays.importance",
     "explain": "._explain",
 }
 

@@ -350,7 +350,7 @@ class Explanation:
         ValueError
             If the class was not explained, or `top` or `width` is too small.
         """
-        from .text import render_text
+        from .rendering.text import render_text
 
         return render_text(self, target=target, top=top, color=color, width=width)
 
@@ -377,12 +377,12 @@ class Explanation:
         ValueError
             If the class was not explained, or `top` is negative.
         """
-        from .html import render_html
+        from .rendering.html import render_html
 
         return render_html(self, target=target, top=top, fragment=fragment)
 
     def _repr_html_(self) -> str:
-        from .html import render_html
+        from .rendering.html import render_html
 
         return render_html(
             self, target=None, top=8, fragment=True, max_documents=_SHOWN_IN_NOTEBOOK

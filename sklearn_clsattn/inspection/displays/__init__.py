@@ -1,0 +1,1 @@
+"""Pictures of a model, in the manner of scikit-learn's displays."""

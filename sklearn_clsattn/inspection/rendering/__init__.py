@@ -1,0 +1,1 @@
+"""How explanations look: HTML and text for terminals."""

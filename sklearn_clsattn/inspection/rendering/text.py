@@ -1,0 +1,252 @@
+"""Explanations as text for terminals, in colour where the terminal has it."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ..explanation import Explanation
+from .legible import (
+    aligned,
+    check_top,
+    count_text,
+    level,
+    percent,
+    shown_target,
+    token_text,
+    visible,
+)
+from .view import ShownText, Side, View, view
+
+_NARROWEST = 40
+_WITHOUT_TERMINAL = 100
+# Narrower than this there is no room for bars.
+_NO_BARS = 60
+_N_LEVELS = 3
+# Level of a word's share from which it is marked where there are no colours.
+_MARKED_FROM = 2
+# Of blue and orange, the ones with the same contrast, 4.5 to 1, on black and on white.
+BLUE, ORANGE = "#2678c8", "#b45f06"
+# Stronger words bear white ink; what speaks against is underlined as well.
+FOR = ("", BLUE, "#ffffff on #1f5f9e", "bold #ffffff on #0a4a8a")
+AGAINST = (
+    "",
+    f"underline {ORANGE}",
+    "underline #ffffff on #a85400",
+    "bold underline #ffffff on #8a3c00",
+)
+
+
+def render_text(
+    explanation: Explanation,
+    *,
+    target: Any,
+    top: int,
+    color: bool | None,
+    width: int | None,
+) -> str:
+    """Return an explanation as text.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What to show.
+    target : label or None
+        The class to show; None for each document's predicted class where it was explained.
+    top : int
+        How many tokens for and against to list.
+    color : bool or None
+        Whether to use colours; None for where standard output is a terminal that has them.
+    width : int or None
+        Columns to use; None for those of the terminal, or 100.
+
+    Returns
+    -------
+    text : str
+        Lines, the last one without a line break.
+
+    Raises
+    ------
+    ValueError
+        If the class was not explained, or `top` or `width` is too small.
+    """
+    check_top(top)
+    screen = Console()
+    if width is None:
+        width = max(screen.width, _NARROWEST) if screen.is_terminal else _WITHOUT_TERMINAL
+    if width < _NARROWEST:
+        raise ValueError(f"width must be at least {_NARROWEST} columns, got {width}")
+    if color is None:
+        color = screen.is_terminal and screen.color_system is not None and not screen.no_color
+    console = Console(
+        file=StringIO(),
+        width=width,
+        force_terminal=color,
+        color_system=_color_system(screen) if color else None,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    if target is not None:
+        shown_target(explanation, 0, target)
+    with console.capture() as capture:
+        if not len(explanation):
+            console.print("No documents.")
+        for i, one in enumerate(explanation):
+            if i:
+                console.print(Text(f"\n{'─' * width}\n", "dim"))
+            console.print(_document(view(one, target, top), color=color, width=width))
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def _color_system(screen: Console) -> Any:
+    return screen.color_system or "truecolor"
+
+
+def _document(view: View, *, color: bool, width: int) -> RenderableType:
+    parts: list[RenderableType] = [_head(view)]
+    shown, more = view.classes()
+    if shown:
+        said = ", ".join(f"{one.label} {percent(one.probability)}" for one in shown)
+        parts.append(Text(said + (f", and {more} more" if more else ""), "dim"))
+    parts.append(_sum(view, color=color))
+    for text in view.texts:
+        body = _text(view, text, color=color)
+        if text.name is not None:
+            body = Text.assemble((f"{visible(text.name)}: ", "bold"), body)
+        if body.plain.strip():
+            parts += [Text(), body]
+    if view.unplaced:
+        parts.append(Text())
+        if view.texts:
+            parts.append(Text(f"{view.unplaced_title()}:", "dim"))
+        parts.append(_joined(view, color=color))
+    if view.knows_nothing:
+        parts += [Text(), Text("No token that the model knows: the decision is the intercept.")]
+    parts += _tables(view, color=color, width=width)
+    remarks = view.remarks()
+    if remarks:
+        parts += [Text(), Text("\n".join(f"{remark}." for remark in remarks), "dim")]
+    return Group(*parts)
+
+
+def _head(view: View) -> Text:
+    head = Text.assemble(
+        (f"Document {int(view.one.index[0])}", "dim"),
+        "  predicted ",
+        (view.predicted, "bold"),
+        " with probability ",
+        (percent(view.probability), "bold"),
+    )
+    if view.true is not None:
+        head.append("  right" if view.is_right else "  WRONG, truly ")
+        head.append("" if view.is_right else view.true, "bold")
+    return head
+
+
+def _sum(view: View, *, color: bool) -> Text:
+    """Return the decision as a sum, which tells which colour is which."""
+    sides = (view.plus, view.minus)
+    numbers = aligned([view.end, view.start, *(side.total for side in sides)])
+    shown = Text.assemble((f"decision {numbers[0]}", "bold"), f" = {numbers[1]} intercept")
+    for side, number in zip(sides, numbers[2:], strict=True):
+        if side.total:
+            shown.append(f", {number} ")
+            shown.append(side.said, _style(side.sign, 2) if color else "")
+    return shown
+
+
+def _style(sign: float, strength: int) -> str:
+    return (FOR if sign > 0 else AGAINST)[strength]
+
+
+def _text(view: View, text: ShownText, *, color: bool) -> Text:
+    shown = Text()
+    for piece in text.pieces:
+        written = visible(piece.text, keep_lines=True)
+        if piece.tokens and piece.text.strip():
+            shown.append_text(_marked(view, written, piece.contribution, color=color))
+        else:
+            shown.append(written, "dim" if piece.text.strip() else "")
+    return shown
+
+
+def _joined(view: View, *, color: bool) -> Text:
+    shown = Text()
+    for at, token in enumerate(view.unplaced):
+        name = token_text(str(view.one.tokens[token]))
+        if view.one.counts[token] != 1:
+            name += f"×{count_text(float(view.one.counts[token]))}"
+        shown.append(" " if at else "")
+        shown.append_text(_marked(view, name, float(view.contributions[token]), color=color))
+    return shown
+
+
+def _marked(view: View, written: str, added: float, *, color: bool) -> Text:
+    strength = level(added, view.largest, _N_LEVELS)
+    if color:
+        return Text(written, _style(added, strength))
+    if strength < _MARKED_FROM:
+        return Text(written)
+    return Text(f"[{'+' if added > 0 else '-'}{written}]")
+
+
+def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
+    """Return the strongest tokens of both sides, in columns that stand below each other."""
+    tokens = view.plus.tokens + view.minus.tokens
+    if not tokens:
+        return []
+    one = view.one
+    signs = [side.sign for side in (view.plus, view.minus) for _ in side.tokens]
+    longest = 0 if width < _NO_BARS else 6 if width < 80 else 16
+    largest = max(abs(float(view.contributions[token])) for token in tokens)
+    columns = {
+        "adds": aligned([float(view.contributions[token]) for token in tokens]),
+        "": [
+            ("█" if sign > 0 else "▒")
+            * max(1, round(longest * abs(float(view.contributions[token])) / largest))
+            for token, sign in zip(tokens, signs, strict=True)
+        ],
+        "token": [token_text(str(one.tokens[token])) for token in tokens],
+        "count": [count_text(float(one.counts[token])) for token in tokens],
+        "attention": [percent(float(one.attention[token])) for token in tokens],
+        "without": aligned(
+            [value for token in tokens if (value := view.without(token)) is not None]
+        ),
+    }
+    if not longest:
+        del columns[""]
+    if one.decision_without is None:
+        del columns["without"]
+    widths = {head: max(map(cell_len, [head, *cells])) for head, cells in columns.items()}
+    gap = 2 if longest else 1
+    room = width - sum(widths.values()) + widths["token"] - gap * (len(widths) - 1)
+    widths["token"] = max(1, min(widths["token"], room))
+    rows = dict(zip(tokens, zip(*columns.values(), strict=True), strict=True))
+    parts: list[RenderableType] = []
+    for side in view.sides:
+        if side.tokens:
+            style = _style(side.sign, 2) if color else "bold"
+            title = Text(f"{'+' if side.sign > 0 else '-'} {side.said}", style)
+            listed = [rows[token] for token in side.tokens]
+            parts += [Text(), title, _table(side, widths, listed, gap)]
+    return parts
+
+
+def _table(side: Side, widths: dict[str, int], rows: list[tuple[str, ...]], gap: int) -> Table:
+    table = Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
+    for head, width in widths.items():
+        justify: JustifyMethod = "left" if head in ("", "token") else "right"
+        table.add_column(justify=justify, overflow="fold", width=width)
+    table.add_row(*(Text(head, "dim") for head in widths))
+    for row in rows:
+        styles = [("" if head else BLUE if side.sign > 0 else ORANGE) for head in widths]
+        table.add_row(*map(Text, row, styles))
+    return table

@@ -1,0 +1,1 @@
+"""A whole model on one page."""
