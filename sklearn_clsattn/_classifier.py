@@ -409,7 +409,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         classes, codes = np.unique(y, return_inverse=True)
-        weights, class_weights = self._weighted(weights, y, codes, len(classes))
+        weights, class_weights = self._weighted(weights, classes, codes)
         _check_two_classes(classes, class_weights)
         check_settings(settings, 1 if len(classes) == 2 else len(classes))
         old_classes = getattr(self, "classes_", classes[:0])
@@ -461,8 +461,9 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
 
         Every call trains to convergence on the batch and on what is remembered of all earlier
         documents: the statistics of their tokens, exactly, and their losses, to second order
-        around the model reached with them (see Notes). The first call is :meth:`fit`. There is
-        only for joint training by L-BFGS.
+        around the model reached with them (see Notes). The first call is :meth:`fit`, in double
+        precision. Batches should mix the classes: what is remembered of one class gives way when
+        only others come for long.
 
         Parameters
         ----------
@@ -502,9 +503,10 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         Notes
         -----
         The memory is one gradient and one curvature per parameter, whatever the number of
-        documents: Bayesian online learning with a diagonal covariance, applied to attention
-        (ours). `loss_curve_`, `n_iter_` and `optimality_gap_` are the last call's;
-        `selection_counts_` count each document by the model that had just learnt it.
+        documents: variational Bayesian online learning with a diagonal covariance, applied to
+        attention (ours). `loss_curve_`, `n_iter_` and `optimality_gap_` are the last call's, and
+        are those of the batch with the expansion for all earlier documents; `selection_counts_`
+        count each document by the model that had just learnt it.
 
         Examples
         --------
@@ -535,7 +537,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         earlier = None if afresh else self.classes_
         known, codes = code_labels(np.asarray(y), classes, earlier)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        weights, class_weights = self._weighted(weights, y, codes, len(known))
+        weights, class_weights = self._weighted(weights, known, codes)
         check_settings(settings, 1 if len(known) == 2 else len(known))
         if not class_weights.any():
             raise ValueError(
@@ -544,6 +546,11 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             )
         if stream is None:
             stream = Stream.empty(len(known), X.shape[1])
+        elif stream.shares.shape[1] != X.shape[1]:  # after a fit of other tokens that failed
+            raise ValueError(
+                f"X has {X.shape[1]} features, but the batches so far had {stream.shares.shape[1]}."
+            )
+        _check_total_weight(stream.class_weights + class_weights)
 
         X = _canonical(_as_csr(X))
         shares = class_totals(X, codes, len(known), weights, kind="shares")
@@ -558,9 +565,9 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
                 on_step=self._print_step if self.verbose else None,
             )
         importance = signed_frequency(kept.shares, kept.class_weights)
+        _warn(trained)  # first: where it is an error, the batch has not been learnt
         self._store(trained, known, importance, kept.selection_counts)
         self._stream = kept
-        _warn(trained)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -707,6 +714,9 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         fitted = self._one_layer()
         return np.column_stack([fitted.scores, fitted.values])
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_network")
+
     def _checked(self, X: Any) -> tuple[FittedAttention | FittedNetwork, Any]:
         """Return the fitted model, and documents as it takes them."""
         check_is_fitted(self)
@@ -742,18 +752,18 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         )
 
     def _weighted(
-        self, weights: NDArray[np.float64], y: ArrayLike, codes: NDArray[np.intp], n_classes: int
+        self, weights: NDArray[np.float64], classes: NDArray[Any], codes: NDArray[np.intp]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the documents' weights, those of their classes included, and the classes' sums."""
-        class_weights = np.bincount(codes, weights, n_classes).astype(np.float64)
+        class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
         if self.class_weight is None:
             return weights, class_weights
-        weights = weights * self._class_factors(y, codes, class_weights)
+        weights = weights * self._class_factors(classes, class_weights)[codes]
         if not (np.isfinite(weights).all() and weights.min() >= 0):
             raise ValueError(
                 f"class_weight must be finite and not negative, got {self.class_weight!r}."
             )
-        return weights, np.bincount(codes, weights, n_classes).astype(np.float64)
+        return weights, np.bincount(codes, weights, len(classes)).astype(np.float64)
 
     def _store(
         self,
@@ -784,9 +794,9 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         return Settings(**{name: getattr(self, name) for name in names})
 
     def _class_factors(
-        self, y: ArrayLike, codes: NDArray[np.intp], class_weights: NDArray[np.float64]
+        self, classes: NDArray[Any], class_weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return every document's factor by `class_weight`.
+        """Return every class's factor by `class_weight`.
 
         "balanced" counts sample weights as repetition, which scikit-learn's own function does
         not before version 1.7.
@@ -796,8 +806,8 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             mean = class_weights.sum() / np.count_nonzero(present)
             return np.divide(
                 mean, class_weights, out=np.zeros_like(mean * class_weights), where=present
-            )[codes]
-        return compute_sample_weight(self.class_weight, y)
+            )
+        return compute_sample_weight(self.class_weight, classes)
 
     def _fitted_on(self) -> tuple[int | None, list[Any] | None]:
         """Return number and names of the features that scikit-learn's validation noted."""
@@ -857,6 +867,9 @@ def _attributes(fitted: FittedAttention | FittedNetwork) -> dict[str, Any]:
 
 def _as_csr(X: Any) -> Any:
     if sp.issparse(X):
+        if len(X.data) > X.nnz:  # more memory than entries
+            X = X.copy()
+            X.prune()
         return X
     half = X.dtype == np.float16  # SciPy has no sparse arrays of it
     return sp.csr_array(X.astype(np.float32) if half else X)
@@ -866,7 +879,8 @@ def _canonical(X: Any) -> Any:
     """Return `X` with sorted indices and every entry stored once: itself, or else a copy."""
     if X.has_canonical_format:
         return X
-    X = X.copy()
+    # In small integers the sums of duplicates could overflow.
+    X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
     X.sum_duplicates()
     return X
 
@@ -884,14 +898,18 @@ def _training_dtype(X: Any, total: float, smallest_C: float) -> type[np.floating
     return np.float32 if exact and largest <= limit and within else np.float64
 
 
+def _check_total_weight(class_weights: NDArray[np.float64]) -> None:
+    if not np.isfinite(class_weights.sum()):
+        raise ValueError(
+            "Document weights add up to infinity, which leaves no mean: divide sample_weight "
+            "(or class_weight) by a constant."
+        )
+
+
 def _check_two_classes(classes: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
     present = np.flatnonzero(class_weights > 0)
     if len(present) >= 2:
-        if not np.isfinite(class_weights.sum()):
-            raise ValueError(
-                "Document weights add up to infinity, which leaves no mean: divide sample_weight "
-                "(or class_weight) by a constant."
-            )
+        _check_total_weight(class_weights)
         return
     if len(classes) >= 2:
         found = classes[present].tolist()

@@ -29,7 +29,8 @@ def code_labels(
     for the first one; what it does not name are the labels that it has.
     """
     labels, codes = np.unique(y, return_inverse=True)
-    given = labels if classes is None else np.unique(np.asarray(classes))
+    named = list(classes) if isinstance(classes, set | frozenset) else classes
+    given = labels if named is None else np.unique(np.asarray(named))
     if known is None:
         known = given
     if len(known) < 2:

@@ -1,6 +1,9 @@
-"""Learning from batches: the memory against brute force, and what partial_fit promises."""
+"""Learning from batches: the expansion against brute force, and what partial_fit promises."""
 
 import pickle
+import subprocess
+import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -8,16 +11,16 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.importance import signed_frequency
 from sklearn_clsattn.model.derivatives import loss_derivatives
 from sklearn_clsattn.model.fitted import FittedAttention
-from sklearn_clsattn.training.streaming import Memory, add_batch
+from sklearn_clsattn.training.memory import add_batch, parameters_of
 
 
 def random_model(rng, n_tokens, n_outputs, cls_weight):
@@ -55,9 +58,21 @@ def output_of(model, x):
     return output
 
 
+def loss_of(output, code):
+    logits = np.array([0.0, output[0]]) if len(output) == 1 else output
+    return -log_softmax(logits)[code]
+
+
+def bound(output, k):
+    """Return the curvature of the lowest parabola over the loss that touches it, along output k."""
+    others = logsumexp(np.delete(output, k)) if len(output) > 1 else 0.0
+    size = abs(output[k] - others)
+    return np.tanh(size / 2) / (2 * size)
+
+
 def slow_derivatives(model, X, codes, weights, step=1e-5):
     """Differentiate every document's loss and outputs by every parameter, numerically."""
-    center = Memory(model, np.zeros(0), np.zeros(0)).center()
+    center = parameters_of(model)
     gradient, curvature = np.zeros_like(center), np.zeros_like(center)
     for place in np.ndindex(center.shape):
         if place == (len(center) - 1, 0) and not model.cls_weight:
@@ -66,14 +81,12 @@ def slow_derivatives(model, X, codes, weights, step=1e-5):
         up[place] += step
         down[place] -= step
         for x, code, weight in zip(X.toarray(), codes, weights, strict=True):
-            slope = (output_of(moved(model, up), x) - output_of(moved(model, down), x)) / (2 * step)
+            above, below = output_of(moved(model, up), x), output_of(moved(model, down), x)
+            slope = (above - below) / (2 * step)
+            gradient[place] += weight * (loss_of(above, code) - loss_of(below, code)) / (2 * step)
             output = output_of(model, x)
-            logits = np.array([0.0, output[0]]) if len(output) == 1 else output
-            p = np.exp(log_softmax(logits))
-            residual = (p - (np.arange(len(p)) == code))[-len(output) :]
-            variance = (p * (1 - p))[-len(output) :]
-            gradient[place] += weight * residual @ slope
-            curvature[place] += weight * variance @ slope**2
+            bends = np.array([bound(output, k) for k in range(len(output))])
+            curvature[place] += weight * bends @ slope**2
     return gradient, curvature
 
 
@@ -84,9 +97,29 @@ def test_derivatives_against_finite_differences(n_classes, cls_weight):
     X = sp.csr_array(rng.poisson(0.7, size=(9, 5)).astype(float))
     codes, weights = rng.integers(n_classes, size=9), rng.uniform(0, 2, size=9)
     model = random_model(rng, 5, 1 if n_classes == 2 else 3, cls_weight)
-    found = loss_derivatives(model, X, codes, weights)
+    loss, *found = loss_derivatives(model, X, codes, weights)
     for mine, slow in zip(found, slow_derivatives(model, X, codes, weights), strict=True):
         assert_allclose(mine, slow, rtol=1e-5, atol=1e-7)
+    losses = [loss_of(output_of(model, x), y) for x, y in zip(X.toarray(), codes, strict=True)]
+    assert_allclose(loss, weights @ losses)
+
+
+@settings(deadline=None)
+@given(
+    output=st.lists(st.floats(-30, 30), min_size=2, max_size=4),
+    code=st.integers(0, 1),
+    step=st.floats(-40, 40),
+)
+def test_the_curvature_bounds_the_loss_along_each_output(output, code, step):
+    output = np.array(output)
+    for k in range(len(output)):
+        if abs(output[k] - logsumexp(np.delete(output, k))) < 1e-3:
+            continue  # 1/4, but for rounding
+        there = output.copy()
+        there[k] += step
+        slope = np.exp(log_softmax(output))[k] - (k == code)
+        parabola = loss_of(output, code) + slope * step + bound(output, k) * step**2 / 2
+        assert loss_of(there, code) <= parabola + 1e-9
 
 
 def test_memory_is_the_sum_of_expansions():
@@ -100,11 +133,12 @@ def test_memory_is_the_sum_of_expansions():
         loss_derivatives(model, X[rows], codes[rows], weights[rows])
         for model, rows in ((first, slice(7)), (second, slice(7, None)))
     )
-    way = both.center() - memory.center()
-    assert_allclose(both.gradient, old[0] + old[1] * way + new[0])
-    assert_allclose(both.curvature, old[1] + new[1])
+    way = both.center - memory.center
+    assert_allclose(both.loss, old[0] + (old[1] * way + old[2] * way**2 / 2).sum() + new[0])
+    assert_allclose(both.gradient, old[1] + old[2] * way + new[1])
+    assert_allclose(both.curvature, old[2] + new[2])
     # What was handed in is not changed.
-    assert_allclose(memory.gradient, old[0])
+    assert_allclose(memory.gradient, old[1])
 
 
 def data(n=400, n_classes=2, seed=0):
@@ -177,17 +211,49 @@ def test_weights_are_repetition(seed):
     assert_allclose(weighted.token_importance_, repeated.token_importance_, atol=1e-12)
 
 
-def test_a_batch_of_one_class_and_a_batch_of_no_tokens():
-    X, y = data(300)
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_class_that_comes_late_does_not_erase_the_others(n_classes):
+    X, y = data(1200, n_classes)
+    late = np.unique(y)[-1]
+    before, after = np.flatnonzero(y != late)[:200], np.flatnonzero(y == late)
+    model = ClsAttentionClassifier().partial_fit(X[before], y[before], np.unique(y))
+    assert np.abs(model.intercept_).max() < 30
+    model.partial_fit(X[after[:1]], y[after[:1]])
+    assert model.score(X[before], y[before]) > 0.9
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        mixed = np.concatenate([rng.choice(before, 60), rng.choice(after[:100], 60)])
+        model.partial_fit(X[mixed], y[mixed])
+    assert model.score(X[before], y[before]) > 0.9
+    assert model.score(X[after[100:]], y[after[100:]]) > 0.7
+
+
+def test_batches_of_one_class_each_in_turn():
+    X, y = data(1200)
+    train, test = slice(1000), slice(1000, None)
+    whole = ClsAttentionClassifier().fit(X[train], y[train]).score(X[test], y[test])
     model = ClsAttentionClassifier()
-    for label in ("a", "b"):
-        model.partial_fit(X[y == label][:60], y[y == label][:60], classes=["a", "b"])
-    empty = sp.csr_matrix((2, X.shape[1]))
+    for start in range(0, 500, 50):
+        for label in ("a", "b"):
+            rows = np.flatnonzero(y[train] == label)[start : start + 50]
+            if len(rows):
+                model.partial_fit(X[rows], y[rows], classes=["a", "b"])
+    assert model.score(X[test], y[test]) > whole - 0.1
+
+
+def test_a_batch_of_no_tokens():
+    X, y = data(300)
+    model = ClsAttentionClassifier().partial_fit(X, y)
     before = model.predict_proba(X)
-    model.partial_fit(empty, ["a", "b"])
+    model.partial_fit(sp.csr_matrix((2, X.shape[1])), ["a", "b"])
     assert_allclose(model.predict_proba(X), before, atol=0.05)
-    model.partial_fit(X, y)
-    assert model.score(X, y) > 0.85
+
+
+def test_losses_are_means_over_all_documents():
+    X, y = data(600)
+    model = in_batches(ClsAttentionClassifier(), X, y, 100)
+    seen = -model.predict_log_proba(X)[np.arange(600), (y == "b").astype(int)].mean()
+    assert seen * 0.8 < model.loss_curve_[-1] < seen + 0.2  # with penalties
 
 
 def test_weightless_batches_are_refused():
@@ -228,6 +294,54 @@ def test_refused_batches_leave_the_model_as_it_was():
     assert model._stream.class_weights.sum() == 100
 
 
+def test_settings_that_earlier_batches_do_not_bear():
+    X, y = data(200)
+    model = ClsAttentionClassifier().partial_fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="attend_cls=False, but earlier batches"):
+        model.set_params(attend_cls=False).partial_fit(X[100:], y[100:])
+    with pytest.raises(ValueError, match="add up to infinity"):
+        ClsAttentionClassifier().partial_fit(X, y, sample_weight=np.full(200, 1e308))
+
+
+def test_what_the_memory_holds_is_its_own():
+    X, y = data(200)
+    one, other = (ClsAttentionClassifier().partial_fit(X[:100], y[:100]) for _ in range(2))
+    one.token_values_ *= 0
+    one.partial_fit(X[100:], y[100:])
+    assert_array_equal(one.token_values_, other.partial_fit(X[100:], y[100:]).token_values_)
+
+
+def test_a_streamed_model_predicts_without_pytorch(tmp_path):
+    X, y = data(200)
+    path = tmp_path / "model.pickle"
+    path.write_bytes(pickle.dumps((ClsAttentionClassifier().partial_fit(X, y), X)))
+    code = (
+        "import pickle, sys; model, X = pickle.load(open(sys.argv[1], 'rb')); model.predict(X); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(path)]).returncode == 0
+
+
+def test_a_failed_first_batch_leaves_an_unfitted_model():
+    X, y = data(50)
+    model = ClsAttentionClassifier()
+    with pytest.raises(ValueError, match="not among the classes"):
+        model.partial_fit(X, y, classes=["a", "z"])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_a_warning_that_is_an_error_has_learnt_nothing():
+    X, y = data(200)
+    model = ClsAttentionClassifier().partial_fit(X[:100], y[:100])
+    before = pickle.dumps(model.set_params(max_iter=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ConvergenceWarning):
+            model.partial_fit(X[100:], y[100:])
+    assert pickle.dumps(model) == before
+
+
 def test_fit_and_partial_fit_do_not_mix_silently():
     X, y = data(200)
     model = ClsAttentionClassifier().fit(X, y)
@@ -242,6 +356,8 @@ def test_fit_and_partial_fit_do_not_mix_silently():
 def test_class_weight():
     X, y = data(200)
     by_class = in_batches(ClsAttentionClassifier(class_weight={"b": 3}), X, y, 100)
+    only_a = y == "a"  # a batch need not have the classes that are named
+    clone(by_class).partial_fit(X, y).partial_fit(X[only_a], y[only_a])
     weights = np.where(y == "b", 3.0, 1.0)
     by_document = ClsAttentionClassifier()
     for rows in (slice(100), slice(100, None)):

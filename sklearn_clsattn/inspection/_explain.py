@@ -134,6 +134,9 @@ def explain(
     values = _values(classifier, X, attention, terms, one_layer=one_layer)
     of_classes = decision[:, 0] if decision.shape[1] == 1 else decision
     probability = probabilities(of_classes)
+    predicted = classifier.classes_[most_probable(of_classes)]
+    if type(classifier) is not ClsAttentionClassifier:  # which may predict in another way
+        probability, predicted = classifier.predict_proba(given), classifier.predict(given)
 
     kept = _strongest(terms[:, explained.outputs], rows, top)
     others = ~kept
@@ -158,7 +161,7 @@ def explain(
         others_contributions=explained.of(row_sums(terms[others], rows[others], n_documents)),
         decision=explained.of(decision),
         probability=probability[:, explained.classes],
-        predicted=classifier.classes_[most_probable(of_classes)],
+        predicted=predicted,
         predicted_probability=probability.max(axis=1),
         true=_checked_labels(y_true, n_documents),
         texts=document_texts(traced, documents, X, kept) if places else ((),) * n_documents,

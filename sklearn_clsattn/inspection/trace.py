@@ -300,13 +300,15 @@ def _terms(vectorizer: CountVectorizer) -> NDArray[np.object_]:
     They are made once for a fitted vectorizer: that takes longer than explaining a document.
     """
     vocabulary = vectorizer.vocabulary_
-    known = _TERMS.get(vectorizer)
+    hashable = type(vectorizer).__hash__ is not None
+    known = _TERMS.get(vectorizer) if hashable else None
     if known is not None and known[0] is vocabulary and len(known[1]) == len(vocabulary):
         return known[1]
     terms = np.empty(len(vocabulary), dtype=object)
     terms[list(vocabulary.values())] = list(vocabulary)
     terms.flags.writeable = False
-    _TERMS[vectorizer] = (vocabulary, terms)
+    if hashable:
+        _TERMS[vectorizer] = (vocabulary, terms)
     return terms
 
 

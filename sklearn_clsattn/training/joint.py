@@ -144,7 +144,7 @@ def fit_joint(
     )
     objective, parameters = problem.objective, problem.start
     if start is not None:
-        load_model(parameters, start, objective.units)
+        _load(parameters, start, objective.units)
     descent = descend_to_gap(
         objective,
         parameters,
@@ -349,11 +349,11 @@ def curvature_at_start(problem: JointProblem) -> torch.Tensor:
     return curvature
 
 
-def load_model(parameters: torch.Tensor, start: FittedAttention, units: Units) -> None:
+def _load(parameters: torch.Tensor, start: FittedAttention, units: Units) -> None:
     """Express a fitted model in the units of this training, in place."""
 
     def tensor(array: Array) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(parameters)
+        return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(parameters)
 
     parameters[:-1, 0] = tensor(start.scores) - units.starting_scores
     scaled = tensor(start.values) / units.value_scales

@@ -9,12 +9,12 @@ model that was reached with them,
       + g^\top (\theta - \bar\theta)
       + \tfrac12 \sum_j H_j (\theta_j - \bar\theta_j)^2,
 
-with the gradient g and the diagonal curvature H of :mod:`sklearn_clsattn.model.derivatives`, both
-added up batch by batch. A new batch is trained on together with that, under the penalties and the
-token scaling of all documents so far; then it becomes part of the memory. The first batch is
-joint training, exactly. The diagonal is that of Bayesian online learning for logistic regression
-[1]_ [2]_; the linear term, without which the penalties would be counted once a batch, and its use
-for attention are ours.
+with the gradient g and the diagonal curvature H of :mod:`sklearn_clsattn.model.derivatives`, added
+up batch by batch (:mod:`sklearn_clsattn.training.memory`). A new batch is trained on together with
+that, under the penalties and the token scaling of all documents so far; then it becomes part of the
+memory. The first batch is joint training, exactly. Updating a Gaussian of diagonal covariance batch
+by batch is old for logistic regression [1]_ [2]_; the linear term, without which the penalties
+would be counted once a batch, and its use for attention are ours.
 
 .. [1] D. J. Spiegelhalter, S. L. Lauritzen (1990). Sequential updating of conditional
    probabilities on directed graphical structures. Networks 20.
@@ -25,7 +25,6 @@ for attention are ours.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,8 +32,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..model.bag import TokenBag
-from ..model.derivatives import loss_derivatives
-from ..model.fitted import FittedAttention, count_selected
+from ..model.fitted import count_selected
 from ..model.objective import AttentionObjective
 from .joint import (
     JointFit,
@@ -43,74 +41,15 @@ from .joint import (
     descend_to_gap,
     fitted_model,
     joint_problem,
-    load_model,
 )
+from .memory import Memory, Stream, add_batch
 from .regimes import Documents, Settings, Trained, joint_training
 from .scaling import Scaling, token_scaling
 
 Array = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Memory:
-    """What is left of documents that have been trained on.
-
-    Attributes
-    ----------
-    model : FittedAttention
-        The model reached with them.
-
-    gradient, curvature : ndarray of shape (n_tokens + 1, 1 + n_outputs)
-        Derivatives of the sum of their losses there, as :func:`loss_derivatives` lays them out.
-    """
-
-    model: FittedAttention
-    gradient: Array
-    curvature: Array
-
-    def center(self) -> Array:
-        """Return the model's parameters in the layout of the derivatives."""
-        model = self.model
-        mass = model.cls_score + np.log(model.cls_weight) if model.cls_weight else 0.0
-        tokens = np.column_stack([model.scores, model.values])
-        return np.vstack([tokens, [mass, *model.intercept]])
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What is kept of all documents seen so far.
-
-    Attributes
-    ----------
-    memory : Memory or None
-        What training needs of them.
-
-    shares : ndarray of shape (n_classes, n_tokens)
-        :func:`sklearn_clsattn.importance.class_totals` of kind "shares".
-
-    class_weights : ndarray of shape (n_classes,)
-        Summed document weights of each class.
-
-    token_weight, n_entries : float
-        Sums over documents of document weight times total token weight, and times number of
-        tokens.
-
-    selection_counts : ndarray of shape (n_tokens,)
-        How often each token was selected, by the model that had just learnt the document.
-    """
-
-    memory: Memory | None
-    shares: Array
-    class_weights: Array
-    token_weight: float
-    n_entries: float
-    selection_counts: NDArray[np.intp]
-
-    @classmethod
-    def empty(cls, n_classes: int, n_tokens: int) -> Stream:
-        """Return what is kept of no documents."""
-        shares, counts = np.zeros((n_classes, n_tokens)), np.zeros(n_tokens, dtype=np.intp)
-        return cls(None, shares, np.zeros(n_classes), 0.0, 0.0, counts)
+_UNSEEN_SHARE = 0.01
+"""Of the documents, as which a class counts at the start of training before it has come (ours)."""
 
 
 def learn_batch(
@@ -150,6 +89,11 @@ def learn_batch(
     stream : Stream
         What is kept of all documents.
     """
+    if stream.memory is not None and stream.memory.attend_cls != settings.attend_cls:
+        raise ValueError(
+            f"attend_cls={settings.attend_cls}, but earlier batches were learnt with "
+            f"attend_cls={stream.memory.attend_cls}: change it back, or begin again on a clone()."
+        )
     total = float(batch.weights.sum())
     token_weight = stream.token_weight + batch.mean_weight() * total
     n_entries = stream.n_entries + batch.mean_entries() * total
@@ -186,41 +130,6 @@ def learn_batch(
         stream.selection_counts + count_selected(fit.fitted.scores, batch.X[batch.weights > 0]),
     )
     return joint_training(fit, settings, seed), kept
-
-
-def add_batch(
-    memory: Memory | None,
-    model: FittedAttention,
-    X: Any,
-    codes: NDArray[np.intp],
-    weights: Array,
-) -> Memory:
-    """Return the memory of the earlier documents and these, around a new model.
-
-    Parameters
-    ----------
-    memory : Memory or None
-        Of earlier documents, None if there are none.
-
-    model : FittedAttention
-        What was reached with all of them.
-
-    X : CSR matrix of shape (n_documents, n_tokens)
-        The new documents.
-
-    codes, weights : ndarray of shape (n_documents,)
-        Their class codes and weights.
-
-    Returns
-    -------
-    Memory
-    """
-    gradient, curvature = loss_derivatives(model, X, codes, weights)
-    new = Memory(model, gradient, curvature)
-    if memory is not None:
-        gradient += memory.gradient + memory.curvature * (new.center() - memory.center())
-        curvature += memory.curvature
-    return new
 
 
 def fit_batch(
@@ -266,18 +175,21 @@ def fit_batch(
     Returns
     -------
     JointFit
-        Its losses are means over all documents, by the expansion for the earlier ones; its gap
-        is the estimate of how far they are from stationary.
+        Its losses are means over all documents, by the expansion for the earlier ones, with
+        penalties; its gap is an estimate of how far that is from stationary.
     """
+    total = float(class_weights.sum())
+    # Intercepts are not penalised: a class that has not come yet must not start at no chance.
+    started = np.where(class_weights > 0, class_weights, _UNSEEN_SHARE * total)
     problem = joint_problem(
         TokenBag(X, dtype=np.float64, device=device),
         codes,
         weights,
-        class_weights,
+        started,
         scaling,
         value_C=value_C,
         attention_C=attention_C,
-        total_weight=float(class_weights.sum()),
+        total_weight=total,
     )
     objective, start = problem.objective, problem.start
     curvature = curvature_at_start(problem)
@@ -288,8 +200,8 @@ def fit_batch(
     stiffness[-1, 1:] = problem.label_variance * (weights.sum() / objective.total_weight)
     function: Callable[[torch.Tensor], tuple[float, torch.Tensor]] = objective
     if memory is not None:
-        load_model(start, memory.model, objective.units)
         function = _Remembering(objective, memory)
+        start = function.center()
         curvature += function.curvature
         stiffness += function.curvature
     descent = descend_to_gap(
@@ -316,25 +228,31 @@ class _Remembering:
 
     def __init__(self, objective: AttentionObjective, memory: Memory) -> None:
         def tensor(array: Array) -> torch.Tensor:
-            return torch.from_numpy(array).to(objective.bag.device)
+            # Writable: a model that was read by memory map is not, of which PyTorch would warn.
+            return torch.from_numpy(np.require(array, requirements="W")).to(objective.bag.device)
 
         units = objective.units
         self._objective = objective
         # Parameters times these, plus the start, are what the memory is in terms of.
         scale = torch.ones_like(objective.start())
         scale[:-1, 1:] = units.value_scales
-        center = tensor(memory.center())
+        center = tensor(memory.center).clone()
         center[:-1, 0] -= units.starting_scores
         center[-1, 0] -= float(np.log(units.cls_weight)) if units.cls_weight else 0.0
         self._scale, self._center = scale, center
+        self._loss = memory.loss / objective.total_weight
         self._slope = tensor(memory.gradient) / objective.total_weight
         self._bend = tensor(memory.curvature) / objective.total_weight
         self.curvature = self._bend * scale.square()
+
+    def center(self) -> torch.Tensor:
+        """Return the parameters around which the losses are expanded, in the objective's units."""
+        return torch.where(self._scale > 0, self._center / self._scale, 0.0)
 
     def __call__(self, parameters: torch.Tensor) -> tuple[float, torch.Tensor]:
         value, gradient = self._objective(parameters)
         moved = self._scale * parameters - self._center
         pull = self._slope + 0.5 * self._bend * moved
-        value += float((pull * moved).sum())
+        value += self._loss + float((pull * moved).sum())
         pull.add_(moved * self._bend, alpha=0.5)
         return value, gradient.add_(pull * self._scale)
