@@ -7,7 +7,7 @@ STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas and NumPy: what an older release of these can break.
 FACING = $(addprefix tests/test_,$(addsuffix .py,bag classifier classifier_inputs cli \
-	comparison estimators explain fitted importance pipelines regimes reviews synthetic \
+	comparison estimators explain fitted importance pipelines regimes report reviews streaming synthetic \
 	trainings transformer))
 TESTS ?=
 
