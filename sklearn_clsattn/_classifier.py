@@ -25,6 +25,14 @@ from sklearn.utils.validation import (
 )
 
 from ._callbacks import CallbackSupportMixin, FitCallbacks
+from ._documents import (
+    as_csr,
+    canonical,
+    check_total_weight,
+    check_two_classes,
+    is_plain,
+    training_dtype,
+)
 from ._validation import check_non_negative, code_labels
 from .importance import class_totals, signed_frequency
 from .model.fitted import FittedAttention, count_selected, most_probable, probabilities
@@ -34,11 +42,6 @@ if TYPE_CHECKING:
     from .training.joint import JointProgress
     from .training.minibatch import NetworkProgress
     from .training.regimes import Settings, Trained
-
-_PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.int32)))
-_LARGEST_EXACT_FLOAT32 = 2**24
-_LARGEST_FLOAT32 = 1e8
-_LARGEST_TOTAL_FLOAT32 = 1e10
 
 
 def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
@@ -410,13 +413,13 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         classes, codes = np.unique(y, return_inverse=True)
         weights, class_weights = self._weighted(weights, classes, codes)
-        _check_two_classes(classes, class_weights)
+        check_two_classes(classes, class_weights)
         check_settings(settings, 1 if len(classes) == 2 else len(classes))
         old_classes = getattr(self, "classes_", classes[:0])
         if self._fitted_on() != before or not np.array_equal(old_classes, classes):
             previous = None  # a model of other tokens or classes is no start
 
-        X = _canonical(_as_csr(X))
+        X = canonical(as_csr(X))
         shares = class_totals(X, codes, len(classes), weights, kind="shares")
         importance = signed_frequency(shares, class_weights)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -433,7 +436,7 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             trained = train(
                 Documents(X, codes, weights, class_weights, shares),
                 settings,
-                dtype=_training_dtype(X, class_weights.sum(), min(self.C, self.attention_C)),
+                dtype=training_dtype(X, class_weights.sum(), min(self.C, self.attention_C)),
                 device=device,
                 seed=seed,
                 start=previous,
@@ -550,9 +553,9 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             raise ValueError(
                 f"X has {X.shape[1]} features, but the batches so far had {stream.shares.shape[1]}."
             )
-        _check_total_weight(stream.class_weights + class_weights)
+        check_total_weight(stream.class_weights + class_weights)
 
-        X = _canonical(_as_csr(X))
+        X = canonical(as_csr(X))
         shares = class_totals(X, codes, len(known), weights, kind="shares")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         with ThreadShare():
@@ -720,26 +723,10 @@ class ClsAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     def _checked(self, X: Any) -> tuple[FittedAttention | FittedNetwork, Any]:
         """Return the fitted model, and documents as it takes them."""
         check_is_fitted(self)
-        if not self._is_plain(X):
+        if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
             X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
             check_non_negative(X, self)
-        return self._one_layer() if self._network is None else self._network, _as_csr(X)
-
-    def _is_plain(self, X: Any) -> bool:
-        """Whether scikit-learn's validation would find nothing to do, which takes its time.
-
-        For a single document most of the time, three times what the answer takes.
-        """
-        return (
-            type(X) in (sp.csr_matrix, sp.csr_array)
-            and X.ndim == 2
-            and X.shape[0] > 0
-            and X.shape[1] == self.n_features_in_
-            and X.dtype in _PLAIN_DTYPES
-            and not hasattr(self, "feature_names_in_")
-            and X.data.min(initial=0) >= 0
-            and bool(np.isfinite(X.data.sum(dtype=np.float64)))
-        )
+        return self._one_layer() if self._network is None else self._network, as_csr(X)
 
     def _one_layer(self) -> FittedAttention:
         values = self.token_values_
@@ -863,61 +850,3 @@ def _attributes(fitted: FittedAttention | FittedNetwork) -> dict[str, Any]:
         "_network": network,
         "_geometry": None,  # an earlier fit's would say something else
     }
-
-
-def _as_csr(X: Any) -> Any:
-    if sp.issparse(X):
-        if len(X.data) > X.nnz:  # more memory than entries
-            X = X.copy()
-            X.prune()
-        return X
-    half = X.dtype == np.float16  # SciPy has no sparse arrays of it
-    return sp.csr_array(X.astype(np.float32) if half else X)
-
-
-def _canonical(X: Any) -> Any:
-    """Return `X` with sorted indices and every entry stored once: itself, or else a copy."""
-    if X.has_canonical_format:
-        return X
-    # In small integers the sums of duplicates could overflow.
-    X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
-    X.sum_duplicates()
-    return X
-
-
-def _training_dtype(X: Any, total: float, smallest_C: float) -> type[np.floating[Any]]:
-    """Single precision where it represents the input exactly: half the memory, more speed.
-
-    Not where penalties, the total weight of the documents or the largest entry would leave its
-    range.
-    """
-    exact = X.dtype == np.float32 or X.dtype.kind in "biu"
-    largest = X.data.max(initial=0)
-    limit = _LARGEST_EXACT_FLOAT32 if X.dtype.kind in "biu" else _LARGEST_FLOAT32
-    within = min(total, smallest_C) > 1e-20 and total <= _LARGEST_TOTAL_FLOAT32
-    return np.float32 if exact and largest <= limit and within else np.float64
-
-
-def _check_total_weight(class_weights: NDArray[np.float64]) -> None:
-    if not np.isfinite(class_weights.sum()):
-        raise ValueError(
-            "Document weights add up to infinity, which leaves no mean: divide sample_weight "
-            "(or class_weight) by a constant."
-        )
-
-
-def _check_two_classes(classes: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
-    present = np.flatnonzero(class_weights > 0)
-    if len(present) >= 2:
-        _check_total_weight(class_weights)
-        return
-    if len(classes) >= 2:
-        found = classes[present].tolist()
-        raise ValueError(
-            "Training needs documents of positive weight in at least two classes, but only "
-            f"the class(es) {found} have any: check sample_weight and class_weight."
-        )
-    raise ValueError(
-        "Training needs documents of at least two classes, but y holds one class only: "
-        f"{classes.tolist()[0]!r}."
-    )

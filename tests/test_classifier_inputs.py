@@ -368,3 +368,43 @@ def test_where_pytorch_has_no_sparse_kernels(monkeypatch):
     monkeypatch.setattr("torch.backends.mkl.is_available", lambda: False)
     model = ClsAttentionClassifier().fit(X.astype(np.float64), y)
     assert_allclose(model.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
+
+
+def test_room_beyond_the_last_entry_is_not_read():
+    X, y = data()
+    model = ClsAttentionClassifier().fit(X, y)
+    roomy = sp.csr_matrix(X, copy=True)
+    roomy.data = np.append(roomy.data, [7, 7])
+    roomy.indices = np.append(roomy.indices, [0, 0]).astype(roomy.indices.dtype)
+    assert_array_equal(model.decision_function(roomy), model.decision_function(X))
+    assert_array_equal(model.attention(roomy).toarray(), model.attention(X).toarray())
+    assert_allclose(ClsAttentionClassifier().fit(roomy, y).token_values_, model.token_values_)
+    assert len(roomy.data) == X.nnz + 2  # as it came
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_duplicates_of_small_integers_do_not_overflow(dtype):
+    X, y = data()
+    X = sp.coo_matrix(X)
+    twice = [np.concatenate([part, part]) for part in (np.full(X.nnz, 90), X.row, X.col)]
+    small = sp.csr_matrix(
+        (twice[0].astype(dtype), twice[2], np.append(0, np.cumsum(2 * X.tocsr().getnnz(axis=1)))),
+        shape=X.shape,
+    )
+    rows = np.argsort(twice[1], kind="stable")
+    small.indices[:] = twice[2][rows]
+    plain = small.astype(np.int64)
+    plain.sum_duplicates()
+    assert plain.data.max() >= 180
+    assert_allclose(
+        ClsAttentionClassifier().fit(small, y).token_values_,
+        ClsAttentionClassifier().fit(plain, y).token_values_,
+    )
+
+
+def test_one_document_is_answered_as_among_many():
+    X, y = data()
+    for labels in (y, y + (np.arange(len(y)) % 5 == 0)):
+        model = ClsAttentionClassifier().fit(X, labels)
+        alone = np.concatenate([model.predict_proba(X[[i]]) for i in range(20)])
+        assert_allclose(alone, model.predict_proba(X)[:20], rtol=1e-12, atol=1e-15)

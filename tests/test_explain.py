@@ -479,3 +479,22 @@ def test_text_of_several_classes_says_which_is_shown():
 def test_numbers_of_matrices_without_names_are_shown():
     model, X = fitted()
     assert "x0" in explain(model, X[:1]).text(top=20)
+
+
+def test_classes_that_predict_in_their_own_way_are_asked():
+    class Cautious(ClsAttentionClassifier):
+        def predict_proba(self, X):
+            return 0.5 * super().predict_proba(X) + 0.25
+
+    texts, labels = ["good fun", "bad plot", "good plot"], ["yes", "no", "yes"]
+    model = make_pipeline(CountVectorizer(), Cautious()).fit(texts, labels)
+    assert_allclose(explain(model, texts).probability[:, 0], model.predict_proba(texts)[:, 1])
+
+
+def test_a_vectorizer_that_has_no_hash():
+    class Equal(CountVectorizer):
+        def __eq__(self, other):
+            return isinstance(other, Equal)
+
+    model = make_pipeline(Equal(), ClsAttentionClassifier()).fit(["good fun", "bad"], [1, 0])
+    assert explain(model, ["good"]).tokens.tolist() == ["good"]
