@@ -296,14 +296,25 @@ def test_explain_says_what_it_is_told(frame, model, run):
 
 def test_explain_writes_a_page(data, model, tmp_path, run, refused):
     page = tmp_path / "page.html"
-    assert run("explain", model, data, "-o", page, "--limit", 200) == (0, "", "")
+    code, out, err = run("explain", model, data, "-o", page, "--limit", 200)
+    assert (code, out) == (0, "")
+    assert re.fullmatch(rf"{re.escape(str(page))}: \d\.\d MB\n", err)
     html = page.read_text("utf-8")
     assert html.startswith("<!doctype html>")
     assert html.count('<section class="doc">') == 160
     assert "--force" in refused("explain", model, data, "-o", page)
-    assert run("explain", model, "--say", "<b>", "-o", page, "--force") == (0, "", "")
+    assert run("explain", model, "--say", "<b>", "-o", page, "--force")[:2] == (0, "")
     assert "&lt;b&gt;" in page.read_text("utf-8")
     assert run("explain", model, "--say", "x", "-o", "-")[1].startswith("Document 0")
+
+
+def test_explain_warns_of_labels_that_the_model_does_not_know(frame, model, tmp_path, run):
+    data = tmp_path / "stars.csv"
+    frame.assign(label=frame["label"] + 3).to_csv(data, index=False)
+    with pytest.warns(UserWarning, match="labels that the model does not know, such as '3'"):
+        code, out, _ = run("explain", model, data, "--label", "label", "--limit", 60)
+    assert code == 0
+    assert "WRONG, truly" in out
 
 
 def test_explain_knows_classes_that_fit_takes_for_names(frame, tmp_path, run):
@@ -321,7 +332,8 @@ def test_explain_knows_classes_that_fit_takes_for_names(frame, tmp_path, run):
     [
         (["explain"], "MODEL"),
         (["explain", "MODEL"], "either a file DATA, or --say TEXT"),
-        (["explain", "MODEL", "DATA", "--say", "x"], "either a file DATA, or --say TEXT"),
+        (["explain", "MODEL", "DATA", "--say", "x"], "not both"),
+        (["explain", "MODEL", "--say", "x", "--sep", ";"], "--sep needs a file"),
         (["explain", "MODEL", "--say", "x", "--label", "label"], "--label needs a file"),
         (["explain", "MODEL", "--say", "x", "--target", "2"], "classes, 0, 1; got '2'"),
         (["explain", "MODEL", "DATA", "--limit", "0"], "expected a whole number above 0"),
@@ -355,7 +367,7 @@ def test_report_writes_a_page(data, tmp_path, run, refused):
     assert (code, out) == (0, "")
     progress = err.splitlines()
     assert progress[0].startswith("[1/4] ClsAttentionClassifier: fitted in ")
-    assert progress[-2].startswith("<ModelReport: 32 test texts, accuracy ")
+    assert progress[-2].startswith("accuracy on 32 test texts: ClsAttentionClassifier ")
     assert progress[-1].startswith(f"{page}: 0.")
     html = page.read_text("utf-8")
     assert "<title>Model report: reviews.csv</title>" in html

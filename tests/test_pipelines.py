@@ -291,7 +291,7 @@ class Recorder:
             probabilities = fitted_estimator.predict_proba(self.X)
             self.losses.append(-np.log(probabilities[np.arange(len(y)), y]).mean())
             fitted_estimator.contributions(self.X)
-        iterations = self.ended.count("lbfgs-iter")
+        iterations = sum(task.endswith("-iter") for task in self.ended)
         return self.stop_after is not None and iterations >= self.stop_after
 
 

@@ -1,6 +1,7 @@
 """What the command that explains texts does."""
 
 import sys
+import warnings
 from argparse import Namespace
 from typing import Any
 
@@ -26,10 +27,14 @@ def run_explain(arguments: Namespace) -> None:
     ValueError, OSError, ImportError
         If files or options are not as they must be.
     """
-    if (arguments.data is None) == (arguments.say is None):
+    if arguments.data is None and arguments.say is None:
         raise ValueError("pass texts to explain: either a file DATA, or --say TEXT")
-    if arguments.data is None and arguments.label is not None:
-        raise ValueError("--label needs a file of texts: explain MODEL DATA --label ...")
+    if arguments.data is not None and arguments.say is not None:
+        raise ValueError("pass either a file DATA or --say TEXT to explain, not both")
+    if arguments.data is None:
+        for name in ("text", "label", "sep"):
+            if getattr(arguments, name) is not None:
+                raise ValueError(f"--{name} needs a file of texts: explain MODEL DATA --{name} ...")
     output = None if str(arguments.output) == "-" else arguments.output
     if output is not None:
         inputs = [path for path in (arguments.model, arguments.data) if path is not None]
@@ -45,6 +50,13 @@ def run_explain(arguments: Namespace) -> None:
     texts, labels, n_all = _texts(arguments)
     if labels is not None:
         # Classes that 'fit' has taken for names may be numbers in the file.
+        unknown = sorted({str(label) for label in labels.tolist()} - set(classes))
+        if unknown:
+            warnings.warn(
+                f"column {arguments.label!r} has labels that the model does not know, such as "
+                f"{unknown[0]!r}; its classes are {', '.join(classes)}",
+                stacklevel=2,
+            )
         labels = np.array(
             [classes.get(str(label), label) for label in labels.tolist()], dtype=object
         )
@@ -57,8 +69,10 @@ def run_explain(arguments: Namespace) -> None:
     if output is None:
         print(explanation.text(top=arguments.top))
     else:
+        page = explanation.html(top=arguments.top)
         with written_whole(output, text=True) as file:
-            file.write(explanation.html(top=arguments.top))
+            file.write(page)
+        print(f"{output}: {len(page.encode()) / 1e6:.1f} MB", file=sys.stderr)
     if n_all > len(texts):
         print(
             f"The first {len(texts):,} of {n_all:,} texts; --limit N explains more.",

@@ -49,7 +49,12 @@ def run_report(arguments: Namespace) -> None:
     with written_whole(arguments.output, text=True) as file:
         file.write(page)
     if not arguments.quiet:
-        print(f"{report!r}\n{arguments.output}: {len(page.encode()) / 1e6:.1f} MB", file=sys.stderr)
+        measured = ", ".join(f"{one.name} {one.accuracy:.3f}" for one in report.models)
+        print(
+            f"accuracy on {report.data.n_test:,} test texts: {measured}\n"
+            f"{arguments.output}: {len(page.encode()) / 1e6:.1f} MB",
+            file=sys.stderr,
+        )
 
 
 def _command(arguments: Namespace) -> str:

@@ -211,7 +211,7 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
         "adds": aligned([float(view.contributions[token]) for token in tokens]),
         "": [
             ("█" if sign > 0 else "▒")
-            * max(1, round(longest * abs(float(view.contributions[token])) / largest))
+            * round(longest * abs(float(view.contributions[token])) / largest)
             for token, sign in zip(tokens, signs, strict=True)
         ],
         "token": [token_text(str(one.tokens[token])) for token in tokens],

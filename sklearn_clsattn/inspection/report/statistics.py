@@ -197,7 +197,7 @@ def calibration_curve(
     n = np.add.reduceat(texts, starts)
     n_right = np.add.reduceat(np.bincount(bins, weights=right, minlength=N_BINS), starts)
     total = np.add.reduceat(np.bincount(bins, weights=confidence, minlength=N_BINS), starts)
-    low, high = _wilson(n_right, n)
+    low, high = wilson_interval(n_right, n)
     return CalibrationCurve(
         name=name,
         edges=edges[[*starts, N_BINS]].tolist(),
@@ -315,8 +315,8 @@ def _joined(texts: NDArray[np.intp], least: int) -> list[list[int]]:
     return groups
 
 
-def _wilson(n_right: Array, n: NDArray[np.intp]) -> tuple[Array, Array]:
-    """Return Wilson's interval, which stays between 0 and 1 even where all or none are right."""
+def wilson_interval(n_right: Array, n: NDArray[np.intp]) -> tuple[Array, Array]:
+    """Return Wilson's 95 % interval of shares, which stays between 0 and 1 even at the ends."""
     share = n_right / n
     middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     half = _Z / (1 + _Z**2 / n) * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))

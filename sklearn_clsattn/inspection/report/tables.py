@@ -281,8 +281,15 @@ def selection_tables(selection: Selection) -> str:
         over = [f"{selection.evenly_over:.1f}", f"{selection.even_evenly_over:.1f}"]
         shares.append(row("spread as if evenly over so many tokens (median)", over))
     if selection.cls_share is not None:
-        shares.append(row("kept by &lt;cls&gt;", [percent(selection.cls_share), ""]))
-    spread = table(["share of a text's attention", "attention", "if scores were equal"], shares)
+        shares.append(
+            row("of all attention, kept by &lt;cls&gt;", [percent(selection.cls_share), ""])
+        )
+    spread = table(
+        ["share of what &lt;cls&gt; leaves", "attention", "if scores were equal"]
+        if selection.cls_share is not None
+        else ["share of a text's attention", "attention", "if scores were equal"],
+        shares,
+    )
     return (
         f'<div class="r-pair"><div><h3>Selected most often</h3>{tokens}</div>'
         f"<div><h3>How concentrated attention is</h3>{spread}</div></div>"
