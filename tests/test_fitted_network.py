@@ -131,7 +131,7 @@ def test_scores_far_apart_stay_finite():
     assert np.isfinite(fitted.outputs(counts(7))).all()
 
 
-@VARIANTS
+@pytest.mark.parametrize(("n_layers", "mlp"), [(1, True), (2, False)])
 def test_pickles_predict_without_torch(n_layers, mlp, tmp_path):
     fitted = network(9, n_layers=n_layers, mlp=mlp).to_numpy()
     X = counts(8)

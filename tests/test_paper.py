@@ -21,7 +21,18 @@ with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     pytest.importorskip("matplotlib.mathtext")
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.paper import data, findings, known, mlp, page, run, shapes  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+
+from benchmarks.paper import (  # noqa: E402
+    data,
+    findings,
+    known,
+    mlp,
+    one_step,
+    page,
+    run,
+    shapes,
+)
 from benchmarks.paper.findings import Check, Section  # noqa: E402
 
 drawing = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # matplotlib's and pyparsing's
@@ -249,8 +260,12 @@ class TestPage:
 
 @drawing
 @pytest.mark.parametrize("name", run.EXPERIMENTS)
-def test_every_experiment_runs_on_tiny_data(name, tmp_path, capsys):
+def test_every_experiment_runs_on_tiny_data(name, tmp_path, capsys, monkeypatch):
     """Nothing is asked of the numbers here: a few hundred generated documents prove no shape."""
+    draw = Figure.savefig  # coarsely, and few iterations: this is the test's whole time
+    monkeypatch.setattr(Figure, "savefig", lambda figure, file, **how: draw(figure, file, dpi=25))
+    monkeypatch.setattr(one_step, "ITERATIONS", 10)
+    monkeypatch.setattr(one_step, "SHORT_ITERATIONS", 5)
     before = run.PAGE.read_bytes() if run.PAGE.is_file() else None
     arguments = ["--fast", "--images", str(tmp_path), "--cache", str(tmp_path / "cache")]
     assert run.main([*arguments, "--only", name]) == 0
@@ -267,8 +282,10 @@ def test_every_experiment_runs_on_tiny_data(name, tmp_path, capsys):
 
 @drawing
 def test_one_experiment_alone_prints_its_section(tmp_path, capsys):
-    from benchmarks.paper import synthetic
+    def experiment(settings):
+        assert (settings.fast, settings.images) == (True, tmp_path)
+        return section()
 
     arguments = ["--fast", "--images", str(tmp_path), "--cache", str(tmp_path / "cache")]
-    assert run.alone(synthetic.run, arguments) == 0
-    assert capsys.readouterr().out.startswith("## Synthetic data\n")
+    assert run.alone(experiment, arguments) == 0
+    assert capsys.readouterr().out.startswith("## A title\n")

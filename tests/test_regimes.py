@@ -363,11 +363,13 @@ def test_class_weights_are_weights(name):
     X, y = data(3, n_documents=80)
     keep = (y > 0) | (np.arange(len(y)) < 40)
     X, y = X[keep], y[keep]
-    by_class = classifier(name, class_weight={0: 2.0, 1: 0.5}).fit(X, y)
-    by_document = classifier(name).fit(X, y, sample_weight=np.array([2.0, 0.5, 1.0])[y])
+    by_class = classifier(name, max_iter=5, class_weight={0: 2.0, 1: 0.5}).fit(X, y)
+    by_document = classifier(name, max_iter=5).fit(X, y, sample_weight=np.array([2.0, 0.5, 1.0])[y])
     assert_same_fit(by_class, by_document)
-    balanced = classifier(name, class_weight="balanced").fit(X, y)
-    by_hand = classifier(name).fit(X, y, sample_weight=(len(y) / (3 * np.bincount(y)))[y])
+    balanced = classifier(name, max_iter=5, class_weight="balanced").fit(X, y)
+    by_hand = classifier(name, max_iter=5).fit(
+        X, y, sample_weight=(len(y) / (3 * np.bincount(y)))[y]
+    )
     assert_allclose(balanced.decision_function(X), by_hand.decision_function(X), atol=1e-6)
 
 

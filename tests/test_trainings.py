@@ -316,14 +316,14 @@ def test_grid_search_over_trainings_gives_the_same_answer_in_parallel():
     X, y = data(2)
     searched = {
         "joint": {"C": [0.1, 1.0]},
-        "frozen": {"embedding_dim": [4, 16], "C": [1.0]},
-        "one step": {"C": [0.1], "attention_C": [0.01, 0.1]},
-        "one step, d = 64": {"embedding_dim": [32, 64], "step_size": [30.0, None]},
-        "letter": {"step_size": [5.0, None]},
-        "adam": {"step_size": [0.1, 0.3]},
-        "adam, d = 8": {"embedding_dim": [4, 8], "step_size": [0.01]},
-        "two layers": {"embedding_dim": [4, 8]},
-        "mlp": {"embedding_dim": [8], "step_size": [0.01, 0.1]},
+        "frozen": {"embedding_dim": [4]},
+        "one step": {"attention_C": [0.1]},
+        "one step, d = 64": {"step_size": [30.0]},
+        "letter": {"step_size": [5.0]},
+        "adam": {"step_size": [0.3]},
+        "adam, d = 8": {"step_size": [0.01]},
+        "two layers": {"embedding_dim": [4]},
+        "mlp": {"step_size": [0.1]},
     }
     grids = [
         {**{key: [value] for key, value in classifier(name).get_params().items()}, **grid}
@@ -340,8 +340,10 @@ def test_grid_search_over_trainings_gives_the_same_answer_in_parallel():
             error_score="raise",
         ).fit(X, y)
 
-    serial, parallel = search(1), search(2)
-    assert len(serial.cv_results_["params"]) == 20
+    threads = torch.get_num_threads()
+    serial, parallel = search(1), search(2)  # in processes: threads are in test_pipelines.py
+    assert torch.get_num_threads() == threads
+    assert len(serial.cv_results_["params"]) == 10
     assert parallel.best_params_ == serial.best_params_
     for key in ("split0_test_score", "split1_test_score"):
         assert np.isfinite(serial.cv_results_[key]).all()
