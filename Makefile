@@ -9,6 +9,21 @@ OLDEST = .venv-oldest
 FACING = $(addprefix tests/test_,$(addsuffix .py,bag classifier classifier_inputs cli \
 	comparison estimators explain fitted importance pipelines regimes report reviews streaming synthetic \
 	trainings transformer))
+# What one needs while working: the default fit's numbers, the classifier, the golden master.
+QUICK = $(addprefix tests/test_,$(addsuffix .py,bag classifier fitted golden importance joint lbfgs \
+	objective streaming transformer))
+# Tests of what computes: where another CPU's rounding could reach a threshold.
+NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,adam bag classifier cls_regression embeddings \
+	fitted fitted_network frozen golden gradient_flow gradient_step importance joint lbfgs minibatch \
+	network objective one_step regimes selective_gradient streaming theory_assumptions \
+	theory_margin_ascent theory_max_margin theory_one_step theory_selection trainings))
+# Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.
+# Features that NumPy can do without are asked of NumPy, which refuses those that a CPU lacks.
+NUMPY_FEATURES = $$($(BIN)/python -c "from numpy._core._multiarray_umath import \
+	__cpu_dispatch__, __cpu_features__; print(*filter(__cpu_features__.get, __cpu_dispatch__))")
+ROUNDING_PLAIN = OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE \
+	OPENBLAS_CORETYPE=Prescott NPY_DISABLE_CPU_FEATURES="$(NUMPY_FEATURES)"
+ROUNDING_AVX2 = OMP_NUM_THREADS=2 ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 OPENBLAS_CORETYPE=Zen
 TESTS ?=
 
 # What the demo reads (generated reviews without it), and where benchmarks and figures look for
@@ -20,13 +35,17 @@ REVIEWS ?= ../shared/data
 OUT ?= report.html
 IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
-.PHONY: help demo report test check lint types tests doctests test-oldest bench paper docs clean
+.PHONY: help demo report test quick lint types tests doctests test-oldest test-roundings bench paper \
+	docs clean
 
 help:
 	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
 	@echo "make report [DATA=reviews.csv [TEST=held_out.csv]]   a page on what the model reaches, goes by and gets wrong (OUT=report.html)"
-	@echo "make test          lint, type check, tests and doctests"
+	@echo "make test          lint, type check, tests and doctests, in this order"
+	@echo "make quick         lint, type check and the tests of the default fit: while working"
+	@echo "make tests TESTS=tests/test_joint.py   some tests alone"
 	@echo "make test-oldest   tests of what faces scikit-learn, with the oldest supported release"
+	@echo "make test-roundings   tests of what computes, as two other kinds of CPU round"
 	@echo "make lint          ruff alone"
 	@echo "make bench         the benchmark table (REVIEWS=folder for the real reviews; FAST=1 for a short run)"
 	@echo "make paper         the paper's figures and tables, on docs/paper.md (REVIEWS=folder; FAST=1 for a trial)"
@@ -47,6 +66,9 @@ report: $(STAMP)
 
 test: lint types tests doctests
 
+quick: lint types
+	$(MAKE) tests TESTS="$(QUICK)"
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -64,6 +86,11 @@ doctests: $(STAMP)
 
 test-oldest:
 	$(MAKE) tests VENV=$(OLDEST) CONSTRAINTS=constraints-oldest.txt TESTS="$(FACING)"
+
+# Two workers of one thread, then one of two.
+test-roundings: $(STAMP)
+	$(ROUNDING_PLAIN) $(BIN)/python -m pytest -n 2 -q $(NUMERICAL)
+	$(ROUNDING_AVX2) $(BIN)/python -m pytest -q $(NUMERICAL)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --reviews $(REVIEWS) $(if $(FAST),--fast)
