@@ -170,7 +170,7 @@ def test_rounding_is_forgiven_unless_tol_is_0():
     assert check_single_relevant_token(documents, labels)
     check = check_single_relevant_token(documents, labels, tol=0)
     assert not check
-    assert np.abs(check.importance[check.partial_tokens]).max() < 1e-14
+    assert np.abs(check.importance[check.partial_tokens]).max() < 1e-15
 
 
 def brute_force(X, y):

@@ -152,7 +152,7 @@ def test_the_limit_is_one_basis(n_classes):
     assert step.initial_embeddings is None
     n_outputs = 1 if n_classes == 2 else n_classes
     E = step.limit.scores(torch.eye(8 + n_outputs, dtype=torch.float64)).numpy()
-    np.testing.assert_allclose(E @ E.T, step.limit_kernel(), atol=1e-15)
+    np.testing.assert_allclose(E @ E.T, step.limit_kernel(), atol=1e-14)
     np.testing.assert_array_equal(E @ step.output_vectors.T, step.shifts)
     np.testing.assert_array_equal(E @ step.cls_embedding, 0)
     assert step.cls_embedding.shape == (step.limit.dimension,)
