@@ -10,12 +10,12 @@ FACING = $(addprefix tests/test_,$(addsuffix .py,bag classifier classifier_input
 	comparison estimators explain fitted importance pipelines regimes report reviews streaming synthetic \
 	trainings transformer))
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
-QUICK = $(addprefix tests/test_,$(addsuffix .py,bag classifier fitted golden importance joint lbfgs \
-	objective streaming transformer))
+QUICK = $(addprefix tests/test_,$(addsuffix .py,bag classifier fit fitted golden importance imports lbfgs \
+	objective protocols streaming transformer))
 # Tests of what computes: where another CPU's rounding could reach a threshold.
 NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,adam bag classifier cls_regression embeddings \
-	fitted fitted_network frozen golden gradient_flow gradient_step importance joint lbfgs minibatch \
-	network objective one_step regimes selective_gradient streaming theory_assumptions \
+	fitted fitted_network frozen golden gradient_flow gradient_step importance fit lbfgs minibatch \
+	network objective one_step protocols regimes selective_gradient streaming theory_assumptions \
 	theory_margin_ascent theory_max_margin theory_one_step theory_selection trainings))
 # Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.
 # Features that NumPy can do without are asked of NumPy, which refuses those that a CPU lacks.
@@ -40,10 +40,10 @@ IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
 help:
 	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
-	@echo "make report [DATA=reviews.csv [TEST=held_out.csv]]   a page on what the model reaches, goes by and gets wrong (OUT=report.html)"
+	@echo "make report [DATA=reviews.csv [TEST=held_out.csv]]   a page of the model's measures, tokens and mistakes (OUT=report.html)"
 	@echo "make test          lint, type check, tests and doctests, in this order"
 	@echo "make quick         lint, type check and the tests of the default fit: while working"
-	@echo "make tests TESTS=tests/test_joint.py   some tests alone"
+	@echo "make tests TESTS=tests/test_fit.py   some tests alone"
 	@echo "make test-oldest   tests of what faces scikit-learn, with the oldest supported release"
 	@echo "make test-roundings   tests of what computes, as two other kinds of CPU round"
 	@echo "make lint          ruff alone"

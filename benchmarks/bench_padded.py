@@ -40,13 +40,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import machine, problems  # noqa: E402
-from sklearn_clsattn.model.bag import TokenBag  # noqa: E402
-from sklearn_clsattn.model.gradient_step import (  # noqa: E402
+from sklearn_clsattn._core.bag import TokenBag  # noqa: E402
+from sklearn_clsattn._core.objective import AttentionLoss, encode_targets  # noqa: E402
+from sklearn_clsattn.theory._gradient_step import (  # noqa: E402
     draw_embeddings,
     embedding_gradient,
-    unscaled_objective,
 )
-from sklearn_clsattn.model.targets import encode_targets  # noqa: E402
 
 CUT = 256
 TARGET_RATIO = 500.0
@@ -117,14 +116,12 @@ class BagForm:
 
     def __init__(self, X: sp.csr_matrix, codes: Any, dtype: torch.dtype = torch.float32) -> None:
         bag = TokenBag(X, dtype=np.float32 if dtype == torch.float32 else np.float64)
-        self.objective = unscaled_objective(
-            bag, encode_targets(codes, 2), torch.ones(len(codes), dtype=dtype), 1
-        )
+        self.loss = AttentionLoss(bag, encode_targets(codes, 2), torch.ones(len(codes)), 1)
 
     def __call__(self, parameters: Parameters, out: torch.Tensor) -> Gradients:
         """Return the gradient by E, p and v; that by E in `out`."""
         E, p, v = parameters.E, parameters.p, parameters.v
-        factors = embedding_gradient(self.objective, E, p, v[None])[1][:-1]
+        factors = embedding_gradient(self.loss, E, p, v[None])[1][:-1]
         torch.mm(factors, torch.stack([p, v]), out=out)
         dp, dv = factors.T @ E
         return out, dp, dv

@@ -31,26 +31,27 @@ def gradient_against_products(problem: Problem, *, runs: int) -> dict[str, float
     """One loss-and-gradient against the two sparse products that it must make."""
     import torch
 
-    from sklearn_clsattn.model.bag import TokenBag
-    from sklearn_clsattn.model.objective import AttentionObjective, Units
+    from sklearn_clsattn._core.fit import AttentionProblem, Documents
+    from sklearn_clsattn._core.statistics import CorpusStatistics, token_scaling
 
+    X, weights = problem.X_train, np.ones(len(problem.y_train))
     classes, codes = np.unique(problem.y_train, return_inverse=True)
-    bag = TokenBag(problem.X_train, dtype=np.float32)
-    n_outputs = 1 if len(classes) == 2 else len(classes)
+    statistics = CorpusStatistics.of(X, codes, len(classes), weights)
+    documents = Documents(X, codes, weights, statistics)
+    units = token_scaling(statistics, scaling="log_odds", attend_cls=True, dtype=np.float32)
+    bag = documents.bag(np.float32, "cpu")
+    objective = AttentionProblem(
+        documents.loss(bag, cls_weight=units.cls_weight),
+        statistics.class_weights,
+        units,
+        C=1.0,
+        attention_C=1.0,
+    )
     generator = torch.Generator().manual_seed(0)
-    n_tokens = bag.shape[1]
-    units = Units(
-        starting_scores=torch.randn(n_tokens, generator=generator),
-        value_scales=torch.rand((n_tokens, n_outputs), generator=generator),
-        cls_weight=float(bag.document_totals().mean()),
-    )
-    targets = torch.from_numpy(codes if n_outputs > 1 else 2.0 * codes - 1.0)
-    objective = AttentionObjective(
-        bag, targets, torch.ones(len(codes)), units, value_C=1.0, score_C=1.0, cls_penalty=1.0
-    )
-    parameters = objective.start().normal_(0, 0.1, generator=generator)
-    per_token = torch.rand((n_tokens, 1 + n_outputs), generator=generator)
-    per_document = torch.rand((len(codes), 1 + n_outputs), generator=generator)
+    parameters = objective.start.normal_(0, 0.1, generator=generator)
+    width = 1 + documents.n_outputs
+    per_token = torch.rand((bag.shape[1], width), generator=generator)
+    per_document = torch.rand((len(codes), width), generator=generator)
 
     def products() -> None:
         bag.sum_over_tokens(per_token)

@@ -120,9 +120,9 @@ def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
     vectorizer = CountVectorizer(min_df=5, token_pattern=WORDS, ngram_range=(1, 2), binary=True)
     model = make_pipeline(vectorizer, ClsAttentionClassifier()).fit(texts, named)
     review = explain(model, [REVIEW], y_true=["bad"])
-    terms = review.frame().sort_values("contribution", key=abs, ascending=False)
+    terms = review.to_frame().sort_values("contribution", key=abs, ascending=False)
     print(terms[["token", "attention", "value", "contribution"]].head(20).to_string(index=False))
-    photograph(review.html(top=6), folder / "explaining_document.png", 920)
+    photograph(review.to_html(top=6), folder / "explaining_document.png", 920)
     displays = {
         "tokens": TokenImportanceDisplay.from_estimator(model, texts, named, kind="bars"),
         "selection": SelectionDisplay.from_estimator(model, texts),
@@ -142,11 +142,11 @@ def report_figure(folder: Path) -> None:
     )
     named = np.where(labels == 1, "good", "bad")
     report = ModelReport.from_texts(texts[:4000], named[:4000], texts[4000:], named[4000:])
-    photograph(report.html(), folder / "explaining_report.png", 1100, height=1250)
+    photograph(report.to_html(), folder / "explaining_report.png", 1100, height=1250)
 
 
 def photograph(html: str, path: Path, width: int, height: int | None = None) -> None:
-    """Save a picture of a page, as high as it is unless told otherwise."""
+    """Save a picture of a page, by default as high as it is."""
     browser = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
     if browser is None:
         print(f"No Chromium here: {path.name} is left as it was.", file=sys.stderr)

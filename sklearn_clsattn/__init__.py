@@ -16,7 +16,7 @@ _HOME = {
     "TokenImportanceTransformer": "._transformer",
 }
 
-_SUBMODULES = ("comparison", "datasets", "importance", "inspection", "metrics", "theory")
+_SUBMODULES = ("comparison", "datasets", "importance", "inspection", "metrics", "paper", "theory")
 
 
 def __getattr__(name: str) -> Any:

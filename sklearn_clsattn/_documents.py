@@ -1,4 +1,4 @@
-"""Documents as trainings and fitted models take them: what is checked, and what is converted."""
+"""Checks and conversions of document-token matrices, for training and prediction."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _LARGEST_TOTAL_FLOAT32 = 1e10
 
 
 def is_plain(X: Any, n_features: int) -> bool:
-    """Whether scikit-learn's validation would find nothing to do, which takes its time.
+    """Return whether X needs no validation by scikit-learn, feature names aside.
 
-    For a single document most of the time, three times what the answer takes. Columns with names
-    are not looked at.
+    For a single document that takes three times as long as the prediction.
     """
     return (
         type(X) in (sp.csr_matrix, sp.csr_array)
@@ -32,9 +31,9 @@ def is_plain(X: Any, n_features: int) -> bool:
 
 
 def as_csr(X: Any) -> Any:
-    """Return CSR of an ndarray, in single precision of half; CSR as it is, without spare room."""
+    """Return an ndarray or sparse matrix as sparse, with no more memory than entries."""
     if sp.issparse(X):
-        if len(X.data) > X.nnz:  # more memory than entries
+        if len(X.data) > X.nnz:
             X = X.copy()
             X.prune()
         return X
@@ -46,17 +45,17 @@ def canonical(X: Any) -> Any:
     """Return `X` with sorted indices and every entry stored once: itself, or else a copy."""
     if X.has_canonical_format:
         return X
-    # In small integers the sums of duplicates could overflow.
+    # In small integers, sums of duplicates could overflow.
     X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
     X.sum_duplicates()
     return X
 
 
 def training_dtype(X: Any, total: float, smallest_C: float) -> type[np.floating[Any]]:
-    """Single precision where it represents the input exactly: half the memory, more speed.
+    """Return float32 where it represents X exactly, which halves memory, else float64.
 
-    Not where penalties, the total weight of the documents or the largest entry would leave its
-    range.
+    Also float64 where penalties, the total weight of the documents or the largest entry are
+    outside the range of float32.
     """
     exact = X.dtype == np.float32 or X.dtype.kind in "biu"
     largest = X.data.max(initial=0)
@@ -66,16 +65,16 @@ def training_dtype(X: Any, total: float, smallest_C: float) -> type[np.floating[
 
 
 def check_total_weight(class_weights: NDArray[np.float64]) -> None:
-    """Refuse weights whose sum is infinite."""
+    """Raise ValueError for class weights (n_classes,) whose sum is infinite."""
     if not np.isfinite(class_weights.sum()):
         raise ValueError(
-            "Document weights add up to infinity, which leaves no mean: divide sample_weight "
+            "Document weights add up to infinity, so that there is no mean: divide sample_weight "
             "(or class_weight) by a constant."
         )
 
 
 def check_two_classes(classes: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
-    """Refuse documents that leave nothing to tell apart."""
+    """Raise ValueError unless two classes have positive weight (n_classes,)."""
     present = np.flatnonzero(class_weights > 0)
     if len(present) >= 2:
         check_total_weight(class_weights)

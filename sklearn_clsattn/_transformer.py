@@ -29,11 +29,12 @@ from sklearn_clsattn.importance import (
 class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
     """Scale tokens by their importance for the classes, keep the most important, or both.
 
-    Stands between a vectorizer such as :class:`~sklearn.feature_extraction.text.CountVectorizer`
-    and any estimator. It fits a statistic of each token on (X, y), multiplies the columns of X by
-    it, and with `k` or `threshold` keeps the columns where it is largest. Scaling binary counts
-    by ``"log_odds"`` before a linear classifier is NB-SVM [2]_. The formulas, also for more than
-    two classes, stand in :mod:`sklearn_clsattn.importance`.
+    For use between a vectorizer such as
+    :class:`~sklearn.feature_extraction.text.CountVectorizer` and any estimator. It computes a
+    statistic of each token from (X, y), multiplies the columns of X by it, and with `k` or
+    `threshold` keeps the columns where it is largest. Scaling binary counts by ``"log_odds"``
+    before a linear classifier is NB-SVM [2]_. The formulas, also for more than two classes, are
+    in :mod:`sklearn_clsattn.importance`.
 
     Parameters
     ----------
@@ -47,30 +48,31 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         - ``"posterior_difference"``: P(class 1 | token) - P(class 0 | token), from occurrences;
         - ``"log_odds"``: the smoothed log-count ratio of the classes, from occurrences.
 
-        Occurrences are the values of X as they come: for documents that have the token instead,
-        binarise X, as ``CountVectorizer(binary=True)`` does.
+        Occurrences are the values of X: to count documents instead, binarise X, as
+        ``CountVectorizer(binary=True)`` does.
     k : int, float or None, default=None
         How many tokens to keep: that many (int), that share of them (float above 0, up to 1), or
         all (``None``). Of equally important ones, the first columns are kept.
     threshold : float or None, default=None
         Keep only tokens whose absolute importance is greater; for more than two classes, the root
-        mean square over the classes. With `k` as well, a token must pass both.
+        mean square over the classes. With `k` as well, both conditions must hold.
     scale : bool, default=True
         Multiply columns by their importance: signed for two classes, the root mean square over
-        the classes for more. ``False`` leaves values as they are: pure selection.
+        the classes for more. ``False`` leaves values unchanged, for selection alone.
     smoothing : float, default=1.0
         Added to every token's total in every class by ``"log_odds"``; the other two need none.
     centred : bool, default=False
         Whether ``"signed_frequency"`` gives all classes the same total weight, so that it is not
-        biased to the larger ones, as ``"posterior_difference"`` is too and ``"log_odds"`` not.
+        biased to the larger ones. ``"posterior_difference"`` is biased as well, ``"log_odds"`` is
+        not.
 
     Attributes
     ----------
     token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        The statistic: for two classes one number a token, positive where the token speaks for
+        The statistic: for two classes one number a token, positive for evidence for
         ``classes_[1]``; for more, one row a class.
     scale_ : ndarray of shape (n_tokens,) or None
-        What columns are multiplied by; ``None`` where ``scale=False``.
+        Factors of the columns; ``None`` where ``scale=False``.
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     token_totals_ : ndarray of shape (n_classes, n_tokens)
@@ -187,7 +189,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
     ) -> Self:
         """Add a batch of documents to those already seen.
 
-        Any number of batches gives what :meth:`fit` gives on all their documents together.
+        The result is that of :meth:`fit` on the documents of all batches together.
 
         Parameters
         ----------
@@ -196,8 +198,8 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         y : array-like of shape (n_documents,)
             Class labels.
         classes : array-like of shape (n_classes,), default=None
-            All labels that any batch may have. Only the first call needs them; without, the
-            labels of the first batch are all there are.
+            All labels that any batch may have. Only the first call needs them; by default they
+            are the labels of the first batch.
         sample_weight : array-like of shape (n_documents,), default=None
             Weight of each document.
 
@@ -241,12 +243,12 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         if len(kept) < self.n_features_in_:
             X = X[:, kept]
         if self.scale_ is None:
-            # Never the caller's own X, which what comes after may change in place.
+            # A copy, as the following steps may change X in place.
             return X.copy() if len(kept) == self.n_features_in_ else X
         return _scaled(X, self.scale_[kept])
 
     def inverse_transform(self, X: Any) -> Any:
-        """Undo the scaling and put columns back in their places.
+        """Undo scaling and selection.
 
         Parameters
         ----------
@@ -282,14 +284,14 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         return restored
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
-        """Return which tokens are kept; what :meth:`get_support` rests on."""
+        """Return which tokens (n_tokens,) are kept, for :meth:`get_support`."""
         check_is_fitted(self)
         return self._support_mask.copy()
 
     def _add_batch(
         self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: Any, *, afresh: bool
     ) -> Self:
-        """Add one batch to the totals, or start them, and derive everything else from them."""
+        """Add one batch to the totals, or start them, and compute all other attributes."""
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), reset=afresh)
         check_non_negative(X, self)
         check_classification_targets(y)
@@ -299,7 +301,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
                 raise ValueError("Sample weights must contain at least one non-zero number.")
         classes, codes = code_labels(y, classes, None if afresh else self.classes_)
 
-        # Kept beside the totals: a later batch must be summed in the same way.
+        # Stored with the totals: a later batch must be summed in the same way.
         kind: Any = "shares" if self.importance == "signed_frequency" else "counts"
         totals = class_totals(X, codes, len(classes), sample_weight, kind=kind)
         class_weight = np.bincount(codes, sample_weight, len(classes)).astype(np.float64)
@@ -319,7 +321,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         else:
             importance = log_odds(totals, smoothing=self.smoothing)
         overall = overall_importance(importance)
-        # Assigned last and together: a batch that is refused leaves the totals as they were.
+        # Assigned last: a batch that raises an error leaves the totals unchanged.
         self._support_mask = self._selected(overall)
         self._totals_kind = kind
         self.token_totals_ = totals
@@ -331,7 +333,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         return self
 
     def _selected(self, overall: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Apply `k` and `threshold` to the importance of each token over all classes."""
+        """Return which tokens (n_tokens,) `k` and `threshold` keep, by overall importance."""
         n_tokens = len(overall)
         selected = np.full(n_tokens, True) if self.threshold is None else overall > self.threshold
         k: Any = self.k
@@ -343,7 +345,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
                 warnings.warn(f"k={k} is above n_tokens={n_tokens}: all are kept.", stacklevel=2)
         else:
             k = max(1, round(k * n_tokens))
-        # Equal up to rounding is a tie: the order of documents must not decide which is kept.
+        # Rounded, so that the order of documents does not decide between equal tokens.
         ranked = np.round(overall / (overall.max() or 1.0), 12)
         among_best = np.full(n_tokens, False)
         among_best[np.argsort(-ranked, kind="stable")[:k]] = True
@@ -359,11 +361,11 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
 
 
 def _scaled(X: Any, factors: NDArray[np.float64]) -> Any:
-    """Return a new X with each column multiplied; float32 stays, all else becomes float64."""
+    """Return a new X (n_documents, n_tokens) with scaled columns, float32 or else float64."""
     factors = factors.astype(np.float32 if X.dtype == np.float32 else np.float64)
     if not sparse.issparse(X):
         return X * factors
     data = factors[X.indices]
     data *= X.data
-    # Copies, because sorting a shared index array in place would scramble the caller's X.
+    # Copies: sorting a shared index array in place would change the caller's X.
     return type(X)((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)

@@ -1,4 +1,4 @@
-"""Checks of input that both estimators make, beyond scikit-learn's own."""
+"""Checks of input that several estimators and functions need, beyond scikit-learn's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 
 def check_non_negative(X: Any, estimator: BaseEstimator) -> None:
-    """Refuse negative counts, naming the smallest; works on the stored values of sparse X."""
+    """Raise ValueError for negative values in X (n_documents, n_tokens), dense or sparse."""
     values = X.data if sparse.issparse(X) else X
     if values.size and (minimum := values.min()) < 0:
         raise ValueError(
@@ -20,13 +20,19 @@ def check_non_negative(X: Any, estimator: BaseEstimator) -> None:
         )
 
 
+def codes_of(labels: Any, classes: Any) -> NDArray[np.intp]:
+    """Return the position of each label (n_labels,) among the classes, -1 where it has none."""
+    position = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+    return np.array([position.get(label, -1) for label in np.asarray(labels).tolist()], np.intp)
+
+
 def code_labels(
     y: NDArray[Any], classes: ArrayLike | None, known: NDArray[Any] | None
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return all the classes and, as positions among them, the labels of one batch.
+    """Return all classes (n_classes,) and the codes (n_documents,) of the labels of one batch.
 
-    `classes` are what the call to `partial_fit` named, `known` those of earlier batches, None
-    for the first one; what it does not name are the labels that it has.
+    `classes` are those passed to `partial_fit`, by default the labels of the batch; `known` are
+    those of earlier batches, None for the first one.
     """
     labels, codes = np.unique(y, return_inverse=True)
     named = list(classes) if isinstance(classes, set | frozenset) else classes
@@ -40,11 +46,11 @@ def code_labels(
         )
     if classes is not None and not np.array_equal(given, known):
         raise ValueError(f"classes={given.tolist()}, but at first they were {known.tolist()}.")
-    position = {label: code for code, label in enumerate(known.tolist())}
-    unknown = [label for label in labels.tolist() if label not in position]
-    if unknown:
+    positions = codes_of(labels, known)
+    if (positions < 0).any():
+        unknown = labels[positions < 0].tolist()
         raise ValueError(
             f"y has labels that are not among the classes {known.tolist()}: {unknown}. Pass "
             "all labels to the first call to partial_fit as classes=[...]."
         )
-    return known, np.array([position[label] for label in labels.tolist()])[codes]
+    return known, positions[codes]

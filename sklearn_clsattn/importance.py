@@ -1,9 +1,8 @@
-"""Token statistics: how strongly each token speaks for each class.
+"""Token statistics: the importance of each token for each class.
 
-Two layers. :func:`class_totals` sums a document-token matrix by class, in one pass over its
-non-zeros; every other function is a formula on such totals. Nothing here knows of estimators.
-
-All of them take sample weights as repetition: a document of weight 2 counts as two documents.
+:func:`class_totals` sums a document-token matrix by class, in one pass over its non-zeros; every
+other function is a formula on such totals. Sample weights act as repetition: a document of weight
+2 counts as two documents.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def class_totals(
     ----------
     X : {ndarray, sparse matrix or array} of shape (n_documents, n_tokens)
         Non-negative token counts or weights c_is. CSR and CSC are used as they are, other
-        sparse formats are converted to CSR. Never altered, never made dense.
+        sparse formats are converted to CSR. Never changed, never made dense.
     y : array-like of shape (n_documents,)
         Class codes, integers from 0 to ``n_classes - 1``.
     n_classes : int
@@ -101,8 +100,8 @@ def class_totals(
         weights = np.divide(
             weights, document_weights, out=np.zeros(n_documents), where=document_weights > 0
         )
-    # The weighted one-hot matrix is sparse too: one addition a non-zero of X, however many
-    # classes. A dense one wins by a fifth at 2 classes and loses sixfold at 77.
+    # A sparse weighted one-hot matrix: one addition a non-zero of X for any number of classes.
+    # A dense one takes 0.8 times as long for 2 classes and 6 times as long for 77.
     members = sparse.csr_array(
         (weights, codes, np.arange(n_documents + 1)), shape=(n_documents, n_classes)
     )
@@ -114,7 +113,7 @@ def class_totals(
 
 
 def _presence(X: Any) -> Any:
-    """Return 1.0 where `X` is positive, sharing the index arrays of a sparse `X`."""
+    """Return 1.0 where `X` (n_documents, n_tokens) is positive, sharing index arrays with it."""
     if not sparse.issparse(X):
         return (X > 0).astype(np.float64)
     if not X.has_canonical_format:  # an entry stored in two parts is present once
@@ -141,8 +140,8 @@ def signed_frequency(
     Returns
     -------
     importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        One number a token for two classes, positive where it speaks for class 1; one row a
-        class for more.
+        One number a token for two classes, positive for evidence for class 1; one row a class
+        for more.
 
     Raises
     ------
@@ -164,9 +163,9 @@ def signed_frequency(
     which at K = 2 would be :math:`\alpha_s / 2` for class 1 and :math:`-\alpha_s / 2` for
     class 0.
 
-    Where class sizes differ, a token that is equally frequent in all classes does not get 0 but
-    the sign of the larger ones: the definition is biased by the class prior. The centred form
-    weights each document by n / (K n_k), n_k being the weight of its class.
+    Where class sizes differ, a token that is equally frequent in all classes has not 0 but the
+    sign of the larger ones: the definition is biased by the class prior. The centred form weights
+    each document by n / (K n_k), n_k being the weight of its class.
 
     References
     ----------
@@ -191,7 +190,7 @@ def signed_frequency(
     shares = _divided(totals, divisors[:, None])
     if n_classes == 2:
         return shares[1] - shares[0]
-    # Less the first class, so that equal shares give 0 exactly: the mean of equals may round.
+    # Less the first class, so that equal shares give exactly 0: their mean may be rounded.
     shares -= shares[0].copy()
     shares -= shares.mean(axis=0)
     return shares
@@ -220,10 +219,10 @@ def posterior_difference(totals: ArrayLike) -> NDArray[np.float64]:
     Notes
     -----
     For two classes, :math:`P(1|s) - P(0|s) = (n^+_s - n^-_s) / (n^+_s + n^-_s)`, the horizontal
-    axis of the figures in [1]_. For K > 2 the extension is ours: the posterior of class k less
-    the mean posterior of the other classes, :math:`(K P(k|s) - 1) / (K - 1)`. It is 0 for a
-    token equally frequent in all classes and 1 for one that only class k has. As posteriors
-    do, it contains the class prior: where class sizes differ, the larger ones are favoured.
+    axis of the figures in [1]_. For K > 2, it is the posterior of class k less the mean posterior
+    of the other classes, :math:`(K P(k|s) - 1) / (K - 1)`: 0 for a token equally frequent in all
+    classes and 1 for one that only class k has. Like posteriors, it contains the class prior:
+    where class sizes differ, the larger ones have an advantage.
 
     References
     ----------
@@ -260,8 +259,8 @@ def log_odds(totals: ArrayLike, *, smoothing: ArrayLike = 1.0) -> NDArray[np.flo
     Returns
     -------
     importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        One number a token for two classes, positive where it speaks for class 1; one row a
-        class, against all others together, for more.
+        One number a token for two classes, positive for evidence for class 1; one row a class,
+        against all others together, for more.
 
     Raises
     ------
@@ -276,9 +275,9 @@ def log_odds(totals: ArrayLike, *, smoothing: ArrayLike = 1.0) -> NDArray[np.flo
     .. math:: r_s = \log \frac{p_{1s}}{\lVert p_1 \rVert_1}
               - \log \frac{p_{0s}}{\lVert p_0 \rVert_1}.
 
-    For K > 2, each class's :math:`p_k` stands against the sum of the other classes' (so the
-    rest carries all their smoothing: a token that was hardly seen stays near 0). The totals of
-    all tokens divide, so the size of a class does not enter.
+    For K > 2, each class's :math:`p_k` is compared with the sum of the other classes' (which has
+    all their smoothing, so that rare tokens stay near 0). Totals are divided by those of all
+    tokens, so that the size of a class has no influence.
 
     References
     ----------
@@ -306,7 +305,7 @@ def log_odds(totals: ArrayLike, *, smoothing: ArrayLike = 1.0) -> NDArray[np.flo
         logs -= np.log(smoothed.sum(axis=1, keepdims=True))
         return np.asarray(logs[1] - logs[0])
     rest = smoothed.sum(axis=0) - smoothed
-    # What is left after subtraction may fall short of the smoothing by rounding.
+    # By rounding, the difference may be smaller than the smoothing.
     np.maximum(rest, beta.sum() - beta, out=rest)
     prior_odds = np.log(smoothed.sum(axis=1, keepdims=True)) - np.log(
         rest.sum(axis=1, keepdims=True)
@@ -321,7 +320,7 @@ def overall_importance(importance: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     importance : array-like of shape (n_tokens,) or (n_classes, n_tokens)
-        What any of the formulas here returns.
+        Result of any of the other functions.
 
     Returns
     -------
@@ -336,7 +335,7 @@ def overall_importance(importance: ArrayLike) -> NDArray[np.float64]:
     Notes
     -----
     The root mean square rather than the largest absolute value: the maximum of many noisy
-    numbers grows with their number, so that with many classes rare tokens would lead.
+    numbers grows with their number, so that with many classes rare tokens would rank first.
 
     Examples
     --------
@@ -355,7 +354,7 @@ def overall_importance(importance: ArrayLike) -> NDArray[np.float64]:
 
 
 def _checked_totals(totals: ArrayLike) -> NDArray[np.float64]:
-    """Return `totals` as float64, after checking that it has a row for each of 2+ classes."""
+    """Return totals (n_classes, n_tokens) of at least two classes as float64."""
     checked = np.asarray(totals, dtype=np.float64)
     if checked.ndim != 2 or len(checked) < 2:
         raise ValueError(
@@ -368,5 +367,5 @@ def _checked_totals(totals: ArrayLike) -> NDArray[np.float64]:
 def _divided(
     numerator: NDArray[np.float64], denominator: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Divide, giving 0 where the denominator is 0."""
+    """Return the quotient of arrays of equal shape, 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, paper
 
 PATH = Path(__file__).with_name("golden.json")
 N_TOKENS = 40
@@ -250,25 +250,16 @@ CASES = {
 
 def make_estimator(regime, parameters):
     """Return the regime's estimator; the only code here that knows how regimes are spelled."""
-    fixed = {
-        "default": {},
-        "one_step": {"training": "one_step", "fit_output": False, "attend_cls": False},
-        "penalized_one_step": {"training": "one_step"},
-        "frozen": {"training": "frozen"},
-        "embedding": {"solver": "adam"},
-        "network": {"solver": "adam"},
-    }
-    renamed = {"learning_rate": "step_size"}
-    own = {renamed.get(name, name): value for name, value in parameters.items()}
-    return ClsAttentionClassifier(**{"random_state": 0, **fixed[regime], **own})
-
-
-def validation_curve(model):
-    """Return the losses of the documents held out, or None."""
-    for name in ("validation_loss_curve_", "validation_curve_"):
-        if hasattr(model, name):
-            return getattr(model, name)
-    return None
+    kind = {
+        "default": ClsAttentionClassifier,
+        "one_step": paper.OneStepClassifier,
+        "penalized_one_step": paper.PenalizedOneStepClassifier,
+        "frozen": paper.FrozenEmbeddingClassifier,
+        "embedding": paper.EmbeddingClassifier,
+        "network": paper.AttentionNetworkClassifier,
+    }[regime]
+    fixed = {} if regime == "default" else {"random_state": 0}
+    return kind(**{**fixed, **parameters})
 
 
 def fit(case):
@@ -341,7 +332,7 @@ def outcome(case):
     arrays["attention"] = model.attention(held_out).toarray()
     for k, terms in enumerate(contributions):
         arrays[f"contributions, {k}"] = terms.toarray()
-    curve = validation_curve(model)
+    curve = getattr(model, "validation_loss_curve_", None)
     if curve is not None:
         arrays["validation losses"] = curve
     if hasattr(model, "direction_curve_"):  # an angle: compared as one, in units of 1

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from sklearn_clsattn.training.adam import minimize_adam
-from sklearn_clsattn.training.validation import hold_out
+from sklearn_clsattn.paper._adam import minimize_adam
+from sklearn_clsattn.paper._validation import hold_out
 
 SETTINGS = {"max_iter": 100, "n_iter_no_change": 5, "tol": 1e-3}
 
@@ -81,9 +81,9 @@ def test_the_best_is_restored():
 def test_the_best_is_restored_however_training_ends(reason):
     x = torch.zeros(2).double()
     evaluate, places = scripted(x, [1.0, 0.5, 0.8, 0.7], validate=True)
-    on_step = None if reason == "max_iter" else lambda n_iter, *losses: n_iter == 3
+    callback = None if reason == "max_iter" else lambda n_iter, *losses: n_iter == 3
     settings = {**SETTINGS, "max_iter": 3} if reason == "max_iter" else SETTINGS
-    result = minimize_adam([x], [0.1], evaluate, on_step=on_step, **settings)
+    result = minimize_adam([x], [0.1], evaluate, callback=callback, **settings)
     assert (result.status, result.best_iter, result.n_iter) == (reason, 1, 3)
     torch.testing.assert_close(x, places[1], rtol=0, atol=0)
 
@@ -115,7 +115,7 @@ def test_reports():
         [x],
         [0.1],
         quadratic(x),
-        on_step=lambda *report: reports.append(report),
+        callback=lambda *report: reports.append(report),
         **{**SETTINGS, "max_iter": 3},
     )
     assert [report[0] for report in reports] == [0, 1, 2, 3]

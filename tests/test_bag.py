@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import counts
 
-from sklearn_clsattn.model.bag import TokenBag
+from sklearn_clsattn._core.bag import TokenBag
 
 BACKENDS = [
     pytest.param(

@@ -276,37 +276,6 @@ def test_cuda_where_there_is_none():
     )
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"C": 0},
-        {"attention_C": -1},
-        {"training": "both"},
-        {"embedding_dim": 1},
-        {"step_size": 0},
-        {"n_layers": 3},
-        {"mlp": "yes"},
-        {"fit_output": None},
-        {"batch_size": 0},
-        {"early_stopping": 2},
-        {"validation_fraction": 1.0},
-        {"n_iter_no_change": 0},
-        {"random_state": "seed"},
-        {"solver": "sag"},
-        {"max_iter": 0},
-        {"tol": -1e-3},
-        {"token_scaling": "idf"},
-        {"attend_cls": "yes"},
-        {"class_weight": 3},
-    ],
-    ids=str,
-)
-def test_parameters_out_of_range(parameters):
-    (name,) = parameters
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
-        ClsAttentionClassifier(**parameters).fit(*data())
-
-
 def test_strided_index_arrays():
     """SciPy keeps strided views as index arrays; PyTorch would read them as contiguous."""
     X, y = data(2)

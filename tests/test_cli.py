@@ -136,7 +136,7 @@ def test_compare_with_test_file(frame, data, tmp_path, run, few_models):
     assert code == 0
     assert f"Test set: {test}." in out
     assert "160 training texts, 40 test texts" in out
-    assert "40 different test texts also stand in the training set" in out
+    assert "40 distinct test texts are also in the training set" in out
 
 
 def test_compare_tunes(data, run, few_models):
@@ -280,7 +280,7 @@ def test_explain_prints_what_every_word_adds(frame, data, model, run):
     assert (code, err) == (0, "The first 3 of 160 texts; --limit N explains more.\n")
     pipeline = joblib.load(model)
     expected = explain(pipeline, frame["text"][:3].to_numpy(), y_true=frame["label"][:3])
-    assert out == expected.text(top=2) + "\n"
+    assert out == expected.to_text(top=2) + "\n"
     assert "Document 2" in out
     assert "truly" in out or "right" in out
 
@@ -388,7 +388,7 @@ def test_report_on_a_test_file_and_on_generated_reviews(frame, data, tmp_path, r
     options = ["--test", test, "--ngrams", 2, "--min-df", 1, "-o", tmp_path / "page.html"]
     assert run("report", data, *options, "--quiet") == (0, "", "")
     html = (tmp_path / "page.html").read_text("utf-8")
-    assert "40 different test texts also stand in the training set" in html
+    assert "40 distinct test texts are also in the training set" in html
     assert "ngram_range=(1, 2)" in html
     generate = reading.make_token_classification
     monkeypatch.setattr(

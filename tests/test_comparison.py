@@ -1,6 +1,5 @@
 """compare: every model measured alike, against what scikit-learn gives step by step."""
 
-import dataclasses
 import json
 import warnings
 
@@ -9,11 +8,12 @@ import pytest
 from scipy import sparse
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier
@@ -24,11 +24,12 @@ from sklearn_clsattn.comparison import (
     compare,
     count_tokens,
     default_models,
-    fit_and_compare,
     hold_out,
     token_effects,
 )
+from sklearn_clsattn.comparison._measurement import expected_calibration_error
 from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 NAIVE = Model("nb", MultinomialNB(), {"alpha": [0.1, 1.0, 10.0]})
 
@@ -58,7 +59,8 @@ def test_all_models_are_measured(result):
         assert model.tuning_seconds is None
     without = [model.name for model in result.models if model.log_loss is None]
     assert without == ["LinearSVC, TF-IDF"]
-    assert (result.n_train, result.n_test, result.classes) == (150, 50, [0, 1])
+    plain = result.to_dict()
+    assert (plain["n_train"], plain["n_test"], plain["classes"]) == (150, 50, [0, 1])
     assert result.vectorize_seconds > 0
 
 
@@ -74,13 +76,79 @@ def test_measurements_are_those_of_scikit_learn(reviews):
 
 
 def test_fitted_models_are_those_that_were_measured(reviews):
-    fitted = fit_and_compare(*reviews, models=[NAIVE, default_models()[-1]])
-    assert len(fitted.estimators) == len(fitted.result.models) == 2
-    for model, estimator in zip(fitted.result.models, fitted.estimators, strict=True):
-        assert estimator.score(fitted.X_test, fitted.y_test) == model.accuracy
-    assert fitted.X.shape == (fitted.result.n_train, fitted.result.n_tokens)
+    fitted = compare(*reviews, models=[NAIVE, default_models()[-1]])
+    assert len(fitted.entrants) == len(fitted.models) == 2
+    for entrant in fitted.entrants:
+        accuracy = entrant.estimator.score(fitted.X_test, fitted.y_test)
+        assert accuracy == entrant.result.accuracy
+        assert (entrant.predicted == entrant.estimator.predict(fitted.X_test)).all()
+        np.testing.assert_allclose(
+            entrant.proba, entrant.estimator.predict_proba(fitted.X_test), rtol=1e-12
+        )
+    assert fitted.X.shape[0] == fitted.to_dict()["n_train"]
+    assert fitted.X.shape[1] == fitted.to_dict()["n_tokens"]
     assert fitted.vectorizer.transform(reviews[2]).shape == fitted.X_test.shape
     assert fitted.y.tolist() == reviews[1].tolist()
+    assert repr(fitted).startswith("<Comparison on 50 test texts: accuracy nb 0.")
+
+
+def test_our_model_comes_back_as_a_pipeline_from_texts_to_labels(reviews):
+    train, y, test, y_test = reviews
+    names = np.array(["neg", "pos"])
+    weighted = ClsAttentionClassifier(class_weight={"pos": 20.0})
+    compared = compare(
+        train, names[y], test, names[y_test], models=[Model("ours", weighted, kind="ours")]
+    )
+    expected = make_pipeline(CountVectorizer(min_df=2), weighted).fit(train, names[y])
+    assert compared.pipeline.predict(test).tolist() == expected.predict(test).tolist()
+    assert compared.pipeline[-1].class_weight == {"pos": 20.0}
+    assert compared.pipeline.score(test, names[y_test]) == compared.models[0].accuracy
+    with pytest.raises(ValueError, match="no model of kind 'ours'"):
+        _ = compare(*reviews, models=[NAIVE]).pipeline
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name"),
+    [
+        (LogisticRegression(), "class_weight"),
+        (make_pipeline(TfidfTransformer(), LinearSVC()), "linearsvc__class_weight"),
+    ],
+)
+def test_class_weights_are_by_label(reviews, estimator, name):
+    train, y, test, y_test = reviews
+    names = np.array(["neg", "pos"])
+    parts = train, names[y], test, names[y_test]
+    estimator.set_params(**{name: {"pos": 20.0}})
+    entrant = compare(*parts, models=[Model("weighted", estimator)]).entrants[0]
+    expected = make_pipeline(CountVectorizer(min_df=2), estimator).fit(*parts[:2]).predict(test)
+    assert (entrant.predicted == (expected == "pos")).all()
+    assert estimator.get_params()[name] == {"pos": 20.0}
+    estimator.set_params(**{name: {"odd": 2.0}})
+    with pytest.raises(ValueError, match="'odd', which is no class"):
+        compare(*parts, models=[Model("weighted", estimator)])
+
+
+def test_calibration_error_by_hand():
+    proba = np.array([[0.95, 0.05], [0.05, 0.95], [0.7, 0.3]])
+    error = expected_calibration_error(proba, np.array([0, 0, 0]))
+    assert error == pytest.approx((abs(1 - 2 * 0.95) + 0.3) / 3)
+    assert expected_calibration_error(np.eye(3), np.arange(3)) == 0
+    assert expected_calibration_error(np.eye(2), np.array([-1, -1])) == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 15])
+def test_calibration_error_by_bins_that_own_their_upper_border(n_classes):
+    rng = np.random.default_rng(n_classes)
+    # Multiples of 1/15 lie on the borders of the bins.
+    proba = np.eye(n_classes)[rng.integers(n_classes, size=2000)]
+    mix = rng.integers(16, size=(2000, 1)) / 15
+    proba = mix * proba + (1 - mix) / n_classes
+    y = rng.integers(n_classes, size=2000)
+    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
+    bins = np.searchsorted(np.linspace(0, 1, 16)[1:-1], confidence, side="left")
+    gaps = np.bincount(bins, weights=right - confidence)
+    error = expected_calibration_error(proba, y)
+    np.testing.assert_allclose(error, np.abs(gaps).sum() / 2000, rtol=1e-12)
 
 
 def test_floor_is_the_majority_vote(reviews):
@@ -131,7 +199,7 @@ def test_labels_of_any_type(reviews, labels, expected):
     assert result.classes == expected
     assert [type(label) for label in result.classes] == [type(label) for label in expected]
     assert [tokens.label for tokens in result.tokens] == expected
-    assert json.loads(json.dumps(dataclasses.asdict(result)))["classes"] == expected
+    assert json.loads(json.dumps(result.to_dict()))["classes"] == expected
 
 
 def test_more_classes():
@@ -160,7 +228,7 @@ def test_unseen_test_labels_are_misses_and_noted(reviews):
 def test_shared_texts_are_noted(reviews):
     train, y, _, _ = reviews
     result = compare(train, y, train[:30], y[:30], models=[NAIVE])
-    assert any(note.startswith("30 different test texts also") for note in result.notes)
+    assert any(note.startswith("30 distinct test texts are also") for note in result.notes)
 
 
 def test_convergence_warnings_become_notes(reviews):
@@ -189,6 +257,7 @@ def test_other_warnings_pass(reviews):
 def test_model_without_probabilities_or_ours(reviews):
     result = compare(*reviews, models=[Model("svc", LinearSVC())])
     assert result.models[0].log_loss is None
+    assert result.models[0].calibration_error is None
     assert result.tokens == []
 
 
@@ -209,7 +278,7 @@ def test_progress(reviews):
 
 
 def test_frame(result):
-    frame = result.frame()
+    frame = result.to_frame()
     assert frame.index.tolist() == [model.name for model in result.models]
     assert frame["accuracy"].tolist() == [model.accuracy for model in result.models]
 
@@ -263,10 +332,11 @@ def test_class_tokens_of_more_classes():
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_effects_are_spreads_of_contributions_less_their_mean(n_classes, n_layers):
     counts, y = make_token_classification(n_samples=60, n_classes=n_classes, random_state=3)
-    deeper = {"solver": "adam", "embedding_dim": 4, "max_iter": 2, "early_stopping": False}
-    classifier = ClsAttentionClassifier(
-        n_layers=n_layers, random_state=0, **(deeper if n_layers == 2 else {})
-    )
+    classifier = ClsAttentionClassifier()
+    if n_layers == 2:
+        classifier = AttentionNetworkClassifier(
+            n_layers=2, embedding_dim=4, max_iter=2, early_stopping=False, random_state=0
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(counts, y)
@@ -291,8 +361,8 @@ def test_tokens_of_an_mlp_are_told_by_their_values():
 
     assert class_tokens(Mlp, X, list("abcd")) == class_tokens(Attention, X, list("abcd"))
     counts, y = make_token_classification(n_samples=40, random_state=3)
-    classifier = ClsAttentionClassifier(
-        solver="adam", embedding_dim=4, mlp=True, max_iter=2, early_stopping=False, random_state=0
+    classifier = AttentionNetworkClassifier(
+        embedding_dim=4, mlp=True, max_iter=2, early_stopping=False, random_state=0
     )
     with pytest.warns(ConvergenceWarning):
         classifier.fit(counts, y)
@@ -338,7 +408,7 @@ def test_hold_out_errors(labels, message):
 
 
 def test_count_tokens_needs_tokens():
-    with pytest.raises(ValueError, match="stands in 3 of them or more"):
+    with pytest.raises(ValueError, match="is in 3 of them or more"):
         count_tokens(["good", "bad"], (1, 1), 3)
 
 

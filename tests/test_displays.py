@@ -42,10 +42,11 @@ from sklearn_clsattn.inspection import (
     explain,
 )
 from sklearn_clsattn.inspection.concentration import concentration
-from sklearn_clsattn.inspection.displays.binned_means import binned_means
-from sklearn_clsattn.inspection.displays.drawn_model import drawn_model
-from sklearn_clsattn.inspection.displays.name_places import spread
-from sklearn_clsattn.inspection.displays.plotting import decimals_for, shown, signed
+from sklearn_clsattn.inspection.displays._inputs import drawn_model
+from sklearn_clsattn.inspection.displays._plotting import shown
+from sklearn_clsattn.inspection.displays.importance import _binned as binned_means
+from sklearn_clsattn.inspection.displays.importance import _spread as spread
+from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 TEXTS = ["a good film", "good fun, good plot", "a bad film", "a dull, bad plot"] * 6
 LABELS = np.array(["pos", "pos", "neg", "neg"] * 6)
@@ -79,8 +80,8 @@ def pipeline():
 @pytest.fixture(scope="module")
 def mlp():
     X, y = data(2)
-    model = ClsAttentionClassifier(
-        solver="adam", embedding_dim=4, mlp=True, max_iter=2, early_stopping=False, random_state=0
+    model = AttentionNetworkClassifier(
+        embedding_dim=4, mlp=True, max_iter=2, early_stopping=False, random_state=0
     )
     with pytest.warns(ConvergenceWarning):
         return model.fit(X, y), X, y
@@ -135,17 +136,21 @@ def assert_apart_and_inside(texts, figure, renderer):
 
 
 def test_bins_hold_means_and_deviations_of_their_points():
-    bins = binned_means([0.0, 0.1, 0.5, 0.9, 1.0], [1.0, 3.0, 5.0, 2.0, 4.0], 2, min_points=2)
-    assert_allclose(bins.centres, [0.25, 0.75])
-    assert_array_equal(bins.counts, [2, 3])  # a point on the border is in the right bin
-    assert_allclose(bins.means, [2.0, 11 / 3])
-    assert_allclose(bins.deviations, [1.0, np.std([5, 2, 4])])
+    x, y = np.array([[0.0, 0.1, 0.5, 0.9, 1.0], [1.0, 3.0, 5.0, 2.0, 4.0]])
+    bins = binned_means(x, y, 2, min_points=2)
+    assert_allclose(bins["centre"], [0.25, 0.75])
+    assert_array_equal(bins["count"], [2, 3])  # a point on the border is in the right bin
+    assert_allclose(bins["mean"], [2.0, 11 / 3])
+    assert_allclose(bins["deviation"], [1.0, np.std([5, 2, 4])])
 
 
-def test_small_bins_are_left_out_and_there_may_be_none():
-    assert_array_equal(binned_means([0, 0, 0, 1], [1, 1, 1, 9], 2, min_points=3).counts, [3])
-    assert binned_means([0, 1], [1, 1]).means.size == 0
-    assert_array_equal(binned_means([2.0] * 5, [1.0] * 5).counts, [5])
+def test_small_bins_have_no_means_and_there_may_be_none():
+    x = np.array([0.0, 0, 0, 1])
+    assert_array_equal(binned_means(x, x, 2, min_points=3)["count"], [3, np.nan])
+    assert binned_means(x, x, 20)["mean"].isna().all()
+    for step in (0.0, np.finfo(float).eps):  # all equal, or equal up to rounding
+        x = 2.0 + step * np.arange(5)
+        assert_allclose(binned_means(x, x, 20, min_points=1)["mean"].dropna(), 2.0)
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=60), st.integers(1, 25))
@@ -153,9 +158,11 @@ def test_bins_are_those_of_the_benchmarks(points, n_bins):
     shapes = benchmark_shapes()
     x, y = np.array(points).T
     expected = shapes.binned(x, y, n_bins, 1)
-    bins = binned_means(x, y, n_bins, 1)
-    for name in ("centres", "means", "deviations", "counts"):
-        assert_array_equal(getattr(bins, name), getattr(expected, name))
+    bins = binned_means(x, y, n_bins, 1).dropna()
+    assert_array_equal(bins["centre"], expected.centres)
+    assert_array_equal(bins["count"], expected.counts)
+    assert_allclose(bins["mean"], expected.means, atol=1e-12)
+    assert_allclose(bins["deviation"], expected.deviations, atol=1e-12)
 
 
 def benchmark_shapes():
@@ -215,7 +222,7 @@ def test_shown_names():
 def test_scatter_has_the_models_numbers(two):
     model, X, y = two
     display = TokenImportanceDisplay.from_estimator(model, X, y)
-    frame = display.frame()
+    frame = display.to_frame()
     assert len(display.ax_) == 2
     assert display.figure_ is display.ax_[0].figure
     documents = (X.toarray() > 0).sum(axis=0)
@@ -238,7 +245,7 @@ def test_posteriors_are_of_classes_of_equal_weight(two):
     model, X, y = two
     rows = np.r_[np.flatnonzero(y == 0)[:13], np.flatnonzero(y == 1)]
     display = TokenImportanceDisplay.from_estimator(model, X[rows], y[rows], min_count=1)
-    kept = display.frame()["token"].astype(int)
+    kept = display.to_frame()["token"].astype(int)
     shapes = benchmark_shapes()
     expected = shapes.token_posterior_difference(X[rows], y[rows])
     assert_allclose(display.posterior_difference[1], expected[kept])
@@ -248,7 +255,7 @@ def test_posteriors_are_of_classes_of_equal_weight(two):
 def test_target_turns_two_classes_round(two):
     model, X, y = two
     display = TokenImportanceDisplay.from_estimator(model, X, y, target=0)
-    one, other = display.frame(0), display.frame(1)
+    one, other = display.to_frame(0), display.to_frame(1)
     assert set(one["class"]) == {0}
     assert_array_equal(one["attention_score"], other["attention_score"])
     for name in ("token_value", "posterior_difference", "importance"):
@@ -267,15 +274,15 @@ def test_every_class_of_several_has_its_row(three):
     chosen = TokenImportanceDisplay.from_estimator(model, X, y, target=["red"])
     assert len(chosen.ax_) == 2
     points = np.asarray(chosen.ax_[1].collections[0].get_offsets())
-    assert_array_equal(points[:, 1], chosen.frame("red")["token_value"])
-    assert len(display.frame()) == 3 * len(chosen.frame("red"))
+    assert_array_equal(points[:, 1], chosen.to_frame("red")["token_value"])
+    assert len(display.to_frame()) == 3 * len(chosen.to_frame("red"))
     # The definition: a class's posterior less the mean of the others'.
     counts = class_totals(X, np.searchsorted(model.classes_, y), 3)
     sizes = np.unique(y, return_counts=True)[1]
     posterior = counts[:, :-1] / sizes[:, None]
     posterior /= posterior.sum(axis=0)
     expected = posterior[2] - posterior[:2].mean(axis=0)
-    assert_allclose(chosen.frame("red")["posterior_difference"], expected, atol=1e-12)
+    assert_allclose(chosen.to_frame("red")["posterior_difference"], expected, atol=1e-12)
 
 
 def test_bins_are_drawn_where_there_are_tokens_enough():
@@ -286,8 +293,8 @@ def test_bins_are_drawn_where_there_are_tokens_enough():
     )
     bins = binned_means(x, x**2, 10)
     line = display.ax_[0].containers[0].lines[0]
-    assert_array_equal(line.get_xdata(), bins.centres)
-    assert_array_equal(line.get_ydata(), bins.means)
+    assert_array_equal(line.get_xdata(), bins["centre"])
+    assert_array_equal(line.get_ydata(), bins["mean"])
     assert "10 bins" in display.ax_[1].get_legend().get_texts()[0].get_text()
 
 
@@ -297,7 +304,8 @@ def test_means_are_joined_only_where_bins_are_neighbours():
         x, x, classes=[0, 1], posterior_difference=x, n_bins=10
     )
     heights = display.ax_[0].containers[0].lines[0].get_ydata()
-    assert_allclose(heights, [0, 0.1, np.nan, 0.95])  # 0.9 and 1 are in one bin
+    # 0.9 and 1 are in one bin. Lines are interrupted at NaN.
+    assert_allclose(heights, [0, 0.1, *[np.nan] * 7, 0.95], atol=1e-15)
 
 
 @pytest.mark.parametrize("fixture", ["two", "three"])
@@ -340,7 +348,7 @@ def test_a_class_without_tokens_says_so():
     display = TokenImportanceDisplay.from_arrays(
         [0.0, 1.0], [1.0, 2.0], classes=["a", "b"], importance=[1.0, 2.0], kind="bars"
     )
-    assert [text.get_text() for text in display.ax_[0].texts] == ["no token speaks for it"]
+    assert [text.get_text() for text in display.ax_[0].texts] == ["no token is evidence for it"]
     assert tick_labels(display.ax_[1]) == ["1", "0"]
 
 
@@ -349,13 +357,13 @@ def test_one_display_draws_both_kinds(two):
     display = TokenImportanceDisplay.from_estimator(model, X, y)
     assert display.plot(kind="bars", k=2) is display
     assert len(tick_labels(display.ax_[1])) == 2
-    assert isinstance(pickle.loads(pickle.dumps(display.frame())), pd.DataFrame)
+    assert isinstance(pickle.loads(pickle.dumps(display.to_frame())), pd.DataFrame)
 
 
 def test_effect_of_two_layers_is_that_of_contributions():
     X, y = data(2, n_documents=40)
-    model = ClsAttentionClassifier(
-        solver="adam", embedding_dim=4, n_layers=2, max_iter=2, early_stopping=False, random_state=0
+    model = AttentionNetworkClassifier(
+        embedding_dim=4, n_layers=2, max_iter=2, early_stopping=False, random_state=0
     )
     with pytest.warns(ConvergenceWarning):
         model.fit(X, y)
@@ -380,7 +388,7 @@ def test_an_mlp_has_no_effects(mlp):
 def test_selection_counts_are_the_fitted_ones(fixture, request):
     model, X, _ = request.getfixturevalue(fixture)
     display = SelectionDisplay.from_estimator(model, X, k=5)
-    frame = display.frame()
+    frame = display.to_frame()
     assert_array_equal(frame["token"], model.selected_tokens_.astype(str))
     assert_array_equal(frame["selected"], model.selection_counts_)
     in_documents = (X.toarray() > 0).sum(axis=0)[model.selected_tokens_]
@@ -398,7 +406,7 @@ def test_selection_counts_are_the_fitted_ones(fixture, request):
 def test_concentration_is_that_of_attention_and_of_counts(two):
     model, X, _ = two
     display = SelectionDisplay.from_estimator(model, X, n_top=3)
-    frame = display.frame("documents")
+    frame = display.to_frame("documents")
     attention, counts = model.attention(X).toarray(), X.toarray()
     assert list(frame.columns) == [
         *("entropy", "top_1_share", "top_2_share", "top_3_share"),
@@ -419,16 +427,16 @@ def test_concentration_is_that_of_attention_and_of_counts(two):
 def test_selection_without_counts_or_classes():
     display = SelectionDisplay.from_arrays(np.eye(3) * 0.5, np.eye(3) > 0, k=2)
     assert display.even_entropy is None
-    assert list(display.frame().columns) == [
+    assert list(display.to_frame().columns) == [
         *("token", "selected", "documents", "share_of_its_documents")
     ]
-    assert_allclose(display.frame("documents")["entropy"], 0, atol=1e-15)
+    assert_allclose(display.to_frame("documents")["entropy"], 0, atol=1e-15)
     assert len(tick_labels(display.ax_[0])) == 2
 
 
 def test_an_mlps_values_do_not_say_what_tokens_speak_for(mlp):
     model, X, _ = mlp
-    assert "speaks_for" not in SelectionDisplay.from_estimator(model, X).frame()
+    assert "speaks_for" not in SelectionDisplay.from_estimator(model, X).to_frame()
 
 
 @pytest.mark.parametrize(
@@ -451,7 +459,7 @@ def test_documents_without_tokens_alone_are_refused(pipeline):
     with pytest.raises(ValueError, match="None of the 2 documents has a token"):
         SelectionDisplay.from_estimator(pipeline, ["zzz", ""])
     with pytest.raises(ValueError, match='of must be "tokens" or "documents"'):
-        SelectionDisplay.from_estimator(pipeline, TEXTS).frame("words")
+        SelectionDisplay.from_estimator(pipeline, TEXTS).to_frame("words")
 
 
 # ---- AttentionDisplay ---------------------------------------------------------------------------
@@ -464,8 +472,8 @@ def test_contributions_add_up_to_the_decision_of_two_classes(two, target):
     sign = 1 if target else -1
     assert_allclose(display.decision, sign * model.decision_function(X[[3]])[0], rtol=1e-12)
     assert_allclose(display.probability, model.predict_proba(X[[3]])[0, target])
-    assert_allclose(display.frame()["contribution"].sum(), display.decision, rtol=1e-12)
-    assert_allclose(display.frame()["attention"].sum(), 1, rtol=1e-12)
+    assert_allclose(display.to_frame()["contribution"].sum(), display.decision, rtol=1e-12)
+    assert_allclose(display.to_frame()["attention"].sum(), 1, rtol=1e-12)
 
 
 def test_contributions_of_several_classes(three):
@@ -481,7 +489,7 @@ def test_contributions_of_several_classes(three):
 
 def test_tokens_that_are_not_drawn_alone_are_drawn_together(two):
     model, X, _ = two
-    full = AttentionDisplay.from_estimator(model, X[[3]], top=50).frame()
+    full = AttentionDisplay.from_estimator(model, X[[3]], top=50).to_frame()
     display = AttentionDisplay.from_estimator(model, X[[3]], top=3)
     n_tokens = len(full) - 2
     more = n_tokens - 3
@@ -501,24 +509,24 @@ def test_tokens_that_are_not_drawn_alone_are_drawn_together(two):
 def test_documents_as_texts_and_as_counts(pipeline):
     display = AttentionDisplay.from_estimator(pipeline, "good, good film")
     assert tick_labels(display.ax_[0]) == ["good ×2", "film", "<cls>", "intercept"]
-    frame = display.frame()
+    frame = display.to_frame()
     assert_array_equal(frame["count"], [2, 1, np.nan, np.nan])
     assert display.target == "pos"
     row = pipeline[0].transform(["good, good film"])
     bare = pipeline[-1]
     for document in (row, row.toarray(), row.toarray()[0], row.toarray()[0].tolist()):
-        other = AttentionDisplay.from_estimator(bare, document).frame()
+        other = AttentionDisplay.from_estimator(bare, document).to_frame()
         assert_array_equal(other["attention"], frame["attention"])
         assert_array_equal(other["contribution"], frame["contribution"])
         plt.close("all")
-    one = AttentionDisplay.from_estimator(pipeline, ["good, good film"]).frame()
+    one = AttentionDisplay.from_estimator(pipeline, ["good, good film"]).to_frame()
     pd.testing.assert_frame_equal(one, frame)
 
 
 @pytest.mark.parametrize("document", ["", "zzz"])
 def test_an_empty_document_has_its_answer(pipeline, document):
     display = AttentionDisplay.from_estimator(pipeline, document)
-    assert display.frame()["token"].tolist() == ["<cls>", "intercept"]
+    assert display.to_frame()["token"].tolist() == ["<cls>", "intercept"]
     assert display.cls_share == 1
     assert_allclose(display.decision, pipeline[-1].intercept_[0])
     assert "no known token" in display.ax_[0].get_title(loc="left")
@@ -528,10 +536,10 @@ def test_a_model_without_cls_has_no_row_for_it():
     X, y = data(2)
     model = ClsAttentionClassifier(attend_cls=False).fit(X, y)
     display = AttentionDisplay.from_estimator(model, X[[0]])
-    assert "<cls>" not in display.frame()["token"].tolist()
-    assert_allclose(display.frame()["attention"].sum(), 1)
+    assert "<cls>" not in display.to_frame()["token"].tolist()
+    assert_allclose(display.to_frame()["attention"].sum(), 1)
     empty = AttentionDisplay.from_estimator(model, X[[-1]])
-    assert empty.frame()["token"].tolist() == ["intercept"]
+    assert empty.to_frame()["token"].tolist() == ["intercept"]
 
 
 def test_an_mlp_has_attention_alone(mlp):
@@ -540,24 +548,21 @@ def test_an_mlp_has_attention_alone(mlp):
     assert display.contributions is None
     assert display.decision is None
     assert isinstance(display.ax_, matplotlib.axes.Axes)
-    assert list(display.frame().columns) == ["token", "count", "attention"]
-    assert_allclose(display.frame()["attention"].sum(), 1, rtol=1e-6)
+    assert list(display.to_frame().columns) == ["token", "count", "attention"]
+    assert_allclose(display.to_frame()["attention"].sum(), 1, rtol=1e-6)
     empty = AttentionDisplay.from_estimator(model, X[[-1]])
-    assert len(empty.frame()) <= 1
+    assert len(empty.to_frame()) <= 1
 
 
 def test_stored_zeros_are_no_tokens(two):
     model, X, _ = two
     row = X[[3]].copy()
     row.data[0] = 0
-    tokens = AttentionDisplay.from_estimator(model, row).frame()["token"].tolist()
+    tokens = AttentionDisplay.from_estimator(model, row).to_frame()["token"].tolist()
     assert str(row.indices[0]) not in tokens
 
 
 def test_contributions_have_decimals_that_tell_them_apart():
-    assert decimals_for([]) == decimals_for([0.0]) == decimals_for([0.2, -12.3]) == 2
-    assert decimals_for([0.07, -0.004]) == 3
-    assert signed(-0.004, 3) == "−0.004"
     display = AttentionDisplay.from_arrays([0.1, 0.2], [0.03, -0.004])
     drawn = [text.get_text() for text in display.ax_[1].texts]
     assert drawn == ["+0.030", "−0.004", "0"]
@@ -585,8 +590,11 @@ def test_attention_of_a_class_of_unknown_probability():
             {"attention": [0.5], "contributions": [1.0, 2.0]},
             r"contributions must have shape \(1,\)",
         ),
-        ({"attention": [0.5], "token_names": ["a", "b"]}, "token_names must be 1 names"),
-        ({"attention": [0.5], "top": 0}, "top must be an integer of at least 1, got 0"),
+        (
+            {"attention": [0.5], "token_names": ["a", "b"]},
+            "token_names must have 1 entries, one a token, got 2",
+        ),
+        ({"attention": [0.5], "top": 0}, "top == 0, must be >= 1"),
     ],
 )
 def test_wrong_documents_are_refused(arguments, message):
@@ -630,7 +638,7 @@ def displays_of(estimator, X, y, one):
 def test_pipelines_of_all_kinds(steps):
     model = make_pipeline(*steps, ClsAttentionClassifier()).fit(TEXTS, LABELS)
     for display in displays_of(model, TEXTS, LABELS, TEXTS[0]):
-        frame = display().frame()
+        frame = display().to_frame()
         plt.close("all")
         if isinstance(steps[0], HashingVectorizer):
             assert all(
@@ -644,7 +652,7 @@ def test_a_classifier_at_the_end_of_a_nested_pipeline(pipeline):
     outer = Pipeline([("nothing", "passthrough"), ("all", pipeline)])
     assert drawn_model(outer).token_names.tolist() == drawn_model(pipeline).token_names.tolist()
     display = AttentionDisplay.from_estimator(outer, "good")
-    assert display.frame()["token"].tolist() == ["good", "<cls>", "intercept"]
+    assert display.to_frame()["token"].tolist() == ["good", "<cls>", "intercept"]
 
 
 def test_names_from_a_column_of_a_data_frame():
@@ -653,7 +661,7 @@ def test_names_from_a_column_of_a_data_frame():
     model = make_pipeline(columns, ClsAttentionClassifier()).fit(frame, LABELS)
     display = AttentionDisplay.from_estimator(model, frame.iloc[[0]])
     explained = explain(model, frame.iloc[[0]]).tokens
-    assert set(display.frame()["token"]) - {"<cls>", "intercept"} == set(explained)
+    assert set(display.to_frame()["token"]) - {"<cls>", "intercept"} == set(explained)
     assert "good" in explained
 
 
@@ -664,14 +672,14 @@ def test_names_behind_steps_that_change_texts_or_search():
     search = GridSearchCV(steps, {"clsattentionclassifier__C": [1.0]}, cv=2).fit(shouted, LABELS)
     for model in (search, search.best_estimator_):
         display = TokenImportanceDisplay.from_estimator(model, shouted, LABELS, min_count=1)
-        assert {"good", "bad"} <= set(display.frame()["token"])
+        assert {"good", "bad"} <= set(display.to_frame()["token"])
 
 
 def test_columns_that_mix_tokens_are_drawn_by_their_own_names():
     mixing = NMF(2, init="nndsvda", random_state=0)
     model = make_pipeline(CountVectorizer(), mixing, ClsAttentionClassifier()).fit(TEXTS, LABELS)
     display = AttentionDisplay.from_estimator(model, "good")
-    assert set(display.frame()["token"]) <= {"nmf0", "nmf1", "<cls>", "intercept"}
+    assert set(display.to_frame()["token"]) <= {"nmf0", "nmf1", "<cls>", "intercept"}
     hashed = make_pipeline(
         FeatureUnion([("hashed", HashingVectorizer(n_features=4, alternate_sign=False))]),
         ClsAttentionClassifier(),
@@ -686,13 +694,13 @@ def test_a_classifier_fitted_with_names_has_them():
     frame = pd.DataFrame(X.toarray(), columns=[f"w{place}" for place in range(X.shape[1])])
     model = ClsAttentionClassifier().fit(frame, y)
     for display in displays_of(model, frame, y, frame.iloc[[0]]):
-        tokens = display().frame()["token"]
+        tokens = display().to_frame()["token"]
         assert all(name[0] == "w" for name in tokens if name not in ("<cls>", "intercept"))
 
 
 def test_input_of_any_form_says_the_same_and_is_not_changed(two):
     model, X, y = two
-    expected = [display().frame() for display in displays_of(model, X, y, X[[3]])]
+    expected = [display().to_frame() for display in displays_of(model, X, y, X[[3]])]
     plt.close("all")
     # Every entry in two parts, columns in descending order.
     bounds = list(pairwise(X.indptr))
@@ -705,7 +713,7 @@ def test_input_of_any_form_says_the_same_and_is_not_changed(two):
     for form in (doubled, sp.csr_array(X), X.tocsc(), X.toarray()):
         one = form[[3]] if sp.issparse(form) or isinstance(form, np.ndarray) else form
         for display, frame in zip(displays_of(model, form, y, one), expected, strict=True):
-            pd.testing.assert_frame_equal(display().frame(), frame, rtol=1e-9)
+            pd.testing.assert_frame_equal(display().to_frame(), frame, rtol=1e-9)
         plt.close("all")
     assert_array_equal(doubled.data, before[0])
     assert_array_equal(doubled.indices, before[1])
@@ -743,10 +751,10 @@ def test_wrong_estimators_and_widths_are_refused(two, pipeline, place):
         ({"target": []}, "target must be a class or a list of classes, got an empty list"),
         ({"importance": "size"}, "importance must be one of"),
         ({"X": None, "kind": "bars", "importance": "effect"}, "needs documents X"),
-        ({"min_count": 0}, "min_count must be an integer of at least 1, got 0"),
+        ({"min_count": 0}, "min_count == 0, must be >= 1"),
         ({"min_count": 1000}, r"No token is in 1000 documents of X or more \(the most frequent"),
-        ({"kind": "bars", "k": 2.5}, "k must be an integer of at least 1, got 2.5"),
-        ({"n_bins": True}, "n_bins must be an integer of at least 1, got True"),
+        ({"kind": "bars", "k": 0}, "k == 0, must be >= 1"),
+        ({"n_bins": -1}, "n_bins == -1, must be >= 1"),
         ({"y": np.zeros(3)}, "X and y must have as many documents, got 80 and 3"),
         ({"y": np.full(80, 7)}, r"y must hold labels of the classes \[0, 1\], got 7"),
         ({"y": np.zeros(80, int)}, r"no document is of \[1\]"),
@@ -756,6 +764,13 @@ def test_wrong_arguments_are_refused(two, arguments, message):
     model, X, y = two
     with pytest.raises(ValueError, match=message):
         TokenImportanceDisplay.from_estimator(model, **{"X": X, "y": y, **arguments})
+
+
+@pytest.mark.parametrize("name", ["min_count", "k", "n_bins"])
+def test_numbers_that_are_no_integers_are_refused(two, name):
+    model, X, y = two
+    with pytest.raises(TypeError, match=f"{name} must be an instance of int, not float"):
+        TokenImportanceDisplay.from_estimator(model, X, y, **{name: 2.5})
 
 
 @pytest.mark.parametrize(
@@ -768,7 +783,7 @@ def test_wrong_arguments_are_refused(two, arguments, message):
         ({"posterior_difference": None}, "needs posterior_difference"),
         ({"kind": "bars"}, "needs importance"),
         ({"documents": [1]}, r"documents must have shape \(2,\)"),
-        ({"token_names": ["a"]}, "token_names must be 2 names, one a token, got 1"),
+        ({"token_names": ["a"]}, "token_names must have 2 entries, one a token, got 1"),
     ],
 )
 def test_wrong_arrays_are_refused(arguments, message):
@@ -831,7 +846,7 @@ def test_without_matplotlib_the_extra_is_named(two, monkeypatch):
     for display in displays_of(model, X, y, X[[0]]):
         with pytest.raises(ImportError, match=r"sklearn-clsattn\[plot\]"):
             display()
-    assert len(drawn.frame()) == 19
+    assert len(drawn.to_frame()) == 19
 
 
 def hostile_names(n_tokens):

@@ -7,9 +7,19 @@ import pandas as pd
 import pytest
 
 import sklearn_clsattn
-from sklearn_clsattn import comparison, datasets, importance, inspection, metrics, theory
+from sklearn_clsattn import comparison, datasets, importance, inspection, metrics, paper, theory
+from sklearn_clsattn._base import BaseAttentionClassifier
 
-MODULES = (sklearn_clsattn, comparison, datasets, importance, inspection, metrics, theory)
+MODULES = (sklearn_clsattn, comparison, datasets, importance, inspection, metrics, paper, theory)
+FITTED = {  # with parameters for a short fit
+    sklearn_clsattn.ClsAttentionClassifier: {},
+    sklearn_clsattn.TokenImportanceTransformer: {},
+    paper.OneStepClassifier: {"max_iter": 10},
+    paper.PenalizedOneStepClassifier: {"max_iter": 10},
+    paper.FrozenEmbeddingClassifier: {"embedding_dim": 8},
+    paper.EmbeddingClassifier: {"max_iter": 2},
+    paper.AttentionNetworkClassifier: {"embedding_dim": 8, "max_iter": 2},
+}
 PUBLIC = list(
     dict.fromkeys(  # some are public in two places
         getattr(module, name)
@@ -21,7 +31,8 @@ PUBLIC = list(
 METHODS = [
     getattr(kind, name)
     for kind in (
-        getattr(home, name) for home in (sklearn_clsattn, inspection) for name in home.__all__
+        BaseAttentionClassifier,
+        *(getattr(home, name) for home in (sklearn_clsattn, inspection) for name in home.__all__),
     )
     if inspect.isclass(kind)
     for name, method in vars(kind).items()
@@ -59,9 +70,8 @@ def test_every_parameter_is_documented(thing):
     assert not missing
 
 
-@pytest.mark.parametrize("estimator", sklearn_clsattn.__all__[:2])
+@pytest.mark.parametrize("estimator", FITTED)
 def test_defaults_in_the_docstring_are_those_of_the_signature(estimator):
-    estimator = getattr(sklearn_clsattn, estimator)
     text = section(inspect.getdoc(estimator), "Parameters")
     for name, parameter in inspect.signature(estimator).parameters.items():
         stated = re.search(rf"^{name} :[^\n]*default=(.*)$", text, re.M)
@@ -81,31 +91,13 @@ def test_functions_and_estimators_have_an_example(thing):
     assert ">>>" in section(inspect.getdoc(thing), "Examples")
 
 
-TRAININGS = {
-    "joint": {},
-    "one_step": {"training": "one_step"},
-    "letter": {"training": "one_step", "fit_output": False, "attend_cls": False},
-    "frozen": {"training": "frozen", "embedding_dim": 8},
-    "adam": {"solver": "adam", "max_iter": 2},
-    "mlp": {"solver": "adam", "embedding_dim": 8, "mlp": True, "max_iter": 2},
-}
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    ("name", "trainings"),
-    [
-        ("ClsAttentionClassifier", TRAININGS),
-        ("TokenImportanceTransformer", {"": {}}),
-    ],
-)
-def test_fitted_attributes_are_documented(name, trainings):
+@pytest.mark.parametrize("kind", FITTED)
+def test_fitted_attributes_are_documented(kind):
     X, y = datasets.make_token_classification(60, n_classes=3, random_state=0)
     X = pd.DataFrame(X.toarray()).add_prefix("token ")  # for their names
-    kind = getattr(sklearn_clsattn, name)
-    fitted = {key for key, value in vars(kind).items() if isinstance(value, property)}
-    for parameters in trainings.values():
-        fitted |= set(vars(kind(**parameters).fit(X, y)))
+    fitted = {key for key in dir(kind) if isinstance(getattr(kind, key), property)}
+    fitted |= set(vars(kind(**FITTED[kind]).fit(X, y)))
     fitted = {key for key in fitted if key.endswith("_") and not key.startswith("_")}
     stated = re.findall(r"^([\w, ]+) :", section(inspect.getdoc(kind), "Attributes"), re.M)
     assert fitted == {key.strip() for line in stated for key in line.split(",")}

@@ -7,346 +7,252 @@ import pytest
 import reference
 import scipy.sparse as sp
 import torch
+from helpers import documents, weighted_and_repeated
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_clsattn.model.bag import TokenBag
-from sklearn_clsattn.model.gradient_step import draw_embeddings, unscaled_objective
-from sklearn_clsattn.model.targets import encode_targets
-from sklearn_clsattn.training.embeddings import (
+from sklearn_clsattn._core.fit import CLS_PENALTY
+from sklearn_clsattn._core.objective import encode_targets
+from sklearn_clsattn._core.statistics import class_log_odds
+from sklearn_clsattn.paper._embeddings import (
     SCORES_EPSILON,
     SCORES_LEARNING_RATE,
-    Embeddings,
-    ScoresAndValues,
     fit_embeddings,
 )
-from sklearn_clsattn.training.joint import CLS_PENALTY, class_log_odds
+from sklearn_clsattn.theory._gradient_step import draw_embeddings
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
-CLS = pytest.mark.parametrize("cls_weight", [0.0, 2.5])
+CLS = pytest.mark.parametrize("attend_cls", [True, False])
 DIMENSIONS = pytest.mark.parametrize("dimension", [None, 4, 30])
 
 SETTINGS = {
     "learning_rate": None,
+    "attend_cls": False,
     "early_stopping": False,
     "validation_fraction": 0.2,
     "n_iter_no_change": 5,
     "max_iter": 50,
     "tol": 0.0,
     "seed": 0,
-    "dtype": np.float64,
 }
 
 
 def data(n_classes, seed=0, n_documents=24, n_tokens=9):
-    """Return counts with an empty document and an unseen token, class codes and weights."""
+    """Return documents, one of them empty and one token unseen."""
     X = reference.counts(seed, n_documents, n_tokens)
-    codes = np.arange(n_documents) % n_classes
     weights = np.random.default_rng(seed).uniform(0.5, 2.0, n_documents)
-    return X, codes, weights
+    return documents(X, np.arange(n_documents) % n_classes, weights)
 
 
-def fit(X, codes, weights, dimension, cls_weight=0.0, **settings):
-    return fit_embeddings(
-        X,
-        codes,
-        weights,
-        int(codes.max()) + 1,
-        embedding_dim=dimension,
-        cls_weight=cls_weight,
-        **{**SETTINGS, **settings},
-    )
+def fit(d, dimension, **settings):
+    return fit_embeddings(d, embedding_dim=dimension, **{**SETTINGS, **settings})
 
 
-class Padded:
-    """The slow model: leaves, and the loss of padded documents by them."""
-
-    def __init__(self, X, codes, weights, n_classes, leaves, cls_weight):
-        self.documents = reference.PaddedDocuments.from_counts(X)
-        self.targets = encode_targets(codes, n_classes)
-        self.weights = torch.from_numpy(weights)
-        self.leaves = [leaf.clone().requires_grad_() for leaf in leaves]
-        self.cls_weight = cls_weight
-
-    def loss(self):
-        if len(self.leaves) == 1:
-            rows = self.leaves[0]
-            last_row = rows[-1]
-            embeddings, p, v = reference.embed(rows[:-1, 0], rows[:-1, 1:])
-        else:
-            embeddings, directions, last_row = self.leaves
-            p, v = directions[0], directions[1:]
-        decisions = reference.outputs(
-            self.documents, embeddings, p, v, self.cls_weight, last_row[0], last_row[1:]
-        )
-        loss = reference.mean_loss(decisions, self.targets, self.weights)
-        return loss + CLS_PENALTY / 2 * last_row[0] ** 2
-
-    def gradients(self):
-        loss = self.loss()
-        return loss.item(), torch.autograd.grad(loss, self.leaves)
-
-
-def pair(n_classes, cls_weight, dimension, seed=0, *, at_random=True):
-    """Return the fast parameters, their gradient function, and the slow model at one point."""
-    X, codes, weights = data(n_classes, seed)
-    n_outputs = 1 if n_classes == 2 else n_classes
-    objective = unscaled_objective(
-        TokenBag(X),
-        encode_targets(codes, n_classes),
-        torch.from_numpy(weights),
-        n_outputs,
-        cls_weight=cls_weight,
-        cls_penalty=CLS_PENALTY,
-    )
-    generator = torch.Generator().manual_seed(seed)
-    start = objective.start()
-    if at_random:
-        start.copy_(torch.randn(start.shape, generator=generator, dtype=torch.float64))
-    if not cls_weight:
-        start[-1, 0] = 0.0
-    if dimension is None:
-        parameters = ScoresAndValues(start)
+def padded_loss(d, leaves, cls_weight):
+    """Return the loss of padded sequences, by E, directions and last row or by one matrix."""
+    if len(leaves) == 1:
+        last_row = leaves[0][-1]
+        embeddings, p, v = reference.embed(leaves[0][:-1, 0], leaves[0][:-1, 1:])
     else:
-        drawn = draw_embeddings(X.shape[1], n_outputs, dimension, seed=seed)
-        directions = torch.vstack([drawn.cls_embedding, drawn.output_vectors])
-        parameters = Embeddings(drawn.embeddings, directions, start[-1])
-
-    def gradients():
-        loss, gradient = objective(parameters.rows())
-        parameters.pull_back(gradient)
-        return loss, [tensor.grad for tensor in parameters.trained]
-
-    return (
-        parameters,
-        gradients,
-        Padded(X, codes, weights, n_classes, parameters.trained, cls_weight),
-    )
-
-
-@CLASSES
-@CLS
-@DIMENSIONS
-def test_gradients_are_those_of_padded_sequences(n_classes, cls_weight, dimension):
-    for seed in range(3):
-        _, gradients, slow = pair(n_classes, cls_weight, dimension, seed)
-        loss, fast = gradients()
-        expected_loss, expected = slow.gradients()
-        assert loss == pytest.approx(expected_loss, rel=1e-12)
-        for one, other in zip(fast, expected, strict=True):
-            assert_allclose(one, other, atol=1e-12)
-
-
-@CLASSES
-@CLS
-@DIMENSIONS
-def test_gradient_descent_stays_with_padded_sequences(n_classes, cls_weight, dimension):
-    """50 stable steps of plain gradient descent, compared after each."""
-    parameters, gradients, slow = pair(n_classes, cls_weight, dimension)
-    first = gradients()[0]
-    for _ in range(50):
-        loss, fast = gradients()
-        expected_loss, expected = slow.gradients()
-        assert abs(loss - expected_loss) < 1e-9
-        with torch.no_grad():
-            for tensor, gradient in zip(parameters.trained, fast, strict=True):
-                tensor.sub_(gradient, alpha=0.3)
-            for leaf, gradient in zip(slow.leaves, expected, strict=True):
-                leaf.sub_(gradient, alpha=0.3)
-        for one, other in zip(parameters.trained, slow.leaves, strict=True):
-            assert float((one - other.detach()).abs().max()) < 1e-9
-    assert gradients()[0] < first
+        embeddings, directions, last_row = leaves
+        p, v = directions[0], directions[1:]
+    padded = reference.PaddedDocuments.from_counts(d.X)
+    decisions = reference.outputs(padded, embeddings, p, v, cls_weight, last_row[0], last_row[1:])
+    targets = encode_targets(d.codes, d.n_classes)
+    loss = reference.mean_loss(decisions, targets, torch.from_numpy(d.weights))
+    return loss + CLS_PENALTY / 2 * last_row[0] ** 2
 
 
 @CLASSES
 @CLS
 @DIMENSIONS
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_training_is_torch_adam_on_padded_sequences(
-    n_classes, cls_weight, dimension, fit_intercept
-):
-    X, codes, weights = data(n_classes)
-    _, _, slow = pair(n_classes, cls_weight, dimension, at_random=False)
-    last = slow.leaves[-1][-1] if dimension is None else slow.leaves[-1]
+def test_steps_are_those_of_padded_sequences(n_classes, attend_cls, dimension, fit_intercept):
+    """Fifty steps of PyTorch's Adam on autograd's gradients."""
+    d = data(n_classes)
+    n_outputs, n_tokens = d.n_outputs, d.X.shape[1]
+    cls_weight = d.statistics.cls_weight if attend_cls else 0.0
+    last_row = torch.zeros(1 + n_outputs, dtype=torch.float64)
     if fit_intercept:
-        last.data[1:] = torch.from_numpy(class_log_odds(np.bincount(codes, weights)))
+        last_row[1:] = torch.from_numpy(class_log_odds(d.statistics.class_weights))
     if dimension is None:
+        of_tokens = torch.zeros((n_tokens, 1 + n_outputs), dtype=torch.float64)
+        leaves = [torch.vstack([of_tokens, last_row])]
         rates, epsilon = [SCORES_LEARNING_RATE], SCORES_EPSILON
     else:
+        drawn = draw_embeddings(n_tokens, n_outputs, dimension, seed=0)
+        directions = torch.vstack([drawn.cls_embedding, drawn.output_vectors])
+        leaves = [drawn.embeddings, directions, last_row]
         rates, epsilon = [1e-3, 1e-3, 1e-3 * math.sqrt(2 * dimension / math.pi)], 1e-8
-    groups = [{"params": [leaf], "lr": lr} for leaf, lr in zip(slow.leaves, rates, strict=True)]
+    leaves = [leaf.requires_grad_() for leaf in leaves]
+    groups = [{"params": [leaf], "lr": lr} for leaf, lr in zip(leaves, rates, strict=True)]
     optimizer = torch.optim.Adam(groups, eps=epsilon)
     losses = []
     for _ in range(50):
-        loss, gradients = slow.gradients()
-        losses.append(loss)
-        for leaf, gradient in zip(slow.leaves, gradients, strict=True):
-            leaf.grad = gradient
+        loss = padded_loss(d, leaves, cls_weight)
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
         if not fit_intercept:
-            slow.leaves[-1].grad.view(-1)[-(len(last) - 1) :] = 0.0
+            leaves[-1].grad.view(-1)[-n_outputs:] = 0.0
         optimizer.step()
+    losses.append(padded_loss(d, leaves, cls_weight).item())
+
     result = fit(
-        X, codes, weights, dimension, cls_weight, fit_intercept=fit_intercept, n_iter_no_change=99
+        d, dimension, attend_cls=attend_cls, fit_intercept=fit_intercept, n_iter_no_change=99
     )
-    assert (result.n_iter, result.best_iter, result.status) == (50, 50, "max_iter")
-    assert_allclose(result.loss_curve, [*losses, slow.loss().item()], atol=1e-8)
-    leaves = [leaf.detach().numpy() for leaf in slow.leaves]
+    assert (result.n_iter, result.status) == (50, "max_iter")
+    assert_allclose(result.loss_curve, losses, atol=1e-8)
+    model, leaves = result.model, [leaf.detach().numpy() for leaf in leaves]
     if dimension is None:
         rows = leaves[0]
-        assert result.token_embeddings is result.cls_embedding is result.output_vectors is None
+        assert model.embeddings is None
     else:
         embeddings, directions, last_row = leaves
-        assert_allclose(result.token_embeddings, embeddings, atol=1e-8)
-        assert_allclose(result.cls_embedding, directions[0], atol=1e-8)
-        assert_allclose(result.output_vectors, directions[1:], atol=1e-8)
+        assert_allclose(model.embeddings.token_embeddings(), embeddings, atol=1e-8)
+        assert_allclose(model.embeddings.cls_embedding, directions[0], atol=1e-8)
+        assert_allclose(model.embeddings.output_vectors, directions[1:], atol=1e-8)
         rows = np.vstack([embeddings @ directions.T, last_row])
-    fitted = result.fitted
-    assert_allclose(fitted.scores, rows[:-1, 0], atol=1e-8)
-    assert_allclose(fitted.values, rows[:-1, 1:], atol=1e-8)
-    assert_allclose(fitted.intercept, rows[-1, 1:], atol=1e-8)
-    assert fitted.cls_weight == cls_weight
-    assert fitted.cls_score == (pytest.approx(rows[-1, 0], abs=1e-8) if cls_weight else -np.inf)
+    assert_allclose(model.scores, rows[:-1, 0], atol=1e-8)
+    assert_allclose(model.values, rows[:-1, 1:], atol=1e-8)
+    assert_allclose(model.intercept, rows[-1, 1:], atol=1e-8)
+    assert model.cls_weight == cls_weight
+    assert model.cls_score == (pytest.approx(rows[-1, 0], abs=1e-8) if attend_cls else -np.inf)
     if not fit_intercept:
-        assert_array_equal(fitted.intercept, 0.0)
+        assert_array_equal(model.intercept, 0.0)
 
 
 @CLASSES
 @DIMENSIONS
 def test_weights_do_as_repetition(n_classes, dimension):
-    X, codes, _ = data(n_classes)
-    repeats = np.random.default_rng(1).integers(0, 4, len(codes))
-    weighted = fit(X, codes, repeats.astype(float), dimension, 1.5)
-    rows = np.repeat(np.arange(len(codes)), repeats)
-    repeated = fit(X[rows], codes[rows], np.ones(len(rows)), dimension, 1.5)
+    d = data(n_classes)
+    repeats = np.random.default_rng(1).integers(0, 4, len(d.codes))
+    both = weighted_and_repeated(d.X, d.codes, repeats)
+    weighted, repeated = (fit(same, dimension, attend_cls=True) for same in both)
     assert weighted.n_iter == repeated.n_iter
     assert_allclose(weighted.loss_curve, repeated.loss_curve, atol=1e-8)
-    assert_allclose(weighted.fitted.outputs(X), repeated.fitted.outputs(X), atol=1e-6)
+    assert_allclose(weighted.model.outputs(d.X), repeated.model.outputs(d.X), atol=1e-6)
 
 
-def mean_log_loss(fitted, X, codes, weights):
-    outputs = fitted.outputs(X)
+def mean_log_loss(model, d):
+    outputs = model.outputs(d.X)
     if outputs.shape[1] == 1:
         outputs = np.column_stack([np.zeros(len(outputs)), outputs[:, 0]])
-    losses = np.logaddexp.reduce(outputs, axis=1) - outputs[np.arange(len(codes)), codes]
-    return np.average(losses, weights=weights)
+    losses = np.logaddexp.reduce(outputs, axis=1) - outputs[np.arange(len(d.codes)), d.codes]
+    return np.average(losses, weights=d.weights)
 
 
 @CLASSES
 @CLS
 @DIMENSIONS
-def test_early_stopping_returns_to_the_best(n_classes, cls_weight, dimension):
-    X, codes, weights = data(n_classes, n_documents=60)
+def test_early_stopping_returns_to_the_best(n_classes, attend_cls, dimension):
+    d = data(n_classes, n_documents=60)
     models = []
 
     def keep(progress):
-        models.append((progress.fitted(), progress.gap))
+        models.append((progress.model(), progress.criterion))
         return False
 
     result = fit(
-        X,
-        codes,
-        weights,
+        d,
         dimension,
-        cls_weight,
+        attend_cls=attend_cls,
         early_stopping=True,
         learning_rate=0.05,
         n_iter_no_change=4,
         max_iter=300,
-        on_step=keep,
+        callback=keep,
     )
     assert result.status == "converged"
-    assert result.n_iter == result.best_iter + 4
-    curve = result.validation_curve
+    curve = result.attributes["validation_loss_curve_"]
     assert len(curve) == len(result.loss_curve) == result.n_iter + 1
-    assert [gap for _, gap in models] == curve
-    assert np.argmin(curve) == result.best_iter
-    best = models[result.best_iter][0]
-    assert_array_equal(result.fitted.scores, best.scores)
-    assert_array_equal(result.fitted.values, best.values)
-    assert_array_equal(result.fitted.intercept, best.intercept)
+    assert_array_equal([criterion for _, criterion in models], curve)
+    best_iter = int(np.argmin(curve))
+    assert result.n_iter == best_iter + 4
+    best, model = models[best_iter][0], result.model
+    assert_array_equal(model.scores, best.scores)
+    assert_array_equal(model.values, best.values)
+    assert_array_equal(model.intercept, best.intercept)
     if dimension is not None:
-        assert_allclose(result.token_embeddings @ result.cls_embedding, best.scores, atol=1e-12)
-        values = result.token_embeddings @ result.output_vectors.T
-        assert_allclose(values, best.values, atol=1e-12)
+        E = model.embeddings.token_embeddings()
+        assert_allclose(E @ model.embeddings.cls_embedding, best.scores, atol=1e-12)
+        assert_allclose(E @ model.embeddings.output_vectors.T, best.values, atol=1e-12)
     # Both curves are of documents apart from each other, which together are all.
-    total = mean_log_loss(best, X, codes, weights)
-    penalty = CLS_PENALTY / 2 * best.cls_score**2 if cls_weight else 0.0
-    ends = sorted([result.loss_curve[result.best_iter] - penalty, curve[result.best_iter]])
+    total = mean_log_loss(best, d)
+    penalty = CLS_PENALTY / 2 * best.cls_score**2 if attend_cls else 0.0
+    ends = sorted([result.loss_curve[best_iter] - penalty, curve[best_iter]])
     assert ends[0] - 1e-12 <= total <= ends[1] + 1e-12
 
 
 def test_early_stopping_needs_documents_to_hold_out():
-    X, codes, weights = data(2)
-    codes = np.where(np.arange(len(codes)) == 3, 2, codes)
+    d = data(2)
+    d = documents(d.X, np.where(np.arange(len(d.codes)) == 3, 2, d.codes), d.weights)
     with pytest.raises(ValueError, match="early_stopping=False"):
-        fit(X, codes, weights, None, early_stopping=True)
-    assert fit(X, codes, weights, None).n_iter > 0
+        fit(d, None, early_stopping=True)
+    assert fit(d, None).n_iter > 0
 
 
-def test_a_seed_gives_the_same_fit_and_another_a_different_one():
-    X, codes, weights = data(3, n_documents=60)
-    for dimension in (None, 5):
-        one, same, other = (
-            fit(X, codes, weights, dimension, early_stopping=True, seed=seed) for seed in (0, 0, 1)
-        )
-        assert one.loss_curve == same.loss_curve
-        assert_array_equal(one.fitted.values, same.fitted.values)
-        assert one.loss_curve != other.loss_curve
+@pytest.mark.parametrize("dimension", [None, 5])
+def test_a_seed_gives_the_same_fit_and_another_a_different_one(dimension):
+    d = data(3, n_documents=60)
+    one, same, other = (fit(d, dimension, early_stopping=True, seed=seed) for seed in (0, 0, 1))
+    assert one.loss_curve == same.loss_curve
+    assert_array_equal(one.model.values, same.model.values)
+    assert one.loss_curve != other.loss_curve
 
 
 def test_without_a_dimension_nothing_is_random():
-    X, codes, weights = data(2)
-    one, other = (fit(X, codes, weights, None, seed=seed) for seed in (0, 1))
+    one, other = (fit(data(2), None, seed=seed) for seed in (0, 1))
     assert one.loss_curve == other.loss_curve
 
 
 def test_training_stops_when_little_is_gained_and_when_told():
-    X, codes, weights = data(2)
-    result = fit(X, codes, weights, None, tol=0.02, max_iter=500)
+    result = fit(data(2), None, tol=0.02, max_iter=500)
     assert result.status == "converged"
     curve = np.array(result.loss_curve)
     assert curve[-1] >= curve[-6] - 0.02
-    assert result.validation_curve is None
+    assert result.attributes == {}
     reports = []
 
     def stop(progress):
         reports.append(progress)
         return progress.n_iter == 3
 
-    stopped = fit(X, codes, weights, 6, on_step=stop)
+    stopped = fit(data(2), 6, callback=stop)
     assert (stopped.status, stopped.n_iter) == ("stopped", 3)
     assert [report.loss for report in reports] == stopped.loss_curve
-    assert all(math.isnan(report.gap) for report in reports)
+    assert all(math.isnan(report.criterion) for report in reports)
 
 
 @DIMENSIONS
 def test_single_precision_follows_double(dimension):
-    X, codes, weights = data(3)
-    double = fit(X, codes, weights, dimension, 1.0)
-    single = fit(X, codes, weights, dimension, 1.0, dtype=np.float32)
-    assert single.fitted.values.dtype == np.float64
+    single, double = (
+        fit(data(3), dimension, attend_cls=True, dtype=dtype) for dtype in (np.float32, np.float64)
+    )
+    model = single.model
+    assert model.values.dtype == np.float64
     if dimension is None:  # else what is drawn depends on the precision
         assert_allclose(single.loss_curve, double.loss_curve, atol=1e-4)
     else:
-        assert single.token_embeddings.dtype == np.float32
-        assert single.cls_embedding.dtype == np.float64
-        scores = single.token_embeddings.astype(float) @ single.cls_embedding
-        assert_allclose(scores, single.fitted.scores, atol=1e-5)
+        E, p = model.embeddings.token_embeddings(), model.embeddings.cls_embedding
+        assert (E.dtype, p.dtype) == (np.float32, np.float64)
+        assert_allclose(E.astype(float) @ p, model.scores, atol=1e-5)
 
 
 @CLS
-def test_documents_without_any_token(cls_weight):
-    X, codes, weights = data(3)
-    for dimension in (None, 5):
-        result = fit(sp.csr_matrix(X.shape), codes, weights, dimension, cls_weight)
-        priors = np.bincount(codes, weights) / weights.sum()
-        assert_allclose(np.exp(result.fitted.intercept), priors, atol=1e-3)
+@pytest.mark.parametrize("dimension", [None, 5])
+def test_documents_without_any_token(attend_cls, dimension):
+    d = data(3)
+    d = documents(sp.csr_matrix(d.X.shape), d.codes, d.weights)
+    result = fit(d, dimension, attend_cls=attend_cls)
+    priors = np.bincount(d.codes, d.weights) / d.weights.sum()
+    assert_allclose(np.exp(result.model.intercept), priors, atol=1e-3)
 
 
 def test_bad_settings():
-    X, codes, weights = data(3)
+    d = data(3)
     with pytest.raises(ValueError, match="embedding_dim must be at least 4"):
-        fit(X, codes, weights, 3)
+        fit(d, 3)
     with pytest.raises(ValueError, match="learning rate must be positive"):
-        fit(X, codes, weights, None, learning_rate=0.0)
+        fit(d, None, learning_rate=0.0)
     with pytest.raises(ValueError, match="lower the learning rate"):
-        fit(X, codes, weights, 5, learning_rate=1e200)
+        fit(d, 5, learning_rate=1e200)

@@ -15,6 +15,7 @@ from helpers import data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -24,31 +25,28 @@ from sklearn.pipeline import make_pipeline
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.paper import (
+    AttentionNetworkClassifier,
+    EmbeddingClassifier,
+    FrozenEmbeddingClassifier,
+    OneStepClassifier,
+    PenalizedOneStepClassifier,
+)
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
 LABELS = ["good", "bad", "good", "bad"]
 TRAININGS = {
-    "joint": {},
-    "joint, finite": {"embedding_dim": 8},
-    "joint, without cls": {"attend_cls": False},
-    "joint, unscaled": {"token_scaling": None, "attention_C": 10.0},
-    "one step": {"training": "one_step"},
-    "one step to the letter": {
-        "training": "one_step",
-        "fit_output": False,
-        "attend_cls": False,
-        "tol": 0.5,
-    },
-    "frozen": {"training": "frozen", "embedding_dim": 16},
-    "adam": {"solver": "adam", "max_iter": 30},
-    "adam, finite": {"solver": "adam", "embedding_dim": 8, "max_iter": 30},
-    "two layers": {
-        "solver": "adam",
-        "embedding_dim": 8,
-        "n_layers": 2,
-        "early_stopping": False,
-        "max_iter": 3,
-    },
+    "joint": ClsAttentionClassifier(),
+    "joint, without cls": ClsAttentionClassifier(attend_cls=False),
+    "joint, unscaled": ClsAttentionClassifier(token_scaling=None, attention_C=10.0),
+    "one step": OneStepClassifier(tol=0.5),
+    "penalized": PenalizedOneStepClassifier(),
+    "frozen": FrozenEmbeddingClassifier(embedding_dim=16, random_state=0),
+    "adam": EmbeddingClassifier(max_iter=30, random_state=0),
+    "adam, finite": EmbeddingClassifier(embedding_dim=8, max_iter=30, random_state=0),
+    "two layers": AttentionNetworkClassifier(
+        n_layers=2, embedding_dim=8, early_stopping=False, max_iter=3, random_state=0
+    ),
 }
 
 
@@ -56,9 +54,9 @@ def pipeline(**parameters):
     return make_pipeline(CountVectorizer(), ClsAttentionClassifier(**parameters)).fit(TEXTS, LABELS)
 
 
-def fitted(n_classes=2, **parameters):
+def fitted(n_classes=2, model=None, **parameters):
     X, y = data(n_classes)
-    model = ClsAttentionClassifier(random_state=0, **parameters)
+    model = ClsAttentionClassifier(**parameters) if model is None else clone(model)
     with warnings.catch_warnings():  # a model need not have converged to be explained
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y), X
@@ -143,7 +141,7 @@ def test_removal_is_what_really_removing_gives(drawn):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("training", TRAININGS)
 def test_every_training_is_explained_exactly(training, n_classes):
-    model, X = fitted(n_classes, **TRAININGS[training])
+    model, X = fitted(n_classes, TRAININGS[training])
     explanation = explain(model, X, removal=True)
     assert_contract(model, X, explanation)
     first = X[:5]
@@ -152,10 +150,10 @@ def test_every_training_is_explained_exactly(training, n_classes):
 
 
 def test_two_layers_leave_removal_out_unless_asked():
-    model, X = fitted(**TRAININGS["two layers"])
+    model, X = fitted(model=TRAININGS["two layers"])
     assert explain(model, X).decision_without is None
-    assert "decision_without" not in explain(model, X).frame()
-    assert "without" not in explain(model, X[:2]).text()
+    assert "decision_without" not in explain(model, X).to_frame()
+    assert "without" not in explain(model, X[:2]).to_text()
 
 
 def test_removal_is_left_out_when_asked():
@@ -173,7 +171,8 @@ def test_a_document_that_loses_its_only_token_is_an_empty_one():
 
 
 def test_an_mlp_is_refused():
-    model, X = fitted(solver="adam", embedding_dim=8, mlp=True, max_iter=2, n_iter_no_change=1)
+    mlp = AttentionNetworkClassifier(mlp=True, embedding_dim=8, max_iter=2, random_state=0)
+    model, X = fitted(model=mlp)
     with pytest.raises(ValueError, match="no sum over tokens"):
         explain(model, X)
 
@@ -295,23 +294,23 @@ def test_pickles_are_plain_and_small():
 def test_frames_add_up(n_classes):
     model, X = fitted(n_classes)
     explanation = explain(model, X, top=4, y_true=model.predict(X))
-    frame = explanation.frame()
+    frame = explanation.to_frame()
     assert list(frame.columns)[:4] == ["document", "target", "token", "kind"]
     sums = frame.groupby(["document", "target"])[["contribution", "attention"]].sum()
     assert_allclose(sums["contribution"].to_numpy(), explanation.decision.ravel(), atol=1e-12)
     assert_allclose(sums["attention"].to_numpy(), 1.0)
-    documents = explanation.frame("documents")
+    documents = explanation.to_frame("documents")
     assert len(documents) == len(explanation) * len(explanation.targets)
     assert (documents["predicted"] == documents["true"]).all()
-    assert len(explanation[:0].frame()) == len(explanation[:0].frame("documents")) == 0
+    assert len(explanation[:0].to_frame()) == len(explanation[:0].to_frame("documents")) == 0
     with pytest.raises(ValueError, match="rows must be"):
-        explanation.frame("words")
+        explanation.to_frame("words")
 
 
 def test_a_token_called_cls_is_told_from_cls():
     model, X = fitted()
     names = ["<cls>", *(f"t{j}" for j in range(1, X.shape[1]))]
-    frame = explain(model, X[:3], token_names=names).frame()
+    frame = explain(model, X[:3], token_names=names).to_frame()
     assert set(frame.loc[frame["token"] == "<cls>", "kind"]) == {"token", "cls"}
 
 
@@ -319,7 +318,7 @@ def test_dictionaries_can_be_written_as_json():
     for explanation in (
         explain(pipeline(), [*TEXTS, ""], top=2, y_true=[*LABELS, "good"]),
         explain(*fitted(3)),
-        explain(*fitted(**TRAININGS["two layers"])),
+        explain(*fitted(model=TRAININGS["two layers"])),
     ):
         plain = json.loads(json.dumps(explanation.to_dict(), allow_nan=False))
         for i, document in enumerate(plain["documents"]):
@@ -333,7 +332,7 @@ def test_empty_documents_and_documents_of_unknown_words():
     assert np.diff(explanation.indptr).tolist() == [0, 0, 1]
     assert_array_equal(explanation.decision[:2, 0], np.repeat(explanation.intercept, 2))
     assert explanation.cls_attention[:2].tolist() == [1.0, 1.0]
-    assert "decision is the intercept" in explanation[0].text()
+    assert "decision is the intercept" in explanation[0].to_text()
 
 
 def test_searches_are_explained_by_their_best():
@@ -414,28 +413,31 @@ def test_unknown_targets_are_refused(target):
     with pytest.raises(ValueError, match=r"target must be None or one of the classes \[0, 1\]"):
         explain(model, X, target=target)
     explanation = explain(model, X)
-    for render in (explanation.text, explanation.html, explanation[:0].text, explanation[:0].html):
+    empty = explanation[:0]
+    for render in (explanation.to_text, explanation.to_html, empty.to_text, empty.to_html):
         with pytest.raises(ValueError, match="target must be None or one of the classes"):
             render(target=target)
 
 
 def test_other_bad_arguments_are_refused():
     model, X = fitted()
-    for top in (-1, 1.5, True, "all"):
-        with pytest.raises(ValueError, match="top must be"):
+    explanation = explain(model, X)
+    for top, error in ((-1, ValueError), (1.5, TypeError), ("all", TypeError)):
+        with pytest.raises(error, match=r"^top .*must be"):
             explain(model, X, top=top)
-        with pytest.raises(ValueError, match="top must be"):
-            explain(model, X).text(top=top)
+        for render in (explanation.to_text, explanation.to_html):
+            with pytest.raises(error, match=r"^top .*must be"):
+                render(top=top)
     with pytest.raises(ValueError, match="one label in y_true"):
         explain(model, X, y_true=[0, 1])
     with pytest.raises(ValueError, match="expected 20 token_names"):
         explain(model, X, token_names=["a"])
     with pytest.raises(ValueError, match="width must be at least"):
-        explain(model, X).text(width=10)
+        explain(model, X).to_text(width=10)
 
 
 def test_plain_text_says_it_without_colour():
-    text = explain(pipeline(), ["a terrific but boring film"], y_true=["bad"]).text(color=False)
+    text = explain(pipeline(), ["a terrific but boring film"], y_true=["bad"]).to_text(color=False)
     assert "\x1b" not in text
     assert "[+terrific]" in text
     assert "[-boring]" in text
@@ -445,14 +447,14 @@ def test_plain_text_says_it_without_colour():
 
 def test_coloured_text_is_the_same_text():
     explanation = explain(pipeline(), ["a terrific but boring film", "fun"])
-    colored = explanation.text(color=True)
+    colored = explanation.to_text(color=True)
     assert "\x1b[" in colored
     stripped = re.sub(r"\x1b\[[\d;]*m", "", colored)
-    plain = re.sub(r"\[[+-](\w+)\]", r"\1", explanation.text(color=False))
+    plain = re.sub(r"\[[+-](\w+)\]", r"\1", explanation.to_text(color=False))
     assert [line.split() for line in stripped.splitlines()] == [
         line.split() for line in plain.splitlines()
     ]
-    assert explanation.text() == explanation.text(color=False)  # tests run without a terminal
+    assert explanation.to_text() == explanation.to_text(color=False)  # tests run without a terminal
 
 
 def test_text_cannot_steer_a_terminal():
@@ -460,7 +462,7 @@ def test_text_cannot_steer_a_terminal():
         "terrific \x1b[31mred\x1b[0m \x07\x08 \u202ereversed \ud800 \x9b2J\r\n[bold]boring[/bold]"
     )
     for color in (True, False):
-        text = explain(pipeline(), [hostile]).text(color=color, width=60)
+        text = explain(pipeline(), [hostile]).to_text(color=color, width=60)
         text.encode()
         assert not set(re.sub(r"\x1b\[[\d;]*m", "", text)) & set("\x1b\x07\x08\x9b\r\u202e")
         assert "[bold]" in text
@@ -471,14 +473,14 @@ def test_text_of_several_classes_says_which_is_shown():
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y)
     explanation = explain(model, texts[:1])
     predicted = explanation.predicted[0]
-    assert f"for {predicted}" in explanation.text()
-    assert "against 2" in explanation.text(target=2)
+    assert f"for {predicted}" in explanation.to_text()
+    assert "against 2" in explanation.to_text(target=2)
     assert repr(explanation) == "<Explanation of 1 document: what speaks for each of 3 classes>"
 
 
 def test_numbers_of_matrices_without_names_are_shown():
     model, X = fitted()
-    assert "x0" in explain(model, X[:1]).text(top=20)
+    assert "x0" in explain(model, X[:1]).to_text(top=20)
 
 
 def test_classes_that_predict_in_their_own_way_are_asked():

@@ -62,8 +62,8 @@ def pages():
 def test_pages_are_no_wider_than_a_phone(tmp_path):
     explanations = list(pages())
     frames = [
-        f'<iframe width="{width}" height="800" srcdoc="{html.escape(explanation.html())}"></iframe>'
-        for explanation in explanations
+        f'<iframe width="{width}" height="800" srcdoc="{html.escape(page)}"></iframe>'
+        for page in [explanation.to_html() for explanation in explanations]
         for width in (320, 390)
     ]
     page = tmp_path / "page.html"

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import counts
 from test_network import CLS, VARIANTS, network, spelled_out
 
-from sklearn_clsattn.model import fitted_network
-from sklearn_clsattn.model.fitted import FittedAttention
+from sklearn_clsattn._core.fitted import FittedAttention
+from sklearn_clsattn.paper import _fitted_network
 
 OUTPUTS = pytest.mark.parametrize("n_outputs", [1, 3])
 
@@ -63,7 +63,7 @@ def test_attention_is_the_pooling_of_each_document(n_layers, mlp, cls_weight):
     fitted = made.to_numpy()
     attention = fitted.attention(X)
     assert_array_equal(attention.indices, X.indices)
-    E, direction = fitted.embeddings, fitted.cls_embedding
+    E, direction = fitted.embedding_matrix, fitted.cls_embedding
     for i in range(X.shape[0]):
         tokens, weights = X[i].indices, X[i].data
         h = E[tokens]
@@ -97,8 +97,8 @@ def test_a_document_without_tokens_attends_to_nothing(n_layers, mlp, cls_weight)
 def test_scores_and_values_are_the_ablations_diagnostics(n_layers, mlp):
     fitted = network(9, 3, n_layers=n_layers, mlp=mlp).to_numpy()
     p = fitted.cls_embedding if n_layers == 1 else fitted.cls_embedding @ fitted.second_key_query
-    assert_allclose(fitted.scores, fitted.embeddings @ p)
-    assert_allclose(fitted.values, fitted.embeddings @ fitted.output_vectors.T)
+    assert_allclose(fitted.scores, fitted.embedding_matrix @ p)
+    assert_allclose(fitted.values, fitted.embedding_matrix @ fitted.output_vectors.T)
     X = counts(4)
     selected = fitted.selected(X)
     for i in range(X.shape[0]):
@@ -119,7 +119,7 @@ def test_blocks_do_not_matter(n_layers, mlp, monkeypatch):
     X = counts(6)
     fitted = network(9, n_layers=n_layers, mlp=mlp).to_numpy()
     outputs, attention = fitted.outputs(X), fitted.attention(X)
-    monkeypatch.setattr(fitted_network, "_BLOCK_ENTRIES", 10)
+    monkeypatch.setattr(_fitted_network, "_BLOCK_ENTRIES", 10)
     assert_allclose(fitted.outputs(X), outputs, rtol=1e-12)
     assert_allclose(fitted.attention(X).data, attention.data, rtol=1e-12)
 

@@ -4,15 +4,11 @@ import numpy as np
 import pytest
 import reference
 import torch
+from helpers import documents
 from numpy.testing import assert_allclose
 
-from sklearn_clsattn.model.bag import TokenBag
-from sklearn_clsattn.model.gradient_step import (
-    draw_embeddings,
-    embedding_gradient,
-    unscaled_objective,
-)
-from sklearn_clsattn.model.targets import encode_targets
+from sklearn_clsattn._core.objective import encode_targets
+from sklearn_clsattn.theory._gradient_step import draw_embeddings, embedding_gradient
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 CLS = pytest.mark.parametrize("cls_weight", [0.0, 2.5])
@@ -78,10 +74,10 @@ def test_too_few_dimensions(n_outputs, too_small):
 def test_the_gradient_is_that_of_padded_sequences(n_classes, cls_weight, with_last_row):
     """By every coordinate of E, by p, by the v_k and by the last row."""
     n_outputs = 1 if n_classes == 2 else n_classes
-    X = reference.counts(3)
     rng = np.random.default_rng(0)
-    targets = encode_targets(rng.integers(n_classes, size=X.shape[0]), n_classes)
-    weights = torch.from_numpy(rng.uniform(0.5, 2, X.shape[0]))
+    X = reference.counts(3)
+    d = documents(X, rng.integers(n_classes, size=12), rng.uniform(0.5, 2, 12), n_classes)
+    targets, weights = encode_targets(d.codes, n_classes), torch.from_numpy(d.weights)
     E, p, v = (
         torch.from_numpy(rng.normal(size=shape)).requires_grad_()
         for shape in ((X.shape[1], 5), (5,), (n_outputs, 5))
@@ -90,38 +86,18 @@ def test_the_gradient_is_that_of_padded_sequences(n_classes, cls_weight, with_la
     if with_last_row:
         row = torch.from_numpy(rng.normal(size=1 + n_outputs))
     row.requires_grad_()
-    documents = reference.PaddedDocuments.from_counts(X)
-    decisions = reference.outputs(documents, E, p, v, cls_weight, row[0], row[1:])
+    padded = reference.PaddedDocuments.from_counts(X)
+    decisions = reference.outputs(padded, E, p, v, cls_weight, row[0], row[1:])
     # Linked to row[0] even where <cls> is left out, so that autograd has a 0 for it.
     slow = reference.mean_loss(decisions, targets, weights) + 0 * row[0]
     by_E, by_p, by_v, by_row = torch.autograd.grad(slow, [E, p, v, row])
 
-    objective = unscaled_objective(TokenBag(X), targets, weights, n_outputs, cls_weight=cls_weight)
+    fast = d.loss(d.bag(np.float64, "cpu"), cls_weight=cls_weight)
     with torch.no_grad():
-        loss, gradient = embedding_gradient(objective, E, p, v, row if with_last_row else None)
+        loss, gradient = embedding_gradient(fast, E, p, v, row if with_last_row else None)
         factors = gradient[:-1]
         assert loss == pytest.approx(float(slow.detach()), rel=1e-13)
         assert_allclose(factors @ torch.vstack([p, v]), by_E, atol=1e-13)
         assert_allclose(E.T @ factors[:, 0], by_p, atol=1e-13)
         assert_allclose((E.T @ factors[:, 1:]).T, by_v, atol=1e-13)
         assert_allclose(gradient[-1], by_row, atol=1e-13)
-
-
-def test_the_penalty_on_the_score_of_cls():
-    X = reference.counts(3)
-    targets = encode_targets(np.arange(X.shape[0]) % 2, 2)
-    ones = torch.ones(X.shape[0], dtype=torch.float64)
-    results = []
-    for penalty in (0.0, 3.0):
-        objective = unscaled_objective(
-            TokenBag(X), targets, ones, 1, cls_weight=1.0, cls_penalty=penalty
-        )
-        parameters = objective.start()
-        parameters[-1, 0] = 0.5
-        results.append(objective(parameters))
-    (loss, gradient), (penalised, steeper) = results
-    assert penalised - loss == pytest.approx(3 / 2 * 0.25)
-    difference = steeper - gradient
-    assert float(difference[-1, 0]) == pytest.approx(1.5)
-    difference[-1, 0] = 0
-    assert not difference.any()

@@ -188,7 +188,7 @@ def test_goes_on_in_the_same_call(server, fetch, tmp_path):
 
 def test_goes_on_in_the_next_call(server, fetch, tmp_path):
     server.plan = ["breaks off"]
-    with pytest.raises(OSError, match=r"ended after 100 of .* call again to go on"):
+    with pytest.raises(OSError, match=r"ended after 100 of .* call again to resume"):
         fetch(n_retries=0)
     assert kept(tmp_path) == PART
     assert fetch().data.tolist() == expected("train", "test")

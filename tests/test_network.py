@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import PADDING, PaddedDocuments, counts
 
-from sklearn_clsattn.model import batches
-from sklearn_clsattn.model.batches import (
+from sklearn_clsattn.paper import _batches
+from sklearn_clsattn.paper._batches import (
     batch_documents,
     batches_by_length,
     positive_entries,
 )
-from sklearn_clsattn.model.gradient_step import draw_embeddings
-from sklearn_clsattn.model.network import AttentionNetwork
+from sklearn_clsattn.paper._network import AttentionNetwork
+from sklearn_clsattn.theory._gradient_step import draw_embeddings
 
 VARIANTS = pytest.mark.parametrize(
     ("n_layers", "mlp"), [(1, False), (2, False), (1, True), (2, True)]
@@ -223,14 +223,14 @@ def test_batches_hold_every_document_and_are_padded_to_distinct_tokens():
 
 
 def test_groups_are_cut_where_their_tables_would_be_too_large(monkeypatch):
-    monkeypatch.setattr(batches, "GROUP_ENTRIES", 50)
+    monkeypatch.setattr(_batches, "GROUP_ENTRIES", 50)
     X = sp.csr_matrix(np.ones((7, 5)))
     batch = batch_documents(X, np.arange(7), fullness=0.5)
     assert batch.shapes == [(2, 5), (2, 5), (2, 5), (1, 5)]
 
 
 def test_going_through_documents_meets_each_once_in_bounded_batches(monkeypatch):
-    monkeypatch.setattr(batches, "BATCH_ENTRIES", 120)
+    monkeypatch.setattr(_batches, "BATCH_ENTRIES", 120)
     X = long_and_short()
     chosen = np.arange(1, 40)
     met = list(batches_by_length(X, chosen, fullness=0.5))

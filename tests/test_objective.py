@@ -16,9 +16,9 @@ from reference import (
 )
 from torch.testing import assert_close
 
-from sklearn_clsattn.model.bag import TokenBag
-from sklearn_clsattn.model.objective import AttentionObjective, Units
-from sklearn_clsattn.training.lbfgs import minimize_lbfgs
+from sklearn_clsattn._core.bag import TokenBag
+from sklearn_clsattn._core.objective import AttentionLoss, Block, Objective, Units
+from sklearn_clsattn._core.solvers.lbfgs import minimize_lbfgs
 
 PENALTIES = (0.7, 0.3, 0.9)  # value_C, score_C, cls_penalty
 N_OUTPUTS = pytest.mark.parametrize("n_outputs", [1, 3, 7], ids=["K=2", "K=3", "K=7"])
@@ -44,33 +44,41 @@ class Problem:
             else torch.from_numpy(rng.integers(0, n_outputs, n_documents))
         )
         self.weights = torch.from_numpy(rng.uniform(0.2, 3.0, n_documents))
-        self.units = Units(
-            normal(n_tokens) if scaled else torch.zeros(n_tokens).double(),
-            normal(n_tokens, n_outputs).exp()
-            if scaled
-            else torch.ones(n_tokens, n_outputs).double(),
-            cls_weight,
-        )
+        self.cls_weight = cls_weight
+        self.starting_scores = torch.zeros(n_tokens).double()
+        self.value_scales = torch.ones(n_tokens, n_outputs).double()
+        if scaled:
+            self.starting_scores = normal(n_tokens)
+            self.value_scales = normal(n_tokens, n_outputs).exp()
         self.point = normal(n_tokens + 1, 1 + n_outputs)
         self.point[:-1, 0] *= spread
         if not cls_weight:
             self.point[-1, 0] = 0.0
 
-    def objective(self, *, X=None, dtype=torch.float64, backend="scipy", rows=None, weights=None):
+    def loss(self, *, X=None, dtype=torch.float64, backend="scipy", rows=None, weights=None):
         X = self.X if X is None else X
         rows = slice(None) if rows is None else rows
-        return AttentionObjective(
+        return AttentionLoss(
             TokenBag(X.astype(str(dtype).removeprefix("torch.")), backend=backend),
             self.targets[rows],
             self.weights[rows] if weights is None else weights,
-            Units(
-                self.units.starting_scores.to(dtype),
-                self.units.value_scales.to(dtype),
-                self.units.cls_weight,
-            ),
-            value_C=PENALTIES[0],
-            score_C=PENALTIES[1],
-            cls_penalty=PENALTIES[2],
+            self.value_scales.shape[1],
+            cls_weight=self.cls_weight,
+        )
+
+    def objective(self, *, dtype=torch.float64, **how):
+        loss = self.loss(dtype=dtype, **how)
+        units = Units(self.starting_scores.to(dtype), self.value_scales.to(dtype))
+        total, (value_C, score_C, cls_penalty) = loss.total_weight, PENALTIES
+        return Objective(
+            [loss],
+            units,
+            [
+                Block((slice(None, -1), 0), 1 / (total * score_C), 1.0),
+                Block((slice(None, -1), slice(1, None)), 1 / (total * value_C), 1.0),
+                Block((-1, 0), cls_penalty, 1.0),
+            ],
+            total,
         )
 
     def reference(self, point=None):
@@ -79,7 +87,7 @@ class Problem:
             PaddedDocuments.from_counts(self.X),
             self.targets,
             self.weights,
-            self.units,
+            self,
             PENALTIES,
         )
 
@@ -161,11 +169,8 @@ def test_permuting_tokens_permutes_the_gradient(n_outputs):
     loss, gradient = problem.objective()(problem.point)
     order = np.random.default_rng(0).permutation(problem.X.shape[1])
     problem.X = problem.X[:, order]
-    problem.units = Units(
-        problem.units.starting_scores[order],
-        problem.units.value_scales[order],
-        problem.units.cls_weight,
-    )
+    problem.starting_scores = problem.starting_scores[order]
+    problem.value_scales = problem.value_scales[order]
     rows = torch.from_numpy(np.append(order, len(order)))
     assert_same(problem.objective()(problem.point[rows]), (loss, gradient[rows]))
 
@@ -185,17 +190,14 @@ def test_a_weight_is_a_repetition(n_outputs):
 @CLS
 def test_splitting_a_token_in_two_with_the_same_score_and_value(n_outputs, cls_weight):
     problem = Problem(n_outputs, cls_weight, seed=7)
-    loss, gradient = problem.objective().document_sums(problem.point)
+    loss, gradient = problem.loss()(problem.point)
     dense = problem.X.toarray()
     share = np.random.default_rng(0).uniform(0, 1, len(dense))
     problem.X = sp.csr_matrix(
         np.column_stack([share * dense[:, 0], dense[:, 1:], (1 - share) * dense[:, 0]])
     )
     tokens = [*range(dense.shape[1]), 0]
-    problem.units = Units(
-        problem.units.starting_scores[tokens], problem.units.value_scales[tokens], cls_weight
-    )
-    split_loss, split = problem.objective().document_sums(problem.point[[*tokens, -1]])
+    split_loss, split = problem.loss()(problem.point[[*tokens, -1]])
     merged = torch.cat([split[:1] + split[-2:-1], split[1:-2], split[-1:]])
     assert_same((split_loss, merged), (loss, gradient))
 
@@ -205,9 +207,9 @@ def test_splitting_a_token_in_two_with_the_same_score_and_value(n_outputs, cls_w
 @pytest.mark.parametrize("spread", [1.0, 1000.0], ids=["fast", "saturated"])
 def test_sums_over_two_shards_add_up_to_the_whole(n_outputs, cls_weight, spread):
     problem = Problem(n_outputs, cls_weight, seed=8, spread=spread)
-    loss, gradient = problem.objective().document_sums(problem.point)
+    loss, gradient = problem.loss()(problem.point)
     shards = [
-        problem.objective(X=problem.X[rows], rows=rows).document_sums(problem.point)
+        problem.loss(X=problem.X[rows], rows=rows)(problem.point)
         for rows in (slice(0, 5), slice(5, None))
     ]
     total = shards[0][0] + shards[1][0], shards[0][1] + shards[1][1]
@@ -221,9 +223,9 @@ def test_a_constant_on_all_scores_changes_nothing(n_outputs, cls_weight, constan
     problem = Problem(n_outputs, cls_weight, seed=9)
     shifted = problem.point.clone()
     shifted[:, 0] += constant
-    objective = problem.objective()
-    expected = objective.document_sums(problem.point)
-    assert_same(objective.document_sums(shifted), expected, rtol=1e-9, atol=1e-10)
+    loss = problem.loss()
+    expected = loss(problem.point)
+    assert_same(loss(shifted), expected, rtol=1e-9, atol=1e-10)
     # So the derivative along that direction is 0.
     assert float(expected[1][:, 0].sum()) == pytest.approx(0, abs=1e-12)
 
@@ -233,11 +235,8 @@ def test_a_constant_on_all_scores_changes_nothing(n_outputs, cls_weight, constan
 @BACKEND
 def test_the_saturated_path_agrees_with_the_fast_one(n_outputs, cls_weight, backend):
     problem = Problem(n_outputs, cls_weight, seed=10, spread=5.0)
-    objective = problem.objective(backend=backend)
-    assert_same(
-        objective._saturated_document_sums(problem.point),
-        objective.document_sums(problem.point),
-    )
+    loss = problem.loss(backend=backend)
+    assert_same(loss._own_saturated_sums(problem.point), loss(problem.point))
 
 
 @N_OUTPUTS
@@ -248,9 +247,8 @@ def test_scores_a_thousand_apart(n_outputs, cls_weight, backend, dtype):
     problem = Problem(n_outputs, cls_weight, seed=11, spread=1000.0)
     point = problem.point.to(dtype)
     if dtype == torch.float32:  # the reference must be asked about the same numbers
-        problem.units = Units(
-            problem.units.starting_scores.float(), problem.units.value_scales.float(), cls_weight
-        )
+        problem.starting_scores = problem.starting_scores.float()
+        problem.value_scales = problem.value_scales.float()
     loss, gradient = problem.objective(dtype=dtype, backend=backend)(point)
     assert np.isfinite(loss)
     tolerance = EXACT if dtype == torch.float64 else {"rtol": 1e-5, "atol": 1e-5}
@@ -296,19 +294,17 @@ def test_minimising_over_embeddings_is_minimising_over_scores_and_values(n_outpu
         loss = loss + strength / 2 * (leaf**2).sum()
         return float(loss.detach()), torch.autograd.grad(loss, leaf)[0]
 
-    total = float(problem.weights.sum())
-    objective = AttentionObjective(
-        TokenBag(problem.X),
-        problem.targets,
-        problem.weights,
-        Units(
-            torch.zeros(n_tokens).double(),
-            torch.ones(n_tokens, n_outputs).double(),
-            cls_weight,
-        ),
-        value_C=float((v[0] ** 2).sum()) / (total * strength),
-        score_C=float((p**2).sum()) / (total * strength),
-        cls_penalty=0.0,
+    loss = AttentionLoss(
+        TokenBag(problem.X), problem.targets, problem.weights, n_outputs, cls_weight=cls_weight
+    )
+    objective = Objective(
+        [loss],
+        Units(torch.zeros(n_tokens).double(), torch.ones(n_tokens, n_outputs).double()),
+        [
+            Block((slice(None, -1), 0), strength / float((p**2).sum()), 1.0),
+            Block((slice(None, -1), slice(1, None)), strength / float((v[0] ** 2).sum()), 1.0),
+        ],
+        loss.total_weight,
     )
 
     def over_scores_and_values(parameters):

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._callbacks import HAS_CALLBACKS
-from sklearn_clsattn.model.threads import ThreadShare
+from sklearn_clsattn._core.backend import ThreadShare
 
 GOOD = "a good film with a good heart/good fun and a plot/a good film/warm and fine and good"
 BAD = "a bad film with a dull plot/dull and bad and long/a long dull bad mess/no plot no heart"

@@ -1,42 +1,56 @@
-"""Which training a set of parameters asks for: what is refused, what is said, what is odd."""
+"""The classifiers of the paper: their parameters, what they refuse, warnings, odd data."""
 
 import re
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import assert_same_fit, data, settled
+from helpers import assert_same_fit, data
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, paper
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.importance import class_totals, signed_frequency
+from sklearn_clsattn.paper import (
+    AttentionNetworkClassifier,
+    EmbeddingClassifier,
+    FrozenEmbeddingClassifier,
+    OneStepClassifier,
+    PenalizedOneStepClassifier,
+)
 
-ONE_STEP = {"training": "one_step"}
-LETTER = {"fit_output": False, "attend_cls": False, **ONE_STEP}
-FROZEN = {"training": "frozen", "embedding_dim": 16}
-ADAM = {"solver": "adam", "max_iter": 20, "early_stopping": False}
+ADAM = {"max_iter": 20, "early_stopping": False, "random_state": 0}
+NETWORK = {"embedding_dim": 8, "learning_rate": 0.05, **ADAM}
+FINITE = {"embedding_dim": 64, "random_state": 0}
 TRAININGS = {
-    "joint": {},
-    "joint, d = 6": {"embedding_dim": 6},
-    "frozen": FROZEN,
-    "one step": ONE_STEP,
-    "one step, d = 64": {"embedding_dim": 64, **ONE_STEP},
-    "letter": {"max_iter": 20, **LETTER},
-    "letter, d = 64": {"max_iter": 20, "embedding_dim": 64, **LETTER},
-    "adam": ADAM,
-    "adam, d = 8": {"embedding_dim": 8, "step_size": 0.05, **ADAM},
-    "two layers": {"n_layers": 2, "embedding_dim": 8, "step_size": 0.05, **ADAM},
-    "mlp": {"mlp": True, "embedding_dim": 8, "step_size": 0.05, **ADAM},
+    "joint": ClsAttentionClassifier(),
+    "one step": OneStepClassifier(max_iter=20, random_state=0),
+    "one step, d = 64": OneStepClassifier(max_iter=20, **FINITE),
+    "penalized": PenalizedOneStepClassifier(random_state=0),
+    "penalized, d = 64": PenalizedOneStepClassifier(**FINITE),
+    "frozen": FrozenEmbeddingClassifier(embedding_dim=16, random_state=0),
+    "adam": EmbeddingClassifier(**ADAM),
+    "adam, d = 8": EmbeddingClassifier(embedding_dim=8, learning_rate=0.05, **ADAM),
+    "two layers": AttentionNetworkClassifier(n_layers=2, **NETWORK),
+    "mlp": AttentionNetworkClassifier(mlp=True, **NETWORK),
 }
+FINITE_TRAININGS = [
+    name for name, model in TRAININGS.items() if getattr(model, "embedding_dim", None)
+]
+ONE_STEP = pytest.mark.parametrize("kind", [OneStepClassifier, PenalizedOneStepClassifier])
 PER_TRAINING = pytest.mark.parametrize("name", TRAININGS)
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 UNCONVERGED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def classifier(name, **parameters):
-    return ClsAttentionClassifier(**{"random_state": 0, **TRAININGS[name], **parameters})
+    return clone(TRAININGS[name]).set_params(**parameters)
+
+
+def is_by_adam(model):
+    return hasattr(model, "early_stopping")
 
 
 def assert_finite(model, X):
@@ -54,53 +68,81 @@ def assert_finite(model, X):
         assert np.isfinite(array).all()
 
 
-# What is refused
+# Parameters
+
+COMMON = "class_weight max_iter tol verbose device"
+PENALTIES = "C attention_C attend_cls"
+ADAMS = "learning_rate attend_cls early_stopping validation_fraction n_iter_no_change random_state"
+PARAMETERS = {
+    ClsAttentionClassifier: f"{PENALTIES} token_scaling warm_start",
+    OneStepClassifier: "step_size embedding_dim random_state",
+    PenalizedOneStepClassifier: f"{PENALTIES} step_size embedding_dim random_state",
+    FrozenEmbeddingClassifier: f"{PENALTIES} embedding_dim random_state",
+    EmbeddingClassifier: f"{ADAMS} embedding_dim",
+    AttentionNetworkClassifier: f"{ADAMS} n_layers mlp embedding_dim batch_size",
+}
+OUT_OF_RANGE = {
+    "C": 0,
+    "attention_C": -1,
+    "attend_cls": "yes",
+    "token_scaling": "idf",
+    "step_size": 0,
+    "embedding_dim": 1,
+    "learning_rate": 0,
+    "n_layers": 3,
+    "mlp": "yes",
+    "batch_size": 0,
+    "early_stopping": 2,
+    "validation_fraction": 1.0,
+    "n_iter_no_change": 0,
+    "class_weight": 3,
+    "max_iter": 0,
+    "tol": -1e-3,
+    "warm_start": "yes",
+    "random_state": "seed",
+    "verbose": -1,
+}
 
 
-DEEPER = r"is trained by mini-batches .*set training='joint', solver='adam' and embedding_dim"
+@pytest.mark.parametrize("kind", PARAMETERS)
+def test_every_classifier_has_only_the_parameters_that_mean_something(kind):
+    assert sorted(kind().get_params()) == sorted(f"{COMMON} {PARAMETERS[kind]}".split())
+
+
+def test_the_paper_has_these_classifiers():
+    kinds = [kind.__name__ for kind in PARAMETERS]
+    assert sorted(["ClsAttentionClassifier", *paper.__all__]) == sorted(kinds)
+    assert {type(model) for model in TRAININGS.values()} == set(PARAMETERS)
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("kind", "name", "value"),
     [
-        ({"n_layers": 2}, rf"n_layers=2 {DEEPER}.*got .*'joint', .*'lbfgs', embedding_dim=None"),
-        ({"mlp": True, "embedding_dim": 8}, rf"mlp=True {DEEPER}"),
-        ({"mlp": True, "solver": "adam"}, rf"mlp=True {DEEPER}"),
-        ({"n_layers": 2, "mlp": True, **ONE_STEP}, rf"n_layers=2 and mlp=True {DEEPER}"),
-        ({"n_layers": 2, **FROZEN}, DEEPER),
-        ({"training": "frozen"}, r"needs embedding_dim.*is training='joint' with token_scaling"),
-        ({"solver": "adam", **FROZEN}, r"leaves as they are: set solver='lbfgs', or training="),
-        ({"solver": "adam", **ONE_STEP}, r"trains embeddings, which training='one_step' leaves"),
-        ({"fit_output": False, **ONE_STEP}, r"letter of the paper.*set attend_cls=False"),
-        ({"fit_output": False}, r"reading of training='one_step'.*'joint': leave fit_output=True"),
-        ({"fit_output": False, **FROZEN}, r"reading of training='one_step'"),
-        ({"fit_output": False, **ADAM}, r"reading of training='one_step'"),
-        ({"step_size": 0.5}, r"step_size=0.5 has no meaning.*'joint' by L-BFGS"),
-        ({"step_size": 0.5, **FROZEN}, r"step_size=0.5 has no meaning.*leave step_size=None"),
-        ({"warm_start": True, **ONE_STEP}, r"warm_start continues joint training by L-BFGS only"),
-        ({"warm_start": True, **FROZEN}, r"warm_start continues joint training"),
-        ({"warm_start": True, **ADAM}, r"set warm_start=False, or training='joint' and solver="),
+        (kind, name, OUT_OF_RANGE[name])
+        for kind in PARAMETERS
+        for name in kind().get_params()
+        if name != "device"
+    ]
+    + [
+        (FrozenEmbeddingClassifier, "embedding_dim", None),
+        (AttentionNetworkClassifier, "embedding_dim", None),
+        (AttentionNetworkClassifier, "learning_rate", None),
     ],
-    ids=str,
 )
-def test_parameters_that_contradict_each_other(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        ClsAttentionClassifier(**parameters).fit(*data())
+def test_parameters_out_of_range(kind, name, value):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of {kind.__name__}"):
+        kind(**{name: value}).fit(*data())
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, of in TRAININGS.items() if of.get("embedding_dim")]
-)
+@pytest.mark.parametrize("name", FINITE_TRAININGS)
 def test_every_output_vector_needs_a_dimension(name):
-    with pytest.raises(ValueError, match=r"at least 4 here.*3 for the output vector\(s\), got 3"):
+    with pytest.raises(ValueError, match=r"at least 4 .*3 output vector\(s\).*, got 3"):
         classifier(name, embedding_dim=3).fit(*data(3))
 
 
 @UNCONVERGED
 @pytest.mark.filterwarnings("ignore:.*importance is drowned")  # small dimensions are all noise
-@pytest.mark.parametrize(
-    "name", [name for name, of in TRAININGS.items() if of.get("embedding_dim")]
-)
+@pytest.mark.parametrize("name", FINITE_TRAININGS)
 @CLASSES
 def test_the_least_dimension_is_enough(name, n_classes):
     X, y = data(n_classes)
@@ -119,17 +161,17 @@ def test_one_class_is_no_problem_to_learn(name):
         classifier(name).fit(X, y, sample_weight=y)
 
 
-# What is said
+# Warnings
 
 
 def test_a_selection_that_does_not_settle():
     X, y = data()
     with pytest.warns(ConvergenceWarning) as caught:
-        model = ClsAttentionClassifier(max_iter=12, **LETTER).fit(X, y)
+        model = OneStepClassifier(max_iter=12).fit(X, y)
     (warning,) = caught
     assert re.search(
         r"stopped at max_iter=12: the selected tokens have not settled \(they changed in "
-        r"\d+ of the last 12 steps\).*Theorem 4.3 does not apply.*fit_output=True",
+        r"\d+ of the last 12 steps\).*Theorem 4.3 does not apply.*PenalizedOneStepClassifier",
         str(warning.message),
     )
     assert warning.filename == __file__
@@ -141,8 +183,8 @@ def test_a_selection_that_stays_but_does_not_have_all_the_attention():
     # Scores have to outgrow the logarithm of a count, by two at a step.
     X, y = sp.csr_matrix([[1, 0, 0], [0, 1, 0], [1, 0, 1e80], [0, 1, 1e80]]), [0, 1, 0, 1]
     with pytest.warns(ConvergenceWarning, match="settled .some document still attends to others"):
-        ClsAttentionClassifier(max_iter=60, **LETTER).fit(X, y)
-    ClsAttentionClassifier(max_iter=200, **LETTER).fit(X, y)
+        OneStepClassifier(max_iter=60).fit(X, y)
+    OneStepClassifier(max_iter=200).fit(X, y)
 
 
 def single_relevant(n_classes=2):
@@ -154,7 +196,7 @@ def single_relevant(n_classes=2):
 def test_a_direction_that_is_not_certified():
     X, y = single_relevant()
     with pytest.warns(ConvergenceWarning) as caught:
-        model = ClsAttentionClassifier(tol=0.0, **LETTER).fit(X, y)
+        model = OneStepClassifier(tol=0.0).fit(X, y)
     (warning,) = caught
     message = str(warning.message)
     assert "The direction of p is not certified" in message
@@ -166,7 +208,7 @@ def test_a_direction_that_is_not_certified():
 @CLASSES
 def test_a_direction_that_is(n_classes):
     X, y = single_relevant(n_classes)
-    model = ClsAttentionClassifier(tol=1e-6, **LETTER).fit(X, y)  # and no warning
+    model = OneStepClassifier(tol=1e-6).fit(X, y)  # and no warning
     assert 0 <= model.direction_curve_[-1] <= 1e-6
     assert model.score(X, y) == 1.0
     assert_array_equal(model.intercept_, 0)
@@ -178,8 +220,8 @@ def test_documents_of_weight_0_take_no_part_in_the_selection():
     others = np.random.default_rng(0).permutation(len(y))
     X_all, y_all = sp.vstack([X, X + X[others]]).tocsr(), np.append(y, y)  # all tokens mixed
     weights = np.repeat([1.0, 0.0], len(y))
-    expected = ClsAttentionClassifier(tol=1e-9, **LETTER).fit(X, y)
-    model = ClsAttentionClassifier(tol=1e-9, **LETTER).fit(X_all, y_all, sample_weight=weights)
+    expected = OneStepClassifier(tol=1e-9).fit(X, y)
+    model = OneStepClassifier(tol=1e-9).fit(X_all, y_all, sample_weight=weights)
     assert model.n_iter_ == expected.n_iter_
     assert_allclose(model.attention_scores_, expected.attention_scores_, atol=1e-9)
     assert_allclose(model.direction_curve_, expected.direction_curve_, atol=1e-12)
@@ -189,22 +231,22 @@ def test_documents_of_weight_0_take_no_part_in_the_selection():
 
 @pytest.mark.parametrize("X", [np.ones((6, 4)), np.zeros((6, 4)), np.eye(6)], ids=str)
 def test_documents_in_which_there_is_nothing_to_select(X):
-    with pytest.warns(ConvergenceWarning, match=r"Nothing tells p where to go.*same value"):
-        model = ClsAttentionClassifier(**LETTER).fit(X, [0, 1] * 3)
+    with pytest.warns(ConvergenceWarning, match=r"gradient of p is 0.*same value"):
+        model = OneStepClassifier().fit(X, [0, 1] * 3)
     assert_finite(model, X)
 
 
-@pytest.mark.parametrize("name", ["joint", "frozen", "one step", "one step, d = 64"])
+@pytest.mark.parametrize("name", ["joint", "frozen", "penalized", "penalized, d = 64"])
 def test_lbfgs_that_does_not_arrive(name):
     X, y = data()
     with pytest.warns(ConvergenceWarning) as caught:
         model = classifier(name, max_iter=2, tol=1e-12).fit(X, y)
     (warning,) = caught
     message = str(warning.message)
-    assert "L-BFGS stopped at max_iter=2" in message
+    assert "Training stopped at max_iter=2" in message
     assert f"optimality gap of {model.optimality_gap_:.1e} > tol=1.0e-12" in message
     assert warning.filename == __file__
-    if "one step" in name:
+    if "penalized" in name:
         return  # goes on for long where there is nothing to gain but rounding
     with pytest.warns(ConvergenceWarning, match=r"in this precision.* pass X as float64"):
         classifier(name, max_iter=1000, tol=0.0).fit(X.astype(np.float32), y)
@@ -221,19 +263,19 @@ def test_adam_that_does_not_arrive(name, early_stopping):
     unit = "steps" if "adam" in name else "epochs"
     measure = "validation" if early_stopping else "training"
     assert f"Adam stopped at max_iter=3 {unit} while the {measure} loss was still" in message
-    assert "Increase max_iter or step_size" in message
+    assert "Increase max_iter or learning_rate" in message
     assert ("set early_stopping=True" in message) == (not early_stopping)
     assert warning.filename == __file__
     assert model.n_iter_ == 3
 
 
 @UNCONVERGED
-@pytest.mark.parametrize("reading", [ONE_STEP, LETTER], ids=["practical", "letter"])
+@ONE_STEP
 @CLASSES
-def test_step_sizes_that_do_not_work(reading, n_classes):
+def test_step_sizes_that_do_not_work(kind, n_classes):
     X, y = data(n_classes)
     for embedding_dim in (None, 64):
-        model = ClsAttentionClassifier(embedding_dim=embedding_dim, random_state=0, **reading)
+        model = kind(embedding_dim=embedding_dim, random_state=0)
         usual = model.fit(X, y).step_size_  # of which nothing is said
         with pytest.warns(UserWarning, match="the logistic loss saturates") as caught:
             model.set_params(step_size=8 * usual).fit(X, y)
@@ -252,11 +294,11 @@ def test_step_sizes_that_do_not_work(reading, n_classes):
                 model.fit(X, y)
 
 
-@pytest.mark.parametrize("reading", [ONE_STEP, LETTER], ids=["practical", "letter"])
+@ONE_STEP
 @pytest.mark.parametrize("embedding_dim", [None, 64])
-def test_a_step_out_of_range(reading, embedding_dim):
+def test_a_step_out_of_range(kind, embedding_dim):
     X, y = data()
-    model = ClsAttentionClassifier(step_size=1e100, embedding_dim=embedding_dim, **reading)
+    model = kind(step_size=1e100, embedding_dim=embedding_dim)
     with pytest.raises(ValueError, match=r"step_size=1e\+100 makes token values.*smaller one"):
         model.fit(X.astype(np.float32), y)
 
@@ -271,7 +313,7 @@ def test_a_class_without_weight(name):
     model = classifier(name).fit(X, y, sample_weight=(y != 1).astype(float))
     assert_array_equal(model.classes_, [0, 1, 2])
     assert_finite(model, X)
-    if "letter" not in name:  # which has no intercept to say so
+    if "one step" not in name:  # which has no intercept to say so
         assert (model.predict_proba(X)[:, 1] < 1e-3).all()
     same = classifier(name, class_weight={1: 0}).fit(X, y)
     assert_same_fit(same, model)
@@ -281,7 +323,7 @@ def test_a_class_without_weight(name):
 def test_the_step_gives_the_weight_of_all_to_the_classes_that_have_any(embedding_dim):
     X, y = data(3, n_documents=80)
     weights = np.where(y == 1, 0.0, 1.0 + y)  # 1 for class 0, 3 for class 2
-    model = ClsAttentionClassifier(embedding_dim=embedding_dim, random_state=0, **ONE_STEP)
+    model = PenalizedOneStepClassifier(embedding_dim=embedding_dim, random_state=0)
     model.fit(X, y, sample_weight=weights)
     balanced = weights / np.maximum(np.bincount(y, weights), 1)[y]
     shares = class_totals(X, y, 3, balanced, kind="shares")
@@ -306,7 +348,7 @@ def test_documents_without_tokens_only(name, n_classes):
     assert_finite(model, X)
     assert_finite(model, np.ones((2, 5)))
     assert len(model.selected_tokens_) == 0
-    frequencies = np.bincount(y) / 60 if "letter" not in name else 1 / n_classes
+    frequencies = np.bincount(y) / 60 if "one step" not in name else 1 / n_classes
     assert_allclose(
         model.predict_proba(X), np.broadcast_to(frequencies, (60, n_classes)), atol=0.05
     )
@@ -320,7 +362,7 @@ def test_tokens_of_which_none_tells_anything(name, n_classes):
     model = classifier(name).fit(X, y)
     assert_finite(model, X)
     assert_finite(model, np.eye(5))
-    if name not in ("letter, d = 64", "two layers", "mlp", "adam, d = 8"):
+    if name not in ("one step, d = 64", "two layers", "mlp", "adam, d = 8"):
         assert_allclose(model.predict_proba(X), 1 / n_classes, atol=0.01)
 
 
@@ -332,7 +374,7 @@ def test_two_documents(name):
     assert_finite(model, X)
     if name not in ("two layers", "mlp"):
         assert_array_equal(model.predict(X), y)
-    if model.solver == "adam":
+    if is_by_adam(model):
         with pytest.raises(ValueError, match=r"one document only.*early_stopping=False"):
             classifier(name, early_stopping=True).fit(X, y)
 
@@ -346,7 +388,7 @@ def test_very_large_and_very_small_weights(name, dtype, weight):
     X = X.astype(dtype)
     model = classifier(name, max_iter=20).fit(X, y, sample_weight=np.full(len(y), weight))
     assert_finite(model, X)
-    if model.solver == "adam":  # nothing is penalised: weights matter relative to each other
+    if is_by_adam(model):  # nothing is penalised: weights matter relative to each other
         plain = classifier(name).fit(X.astype(np.float64), y)
         assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-9)
 
@@ -378,7 +420,7 @@ def test_one_step_makes_the_same_step_whatever_the_class_weights():
     keep = (y > 0) | (np.arange(len(y)) < 40)
     X, y = X[keep], y[keep]
     models = [
-        ClsAttentionClassifier(class_weight=weights, **ONE_STEP).fit(X, y)
+        PenalizedOneStepClassifier(class_weight=weights).fit(X, y)
         for weights in (None, "balanced", {0: 5.0, 1: 1.0})
     ]
     for model in models:
@@ -400,38 +442,17 @@ def test_a_multiple_of_X_gives_the_same_predictions(name, n_classes, factor):
     assert_allclose(scaled.predict_proba(X * factor), expected.predict_proba(X), atol=1e-6)
 
 
-# Embeddings of joint training
+# One regime and another
 
 
-@CLASSES
-@pytest.mark.parametrize("attend_cls", [True, False])
-def test_joint_training_in_any_dimension_is_the_one_without(n_classes, attend_cls):
-    """The representer fact: any dimension that has room for p and v gives the same fit."""
-    X, y = data(n_classes)
-    expected = settled(attend_cls=attend_cls).fit(X, y)
-    least = 2 if n_classes == 2 else 1 + n_classes
-    for embedding_dim in (least, 7, 300):
-        model = settled(attend_cls=attend_cls, embedding_dim=embedding_dim, random_state=1)
-        assert_same_fit(model.fit(X, y), expected)
-        assert_array_equal(model.decision_function(X), expected.decision_function(X))
-        assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
-        E, p, v = model.token_embeddings_, model.cls_embedding_, np.atleast_2d(model.output_vector_)
-        assert_allclose(np.vstack([p, v]) @ np.vstack([p, v]).T, np.eye(least), atol=1e-12)
-        # Embeddings of least norm: they have no part outside the span of p and v.
-        norm = np.sum(model.attention_scores_**2) + np.sum(model.token_values_**2)
-        assert np.sum(E**2) == pytest.approx(norm, rel=1e-12)
-
-
-def test_joint_training_by_adam_tends_to_explicit_embeddings():
+def test_scores_and_values_by_adam_tend_to_explicit_embeddings():
     """Scores and values trained by themselves predict as embeddings of many dimensions do."""
     X, y = data(n_documents=200)
-    adam = {"solver": "adam", "early_stopping": False, "attend_cls": False, "tol": 0}
+    adam = {"early_stopping": False, "attend_cls": False, "tol": 0, "max_iter": 40}
     with pytest.warns(ConvergenceWarning, match="max_iter=40"):
-        without = ClsAttentionClassifier(max_iter=40, **adam).fit(X, y)
+        without = EmbeddingClassifier(**adam).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="max_iter=40"):
-        explicit = ClsAttentionClassifier(
-            max_iter=40, embedding_dim=2048, random_state=0, **adam
-        ).fit(X, y)
+        explicit = EmbeddingClassifier(embedding_dim=2048, random_state=0, **adam).fit(X, y)
     decisions = [model.decision_function(X) for model in (without, explicit)]
     assert np.corrcoef(*decisions)[0, 1] > 0.95
     assert np.mean(without.predict(X) == explicit.predict(X)) > 0.9

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 from sklearn.calibration import calibration_curve as sklearn_curve
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -21,17 +21,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.comparison import compare, default_models
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.inspection import ModelReport
-from sklearn_clsattn.inspection.report.charts import calibration_chart, confidence_chart
+from sklearn_clsattn.inspection import ModelReport, pages
+from sklearn_clsattn.inspection.report.charts import calibration_axes, confidence_axes
+from sklearn_clsattn.inspection.report.data import CalibrationCurve
 from sklearn_clsattn.inspection.report.statistics import (
-    CalibrationCurve,
     calibration_curve,
     confusion,
     difference,
-    expected_calibration_error,
+    wilson_interval,
 )
-from sklearn_clsattn.inspection.report.style import STYLE
+from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 SVG = {"svg", "title", "desc", "line", "rect", "circle", "polyline", "text"}
@@ -189,14 +190,14 @@ def test_what_is_shown_of_texts_is_what_the_models_say(made):
     for cases, ours_is_right in ((report.ours_right, True), (report.baseline_right, False)):
         assert len(cases.shown) == min(2, cases.n_all)
         for case in cases.shown:
-            assert (case.predicted == case.true) is ours_is_right
-            assert (case.baseline_predicted == case.true) is not ours_is_right
+            assert (case.ours.label == case.true) is ours_is_right
+            assert (case.baseline.label == case.true) is not ours_is_right
     for case in [*report.mistakes.shown, *report.ours_right.shown, *report.baseline_right.shown]:
         assert case.true == y[case.index]
-        assert case.predicted == predicted[case.index] == case.explanation.predicted[0]
-        assert case.probability == pytest.approx(proba[case.index].max())
+        assert case.ours.label == predicted[case.index] == case.explanation.predicted[0]
+        assert case.ours.probability == pytest.approx(proba[case.index].max())
         place = ours.classes_.tolist().index(case.true)
-        assert case.true_probability == pytest.approx(proba[case.index, place])
+        assert case.ours.true_probability == pytest.approx(proba[case.index, place])
         assert case.explanation.texts[0][0].text == parts[2][case.index]
         assert case.explanation.index.tolist() == [case.index]
 
@@ -219,7 +220,7 @@ def test_tokens_and_selection(made):
 
 def test_the_page_has_it_all(made):
     _, report = made
-    page = Page(report.html())
+    page = Page(report.to_html())
     said = page.words()
     assert page.title == "Model report"
     for part in (
@@ -248,29 +249,58 @@ def test_the_page_has_it_all(made):
 def test_page_and_fragment():
     parts = texts_and_labels()
     report = ModelReport.from_texts(*parts, title="A <b>title</b> & more", n_mistakes=1)
-    html = report.html()
+    html = report.to_html()
     assert html.startswith("<!doctype html>")
     assert "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in html
     page = Page(html)
     assert page.title == "A <b>title</b> & more"
     fragment = report._repr_html_()
-    assert fragment == report.html(fragment=True)
+    assert fragment == report.to_html(fragment=True)
     tags = Page(fragment).tags
     assert tags[0] == "div"
     assert not {"html", "head", "body", "meta"} & set(tags)
-    assert report.html() == html
+    assert report.to_html() == html
     for outside in ("http:", "https:", "url(", "@import", "<script", "javascript:"):
         assert outside not in html
-    assert STYLE.count("{") == STYLE.count("}")
-    assert "prefers-color-scheme:dark" in STYLE
-    assert "@media print" in STYLE
+    style = html[html.index('<div class="clsreport">') :].split("style>")[1]
+    assert style.count("{") == style.count("}")
+    assert "prefers-color-scheme:dark" in style
+    assert "@media print" in style
+
+
+def test_text_says_what_the_page_says_first(made):
+    _, report = made
+    text = report.to_text()
+    lead = " ".join(text.split("\n\n")[1].split())
+    assert lead in Page(report.to_html()).words()
+    assert max(map(len, text.splitlines())) < 120
+    rows = {" ".join(line.split()).replace("*", "") for line in text.splitlines()}
+    for model in report.models:
+        start = f"{model.name} {model.accuracy:.4f} {model.macro_f1:.4f} {model.log_loss:.4f}"
+        assert any(row.startswith(start) for row in rows)
+    for case in report.mistakes.shown:
+        said = f"test text {case.index}: truly {case.true}, predicted {case.ours.label} with"
+        assert said in text
+    for of in report.tokens:
+        assert f"  {of.label}: {', '.join(token for token, _ in of.important)}" in text
+    numbered = ModelReport.from_texts(*texts_and_labels(n=60), n_mistakes=0).to_text()
+    assert "\n  class 1: " in numbered
+    assert "mistakes" not in numbered
+
+
+def test_frame_is_the_table_of_models(made):
+    _, report = made
+    frame = report.to_frame()
+    assert frame.index.tolist() == [model.name for model in report.models]
+    for column in ("kind", "accuracy", "macro_f1", "log_loss", "calibration_error", "fit_seconds"):
+        assert frame[column].tolist() == [getattr(model, column) for model in report.models]
 
 
 def test_saved_page(tmp_path):
     report = ModelReport.from_texts(*texts_and_labels(), n_mistakes=0, n_disagreements=0)
     report.save(tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text("utf-8") == report.html()
-    page = Page(report.html())
+    assert (tmp_path / "report.html").read_text("utf-8") == report.to_html()
+    page = Page(report.to_html())
     assert "article" not in page.tags
     assert "Mistakes" not in page.words()
 
@@ -278,7 +308,7 @@ def test_saved_page(tmp_path):
 def test_pickle_and_json(made):
     _, report = made
     again = pickle.loads(pickle.dumps(report))
-    assert again.html() == report.html()
+    assert again.to_html() == report.to_html()
     assert again.to_dict() == report.to_dict()
     read = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert read["models"][0]["accuracy"] == report.models[0].accuracy
@@ -335,14 +365,15 @@ def test_hostile_texts_labels_and_tokens_are_shown_and_not_run():
         source=HOSTILE[2],
         made={HOSTILE[0]: HOSTILE[1]},
     )
-    html = report.html()
+    html = report.to_html()
     page = Page(html)
     assert "<script" not in html
     assert "<script>0</script>" in page.text
     assert "<script>alert('x')</script>" in page.text
     assert page.title == HOSTILE[0]
-    Page(report.html(fragment=True))
+    Page(report.to_html(fragment=True))
     json.dumps(report.to_dict(), allow_nan=False).encode()
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800]", report.to_text())
 
 
 @pytest.mark.parametrize(
@@ -352,14 +383,14 @@ def test_labels_of_any_type(labels):
     report = ModelReport.from_texts(*texts_and_labels(labels=labels), n_mistakes=1)
     assert report.data.classes == sorted(labels)
     assert type(report.data.classes[0]) is type(labels[0])
-    Page(report.html())
+    Page(report.to_html())
     json.dumps(report.to_dict())
 
 
 def test_many_classes():
     parts = texts_and_labels(24, n=600)
     report = ModelReport.from_texts(*parts, n_mistakes=2, n_disagreements=1, n_top=2)
-    page = Page(report.html())
+    page = Page(report.to_html())
     assert "Framed: right" not in page.text
     assert "Most frequent confusions" in page.text
     assert "4 more classes" in page.text
@@ -370,7 +401,7 @@ def test_many_classes():
     first = page.rows[page.rows.index(page.row("true class")) + 1]
     assert first[2] == str(counts.max())
     some = ModelReport.from_texts(*texts_and_labels(9, n=300), n_mistakes=0)
-    assert "Framed: right" in some.html()
+    assert "Framed: right" in some.to_html()
 
 
 # What may be missing
@@ -382,7 +413,7 @@ def test_class_missing_in_the_test_set():
     assert report.data.test_sizes[1] == 0
     assert report.confusion.counts[1] == [0, 0, 0]
     assert np.isfinite(report.models[0].log_loss)
-    Page(report.html())
+    Page(report.to_html())
 
 
 def test_label_unknown_in_training():
@@ -396,10 +427,10 @@ def test_label_unknown_in_training():
     assert report.models[0].accuracy == pytest.approx(known.models[0].accuracy * 115 / 120)
     assert report.mistakes.n_all == known.mistakes.n_all
     assert all(case.index >= 5 for case in report.mistakes.shown)
-    page = Page(report.html())
+    page = Page(report.to_html())
     assert page.row("not in training")[-1] == "5"
-    assert page.row("classes that training has not")[-2] == "5"
-    assert "5 of 120 test texts have labels that training has not (7)" in page.words()
+    assert page.row("classes not in training")[-2] == "5"
+    assert "5 of 120 test texts have labels that are not in training (7)" in page.words()
 
 
 EASY = ["so good", "good fun", "so bad", "bad plot"] * 10
@@ -409,45 +440,43 @@ EASY_LABELS = ["yes", "yes", "no", "no"] * 10
 def test_no_mistake_and_no_disagreement():
     report = ModelReport.from_texts(EASY, EASY_LABELS, EASY[:4], EASY_LABELS[:4])
     assert report.models[0].accuracy == 1
-    said = Page(report.html()).words()
+    said = Page(report.to_html()).words()
     assert "Our model makes none on the test texts." in said
     assert "are right on the same texts" in said
-    assert "4 different test texts also stand in the training set" in said
+    assert "4 distinct test texts are also in the training set" in said
 
 
 def test_one_mistake_and_empty_documents():
     test, labels = ["good", "bad", "", "of nothing known"], ["yes", "yes", "no", "no"]
     report = ModelReport.from_texts(EASY, EASY_LABELS, test, labels)
     assert report.data.n_empty == 2
-    page = Page(report.html())
+    page = Page(report.to_html())
     assert "Test text 1 truly yes ✗ ours: no with" in page.words()
     assert "2: for them the decision is the intercept" in page.words()
     one = ModelReport.from_texts(EASY, EASY_LABELS, test[:2], labels[:2])
     assert one.mistakes.n_all == 1
-    assert "Our model is wrong on 1 of 2 test texts. Here is it" in Page(one.html()).words()
+    assert "Our model is wrong on 1 of 2 test texts. Here is it" in Page(one.to_html()).words()
 
 
 def test_one_test_text():
     report = ModelReport.from_texts(EASY, EASY_LABELS, ["good"], ["yes"])
     assert report.calibration[0].texts == [1]
-    assert "On 1 test text our model" in Page(report.html()).words()
+    assert "On 1 test text our model" in Page(report.to_html()).words()
 
 
 def test_a_text_that_comes_twice_is_shown_once():
     report = ModelReport.from_texts(*texts_and_labels(), n_mistakes=100, n_disagreements=100)
     both = {case.index for case in report.baseline_right.shown}
     assert both <= {case.index for case in report.mistakes.shown}
-    page = Page(report.html())
+    page = Page(report.to_html())
     assert page.words().count("Its words are shown above") == len(both) > 0
 
 
 # From an estimator
 
 
-def fitted(parts, **parameters):
-    return make_pipeline(CountVectorizer(min_df=2), ClsAttentionClassifier(**parameters)).fit(
-        *parts[:2]
-    )
+def fitted(parts, kind=ClsAttentionClassifier, **parameters):
+    return make_pipeline(CountVectorizer(min_df=2), kind(**parameters)).fit(*parts[:2])
 
 
 def test_from_estimator_is_from_texts():
@@ -467,7 +496,7 @@ def test_from_estimator_is_from_texts():
     for model, same in zip(one.models, two.models, strict=True):
         seconds = {"fit_seconds": 0, "predict_seconds": 0}
         assert replace(model, **seconds) == replace(same, **seconds)
-    assert "–" in Page(two.html()).row("ClsAttentionClassifier")
+    assert "–" in Page(two.to_html()).row("ClsAttentionClassifier")
     searched = ModelReport.from_estimator(
         fitted(parts), pd.Series(parts[2], index=range(500, 620)), pd.Series(parts[3])
     )
@@ -481,7 +510,7 @@ def test_from_estimator_without_training():
     assert [model.kind for model in report.models] == ["ours", "floor"]
     assert (report.ours_right.n_all, report.baseline_right.n_all) == (0, 0)
     assert report.selection.texts == "test"
-    page = Page(report.html())
+    page = Page(report.to_html())
     assert "Training texts were not given" in page.words()
     assert "Disagreements" not in page.words()
     majority = max(np.bincount(parts[3])) / 120
@@ -513,7 +542,7 @@ def test_from_estimator_of_other_shapes():
     report = ModelReport.from_estimator(tabular, frames[1], y_test, X_train=frames[0], y_train=y)
     assert report.models[1].name == "LogisticRegression, same columns"
     assert report.data.test_words is None
-    Page(report.html())
+    Page(report.to_html())
     vectorizer = CountVectorizer(min_df=2)
     X, X_test = vectorizer.fit_transform(train), vectorizer.transform(test)
     before = X_test.copy()
@@ -522,16 +551,16 @@ def test_from_estimator_of_other_shapes():
         of_matrix = ModelReport.from_estimator(classifier, matrix, y_test, n_mistakes=1)
         assert of_matrix.confusion == ModelReport.from_texts(train, y, test, y_test).confusion
     assert (X_test.indices == before.indices).all()
-    assert "in the order of the columns" in Page(of_matrix.html()).words()
+    assert "in the order of the columns" in Page(of_matrix.to_html()).words()
 
 
 def test_two_layers():
     parts = texts_and_labels(n=80)
-    deeper = {"solver": "adam", "embedding_dim": 4, "max_iter": 2, "n_layers": 2}
+    deeper = {"embedding_dim": 4, "max_iter": 2, "n_layers": 2}
     with pytest.warns(ConvergenceWarning):
-        pipeline = fitted(parts, random_state=0, **deeper)
+        pipeline = fitted(parts, AttentionNetworkClassifier, random_state=0, **deeper)
     report = ModelReport.from_estimator(pipeline, *parts[2:])
-    Page(report.html())
+    Page(report.to_html())
 
 
 def test_classifier_given():
@@ -552,8 +581,54 @@ def test_classifier_given():
         ModelReport.from_texts(*parts, classifier=LinearSVC())
     with pytest.raises(ValueError, match="with an MLP"):
         ModelReport.from_texts(
-            *parts, classifier=ClsAttentionClassifier(mlp=True, solver="adam", embedding_dim=4)
+            *parts, classifier=AttentionNetworkClassifier(mlp=True, embedding_dim=4)
         )
+
+
+# From a comparison
+
+
+def test_from_comparison_fits_nothing_again(made, monkeypatch):
+    parts, report = made
+    ours, counts, tfidf, *_, floor = default_models()
+    compared = compare(*parts, models=[floor, counts, tfidf, ours], n_top=4)
+    for estimator in (ClsAttentionClassifier, LogisticRegression):
+        monkeypatch.setattr(estimator, "fit", None)
+    same = ModelReport.from_comparison(compared, n_mistakes=3, n_disagreements=2)
+    assert [model.kind for model in same.models] == ["ours", "floor", "baseline", "baseline"]
+    assert same.models == [compared.models[at] for at in (3, 0, 1, 2)]
+    for key in ("confusion", "calibration", "tokens", "selection", "baseline"):
+        assert getattr(same, key) == getattr(report, key)
+    for key in ("mistakes", "ours_right", "baseline_right"):
+        shown = getattr(report, key).shown
+        assert [one.index for one in getattr(same, key).shown] == [one.index for one in shown]
+    Page(same.to_html())
+
+
+def test_from_a_comparison_of_any_models():
+    parts = texts_and_labels()
+    report = ModelReport.from_comparison(compare(*parts))
+    page = Page(report.to_html())
+    assert page.row("LinearSVC, TF-IDF")[3:5] == ["–", "–"]
+    assert "LinearSVC, TF-IDF  " in report.to_text()
+    baselines = [model for model in report.models if model.kind == "baseline"]
+    with_probabilities = [model for model in baselines if model.log_loss is not None]
+    best = max(with_probabilities, key=lambda model: model.accuracy)
+    assert report.baseline == best.name
+    stands_alone = all(one is best or one.accuracy < best.accuracy for one in baselines)
+    assert ("the strongest of 5 baselines" in page.words()) == stands_alone
+    ours = default_models()[0]
+    alone = ModelReport.from_comparison(compare(*parts, models=[ours]))
+    page = Page(alone.to_html())
+    assert "most frequent class" not in page.words()
+    assert "Disagreements" not in page.words()
+    assert "ours against" not in alone.to_text()
+    network = AttentionNetworkClassifier(mlp=True, embedding_dim=4, max_iter=2, random_state=0)
+    compared = compare(*parts, models=[replace(ours, estimator=network)])
+    with pytest.raises(ValueError, match="with an MLP"):
+        ModelReport.from_comparison(compared)
+    with pytest.raises(ValueError, match="no model of kind 'ours'"):
+        ModelReport.from_comparison(compare(*parts, models=[default_models()[-1]]))
 
 
 PARTS = texts_and_labels()
@@ -578,9 +653,9 @@ PIPELINE = fitted(PARTS)
             ValueError,
             "only one of both has 1",
         ),
-        ((PIPELINE, ["a"], [0]), {"n_top": -1}, ValueError, "n_top must be an integer"),
-        ((PIPELINE, ["a"], [0]), {"n_mistakes": 1.5}, ValueError, "n_mistakes must be"),
-        ((PIPELINE, ["a"], [0]), {"n_disagreements": True}, ValueError, "n_disagreements must"),
+        ((PIPELINE, ["a"], [0]), {"n_top": -1}, ValueError, "n_top == -1, must be >= 0"),
+        ((PIPELINE, ["a"], [0]), {"n_mistakes": 1.5}, TypeError, "n_mistakes must be an instance"),
+        ((PIPELINE, ["a"], [0]), {"n_disagreements": True}, TypeError, "n_disagreements must be"),
     ],
 )
 def test_bad_input(arguments, keywords, error, message):
@@ -636,20 +711,59 @@ def test_bins_with_few_texts_are_joined():
     assert 0 < few.low[0] < 2 / 3 < few.high[0] < 1
 
 
-def test_calibration_error_by_hand():
-    proba = np.array([[0.95, 0.05], [0.05, 0.95], [0.7, 0.3]])
-    error = expected_calibration_error(proba, np.array([0, 0, 0]))
-    assert error == pytest.approx((abs(1 - 2 * 0.95) + 0.3) / 3)
-    assert expected_calibration_error(np.eye(3), np.arange(3)) == 0
-    assert expected_calibration_error(np.eye(2), np.array([-1, -1])) == 1
+@pytest.mark.parametrize(("n_right", "n"), [(0, 1), (1, 1), (0, 7), (7, 7), (3, 7), (812, 1000)])
+def test_wilson_interval_by_its_formula(n_right, n):
+    z, share = norm.ppf(0.975), n_right / n
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    low, high = wilson_interval(n_right, n)
+    np.testing.assert_allclose((low, high), (middle - half, middle + half), rtol=1e-12, atol=1e-15)
+    assert 0 <= low <= share <= high <= 1
+
+
+@pytest.mark.parametrize("least", [1, 20, 500, 5000])
+def test_bins_own_their_upper_border(least):
+    rng = np.random.default_rng(least)
+    n, edges = 1000, np.linspace(1 / 3, 1, 11)
+    # A third of the confidences lie on borders, and rounding puts some below the lowest.
+    confidence = np.where(rng.random(n) < 1 / 3, rng.choice(edges, n), rng.uniform(1 / 3, 1, n))
+    confidence[:3] = 1 / 3 - 1e-17, np.nextafter(1 / 3, 0), 1.0
+    proba = np.c_[confidence, (1 - confidence) / 2, (1 - confidence) / 2]
+    y = rng.integers(-1, 3, size=n)
+    curve = calibration_curve("any", proba, y, least=least)
+    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
+    bins = np.searchsorted(edges[1:-1], confidence, side="left")
+    assert curve.histogram == np.bincount(bins, minlength=10).tolist()
+    joined = np.searchsorted(curve.edges[1:-1], confidence, side="left")
+    n_bins = len(curve.texts)
+    assert curve.texts == np.bincount(joined, minlength=n_bins).tolist()
+    assert min(curve.texts) >= min(least, n)
+    np.testing.assert_allclose(
+        np.array(curve.accuracy) * curve.texts, np.bincount(joined, right, n_bins)
+    )
+    np.testing.assert_allclose(
+        np.array(curve.confidence) * curve.texts, np.bincount(joined, confidence, n_bins)
+    )
 
 
 def test_difference_and_confusion_by_hand():
     right = np.array([True, True, False, False])
     same = difference("same", right, right)
     assert (same.accuracy, same.standard_error, same.p_value) == (0, 0, 1)
+    better = difference("worse", np.array([1, 1, 1, 0], bool), np.array([1, 0, 0, 0], bool))
+    assert (better.accuracy, better.only_ours, better.only_other) == (0.5, 2, 0)
+    assert (better.standard_error, better.p_value) == (0.25, 0.5)
     counted = confusion(np.array([0, 1, 1, -1]), np.array([0, 0, 1, 1]), 2)
     assert (counted.counts, counted.unknown) == ([[1, 0], [1, 1]], [0, 1])
+
+
+CHARTS = {"calibration": calibration_axes, "confidence": confidence_axes}
+
+
+def drawn(chart, curves, n_classes):
+    source = f'{{% import "report/charts.html" as charts %}}{{{{ charts.{chart}(curves, axes) }}}}'
+    axes = CHARTS[chart](curves, n_classes)
+    return pages._environment().from_string(source).render(curves=curves, axes=axes)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7, 100])
@@ -660,8 +774,8 @@ def test_charts_stay_on_their_paper(n_classes, n_models):
     for at, name in enumerate(["ours", "<theirs>"][:n_models]):
         proba = rng.dirichlet(np.full(n_classes, 0.3), 300 * (1 + 50 * at))
         curves.append(calibration_curve(name, proba, rng.integers(n_classes, size=len(proba))))
-    for chart in (calibration_chart, confidence_chart):
-        svg = chart(curves, n_classes)
+    for chart in CHARTS:
+        svg = drawn(chart, curves, n_classes)
         page = Page(svg)
         assert set(page.tags) <= SVG
         for axis, most in (("x", 360), ("y", 290)):
@@ -673,5 +787,5 @@ def test_charts_stay_on_their_paper(n_classes, n_models):
 
 def test_a_chart_of_one_point():
     curve = CalibrationCurve("ours", [0.5, 1.0], [1], [1.0], [0.0], [0.0], [0.8], [0] * 9 + [1])
-    for chart in (calibration_chart, confidence_chart):
-        Page(chart([curve], 2))
+    for chart in CHARTS:
+        Page(drawn(chart, [curve], 2))

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_clsattn.model.bag import TokenBag
-from sklearn_clsattn.model.fitted import select_tokens
-from sklearn_clsattn.model.gradient_step import unscaled_objective
-from sklearn_clsattn.model.selective_gradient import SelectiveObjective
-from sklearn_clsattn.model.targets import encode_targets
+from sklearn_clsattn._core.bag import TokenBag
+from sklearn_clsattn._core.fitted import SELECTION_TOLERANCE, select_tokens
+from sklearn_clsattn._core.objective import AttentionLoss, encode_targets
+from sklearn_clsattn.paper._selective_gradient import SelectiveObjective
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 
@@ -30,10 +29,12 @@ def problem(n_classes, seed=0, X=None, *, n_documents=12):
     return X, targets, weights, values
 
 
-def stable(X, targets, weights, values, scores, *, tolerance=1e-6, bag=None):
-    bag = bag or TokenBag(X)
-    objective = unscaled_objective(bag, targets, weights, values.shape[1])
-    return SelectiveObjective(bag, objective, values, tolerance=tolerance)(scores)
+def loss_of(X, targets, weights, values, dtype=np.float64):
+    return AttentionLoss(TokenBag(X, dtype=dtype), targets, weights, values.shape[1])
+
+
+def stable(X, targets, weights, values, scores, dtype=np.float64):
+    return SelectiveObjective(loss_of(X, targets, weights, values, dtype), values)(scores)
 
 
 def gradient_of(point):
@@ -51,12 +52,12 @@ def padded(X, targets, weights, values, scores):
 
 
 def plain(X, targets, weights, values, scores):
-    """Return the gradient by the scores of the form that training elsewhere uses."""
-    objective = unscaled_objective(TokenBag(X), targets, weights, values.shape[1])
-    parameters = objective.start()
-    parameters[:-1, 0], parameters[:-1, 1:] = scores, values
-    loss, gradient = objective(parameters)
-    return loss, gradient[:-1, 0]
+    """Return loss and gradient by the scores of the form that training elsewhere uses."""
+    loss = loss_of(X, targets, weights, values)
+    matrix = loss.zeros()
+    matrix[:-1, 0], matrix[:-1, 1:] = scores, values
+    mean, gradient = loss.mean(matrix)
+    return mean, gradient[:-1, 0]
 
 
 def exact(X, targets, weights, values, scores):
@@ -191,13 +192,13 @@ def test_the_loss_is_the_objectives(n_classes):
 @CLASSES
 def test_the_selection_is_that_of_the_model(n_classes):
     X, targets, weights, values = problem(n_classes)
-    scores = torch.from_numpy(np.random.default_rng(0).integers(-2, 3, X.shape[1])).double()
-    for tolerance in (1e-6, 1.0):
-        bag = TokenBag(X)
-        objective = unscaled_objective(bag, targets, weights, values.shape[1])
-        selective = SelectiveObjective(bag, objective, values, tolerance=tolerance)
+    ranks = np.random.default_rng(0).integers(-2, 3, X.shape[1])
+    for step in (1.0, 0.1 * SELECTION_TOLERANCE):  # ties to the last bit, and for all tokens
+        scores = torch.from_numpy(step * ranks)
+        selective = SelectiveObjective(loss_of(X, targets, weights, values), values)
         point = selective(scores)
-        documents, tokens = select_tokens(scores.numpy(), X, tolerance)
+        documents, tokens = select_tokens(scores.numpy(), X, SELECTION_TOLERANCE)
+        assert (len(tokens) == X.nnz) == (step < 1)
         assert_array_equal(selective.documents[point.selected], documents)
         assert_array_equal(selective.tokens[point.selected], tokens)
         attention = torch.softmax(torch.log(torch.from_numpy(X.toarray())) + scores, dim=1)
@@ -301,7 +302,6 @@ def test_single_precision_documents_are_summed_in_double():
     X, targets, weights, values = problem(2)
     scores = 40 * torch.from_numpy(np.random.default_rng(0).normal(size=X.shape[1]))
     one = stable(X, targets, weights, values, scores)
-    bag = TokenBag(X, dtype=np.float32)
-    other = stable(X, targets, weights, values, scores, bag=bag)
+    other = stable(X, targets, weights, values, scores, np.float32)
     assert other.by_score.dtype == torch.float64
     assert_array_equal(other.by_score, one.by_score)

@@ -16,11 +16,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core.fitted import FittedAttention
+from sklearn_clsattn._core.memory import add_batch, loss_derivatives, parameters_of
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.importance import signed_frequency
-from sklearn_clsattn.model.derivatives import loss_derivatives
-from sklearn_clsattn.model.fitted import FittedAttention
-from sklearn_clsattn.training.memory import add_batch, parameters_of
 
 
 def random_model(rng, n_tokens, n_outputs, cls_weight):
@@ -179,7 +178,7 @@ def test_batches_come_close_to_all_at_once(n_classes):
     assert scores[1] > scores[2] - 0.03
     # Statistics of tokens are those of all documents, exactly.
     assert_allclose(streamed.token_importance_, whole.token_importance_, rtol=1e-12)
-    assert streamed._stream.class_weights.sum() == 2000
+    assert streamed._stream.statistics.total_weight == 2000
 
 
 def test_the_order_of_documents_in_a_batch_does_not_matter():
@@ -291,7 +290,7 @@ def test_refused_batches_leave_the_model_as_it_was():
     with pytest.raises(ValueError, match="Negative values"):
         model.partial_fit(-X[100:], y[100:])
     assert_array_equal(model.predict_proba(X), before)
-    assert model._stream.class_weights.sum() == 100
+    assert model._stream.statistics.total_weight == 100
 
 
 def test_settings_that_earlier_batches_do_not_bear():
@@ -366,17 +365,14 @@ def test_class_weight():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "why"),
+    ("model", "why"),
     [
-        ({"training": "one_step"}, "training='joint'"),
-        ({"solver": "adam"}, "solver='lbfgs'"),
-        ({"n_layers": 2}, "n_layers=1"),
-        ({"class_weight": "balanced"}, "needs all documents at once"),
+        (ClsAttentionClassifier(class_weight="balanced"), "needs all documents at once"),
+        (ClsAttentionClassifier().fit(*data(60)), "fit remembers no documents"),
     ],
-    ids=str,
+    ids=["balanced", "fitted"],
 )
-def test_where_batches_cannot_be_learnt_it_says_why(parameters, why):
-    model = ClsAttentionClassifier(**parameters)
+def test_where_batches_cannot_be_learnt_it_says_why(model, why):
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
         model.partial_fit(None, None)
@@ -385,18 +381,20 @@ def test_where_batches_cannot_be_learnt_it_says_why(parameters, why):
 
 def test_what_is_fitted():
     X, y = data(200)
-    model = ClsAttentionClassifier(embedding_dim=8, random_state=0, verbose=0)
+    model = ClsAttentionClassifier()
     with pytest.raises(NotFittedError):
         model.predict(X)
     in_batches(model, X, y, 100)
-    assert model.token_embeddings_.shape == (X.shape[1], 8)
+    assert model.token_embeddings_.shape == (X.shape[1], 2)
     assert_allclose(
         model.token_embeddings_ @ model.cls_embedding_, model.attention_scores_, atol=1e-9
     )
     assert model.selection_counts_.sum() >= 200
     assert model.n_iter_ == len(model.loss_curve_) - 1
     assert np.all(np.diff(model.loss_curve_) <= 1e-12)
-    assert_allclose(model.token_importance_, signed_frequency(model._stream.shares, [*_sizes(y)]))
+    assert_allclose(
+        model.token_importance_, signed_frequency(model._stream.statistics.shares, _sizes(y))
+    )
     terms = model.contributions(X)
     assert_allclose(
         np.asarray(terms.sum(axis=1)).ravel() + model.intercept_, model.decision_function(X)

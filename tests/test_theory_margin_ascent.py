@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 from test_theory_max_margin import deep_instance, instance
 
-from sklearn_clsattn.model.token_embeddings import ExplicitEmbeddings, LimitEmbeddings
 from sklearn_clsattn.theory import max_margin_direction, maximise_margin, token_pairs
+from sklearn_clsattn.theory._token_embeddings import ExplicitEmbeddings, LimitEmbeddings
 
 METHODS = ["augmented_lagrangian", "dual_acceleration"]
 
@@ -50,9 +50,8 @@ def least_squares_direction(E, better, worse):
     return rows.T @ m / (1 - m.sum())
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seed", range(4))
-def test_agrees_with_least_squares_and_never_claims_too_much(method, seed):
+def test_agrees_with_least_squares_and_never_claims_too_much(seed):
     X, selected, E = instance(seed)
     better, worse = pair_tensors(X, selected)
     p = least_squares_direction(E, better.numpy(), worse.numpy())
@@ -67,27 +66,23 @@ def test_agrees_with_least_squares_and_never_claims_too_much(method, seed):
         ExplicitEmbeddings(torch.from_numpy(E)),
         better,
         worse,
-        method=method,
-        on_step=check,
+        callback=check,
         tol=1e-6,
         max_iter=4000,
     )
     assert claims == result.history
     assert (np.diff(claims) <= 0).all()
-    assert np.diff(result.history_iter).min() >= 1
     assert one_less_cosine(result.direction, p) <= min(result.error + 1e-12, 1e-4)
-    if method == "augmented_lagrangian":
-        assert result.status == "converged"
-        assert result.error <= 1e-6
-        np.testing.assert_allclose(result.direction, p, rtol=0, atol=1e-3 * np.abs(p).max())
+    assert result.status == "converged"
+    assert result.error <= 1e-6
+    np.testing.assert_allclose(result.direction, p, rtol=0, atol=1e-3 * np.abs(p).max())
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_certifies_data_of_one_relevant_token(method):
+def test_certifies_data_of_one_relevant_token():
     X, selected, shifts = single_relevant(0)
     better, worse = pair_tensors(X, selected)
     embeddings = LimitEmbeddings(torch.from_numpy(shifts))
-    result = maximise_margin(embeddings, better, worse, method=method, tol=1e-7)
+    result = maximise_margin(embeddings, better, worse, tol=1e-7)
     assert result.status == "converged"
     assert result.n_iter < 1000
     dense = np.hstack([np.eye(60), shifts])
@@ -101,8 +96,7 @@ def test_certifies_data_of_one_relevant_token(method):
     assert (q >= 0).all()
     assert math.isclose(q.sum(), 1.0)
     bound = np.linalg.norm(q @ (dense[better] - dense[worse]))
-    assert math.isclose(result.cosine, result.margin / bound, rel_tol=1e-12)
-    assert result.error == 1 - result.cosine
+    assert math.isclose(1 - result.error, result.margin / bound, rel_tol=1e-12)
 
 
 def test_agrees_with_the_quadratic_programme_on_deep_chains():
@@ -115,10 +109,6 @@ def test_agrees_with_the_quadratic_programme_on_deep_chains():
     assert result.status == "converged"
     assert result.n_iter < 2000
     assert one_less_cosine(result.direction, exact.direction) <= 1e-8
-    slow = maximise_margin(embeddings, better, worse, method="dual_acceleration", max_iter=300)
-    assert slow.status == "max_iter"
-    assert slow.n_iter == 300
-    assert one_less_cosine(slow.direction, exact.direction) <= slow.error < 1
 
 
 @given(st.integers(0, 10_000))
@@ -137,52 +127,45 @@ def test_scale_order_and_repetition_change_nothing(seed):
         assert math.isclose(again.margin, scale * p.margin, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_starting_at_the_solution_ends_soon(method):
+def test_starting_at_the_solution_ends_soon():
     X, selected, shifts = single_relevant(1)
     better, worse = pair_tensors(X, selected)
     embeddings = LimitEmbeddings(torch.from_numpy(shifts))
     cold = maximise_margin(embeddings, better, worse, tol=1e-9)
     before = cold.direction.clone()
-    warm = maximise_margin(embeddings, better, worse, start=cold.direction, method=method, tol=1e-6)
+    warm = maximise_margin(embeddings, better, worse, start=cold.direction, tol=1e-6)
     assert warm.status == "converged"
     assert one_less_cosine(warm.direction, cold.direction) <= 2e-6
     assert torch.equal(cold.direction, before)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_start_of_any_size_is_survived(method):
+def test_a_start_of_any_size_is_survived():
     X, selected, shifts = single_relevant(2)
     better, worse = pair_tensors(X, selected)
     embeddings = LimitEmbeddings(torch.from_numpy(shifts))
     start = 300.0 * torch.randn(61, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    result = maximise_margin(embeddings, better, worse, start=start, method=method, max_iter=200)
+    result = maximise_margin(embeddings, better, worse, start=start, max_iter=200)
     assert torch.isfinite(result.direction).all()
     assert np.isfinite(result.history).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_caller_can_stop_it(method):
+def test_the_caller_can_stop_it():
     X, selected, shifts = single_relevant(3)
     better, worse = pair_tensors(X, selected)
     result = maximise_margin(
         LimitEmbeddings(torch.from_numpy(shifts)),
         better,
         worse,
-        method=method,
         tol=1e-14,
-        on_step=lambda progress: progress.error < 0.5,
+        callback=lambda progress: progress.error < 0.5,
     )
     assert result.status == "stopped"
     assert result.history[-1] < 0.5 <= result.history[-2]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_circle_has_no_margin(method):
+def test_a_cycle_has_no_margin():
     embeddings = ExplicitEmbeddings(torch.eye(3, dtype=torch.float64))
-    result = maximise_margin(
-        embeddings, torch.tensor([0, 1, 2]), torch.tensor([1, 2, 0]), method=method
-    )
+    result = maximise_margin(embeddings, torch.tensor([0, 1, 2]), torch.tensor([1, 2, 0]))
     assert result.status == "infeasible"
     assert result.error == 2.0
     assert result.margin <= 0
@@ -220,7 +203,6 @@ def test_without_pairs_there_is_nothing_to_do():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"method": "newton"}, "method must be"),
         ({"max_iter": 0}, "max_iter must be 1 or more"),
         ({"tol": 0.0}, "tol must be positive"),
         ({"better": torch.tensor([0.0])}, "int64 vectors of one length"),
@@ -229,7 +211,7 @@ def test_without_pairs_there_is_nothing_to_do():
         ({"start": torch.zeros(2)}, r"start must be finite and have shape \(3,\)"),
         ({"start": torch.full((3,), math.nan)}, "start must be finite"),
     ],
-    ids=["method", "max_iter", "tol", "type", "length", "range", "start", "nan"],
+    ids=["max_iter", "tol", "type", "length", "range", "start", "nan"],
 )
 def test_bad_input_is_refused(arguments, match):
     good = {"better": torch.tensor([0]), "worse": torch.tensor([1])}

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, nnls
 
-from sklearn_clsattn.model.token_embeddings import ExplicitEmbeddings, LimitEmbeddings
 from sklearn_clsattn.theory import (
     InfeasibleSelectionError,
     max_margin_direction,
@@ -20,6 +19,7 @@ from sklearn_clsattn.theory import (
 )
 from sklearn_clsattn.theory import _max_margin as max_margin_module
 from sklearn_clsattn.theory._quadratic import Solution
+from sklearn_clsattn.theory._token_embeddings import ExplicitEmbeddings, LimitEmbeddings
 
 pytest.importorskip("piqp")
 
@@ -63,7 +63,7 @@ def check_optimality(result, E, X, selected):
     np.testing.assert_allclose(result.scores, E @ p, atol=1e-9)
     np.testing.assert_allclose(result.margin, 1 / np.linalg.norm(p))
     assert result.n_pairs == len(rows)
-    assert result.n_dropped == 0
+    assert len(result.dropped_pairs) == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -207,23 +207,19 @@ def test_empty_documents_contribute_nothing():
 
 NAMES = ["good", "bad", "film", "plot", "end", "cast"]
 # Documents 0, 1 and 3 ask for good > bad > film > good; document 2 is no part of it.
-CIRCLE_X = np.array(
-    [[1, 1, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 0, 1, 1, 0, 0]]
-)
-CIRCLE_S = np.array(
-    [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 1, 0, 0, 0]]
-)
+CYCLE_X = np.array([[1, 1, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 0, 1, 1, 0, 0]])
+CYCLE_S = np.array([[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 1, 0, 0, 0]])
 
 
-def test_a_circle_is_found_and_explained():
-    with pytest.raises(InfeasibleSelectionError, match="circle") as caught:
-        max_margin_direction(np.eye(6), CIRCLE_X, CIRCLE_S, feature_names=NAMES)
+def test_a_cycle_is_found_and_explained():
+    with pytest.raises(InfeasibleSelectionError, match="cycle") as caught:
+        max_margin_direction(np.eye(6), CYCLE_X, CYCLE_S, feature_names=NAMES)
     error = caught.value
     assert error.reason == "cycle"
     assert [component.tolist() for component in error.components] == [[0, 1, 2]]
     assert error.tokens.tolist() == [0, 1, 2]
     assert error.documents.tolist() == [0, 1, 3]
-    follow_cycle(error, CIRCLE_X, CIRCLE_S)
+    follow_cycle(error, CYCLE_X, CYCLE_S)
     for name in NAMES[:3]:
         assert repr(name) in str(error)
     assert "document 3" in str(error)
@@ -248,14 +244,14 @@ def test_tokens_without_names_are_named_by_column():
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=40)
-def test_infeasible_exactly_where_the_graph_has_a_circle(seed):
+def test_infeasible_exactly_where_the_graph_has_a_cycle(seed):
     rng = np.random.default_rng(seed)
     X = (rng.random((6, 7)) < 0.4).astype(float)
     selected = np.zeros(X.shape, dtype=bool)
     for row, chosen in zip(X, selected, strict=True):
         if row.any():
             chosen[rng.choice(np.flatnonzero(row))] = True
-    # Tokens without a predecessor are taken away until none is left, or only circles are.
+    # Tokens without a predecessor are taken away until none is left, or only cycles are.
     edges = {
         (s, t)
         for row, chosen in zip(X, selected, strict=True)
@@ -271,7 +267,7 @@ def test_infeasible_exactly_where_the_graph_has_a_circle(seed):
         max_margin_direction(np.eye(7), X, selected)
     follow_cycle(caught.value, X, selected)
     across = max_margin_direction(np.eye(7), X, selected, on_infeasible="across_components")
-    assert across.n_dropped > 0
+    assert len(across.dropped_pairs) > 0
     labels = np.arange(7)
     for component in caught.value.components:
         labels[component] = component[0]
@@ -279,12 +275,12 @@ def test_infeasible_exactly_where_the_graph_has_a_circle(seed):
     assert (labels[dropped[:, 0]] == labels[dropped[:, 1]]).all()
     pairs = token_pairs(X, selected)
     kept = labels[pairs.better] != labels[pairs.worse]
-    assert across.n_pairs == kept.sum() == len(pairs) - across.n_dropped
+    assert across.n_pairs == kept.sum() == len(pairs) - len(across.dropped_pairs)
     assert (pairs.differences(across.scores)[kept] >= 1 - 1e-9).all()
 
 
 def test_across_components_says_what_it_left_out():
-    result = max_margin_direction(np.eye(6), CIRCLE_X, CIRCLE_S, on_infeasible="across_components")
+    result = max_margin_direction(np.eye(6), CYCLE_X, CYCLE_S, on_infeasible="across_components")
     assert sorted(map(tuple, result.dropped_pairs.tolist())) == [(0, 1), (1, 2), (2, 0)]
     assert result.n_pairs == 3  # plot over end and cast; film over plot
     assert result.scores[2] > result.scores[3] > result.scores[4]
@@ -360,8 +356,8 @@ def test_a_missing_solver_is_named(monkeypatch):
     ids=["infeasible", "suboptimal"],
 )
 def test_a_solver_that_did_not_deliver_is_found_out(monkeypatch, multipliers, match):
-    def wrong(rows, pairs, scale):
-        return Solution("solved", np.array(multipliers), np.arange(2), 1, "says it solved it")
+    def wrong(matrix, pairs, scale):
+        return Solution(True, np.array(multipliers), np.arange(2), "says it solved it")
 
     monkeypatch.setattr(max_margin_module, "solve_max_margin", wrong)
     with pytest.raises(RuntimeError, match=match):
@@ -369,8 +365,8 @@ def test_a_solver_that_did_not_deliver_is_found_out(monkeypatch, multipliers, ma
 
 
 def test_a_solver_that_gives_up_is_not_taken_for_infeasibility(monkeypatch):
-    def gave_up(rows, pairs, scale):
-        return Solution("failed", np.array([1.0]), np.arange(1), 1, "PIQP_MAX_ITER_REACHED")
+    def gave_up(matrix, pairs, scale):
+        return Solution(False, np.array([1.0]), np.arange(1), "PIQP_MAX_ITER_REACHED")
 
     monkeypatch.setattr(max_margin_module, "solve_max_margin", gave_up)
     with pytest.raises(RuntimeError, match="PIQP_MAX_ITER_REACHED"):

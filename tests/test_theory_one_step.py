@@ -7,8 +7,8 @@ import scipy.sparse as sp
 import torch
 
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.model.token_embeddings import ExplicitEmbeddings
 from sklearn_clsattn.theory import one_step_embeddings
+from sklearn_clsattn.theory._token_embeddings import ExplicitEmbeddings
 
 DIMENSIONS = np.array([256, 1024, 4096, 16384])
 

@@ -198,7 +198,7 @@ def test_pipelines_of_tables(shape):
         assert text.text == TABLE.iloc[0][text.name if text.name != "1" else "body"]
         for first, length, token in text.occurrences.tolist():
             assert written(text, first, length) == one.tokens[token].rpartition("__")[2]
-    one.html()
+    one.to_html()
 
 
 def test_fields_of_a_table_are_shown_by_name():
@@ -209,7 +209,7 @@ def test_fields_of_a_table_are_shown_by_name():
         "countvectorizer",
         "tfidfvectorizer",
     }
-    text = explanation[0].text(width=200)
+    text = explanation[0].to_text(width=200)
     assert "title: " in text
     assert "body: " in text
 
@@ -297,11 +297,11 @@ def test_texts_where_a_table_was_expected():
 def test_tokens_that_cannot_be_placed_are_shown_beside_the_text():
     chars = CountVectorizer(analyzer="char_wb", ngram_range=(2, 3))
     explanation = explain(fit([make_union(CountVectorizer(), chars)], TEXTS), TEXTS[:1])
-    assert "Tokens that have no place in the text" in explanation.html()
+    assert "Tokens without a position in the text" in explanation.to_html()
     alone = explain(fit([chars], TEXTS), TEXTS[:1])
     assert alone.texts[0][0].words is None
     assert alone.texts[0][0].text == TEXTS[0]
-    assert "whose places in the text cannot be told" in alone.html()
+    assert "whose positions in the text are unknown" in alone.to_html()
 
 
 def test_files_are_read_by_name(tmp_path):

@@ -1,5 +1,6 @@
-"""What every training of ClsAttentionClassifier shares: input, weights, pickles, searches."""
+"""What all classifiers share, the paper's as well: input, weights, pickles, searches."""
 
+import itertools
 import pickle
 import re
 import subprocess
@@ -15,30 +16,40 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
 from test_pipelines import CALLBACKS, Recorder
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.training.regimes import OPTIONAL_ATTRIBUTES
+from sklearn_clsattn.paper import (
+    AttentionNetworkClassifier,
+    EmbeddingClassifier,
+    FrozenEmbeddingClassifier,
+    OneStepClassifier,
+    PenalizedOneStepClassifier,
+)
 
-ADAM = {"solver": "adam", "max_iter": 6}
-ALL_AT_ONCE = {"early_stopping": False, "batch_size": 1000, **ADAM}
-LETTER = {"training": "one_step", "fit_output": False, "attend_cls": False, "max_iter": 15}
+ADAM = {"max_iter": 6, "random_state": 0}
+ALL_AT_ONCE = {"early_stopping": False, **ADAM}
+NETWORK = {"embedding_dim": 8, "batch_size": 1000, **ALL_AT_ONCE}
+FINITE = {"embedding_dim": 64, "random_state": 0}
 TRAININGS = {
-    "joint": {},
-    "joint, d = 6": {"embedding_dim": 6},
-    "frozen": {"training": "frozen", "embedding_dim": 16},
-    "one step": {"training": "one_step"},
-    "one step, d = 64": {"training": "one_step", "embedding_dim": 64},
-    "letter": LETTER,
-    "letter, d = 64": {"embedding_dim": 64, **LETTER},
-    "adam": {**ALL_AT_ONCE},
-    "adam, d = 8": {"embedding_dim": 8, **ALL_AT_ONCE},
-    "adam, stopping early": {"step_size": 0.2, **ADAM},
-    "two layers": {"n_layers": 2, "embedding_dim": 8, **ALL_AT_ONCE},
-    "mlp": {"mlp": True, "embedding_dim": 8, **ALL_AT_ONCE},
-    "two layers, mlp, stopping early": {"n_layers": 2, "mlp": True, "embedding_dim": 8, **ADAM},
+    "joint": ClsAttentionClassifier(),
+    "one step": OneStepClassifier(max_iter=15, random_state=0),
+    "one step, d = 64": OneStepClassifier(max_iter=15, **FINITE),
+    "penalized": PenalizedOneStepClassifier(random_state=0),
+    "penalized, d = 64": PenalizedOneStepClassifier(**FINITE),
+    "frozen": FrozenEmbeddingClassifier(embedding_dim=16, random_state=0),
+    "adam": EmbeddingClassifier(**ALL_AT_ONCE),
+    "adam, d = 8": EmbeddingClassifier(embedding_dim=8, **ALL_AT_ONCE),
+    "adam, stopping early": EmbeddingClassifier(learning_rate=0.2, **ADAM),
+    "two layers": AttentionNetworkClassifier(n_layers=2, **NETWORK),
+    "mlp": AttentionNetworkClassifier(mlp=True, **NETWORK),
+    "two layers, mlp, stopping early": AttentionNetworkClassifier(
+        n_layers=2, mlp=True, embedding_dim=8, **ADAM
+    ),
 }
-DETERMINISTIC = {"joint", "joint, d = 6", "one step", "letter", "adam"}
+DETERMINISTIC = {"joint", "one step", "penalized", "adam"}
+REDRAWN = {"frozen", "one step, d = 64", "penalized, d = 64"}  # E, where it is asked for
 PER_TRAINING = pytest.mark.parametrize("name", TRAININGS)
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 
@@ -47,7 +58,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def classifier(name, **parameters):
-    return ClsAttentionClassifier(**{"random_state": 0, **TRAININGS[name], **parameters})
+    return clone(TRAININGS[name]).set_params(**parameters)
+
+
+def dimension(model):
+    return getattr(model, "embedding_dim", None)
+
+
+def attends_to_itself(model):
+    return getattr(model, "attend_cls", False)
 
 
 def is_mlp(name):
@@ -81,7 +100,7 @@ def test_fitted_attributes(name, n_classes):
     X, y = data(n_classes)
     model = classifier(name).fit(X, y)
     n, outputs = X.shape[1], () if n_classes == 2 else (n_classes,)
-    d = model.embedding_dim or (2 if n_classes == 2 else 1 + n_classes)
+    d = dimension(model) or (2 if n_classes == 2 else 1 + n_classes)
     assert model.token_importance_.shape == model.token_values_.shape == (*outputs, n)
     assert model.attention_scores_.shape == (n,)
     assert model.intercept_.shape == (1 if n_classes == 2 else n_classes,)
@@ -92,7 +111,7 @@ def test_fitted_attributes(name, n_classes):
     assert model.loss_curve_.shape == (model.n_iter_ + 1,)
     if not is_mlp(name):  # of which the learning rate is a large one
         assert model.loss_curve_.min() < model.loss_curve_[0]
-    assert (np.isfinite(model.cls_score_), model.cls_weight_ > 0) == 2 * (model.attend_cls,)
+    assert (np.isfinite(model.cls_score_), model.cls_weight_ > 0) == 2 * (attends_to_itself(model),)
     counts = np.asarray(model.select_tokens(X).sum(axis=0)).ravel()
     assert_array_equal(model.selection_counts_, counts[model.selected_tokens_])
     assert model.selection_counts_.sum() == counts.sum()
@@ -100,13 +119,13 @@ def test_fitted_attributes(name, n_classes):
     assert b"torch" not in pickle.dumps(model)
     public = {key: value for key, value in vars(model).items() if key.endswith("_")}
     assert all(isinstance(value, np.ndarray | float | int) for value in public.values()), public
-    by_lbfgs = model.solver == "lbfgs" and "letter" not in name
-    assert hasattr(model, "optimality_gap_") == by_lbfgs
-    assert hasattr(model, "validation_curve_") == ("early" in name)
-    assert hasattr(model, "direction_curve_") == ("letter" in name)
-    assert hasattr(model, "step_size_") == (model.training == "one_step")
+    parameters = model.get_params()
+    assert hasattr(model, "optimality_gap_") == ("attention_C" in parameters)
+    assert hasattr(model, "step_size_") == ("step_size" in parameters)
+    assert hasattr(model, "direction_curve_") == isinstance(model, OneStepClassifier)
+    assert hasattr(model, "validation_loss_curve_") == ("early" in name)
     if "early" in name:
-        assert model.validation_curve_.shape == model.loss_curve_.shape
+        assert model.validation_loss_curve_.shape == model.loss_curve_.shape
 
 
 @PER_TRAINING
@@ -136,7 +155,7 @@ def test_contributions_add_up_and_attention_is_shared_out(name, n_classes):
     shares = np.asarray(attention.sum(axis=1)).ravel()
     assert attention.data.min() >= 0
     assert shares.max() <= 1 + 1e-12
-    if not model.attend_cls:
+    if not attends_to_itself(model):
         assert_allclose(shares[:-1], 1)
     assert_array_equal(attention.toarray() > 0, X.toarray() > 0)
     if is_mlp(name):
@@ -193,7 +212,7 @@ def test_number_types(name):
         assert_array_equal(model.predict_proba(Z), expected.predict_proba(X))
     for attribute in ("attention_scores_", "token_values_", "intercept_"):
         assert getattr(expected, attribute).dtype == np.float64
-    if name in DETERMINISTIC - {"letter"}:  # the letter's descent is not at its end
+    if name in DETERMINISTIC - {"one step"}:  # whose descent is not at its end
         double = classifier(name).fit(X, y)
         assert_allclose(expected.predict_proba(X), double.predict_proba(X), atol=5e-3)
 
@@ -208,7 +227,7 @@ def test_tokens_never_seen_and_documents_without_tokens(name, n_classes):
     unseen[0, -1], unseen[1, [0, -1]] = 3.0, 1.0
     for said in said_of(model, np.vstack([unseen, np.zeros(X.shape[1])])):
         assert np.isfinite(said).all()
-    if model.embedding_dim is None:
+    if dimension(model) is None:
         assert_array_equal(model.token_values_[..., -1], 0)
     empty = np.zeros((1, X.shape[1]))
     assert model.attention(empty).sum() == 0
@@ -265,12 +284,14 @@ def test_random_state(name):
     assert_same_fit(classifier(name).fit(X, y), first)
     assert_same_fit(first.fit(X, y), classifier(name).fit(X, y))
     assert_array_equal(first.token_embeddings_, classifier(name).fit(X, y).token_embeddings_)
+    if name == "joint":
+        return  # draws nothing, and has no such parameter
     other = classifier(name, random_state=1).fit(X, y)
     if name in DETERMINISTIC:
         assert_same_fit(other, first)
     else:
         assert np.abs(other.decision_function(X) - first.decision_function(X)).max() > 1e-6
-    if first.embedding_dim is not None:
+    if dimension(first) is not None:
         assert not np.allclose(other.token_embeddings_, first.token_embeddings_)
         assert not np.allclose(other.cls_embedding_, first.cls_embedding_)
     # A generator is drawn from, so that its second fit is another; None is random.
@@ -283,19 +304,24 @@ def test_random_state(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "then"),
-    [*zip(TRAININGS, [*list(TRAININGS)[1:], "joint"], strict=True), ("letter", "adam, d = 8")],
+    ("name", "parameters"),
+    [
+        *zip(TRAININGS, itertools.repeat({})),
+        ("adam, stopping early", {"early_stopping": False}),
+        ("adam, d = 8", {"embedding_dim": None}),
+        ("penalized, d = 64", {"embedding_dim": None}),
+        ("two layers, mlp, stopping early", {"mlp": False, "n_layers": 1}),
+    ],
 )
-def test_a_second_fit_forgets_the_first(name, then):
+def test_a_second_fit_forgets_the_first(name, parameters):
     X, y = data(2)
     Z, z = data(3, seed=1, n_tokens=15)
-    model = classifier(name).fit(X, y)
-    model.set_params(**classifier(then).get_params()).fit(Z, z)
-    fresh = classifier(then).fit(Z, z)
+    model = classifier(name).fit(X, y).set_params(**parameters).fit(Z, z)
+    fresh = classifier(name, **parameters).fit(Z, z)
     assert set(vars(model)) == set(vars(fresh))
-    for attribute in OPTIONAL_ATTRIBUTES:
-        assert_array_equal(getattr(model, attribute, None), getattr(fresh, attribute, None))
-    assert_same_fit(model, fresh)
+    for attribute in vars(fresh):
+        if attribute.endswith("_"):
+            assert_array_equal(getattr(model, attribute), getattr(fresh, attribute))
     for attribute in ("token_embeddings_", "cls_embedding_", "output_vector_"):
         assert_array_equal(getattr(model, attribute), getattr(fresh, attribute))
     for one, other in zip(said_of(model, Z), said_of(fresh, Z), strict=True):
@@ -312,28 +338,22 @@ def test_clones(name):
     assert_same_fit(copy.fit(X, y), model)
 
 
-def test_grid_search_over_trainings_gives_the_same_answer_in_parallel():
+def test_grid_search_over_classifiers_gives_the_same_answer_in_parallel():
     X, y = data(2)
-    searched = {
-        "joint": {"C": [0.1, 1.0]},
-        "frozen": {"embedding_dim": [4]},
-        "one step": {"attention_C": [0.1]},
-        "one step, d = 64": {"step_size": [30.0]},
-        "letter": {"step_size": [5.0]},
-        "adam": {"step_size": [0.3]},
-        "adam, d = 8": {"step_size": [0.01]},
-        "two layers": {"embedding_dim": [4]},
-        "mlp": {"step_size": [0.1]},
+    changed = {
+        "frozen": {"embedding_dim": 4},
+        "penalized": {"attention_C": 0.1, "embedding_dim": 32},
+        "one step": {"step_size": 5.0},
+        "adam, d = 8": {"learning_rate": 0.01},
+        "two layers": {"n_layers": 1, "mlp": True},
     }
-    grids = [
-        {**{key: [value] for key, value in classifier(name).get_params().items()}, **grid}
-        for name, grid in searched.items()
-    ]
+    candidates = [classifier(name) for name in TRAININGS]
+    candidates += [classifier(name).set_params(**other) for name, other in changed.items()]
 
     def search(n_jobs):
         return GridSearchCV(
-            ClsAttentionClassifier(),
-            grids,
+            Pipeline([("classifier", classifier("joint"))]),
+            {"classifier": candidates},
             cv=2,
             n_jobs=n_jobs,
             scoring="neg_log_loss",
@@ -343,12 +363,11 @@ def test_grid_search_over_trainings_gives_the_same_answer_in_parallel():
     threads = torch.get_num_threads()
     serial, parallel = search(1), search(2)  # in processes: threads are in test_pipelines.py
     assert torch.get_num_threads() == threads
-    assert len(serial.cv_results_["params"]) == 10
-    assert parallel.best_params_ == serial.best_params_
+    assert parallel.best_index_ == serial.best_index_
     for key in ("split0_test_score", "split1_test_score"):
         assert np.isfinite(serial.cv_results_[key]).all()
         assert_array_equal(parallel.cv_results_[key], serial.cv_results_[key])
-    assert_same_fit(parallel.best_estimator_, serial.best_estimator_)
+    assert_same_fit(parallel.best_estimator_[-1], serial.best_estimator_[-1])
 
 
 # Pickles, and prediction without PyTorch
@@ -366,7 +385,7 @@ sys.path.insert(0, sys.argv[1])
 with open(sys.argv[2], "rb") as file:
     models, X = pickle.load(file)
 results = []
-for model in models:
+for model, redraws in models:
     terms = [] if model.mlp else model.contributions(X)
     results.append([
         model.predict(X), model.predict_proba(X), model.predict_log_proba(X),
@@ -375,7 +394,7 @@ for model in models:
         *(term.toarray() for term in (terms if isinstance(terms, list) else [terms])),
     ])
     model.cls_embedding_, model.output_vector_
-    if model.training == "joint":  # otherwise random numbers of PyTorch's are drawn again
+    if not redraws:  # random numbers of PyTorch's
         model.token_embeddings_
 assert "torch" not in sys.modules
 with open(sys.argv[3], "wb") as file:
@@ -388,7 +407,8 @@ def test_pickled_models_predict_where_there_is_no_torch(n_classes, tmp_path):
     X, y = data(n_classes)
     models = [classifier(name).fit(X, y) for name in TRAININGS]
     path, answers = tmp_path / "models.pickle", tmp_path / "answers.pickle"
-    path.write_bytes(pickle.dumps((models, X)))
+    pairs = [(model, name in REDRAWN) for name, model in zip(TRAININGS, models, strict=True)]
+    path.write_bytes(pickle.dumps((pairs, X)))
     command = [sys.executable, "-c", WITHOUT_TORCH, str(tmp_path), str(path), str(answers)]
     subprocess.run(command, check=True, timeout=120)
     results = pickle.loads(answers.read_bytes())
@@ -405,14 +425,11 @@ def test_pickles_are_whole(name):
     assert_same_fit(copy, model)
     for attribute in ("token_embeddings_", "cls_embedding_", "output_vector_"):
         assert_array_equal(getattr(copy, attribute), getattr(model, attribute))
-    # What is random and can be drawn again is not stored.
-    stored = len(pickle.dumps(classifier(name).fit(X, y)))
-    wider = classifier(name)
-    if wider.embedding_dim is not None and wider.solver == "lbfgs":
-        wider.set_params(embedding_dim=512).fit(X, y)
-        per_dimension = (len(pickle.dumps(wider)) - stored) / (512 - model.embedding_dim) / 8
-        # p and three output vectors, which joint training needs once more to span E.
-        assert per_dimension <= (8.1 if model.training == "joint" else 4.1)
+    if name in REDRAWN:  # what is random and can be drawn again is not stored
+        wide = pickle.dumps(classifier(name, embedding_dim=512).fit(X, y))
+        narrow = pickle.dumps(model)
+        # p and three output vectors
+        assert (len(wide) - len(narrow)) / (512 - model.embedding_dim) / 8 <= 4.1
 
 
 # Progress
@@ -421,10 +438,9 @@ def test_pickles_are_whole(name):
 @pytest.mark.parametrize(
     ("name", "label"),
     [
-        ("joint, d = 6", "gap"),
         ("frozen", "gap"),
-        ("one step", "gap"),
-        ("letter", "unselected attention"),
+        ("penalized", "gap"),
+        ("one step", "unselected attention"),
         ("adam", None),
         ("adam, stopping early", "validation loss"),
         ("two layers", None),
@@ -446,7 +462,7 @@ def test_verbose_prints_iterations(name, label, verbose, capsys):
     assert_allclose([float(match[2]) for match in shown], model.loss_curve_[iterations], atol=1e-6)
     if label == "validation loss":
         losses = [float(match[3]) for match in shown]
-        assert_allclose(losses, model.validation_curve_[iterations], rtol=5e-3)
+        assert_allclose(losses, model.validation_loss_curve_[iterations], rtol=5e-3)
     assert_same_fit(model, silent)
 
 

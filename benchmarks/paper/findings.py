@@ -1,4 +1,4 @@
-"""What an experiment hands back: plain data that the console and the page both print."""
+"""What an experiment returns: plain data that the console and the page both print."""
 
 from __future__ import annotations
 

@@ -10,10 +10,9 @@ import numpy as np
 from . import known, pictures
 from .data import Corpus, Settings, load, most_frequent
 from .findings import Check, Section, at_least, decimals, reported, table
-from .models import Fit, along_posterior, fit, joint_parameters
+from .models import Fit, along_posterior, fit, fit_by_batches, joint_parameters
 from .run import alone
 from .shapes import Arms, arms, order
-from .trainings import fit_by_batches
 
 PICTURE = "paper_joint.png"
 CORPORA = ("IMDB", "Yelp")
@@ -69,9 +68,7 @@ def run(settings: Settings) -> Section:
         ):
             rows.append(_row(label, trained, small, model))
             monotone = order(along_posterior(small, model.values).means)
-            checks.append(
-                reported(f"{label}, {trained}: E.v monotone", decimals(monotone), "looks so")
-            )
+            checks.append(at_least(f"{label}, {trained}: E.v monotone", monotone, 0.95))
     _draw(settings, drawn)
     best = [max(model.accuracy for model in fits.values()) for _, fits in drawn]
     return Section(
@@ -158,15 +155,14 @@ def _conclusion(checks: list[Check], best: list[float]) -> str:
         f"{100 * accuracy:.1f} % on {name}" for name, accuracy in zip(CORPORA, best, strict=True)
     )
     return (
-        f"{said}The U and the rise are there however the model is trained, and the optimiser bends "
-        "them. Adam moves every coordinate of a token's row by about the same amount, so that "
-        "on all documents at once, E.p and E.v compete for the same coordinates: at the ends, "
-        "where scores grow most, values grow a little less, and the means of E.v go flat or bend "
-        "back. (In a trial apart from this run, with p and v fixed, the bend was there; with p and "
-        "v fixed on different coordinates it was gone.) Adam on scores and values has no such "
-        "competition, and the noise of mini-batches, with which the paper may well have trained, "
-        f"undoes it (d = {BATCHES_DIMENSION} here, for time). The bend is clearest without rare "
-        "tokens: the last rows keep as many tokens as the paper's vocabulary has. The best "
+        f"{said}The U is there however the model is trained; how straight E.v rises depends on the "
+        "optimiser. Adam moves every coordinate of a token's row by about the same amount, so that "
+        "on all documents at once, E.p and E.v compete for the same coordinates, which may be why "
+        "the means of E.v go flat or turn back at the ends, where scores grow most; there is no "
+        "command for the trial that this rests on. Adam on scores and values, and mini-batches, "
+        "with which the paper may well have trained, do not show it "
+        f"(d = {BATCHES_DIMENSION} here, for time). It is clearest without rare tokens: the last "
+        "rows keep as many tokens as the paper's vocabulary has. The best "
         f"test accuracies are {reached}; 95 % on IMDB is not reached by anything here."
     )
 

@@ -106,8 +106,8 @@ def _checks(corpus: Corpus, fits: list[Fit]) -> list[Check]:
             0.9,
         ),
         at_most(
-            "MLP: E.v is no longer monotone, least over seeds",
-            min(monotone),
+            "MLP: E.v is no longer monotone, rising or falling, worst over seeds",
+            float(np.max(np.abs(monotone))),
             0.95,
             f"(paper: {decimals(order(known.MLP_VALUES))})",
         ),
@@ -132,16 +132,11 @@ def _checks(corpus: Corpus, fits: list[Fit]) -> list[Check]:
 
 def _conclusion(corpus: Corpus, fits: list[Fit]) -> str:
     monotone = [order(along_posterior(corpus, model.values).means) for model in fits]
-    if min(monotone) < 0 < max(monotone):
-        direction = "From some random starts it even falls where it rises from others: "
-    elif max(monotone) < 0:
-        direction = "From these random starts it falls instead: "
-    else:
-        direction = "There is no reason for it to: "
+    rising = ", ".join(decimals(each) for each in monotone)
     return (
-        "The U of E.p is kept, as in the paper, and E.v no longer rises reliably, as in the "
-        f"paper; that it is flat on the left and rises on the right is another matter. {direction}"
-        "with an MLP behind it, v is one direction of many that the MLP reads, and nothing ties "
+        "The U of E.p is kept, as in the paper. E.v does not do what the paper's does, flat on the "
+        f"left and rising on the right: its rank correlations over the seeds are {rising}. "
+        "With an MLP behind it, v is one direction of many that the MLP reads, and nothing ties "
         "E.v to the label. What a token does to the output is f([s]), the output for a document of "
         f"that token alone, and that is monotone. The MLP here is v' A2 relu(A1 o + c), d = "
         f"{DIMENSION}, trained by Adam with batches of 50 for {EPOCHS} epochs, past the lowest "

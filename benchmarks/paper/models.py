@@ -1,4 +1,4 @@
-"""Fits the package's classifier and keeps what the experiments look at: plain numbers."""
+"""Fits the package's classifiers and keeps what the experiments look at: plain numbers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.paper import AttentionNetworkClassifier, EmbeddingClassifier
 
 from . import known
 from .data import Corpus, Settings
@@ -54,26 +55,28 @@ class Fit:
 
 
 @lru_cache(maxsize=64)
-def fit(corpus: Corpus, **parameters: Any) -> Fit:
+def fit(corpus: Corpus, kind: type = ClsAttentionClassifier, **parameters: Any) -> Fit:
     """Fit on a corpus's training half; each fit is made once in a run.
 
     Parameters
     ----------
     corpus : Corpus
 
+    kind : type, default=ClsAttentionClassifier
+        A classifier of the package.
+
     **parameters
-        Of :class:`ClsAttentionClassifier`. Without `attend_cls`, ``<cls>`` does not attend to
-        itself, as in the paper. Training that ends at `max_iter` is no accident here: the
-        number of iterations is part of an experiment.
+        Its own. Without `attend_cls`, ``<cls>`` does not attend to itself, as in the paper.
+        Training that ends at `max_iter` is no accident here: the number of iterations is part of
+        an experiment.
 
     Returns
     -------
     Fit
     """
-    parameters = {"attend_cls": False, **parameters}
-    if parameters.get("solver", "lbfgs") == "adam" or parameters.get("embedding_dim"):
-        parameters.setdefault("random_state", SEED)
-    model = ClsAttentionClassifier(**parameters)
+    usual: dict[str, Any] = {"attend_cls": False, "random_state": SEED}
+    named = kind().get_params()
+    model = kind(**{name: usual[name] for name in usual if name in named} | parameters)
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -101,13 +104,23 @@ def trained_jointly(corpus: Corpus, settings: Settings) -> Fit:
 def joint_parameters(settings: Settings) -> dict[str, Any]:
     """Return the parameters of :func:`trained_jointly`: early stopping is ours."""
     return {
-        "training": "joint",
-        "solver": "adam",
+        "kind": EmbeddingClassifier,
         "embedding_dim": settings.pick(known.EMBEDDING_DIM, 32),
         "early_stopping": True,
         "max_iter": settings.pick(150, 60),
-        **({"step_size": 0.02} if settings.fast else {}),
+        **({"learning_rate": 0.02} if settings.fast else {}),
     }
+
+
+def fit_by_batches(corpus: Corpus, embedding_dim: int, max_iter: int) -> Fit:
+    """Fit one layer as deep networks are trained: Adam on mini-batches."""
+    return fit(
+        corpus,
+        AttentionNetworkClassifier,
+        embedding_dim=embedding_dim,
+        n_iter_no_change=2,
+        max_iter=max_iter,
+    )
 
 
 def along_posterior(corpus: Corpus, numbers: Array) -> Bins:

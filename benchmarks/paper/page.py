@@ -47,7 +47,9 @@ Ours in particular:
 - *Monotone* is Spearman's correlation between the order of the bins and their means. *A U* is the
   same on either arm; the arms part at the lowest bin. *Scatter* is the standard deviation within a
   bin, averaged over bins.
-- *The model* has no `<cls>` that attends to itself here, as in the paper, unless a line says so.
+- *The model* has no `<cls>` that attends to itself here, as in the paper, unless a line says so. It
+  has an intercept, except in the last section, which the paper's model has not; by Adam on
+  embeddings of d = 2048 the intercept learns 36 times faster than they do.
 
 In the pictures tokens are grey, means over bins coloured, with one standard deviation on either
 side; the vertical axis holds the middle 99 % of the tokens.

@@ -1,4 +1,4 @@
-"""Two trainings that the estimator does not offer, from the package's parts; two classes."""
+"""A training that no estimator offers, from the package's parts; two classes."""
 
 from __future__ import annotations
 
@@ -12,52 +12,20 @@ import torch
 from scipy.special import expit
 from sklearn.metrics import log_loss
 
-from sklearn_clsattn.model.bag import TokenBag
-from sklearn_clsattn.model.fitted import FittedAttention
-from sklearn_clsattn.model.gradient_step import embedding_gradient, unscaled_objective
-from sklearn_clsattn.model.targets import encode_targets
+from sklearn_clsattn._core.bag import TokenBag
+from sklearn_clsattn._core.fitted import FittedAttention
+from sklearn_clsattn._core.objective import AttentionLoss, encode_targets
+from sklearn_clsattn.paper._adam import minimize_adam
+from sklearn_clsattn.paper._validation import hold_out
 from sklearn_clsattn.theory import one_step_embeddings
-from sklearn_clsattn.training.adam import minimize_adam
-from sklearn_clsattn.training.minibatch import fit_network
-from sklearn_clsattn.training.validation import hold_out
+from sklearn_clsattn.theory._gradient_step import embedding_gradient
 
 from .data import Corpus
 from .models import SEED, Fit
 
-BATCH_SIZE = 50
 HELD_OUT = 0.1
 LEARNING_RATE = 1e-3
 PATIENCE = 10
-
-
-@lru_cache(maxsize=8)
-def fit_by_batches(corpus: Corpus, embedding_dim: int, max_iter: int) -> Fit:
-    """Fit one layer as deep networks are trained: Adam on mini-batches.
-
-    The estimator trains one layer on all documents at once; this asks the training of its
-    deeper variants for one layer.
-    """
-    started = time.perf_counter()
-    trained = fit_network(
-        corpus.X.astype(np.float32),
-        corpus.y.astype(np.intp),
-        np.ones(len(corpus.y)),
-        corpus.n_classes,
-        n_layers=1,
-        mlp=False,
-        embedding_dim=embedding_dim,
-        learning_rate=LEARNING_RATE,
-        batch_size=BATCH_SIZE,
-        cls_weight=0.0,
-        early_stopping=True,
-        validation_fraction=HELD_OUT,
-        n_iter_no_change=2,
-        max_iter=max_iter,
-        tol=0.0,
-        seed=SEED,
-        device="cpu",
-    )
-    return _measured(corpus, trained.fitted, trained.n_iter, started)
 
 
 @lru_cache(maxsize=8)
@@ -67,8 +35,9 @@ def fit_after_one_step(
     """Take one step on E, then train p, v and an intercept on it by Adam: the paper's ablation.
 
     Ours: the step size makes the largest value after the step `largest_value` (1 is the package's
-    rule), and training stops early, as joint training by Adam does. The estimator's one-step
-    training is another: there v keeps its direction, and p is penalised.
+    rule), and training stops early, as that of EmbeddingClassifier does.
+    PenalizedOneStepClassifier is another training: there v keeps its direction, and p is
+    penalised.
     """
     started = time.perf_counter()
     largest = np.abs(one_step_embeddings(corpus.X, corpus.y, step_size=1.0).shifts).max()
@@ -88,7 +57,7 @@ def fit_after_one_step(
     trained_on, held_out = hold_out(
         corpus.y.astype(np.intp), np.ones(len(corpus.y)), HELD_OUT, SEED
     )
-    training, validation = _objective(corpus, trained_on), _objective(corpus, held_out)
+    training, validation = _loss(corpus, trained_on), _loss(corpus, held_out)
 
     def evaluate() -> tuple[float, float]:
         loss, gradient = embedding_gradient(
@@ -97,7 +66,7 @@ def fit_after_one_step(
         directions.grad = gradient[:-1].T.contiguous() @ embeddings
         last_row.grad = torch.stack([torch.zeros(()), gradient[-1, 1]])
         rows = torch.vstack([embeddings @ directions.T, last_row])
-        return loss, validation.document_sums(rows)[0] / validation.total_weight
+        return loss, validation.mean(rows)[0]
 
     result = minimize_adam(
         [directions, last_row],
@@ -118,8 +87,8 @@ def fit_after_one_step(
     return _measured(corpus, model, result.n_iter, started)
 
 
-def _objective(corpus: Corpus, documents: Any) -> Any:
-    return unscaled_objective(
+def _loss(corpus: Corpus, documents: Any) -> AttentionLoss:
+    return AttentionLoss(
         TokenBag(corpus.X[documents], dtype=np.float32),
         encode_targets(corpus.y[documents].astype(np.intp), 2),
         torch.ones(len(documents), dtype=torch.float64),

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sklearn_clsattn.paper import AttentionNetworkClassifier
+
 from . import known, pictures
 from .data import Corpus, Settings, load, subset
 from .findings import Check, Section, at_least, decimals, reported, table
@@ -64,8 +66,8 @@ def run(settings: Settings) -> Section:
         )
         + "Heights depend on how long is trained. The form of the two layers is ours: a first "
         "layer of self-attention with a residual, h_i = E_i + sum_j softmax_j(E_i W1 E_j) E_j, "
-        f"pooled by p W2 h; W1 starts at 0 and W2 at the identity; d = {DIMENSION}; Adam, "
-        "batches of 50, early stopping.",
+        "pooled by p' W2 h, so that what stands as E.W2 p is E_s' W2' p; W1 starts at 0 and W2 at "
+        f"the identity; d = {DIMENSION}; Adam, batches of 50, early stopping.",
         checks,
         PICTURE,
         "Two layers on a part of IMDB and Yelp; the paper's means in orange, on an axis of their "
@@ -81,13 +83,13 @@ def small(name: str, settings: Settings) -> Corpus:
 def network_parameters(settings: Settings) -> dict[str, Any]:
     """Return what the deeper variants have in common."""
     return {
-        "solver": "adam",
+        "kind": AttentionNetworkClassifier,
         "embedding_dim": settings.pick(DIMENSION, 16),
         "batch_size": 50,
         "early_stopping": True,
         "n_iter_no_change": 3,
         "max_iter": settings.pick(12, 6),
-        **({"step_size": 0.01} if settings.fast else {}),
+        **({"learning_rate": 0.01} if settings.fast else {}),
     }
 
 

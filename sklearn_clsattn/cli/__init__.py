@@ -1,6 +1,6 @@
 """The command line: ``sklearn-clsattn compare``, ``fit``, ``predict``, ``explain``, ``report``."""
 
-# Libraries that are slow to load are imported where a command runs: --help must not wait for them.
+# Libraries that are slow to load are imported when a command runs, so that --help is fast.
 import contextlib
 import os
 import re
@@ -13,38 +13,19 @@ from typing import Any
 from sklearn_clsattn.cli.arguments import PROGRAM, UsageError, parser
 
 BAD_INPUT = 2
-# What a shell reports of a program that these signals ended.
+# Exit codes of a shell for programs ended by these signals.
 INTERRUPTED = 128 + 2
 BROKEN_PIPE = 128 + 13
 
-# Where commands are that have a file of their own.
+# Modules of the commands.
 _HOME = {"explain": "explaining", "report": "reporting"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line with arguments, by default those of the process.
 
-    Parameters
-    ----------
-    argv : sequence of str, default=None
-        The arguments; None for those of the process.
-
-    Returns
-    -------
-    code : int
-        0 if all went well, 2 if arguments or files are not as they must be, 130 if interrupted,
-        141 if nobody reads the output any more.
-
-    Raises
-    ------
-    SystemExit
-        With code 0, after ``--help`` and ``--version``.
-
-    Examples
-    --------
-    >>> from sklearn_clsattn.cli import main
-    >>> main(["fit", "no_such_file.csv", "-o", "model.joblib"])
-    2
+    Returns 0 on success, 2 if arguments or files are not valid, 130 if interrupted, and 141 if the
+    output's reader has closed it; raises SystemExit after ``--help`` and ``--version``.
     """
     try:
         with _one_line_warnings():
@@ -69,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     arguments = parser().parse_args(argv)
     if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
-        # Tokens of any language must be printable where the terminal's encoding is small.
+        # Tokens of any language must be printable in any terminal's encoding.
         sys.stdout.reconfigure(errors="backslashreplace")
     command = arguments.command
     home = import_module(f"sklearn_clsattn.cli.{_HOME.get(command, 'commands')}")
@@ -79,26 +60,26 @@ def _run(argv: Sequence[str] | None) -> int:
 
 @contextlib.contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    """Print warnings as errors are printed, without the line of code that gave them."""
+    """Print warnings as errors are printed, without the line of code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         print(f"{PROGRAM}: warning: {_one_line(message)}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        # Patched only where warnings are shown at all, so that recording them still works.
+        # Called only for warnings that are shown: filters and recording still work.
         warnings.showwarning = show
         yield
 
 
 def _one_line(error: BaseException | str) -> str:
-    """Return an error's message in one line, in the words of the command line."""
+    """Return an error's message in one line, with parameters named as options."""
     if isinstance(error, OSError) and error.strerror:
         message = (
             error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
         )
     else:
         message = " ".join(str(error).split()) or type(error).__name__
-    # The loader speaks of its parameters, which are options here.
+    # Parameters of the loader are options here.
     message = message.replace(", or pass label=False to read texts alone", "")
     message = re.sub(r"\bencoding='([\w-]+)'", r"--encoding \1", message)
     message = re.sub(r"\b(text|label|sep)=(?![\w'\"])", r"--\1", message)
@@ -106,7 +87,7 @@ def _one_line(error: BaseException | str) -> str:
 
 
 def _discard_stdout() -> None:
-    """Let what is still buffered go nowhere, so that the interpreter's end is quiet too."""
+    """Discard buffered output, so that the interpreter exits without an error."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,6 +1,6 @@
-"""The arguments of the command line: what each command can be told."""
+"""The arguments of the commands."""
 
-# As for all of the command line: no library that is slow to load.
+# No libraries that are slow to load, so that --help is fast.
 import argparse
 import sys
 from pathlib import Path
@@ -18,29 +18,25 @@ _TRUST = (
 
 
 class UsageError(Exception):
-    """The arguments cannot be understood."""
+    """The arguments are not valid."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as all our errors are."""
+    """A parser that reports errors as the rest of the command line does, in one line."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Hand the message to :func:`~sklearn_clsattn.cli.main`."""
+        """Raise the message, for :func:`~sklearn_clsattn.cli.main` to print."""
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line.
-
-    Returns
-    -------
-    parser : ArgumentParser
-        It raises :class:`UsageError` rather than ending the program.
-    """
+    """Return the parser of the command line, which raises :class:`UsageError` on errors."""
     parser = _Parser(
         prog=PROGRAM,
         description="Interpretable text classification with one <cls> attention layer.",
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -57,27 +53,15 @@ def _add_compare(commands: Any) -> None:
         "compare",
         help="compare classifiers on labelled texts",
         description="Fit our classifier and the usual ones on the same texts; print how well and "
-        "how fast each does, and the tokens by which ours tells the classes.",
-        allow_abbrev=False,
+        "how fast each does, and the most important tokens of each class in ours.",
     )
-    parser.add_argument(
-        "data",
-        nargs="?",
-        type=Path,
-        metavar="DATA",
-        help=f"labelled texts ({_FORMATS}); without, reviews are generated",
-    )
-    _add_reading(parser, label=True)
-    _add_test(parser)
-    _add_tokens(parser)
+    _add_labelled(parser)
     parser.add_argument(
         "--tune",
         action="store_true",
         help="tune every model alike first (5 values, 3-fold cross-validation)",
     )
-    _add_top(parser)
     parser.add_argument("--json", type=Path, metavar="OUT", help="also write all of it as JSON")
-    _add_quiet(parser)
 
 
 def _add_fit(commands: Any) -> None:
@@ -86,31 +70,23 @@ def _add_fit(commands: Any) -> None:
         help="fit a model and save it",
         description="Fit a pipeline of CountVectorizer and ClsAttentionClassifier on labelled "
         f"texts and save it with joblib. {_TRUST}",
-        allow_abbrev=False,
     )
     parser.add_argument("data", type=Path, metavar="DATA", help=f"labelled texts ({_FORMATS})")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="MODEL", help="file for the model"
     )
-    parser.add_argument("--force", action="store_true", help="overwrite MODEL if it is there")
-    _add_reading(parser, label=True)
-    _add_tokens(parser)
-    parser.add_argument(
-        "--C",
-        type=_positive_float,
-        default=None,
-        metavar="C",
-        help="inverse strength of the penalty on token values (default: the classifier's)",
-    )
-    parser.add_argument(
-        "--attention-C",
-        type=_positive_float,
-        default=None,
-        metavar="C",
-        help="the same for attention scores (default: the classifier's)",
-    )
-    _add_top(parser)
-    _add_quiet(parser)
+    _add_force(parser, "MODEL")
+    _add_fitting(parser)
+    for option, strength in (
+        ("--C", "inverse strength of the penalty on token values"),
+        ("--attention-C", "the same for attention scores"),
+    ):
+        parser.add_argument(
+            option,
+            type=_positive_float,
+            metavar="C",
+            help=f"{strength} (default: the classifier's)",
+        )
 
 
 def _add_predict(commands: Any) -> None:
@@ -119,29 +95,23 @@ def _add_predict(commands: Any) -> None:
         help="classify texts with a saved model",
         description="Write a CSV with the predicted class of each text and the probability of "
         f"every class. {_TRUST}",
-        allow_abbrev=False,
     )
-    parser.add_argument(
-        "model", type=Path, metavar="MODEL", help="a file that 'fit' has saved, which you trust"
-    )
+    _add_model(parser)
     parser.add_argument("data", type=Path, metavar="DATA", help=f"texts ({_FORMATS})")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="OUT", help="CSV file to write (default: to stdout)"
     )
-    _add_reading(parser, label=False)
+    _add_reading(parser)
 
 
 def _add_explain(commands: Any) -> None:
     parser = commands.add_parser(
         "explain",
-        help="explain what a saved model says of texts",
+        help="explain a saved model's predictions for texts",
         description="Show what every word of a text adds to the decision, exactly: as text in the "
         f"terminal, or as a page of HTML. {_TRUST}",
-        allow_abbrev=False,
     )
-    parser.add_argument(
-        "model", type=Path, metavar="MODEL", help="a file that 'fit' has saved, which you trust"
-    )
+    _add_model(parser)
     parser.add_argument("data", nargs="?", type=Path, metavar="DATA", help=f"texts ({_FORMATS})")
     parser.add_argument(
         "--say",
@@ -152,47 +122,24 @@ def _add_explain(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="OUT", help="HTML file to write (default: to stdout)"
     )
-    parser.add_argument("--force", action="store_true", help="overwrite OUT if it is there")
+    _add_force(parser, "OUT")
     parser.add_argument(
         "--target",
         metavar="CLASS",
         help="the class to explain (default: the predicted one, or the second of two)",
     )
-    _add_reading(parser, label=False)
-    parser.add_argument(
-        "--label", metavar="COL", help="column of the true classes (default: none are shown)"
-    )
-    parser.add_argument(
-        "--limit",
-        type=_positive_int,
-        default=10,
-        metavar="N",
-        help="explain the first N texts of DATA (default: 10)",
-    )
-    parser.add_argument(
-        "--top",
-        type=_natural,
-        default=8,
-        metavar="N",
-        help="list N tokens for and N against each decision (default: 8)",
-    )
+    _add_reading(parser, label="column of the true classes (default: none are shown)")
+    _add_count(parser, "--limit", _positive_int, 10, "explain the first N texts of DATA")
+    _add_count(parser, "--top", _natural, 8, "list N tokens for and N against each decision")
 
 
 def _add_report(commands: Any) -> None:
     parser = commands.add_parser(
         "report",
-        help="write a page on what a model reaches, goes by, and gets wrong",
+        help="write a page on a model's accuracy, tokens and mistakes",
         description="Fit our classifier and logistic regressions on the same texts and write one "
-        "page of HTML: test measures, calibration, confusions, the tokens it goes by, its worst "
-        "mistakes and where the models disagree, word by word.",
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "data",
-        nargs="?",
-        type=Path,
-        metavar="DATA",
-        help=f"labelled texts ({_FORMATS}); without, reviews are generated",
+        "page of HTML: test measures, calibration, confusions, the most important tokens, the "
+        "worst mistakes and where the models disagree, word by word.",
     )
     parser.add_argument(
         "-o",
@@ -202,72 +149,70 @@ def _add_report(commands: Any) -> None:
         metavar="OUT",
         help="HTML file to write (default: report.html)",
     )
-    parser.add_argument("--force", action="store_true", help="overwrite OUT if it is there")
-    _add_reading(parser, label=True)
-    _add_test(parser)
-    _add_tokens(parser)
-    _add_top(parser)
-    parser.add_argument(
-        "--mistakes",
-        type=_natural,
-        default=10,
-        metavar="N",
-        help="show the N worst mistakes, and half as many texts where only one of both models is "
-        "right, of either kind (default: 10)",
+    _add_force(parser, "OUT")
+    _add_labelled(parser)
+    mistakes = (
+        "show the N worst mistakes, and half as many texts where only one of both models is right, "
+        "of either kind"
     )
-    _add_quiet(parser)
+    _add_count(parser, "--mistakes", _natural, 10, mistakes)
 
 
-def _add_test(parser: argparse.ArgumentParser) -> None:
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "model", type=Path, metavar="MODEL", help="a file that 'fit' has saved, which you trust"
+    )
+
+
+def _add_force(parser: argparse.ArgumentParser, output: str) -> None:
+    parser.add_argument("--force", action="store_true", help=f"overwrite {output} if it is there")
+
+
+def _add_labelled(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of commands that fit on some texts and test on others."""
+    parser.add_argument(
+        "data",
+        nargs="?",
+        type=Path,
+        metavar="DATA",
+        help=f"labelled texts ({_FORMATS}); without, reviews are generated",
+    )
     parser.add_argument(
         "--test",
         type=Path,
         metavar="FILE",
         help="texts to measure on, in the same columns; without, 20 %% of DATA is held out",
     )
+    _add_fitting(parser)
 
 
-def _add_reading(parser: argparse.ArgumentParser, *, label: bool) -> None:
+def _add_fitting(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of commands that fit a model."""
+    _add_reading(parser, label="column of the labels (default: usual names)")
+    _add_count(parser, "--ngrams", _positive_int, 1, "tokens are sequences of 1 to N words")
+    fewer = "leave out tokens in fewer than N training texts"
+    _add_count(parser, "--min-df", _positive_int, 2, fewer)
+    _add_count(parser, "--top", _natural, 10, "show N tokens of each class")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def _add_reading(parser: argparse.ArgumentParser, *, label: str | None = None) -> None:
+    """Add the arguments of commands that read a file of texts; `label` is a help text."""
     parser.add_argument("--text", metavar="COL", help="column of the texts (default: usual names)")
-    if label:
-        parser.add_argument(
-            "--label", metavar="COL", help="column of the labels (default: usual names)"
-        )
+    if label is not None:
+        parser.add_argument("--label", metavar="COL", help=label)
     parser.add_argument("--encoding", default="utf-8", metavar="E", help="(default: utf-8)")
     parser.add_argument(
         "--sep", metavar="CHAR", help="character between columns (default: by the file's name)"
     )
 
 
-def _add_tokens(parser: argparse.ArgumentParser) -> None:
+def _add_count(
+    parser: argparse.ArgumentParser, option: str, kind: Any, default: int, help: str
+) -> None:
     parser.add_argument(
-        "--ngrams",
-        type=_positive_int,
-        default=1,
-        metavar="N",
-        help="tokens are sequences of 1 to N words (default: 1)",
+        option, type=kind, default=default, metavar="N", help=f"{help} (default: {default})"
     )
-    parser.add_argument(
-        "--min-df",
-        type=_positive_int,
-        default=2,
-        metavar="N",
-        help="leave out tokens in fewer than N training texts (default: 2)",
-    )
-
-
-def _add_top(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--top",
-        type=_natural,
-        default=10,
-        metavar="N",
-        help="show N tokens of each class (default: 10)",
-    )
-
-
-def _add_quiet(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def _natural(text: str) -> int:

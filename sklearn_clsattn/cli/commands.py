@@ -1,4 +1,4 @@
-"""What the commands that compare, fit and predict do."""
+"""The commands ``compare``, ``fit`` and ``predict``."""
 
 import csv
 import json
@@ -6,7 +6,6 @@ import platform
 import sys
 import time
 from argparse import Namespace
-from dataclasses import asdict
 from typing import IO, Any
 
 import joblib
@@ -17,29 +16,22 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import __version__
 from sklearn_clsattn._classifier import ClsAttentionClassifier
-from sklearn_clsattn.cli.reading import SEED, load_model, read_labelled, split_texts
+from sklearn_clsattn.cli.reading import (
+    SEED,
+    load_model,
+    read_labelled,
+    read_reviews,
+    split_texts,
+)
 from sklearn_clsattn.cli.tables import busy, fit_report, progress_shown, result_report, show
 from sklearn_clsattn.cli.writing import check_output, written_whole
 from sklearn_clsattn.comparison import class_tokens, compare, count_tokens
-from sklearn_clsattn.datasets import load_reviews
 
 
 def run_compare(arguments: Namespace) -> None:
-    """Compare models on the same texts and print what they reach.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The arguments of ``compare``.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        If files or options are not as they must be.
-    """
+    """Compare models on the same texts and print the results."""
     if arguments.json is not None:
-        inputs = [path for path in (arguments.data, arguments.test) if path is not None]
-        check_output(arguments.json, overwrite=True, inputs=inputs)
+        check_output(arguments.json, overwrite=True, inputs=[arguments.data, arguments.test])
     parts, source = split_texts(arguments)
     with progress_shown(quiet=arguments.quiet) as progress:
         result = compare(
@@ -64,24 +56,14 @@ def run_compare(arguments: Namespace) -> None:
             "python": platform.python_version(),
         }
         with written_whole(arguments.json, text=True) as file:
-            json.dump({"settings": settings, **asdict(result)}, file, indent=2, ensure_ascii=False)
+            written = {"settings": settings, **result.to_dict()}
+            json.dump(written, file, indent=2, ensure_ascii=False)
             file.write("\n")
     show(result_report(result, source=source))
 
 
 def run_fit(arguments: Namespace) -> None:
-    """Fit a pipeline from texts to classes, save it and print what it has learnt.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The arguments of ``fit``.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        If files or options are not as they must be.
-    """
+    """Fit a pipeline from texts to classes, save it and print its most important tokens."""
     check_output(arguments.output, overwrite=arguments.force, inputs=[arguments.data])
     texts, labels, columns = read_labelled(arguments.data, arguments)
     classes, sizes = np.unique(labels, return_counts=True)
@@ -91,7 +73,7 @@ def run_fit(arguments: Namespace) -> None:
             "expected two classes or more"
         )
     if labels.dtype.kind == "f" and not np.equal(labels, np.floor(labels)).all():
-        # As numbers they would be targets of a regression to scikit-learn, which is right to ask.
+        # scikit-learn would treat them as targets of a regression.
         labels = np.array([str(label) for label in labels.tolist()], dtype=object)
     given = {"C": arguments.C, "attention_C": arguments.attention_C}
     classifier = ClsAttentionClassifier(
@@ -102,7 +84,7 @@ def run_fit(arguments: Namespace) -> None:
         vectorizer, X = count_tokens(texts, (1, arguments.ngrams), arguments.min_df)
         counting_seconds = time.perf_counter() - start
     with busy("fitting", quiet=arguments.quiet):
-        import torch  # noqa: F401 - so that fit seconds are those of fitting
+        import torch  # noqa: F401 - not part of the time to fit
 
         start = time.perf_counter()
         classifier.fit(X, labels)
@@ -122,31 +104,13 @@ def run_fit(arguments: Namespace) -> None:
 
 
 def run_predict(arguments: Namespace) -> None:
-    """Classify texts with a saved model and write a CSV.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The arguments of ``predict``.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        If files or options are not as they must be.
-    """
+    """Classify texts with a saved model and write a CSV."""
     output = None if str(arguments.output) == "-" else arguments.output
     if output is not None:
         check_output(output, overwrite=True, inputs=[arguments.model, arguments.data])
     model = load_model(arguments.model)
-    reviews = load_reviews(
-        arguments.data,
-        text=arguments.text,
-        label=False,
-        sep=arguments.sep,
-        encoding=arguments.encoding,
-    )
-    # The texts are vectorized once for both.
-    try:
+    reviews = read_reviews(arguments.data, arguments, label=False)
+    try:  # the texts are vectorized once for both
         X = model[:-1].transform(reviews.data)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
@@ -161,7 +125,7 @@ def run_predict(arguments: Namespace) -> None:
 
 
 def _sizes(classes: NDArray[Any], sizes: NDArray[np.intp]) -> str:
-    """Name the classes with their numbers of texts, the first of them where they are many."""
+    """Return the classes with their numbers of texts, at most eight of them."""
     pairs = list(zip(classes.tolist(), sizes.tolist(), strict=True))
     named = ", ".join(f"{label} ({size:,})" for label, size in pairs[:8])
     return named if len(pairs) <= 8 else f"{named} and {len(pairs) - 8} more"

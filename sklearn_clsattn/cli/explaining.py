@@ -1,4 +1,4 @@
-"""What the command that explains texts does."""
+"""The command ``explain``."""
 
 import sys
 import warnings
@@ -8,25 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_clsattn.cli.reading import load_model
+from sklearn_clsattn.cli.reading import load_model, read_reviews
 from sklearn_clsattn.cli.writing import check_output, written_whole
-from sklearn_clsattn.datasets import load_reviews
 from sklearn_clsattn.inspection import explain
 
 
 def run_explain(arguments: Namespace) -> None:
-    """Explain what a saved model says of texts, in the terminal or as a page.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The arguments of ``explain``.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        If files or options are not as they must be.
-    """
+    """Explain a saved model's predictions for texts, in the terminal or as a page."""
     if arguments.data is None and arguments.say is None:
         raise ValueError("pass texts to explain: either a file DATA, or --say TEXT")
     if arguments.data is not None and arguments.say is not None:
@@ -37,7 +25,7 @@ def run_explain(arguments: Namespace) -> None:
                 raise ValueError(f"--{name} needs a file of texts: explain MODEL DATA --{name} ...")
     output = None if str(arguments.output) == "-" else arguments.output
     if output is not None:
-        inputs = [path for path in (arguments.model, arguments.data) if path is not None]
+        inputs = [arguments.model, arguments.data]
         check_output(output, overwrite=arguments.force, inputs=inputs)
     model = load_model(arguments.model)
     classes = {str(label): label for label in model.classes_.tolist()}
@@ -49,7 +37,7 @@ def run_explain(arguments: Namespace) -> None:
     target = None if arguments.target is None else classes[arguments.target]
     texts, labels, n_all = _texts(arguments)
     if labels is not None:
-        # Classes that 'fit' has taken for names may be numbers in the file.
+        # Classes that are names for the model may be numbers in the file.
         unknown = sorted({str(label) for label in labels.tolist()} - set(classes))
         if unknown:
             warnings.warn(
@@ -67,9 +55,9 @@ def run_explain(arguments: Namespace) -> None:
             f"the model in {arguments.model} cannot be explained ({type(error).__name__}: {error})"
         ) from error
     if output is None:
-        print(explanation.text(top=arguments.top))
+        print(explanation.to_text(top=arguments.top))
     else:
-        page = explanation.html(top=arguments.top)
+        page = explanation.to_html(top=arguments.top)
         with written_whole(output, text=True) as file:
             file.write(page)
         print(f"{output}: {len(page.encode()) / 1e6:.1f} MB", file=sys.stderr)
@@ -81,17 +69,12 @@ def run_explain(arguments: Namespace) -> None:
 
 
 def _texts(arguments: Namespace) -> tuple[NDArray[Any], NDArray[Any] | None, int]:
-    """Return the texts to explain, their true classes if asked for, and how many there are."""
+    """Return the texts to explain, their true classes or None, and the number of all texts."""
     if arguments.data is None:
         texts = np.array(arguments.say, dtype=object)
         return texts, None, len(texts)
-    reviews = load_reviews(
-        arguments.data,
-        text=arguments.text,
-        label=False if arguments.label is None else arguments.label,
-        sep=arguments.sep,
-        encoding=arguments.encoding,
-    )
+    label = False if arguments.label is None else arguments.label
+    reviews = read_reviews(arguments.data, arguments, label=label)
     first = slice(arguments.limit)
     labels = None if reviews.target is None else reviews.target[first]
     return reviews.data[first], labels, len(reviews.data)

@@ -1,4 +1,4 @@
-"""What the commands read: labelled texts, split in two, and saved models."""
+"""Input of the commands: labelled texts, split into training and test set, and saved models."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -20,25 +20,7 @@ Parts = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 def split_texts(arguments: Namespace) -> tuple[Parts, str]:
-    """Return texts to fit on and texts to measure on.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        What to read, and how; without a file, reviews are generated.
-
-    Returns
-    -------
-    parts : tuple of (train_texts, train_labels, test_texts, test_labels)
-        In the order in which a comparison takes them.
-    source : str
-        Where they come from, a line or two.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        If files or options are not as they must be.
-    """
+    """Return training and test texts and labels, generated without a file, and their source."""
     if arguments.data is None:
         given = [name for name in ("text", "label", "sep", "test") if getattr(arguments, name)]
         if given:
@@ -57,21 +39,15 @@ def split_texts(arguments: Namespace) -> tuple[Parts, str]:
         parts: Parts = hold_out(texts, labels, share=HELD_OUT, random_state=SEED)
         source += f"\n{HELD_OUT:.0%} of the texts, drawn at random (seed {SEED}), are the test set."
     else:
-        # The same columns as in the training file, which need not be named twice.
-        test = load_reviews(
-            arguments.test,
-            text=columns[0],
-            label=columns[1],
-            sep=arguments.sep,
-            encoding=arguments.encoding,
-        )
+        # The same columns as in the training file.
+        test = read_reviews(arguments.test, arguments, text=columns[0], label=columns[1])
         parts = (texts, labels, test.data, test.target)
         source += f"\nTest set: {arguments.test}."
     return parts, source
 
 
 def _generated_reviews() -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return texts hard enough that models differ, few enough to be done in seconds."""
+    """Return texts and labels (n_texts,) on which models differ and are fitted in seconds."""
     reviews = make_token_classification(
         n_samples=5000,
         n_relevant_per_class=40,
@@ -87,37 +63,17 @@ def _generated_reviews() -> tuple[NDArray[Any], NDArray[Any]]:
     return reviews.texts, np.array(reviews.target_names, dtype=object)[reviews.target]
 
 
+def read_reviews(path: Path, arguments: Namespace, **columns: Any) -> Any:
+    """Read a file with the options of a command; `columns` are passed to `load_reviews`."""
+    columns = {"text": arguments.text, **columns}
+    return load_reviews(path, sep=arguments.sep, encoding=arguments.encoding, **columns)
+
+
 def read_labelled(
     path: Path, arguments: Namespace
 ) -> tuple[NDArray[Any], NDArray[Any], tuple[str, str]]:
-    """Return the texts and labels of a file, and the names of the columns they stand in.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    arguments : Namespace
-        How to read it.
-
-    Returns
-    -------
-    texts, labels : ndarray of shape (n_texts,)
-        The texts and labels.
-    columns : tuple of (str, str)
-        Their columns.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        If it cannot be read, or if its labels are hardly classes.
-    """
-    reviews = load_reviews(
-        path,
-        text=arguments.text,
-        label=arguments.label,
-        sep=arguments.sep,
-        encoding=arguments.encoding,
-    )
+    """Return the texts and labels (n_texts,) of a file, and the names of their columns."""
+    reviews = read_reviews(path, arguments, label=arguments.label)
     n_classes = len(np.unique(reviews.target))
     if n_classes > 20 and 2 * n_classes > len(reviews.target):
         raise ValueError(
@@ -128,29 +84,12 @@ def read_labelled(
 
 
 def load_model(path: Path) -> Pipeline:
-    """Load a pipeline that ``fit`` has saved, or say that the file is none.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    model : Pipeline
-        From texts to probabilities.
-
-    Raises
-    ------
-    ValueError
-        If it is no such file.
-    """
+    """Load a pipeline from texts to probabilities that ``fit`` has saved."""
     if not path.expanduser().is_file():
         raise ValueError(f"there is no file {path}; expected a model that 'fit' has saved")
     try:
         model = joblib.load(path.expanduser())
-    # A file that is no pickle, or that of another library, can raise anything.
-    except Exception as error:
+    except Exception as error:  # a file that is not a pickle can raise anything
         raise ValueError(
             f"{path} is not a model that can be loaded ({type(error).__name__}: {error})"
         ) from error

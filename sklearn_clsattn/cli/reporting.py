@@ -1,4 +1,4 @@
-"""What the command that writes a report does."""
+"""The command ``report``."""
 
 import datetime
 import shlex
@@ -14,19 +14,8 @@ from sklearn_clsattn.inspection import ModelReport
 
 
 def run_report(arguments: Namespace) -> None:
-    """Fit models on texts and write a page on them.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The arguments of ``report``.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        If files or options are not as they must be.
-    """
-    inputs = [path for path in (arguments.data, arguments.test) if path is not None]
+    """Fit models on texts and write a page on them."""
+    inputs = [arguments.data, arguments.test]
     check_output(arguments.output, overwrite=arguments.force, inputs=inputs)
     parts, source = split_texts(arguments)
     with progress_shown(quiet=arguments.quiet) as progress:
@@ -45,7 +34,7 @@ def run_report(arguments: Namespace) -> None:
             },
             progress=progress,
         )
-    page = report.html()
+    page = report.to_html()
     with written_whole(arguments.output, text=True) as file:
         file.write(page)
     if not arguments.quiet:
@@ -58,7 +47,7 @@ def run_report(arguments: Namespace) -> None:
 
 
 def _command(arguments: Namespace) -> str:
-    """Return the command that makes such a page."""
+    """Return the command line that makes the same page."""
     words = [PROGRAM, "report"]
     if arguments.data is not None:
         words.append(str(arguments.data))

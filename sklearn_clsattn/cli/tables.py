@@ -1,4 +1,4 @@
-"""What the command line shows: reports on stdout, progress on stderr."""
+"""Output of the commands: results on stdout, progress on stderr."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,60 +12,41 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from sklearn_clsattn.comparison import ClassTokens, ComparisonResult, ModelResult, Progress
+from sklearn_clsattn.comparison import ClassTokens, Comparison, ModelResult, Progress
+from sklearn_clsattn.comparison._measurement import shown_measure
 
-# So many classes have their tokens shown; a reader of more wants a file.
-MAX_CLASSES = 20
+MAX_CLASSES = 20  # whose tokens are shown
 # A rule under the heading and nothing else.
 _RULE = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
-# Wide enough that nothing is cut or wrapped where nobody looks at a screen.
+# Wide enough that nothing is cut or wrapped in a file.
 UNBOUNDED = 100_000
 
 
 def show(report: RenderableType) -> None:
-    """Print a report on stdout: as wide as the terminal, or unwrapped and plain into a pipe.
-
-    Parameters
-    ----------
-    report : renderable
-        What rich can render.
-    """
+    """Print a report on stdout: as wide as the terminal, or unwrapped and plain in a pipe."""
     terminal = sys.stdout.isatty()
     console = Console(highlight=False, width=None if terminal else UNBOUNDED)
     with console.capture() as capture:
         console.print(report)
-    # rich pads every line of a table to its width, which nobody wants in a file.
+    # rich pads every line of a table to its width.
     lines = capture.get().splitlines()
     print("\n".join(line if terminal else line.rstrip() for line in lines))
 
 
-def result_report(result: ComparisonResult, *, source: str) -> RenderableType:
-    """Return the report of a comparison.
-
-    Parameters
-    ----------
-    result : ComparisonResult
-        The comparison.
-    source : str
-        Where the texts come from.
-
-    Returns
-    -------
-    report : renderable
-        The table of the models, what to know about it, and the tokens of our model.
-    """
+def result_report(result: Comparison, *, source: str) -> RenderableType:
+    """Return the report of a comparison; `source` describes the texts."""
     tuned = any(model.tuning_seconds is not None for model in result.models)
     notes = [
-        f"Tokens were counted once for all models, in {result.vectorize_seconds:.2f} s, which is "
-        "in no other time.",
-        *(["Fit s is the fit with the tuned parameters; tuning s the search before."] * tuned),
+        f"Tokens were counted once for all models, in {result.vectorize_seconds:.2f} s, which the "
+        "other times do not include.",
+        *(["Fit s is the fit with the tuned parameters; tune s the search before."] * tuned),
         *result.notes,
     ]
     return Group(
         Text(source),
         Text(
-            f"{result.n_train:,} training texts, {result.n_test:,} test texts, "
-            f"{len(result.classes)} classes, {result.n_tokens:,} tokens."
+            f"{len(result.y):,} training texts, {len(result.y_test):,} test texts, "
+            f"{len(result.classes)} classes, {result.X.shape[1]:,} tokens."
         ),
         Text(),
         _models_table(result.models, tuned=tuned),
@@ -76,20 +57,7 @@ def result_report(result: ComparisonResult, *, source: str) -> RenderableType:
 
 
 def fit_report(facts: Mapping[str, str], tokens: Sequence[ClassTokens]) -> RenderableType:
-    """Return the report of one fit.
-
-    Parameters
-    ----------
-    facts : mapping of str to str
-        What is known of the fit, by what it is called.
-    tokens : sequence of ClassTokens
-        The tokens by which the model tells the classes.
-
-    Returns
-    -------
-    report : renderable
-        The facts and the tokens.
-    """
+    """Return the report of one fit: named facts, then tokens."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold")
     grid.add_column(overflow="fold")
@@ -100,18 +68,7 @@ def fit_report(facts: Mapping[str, str], tokens: Sequence[ClassTokens]) -> Rende
 
 @contextmanager
 def progress_shown(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """Show how far a comparison has come: a bar in a terminal, else a line for each model.
-
-    Parameters
-    ----------
-    quiet : bool
-        Whether to show nothing.
-
-    Yields
-    ------
-    progress : callable or None
-        What to pass to :func:`~sklearn_clsattn.comparison.compare`.
-    """
+    """Yield a callback that shows progress: a bar in a terminal, else a line for each model."""
     if quiet:
         yield None
         return
@@ -138,20 +95,7 @@ def progress_shown(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None
 
 @contextmanager
 def busy(doing: str, *, quiet: bool) -> Iterator[None]:
-    """Show that something takes its time: a spinner in a terminal, else a line.
-
-    Parameters
-    ----------
-    doing : str
-        What is done.
-    quiet : bool
-        Whether to show nothing.
-
-    Yields
-    ------
-    None
-        While it is done.
-    """
+    """Show that something is running: a spinner in a terminal, else a line."""
     if quiet:
         yield
     elif sys.stderr.isatty():
@@ -177,7 +121,7 @@ def _print_line(event: Progress) -> None:
 
 def _models_table(models: Sequence[ModelResult], *, tuned: bool) -> Table:
     """Return the table of measurements, the best of each column with a star."""
-    columns: list[tuple[str, str, str, Callable[..., Any]]] = [
+    columns: list[tuple[str, str, str, Any]] = [
         ("accuracy", "accuracy", ".4f", max),
         ("macro F1", "macro_f1", ".4f", max),
         ("log loss", "log_loss", ".4f", min),
@@ -191,29 +135,19 @@ def _models_table(models: Sequence[ModelResult], *, tuned: bool) -> Table:
     table = Table(box=_RULE, show_edge=False, pad_edge=False, padding=padding)
     table.add_column("  model", overflow="fold")
     cells = []
-    for title, attribute, form, best_of in columns:
+    for title, *column in columns:
         table.add_column(title, justify="right", overflow="fold")
-        values = [getattr(model, attribute) for model in models]
-        ranked = [
-            value
-            for value, model in zip(values, models, strict=True)
-            if value is not None and model.kind != "floor"
-        ]
-        # Equal as shown is equal: a star must not hang on digits that nobody sees.
-        best = format(best_of(ranked), form) if len(ranked) > 1 else None
-        column = []
-        for value, model in zip(values, models, strict=True):
-            shown = "-" if value is None else format(value, form)
-            is_best = shown == best and model.kind != "floor"
-            # A place for the star keeps numbers with and without it in line.
-            column.append(Text(f"{shown}*", style="bold green") if is_best else Text(f"{shown} "))
-        cells.append(column)
-    for i, model in enumerate(models):
-        style = {"ours": "bold", "floor": "dim"}.get(model.kind, "")
-        mark = "> " if model.kind == "ours" else "  "
-        table.add_row(
-            Text(f"{mark}{model.name}"), *(column[i] for column in cells), style=style or None
+        # A space in place of the star keeps numbers aligned.
+        cells.append(
+            [
+                Text(f"{shown}*", style="bold green") if is_best else Text(f"{shown} ")
+                for shown, is_best in shown_measure(models, "-", *column)
+            ]
         )
+    for model, *row in zip(models, *cells, strict=True):
+        style = {"ours": "bold", "floor": "dim"}.get(model.kind)
+        mark = "> " if model.kind == "ours" else "  "
+        table.add_row(Text(f"{mark}{model.name}"), *row, style=style)
     return table
 
 
@@ -225,16 +159,8 @@ def _token_tables(tokens: Sequence[ClassTokens]) -> list[RenderableType]:
     important = [(of.label, [Text(token) for token, _ in of.important]) for of in rows]
     selected = [(of.label, [_with_count(*pair) for pair in of.selected]) for of in rows]
     for title, meaning, lists in (
-        (
-            "Most important tokens",
-            "value times spread of attention",
-            important,
-        ),
-        (
-            "Most selected tokens",
-            "texts in which none has more attention",
-            selected,
-        ),
+        ("Most important tokens", "value times standard deviation of attention", important),
+        ("Most selected tokens", "number of texts in which it has the most attention", selected),
     ):
         if not any(cells for _, cells in lists):
             continue
@@ -253,7 +179,7 @@ def _token_tables(tokens: Sequence[ClassTokens]) -> list[RenderableType]:
 
 
 def _list(notes: Sequence[str]) -> Table:
-    """Return notes as a list whose wrapped lines stand below their beginnings."""
+    """Return notes as a list with hanging indents."""
     table = Table.grid(padding=(0, 1))
     for note in notes:
         table.add_row(Text("  -"), Text(note))

@@ -2,15 +2,15 @@
 
 from ._baselines import Model, default_models
 from ._class_tokens import ClassTokens, class_tokens
-from ._compare import ComparisonResult, FittedComparison, Progress, compare, fit_and_compare
-from ._measurement import ModelResult
+from ._compare import Comparison, Progress, compare
+from ._measurement import Entrant, ModelResult
 from ._texts import count_tokens, hold_out
 from ._token_effects import token_effects
 
 __all__ = [
     "ClassTokens",
-    "ComparisonResult",
-    "FittedComparison",
+    "Comparison",
+    "Entrant",
     "Model",
     "ModelResult",
     "Progress",
@@ -18,7 +18,6 @@ __all__ = [
     "compare",
     "count_tokens",
     "default_models",
-    "fit_and_compare",
     "hold_out",
     "token_effects",
 ]

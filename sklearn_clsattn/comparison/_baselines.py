@@ -1,4 +1,4 @@
-"""The models that a comparison fits: ours, those that users would pick, and a floor."""
+"""The models that a comparison fits: ours, the usual baselines, and a floor."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,27 +14,30 @@ from sklearn.svm import LinearSVC
 from sklearn_clsattn._classifier import ClsAttentionClassifier
 from sklearn_clsattn._transformer import TokenImportanceTransformer
 
+Kind = Literal["ours", "baseline", "floor"]
+
 
 @dataclass(frozen=True)
 class Model:
-    """An entrant of a comparison.
+    """A model to compare, before it is fitted.
 
     Parameters
     ----------
     name : str
-        What tables call it.
+        Its name in tables.
     estimator : estimator
-        An unfitted classifier of token counts; it is cloned, never fitted itself.
+        An unfitted classifier of token counts; it is cloned, never fitted itself. Keys of its
+        ``class_weight`` are labels.
     grid : dict of str to list
         The values that tuning tries, as ``GridSearchCV`` takes them; empty for nothing to tune.
     kind : {"ours", "baseline", "floor"}
-        What it is there for. A floor is what any model must beat; it is never named the best.
+        Its role. A floor is what any model must beat; it is never marked as the best.
     """
 
     name: str
     estimator: Any
     grid: dict[str, list[Any]] = field(default_factory=dict)
-    kind: Literal["ours", "baseline", "floor"] = "baseline"
+    kind: Kind = "baseline"
 
 
 def default_models(random_state: int | None = 0) -> list[Model]:
@@ -56,7 +59,7 @@ def default_models(random_state: int | None = 0) -> list[Model]:
     >>> [model.name for model in default_models()][1:4]
     ['LogisticRegression, counts', 'LogisticRegression, TF-IDF', 'MultinomialNB']
     """
-    # Five values a model, around where each is usually best: none is tuned harder than another.
+    # Five values for each model, around its usual optimum, so that all are tuned alike.
     return [
         Model(
             "ClsAttentionClassifier",
@@ -91,6 +94,6 @@ def default_models(random_state: int | None = 0) -> list[Model]:
             make_pipeline(TfidfTransformer(), LinearSVC(random_state=random_state)),
             {"linearsvc__C": [0.03, 0.1, 0.3, 1.0, 3.0]},
         ),
-        # "prior" votes as "most_frequent" does, and has a log loss that means something.
+        # "prior" predicts the most frequent class, and has a meaningful log loss.
         Model("majority vote", DummyClassifier(strategy="prior"), kind="floor"),
     ]

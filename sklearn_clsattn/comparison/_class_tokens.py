@@ -1,4 +1,4 @@
-"""The tokens by which a fitted attention classifier tells each class."""
+"""The most important and most selected tokens of each class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class ClassTokens:
     label : object
         The class.
     important : list of (str, float)
-        The tokens that speak for the class and move decisions most, with how far they do.
+        The tokens that speak for the class and change decisions most, with their effects.
     selected : list of (str, int)
         The tokens whose value speaks for the class and that have the highest attention of most
         training documents, with the number of these documents.
@@ -40,27 +40,27 @@ def class_tokens(
 ) -> list[ClassTokens]:
     """Return, for each class, its most important and its most selected tokens.
 
-    A token's importance for a class is how far it moves decisions, as :func:`token_effects` has
-    it; for a model with an MLP, its value for the class, less its mean over the classes, times
-    the standard deviation of its attention.
+    A token's importance for a class is its effect on decisions (see :func:`token_effects`); for a
+    model with an MLP, its value for the class, less its mean over the classes, times the standard
+    deviation of its attention.
 
     Parameters
     ----------
     classifier : ClsAttentionClassifier
         A fitted classifier.
     X : csr_matrix of shape (n_documents, n_tokens)
-        The token counts that it was fitted on.
+        The token counts on which it was fitted.
     names : sequence of str of length n_tokens
         Names of the tokens.
     classes : sequence of length n_classes, default=None
-        What to call the classes; None for ``classifier.classes_``.
+        Labels of the classes; None for ``classifier.classes_``.
     n_top : int, default=10
-        How many tokens to return in each list, at most.
+        Maximum number of tokens in each list.
 
     Returns
     -------
     tokens : list of ClassTokens of length n_classes
-        One a class, in the order of ``classifier.classes_``.
+        One for each class, in the order of ``classifier.classes_``.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def class_tokens(
     values = values_by_class(classifier.token_values_)
     if len(names) != values.shape[1]:
         raise ValueError(f"expected {values.shape[1]} names of tokens, got {len(names)}")
-    if classifier.mlp:  # whose decisions are no sums, but whose values still say something
+    if classifier.mlp:  # decisions are not sums over tokens
         importance = effects_of_values(values, classifier.attention(X))
     else:
         importance = token_effects(classifier, X)

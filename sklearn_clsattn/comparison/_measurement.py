@@ -1,41 +1,52 @@
-"""Tune, fit and score one model of a comparison, measured as all others are."""
+"""Tune, fit and score one model."""
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from sklearn_clsattn.comparison._baselines import Model
+from sklearn_clsattn._validation import codes_of
+from sklearn_clsattn.comparison._baselines import Kind, Model
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
 
 N_FOLDS = 3
+# As in the benchmarks of this package and in most papers.
+_N_ERROR_BINS = 15
 
 
 @dataclass(frozen=True)
 class ModelResult:
-    """What one model reached; seconds are of one run, and exclude vectorising.
+    """The measurements of one model; seconds are of one run, without counting tokens.
 
     Parameters
     ----------
     name : str
         The model's name.
     kind : {"ours", "baseline", "floor"}
-        What the model is there for.
+        The model's role; a floor is what any model must beat.
     accuracy, macro_f1 : float
         On the test texts.
     log_loss : float or None
-        On the test texts; None for a model that has no probabilities.
-    fit_seconds, predict_seconds : float
+        On the test texts whose class is in training; None for a model without probabilities.
+    calibration_error : float or None
+        The expected calibration error: the mean gap between the confidence in predicted classes
+        and the share of them that is right, over 15 bins of equal width from 0 to 1. None for a
+        model without probabilities.
+    fit_seconds, predict_seconds : float or None
         Of one fit on all training texts, with tuned parameters where these were tuned, and of
-        predicting the class of all test texts.
+        predicting the class of all test texts; None where that was not measured.
     tuning_seconds : float or None
         Of the search before that fit; None where nothing was tuned.
     tuned : dict
@@ -43,54 +54,58 @@ class ModelResult:
     """
 
     name: str
-    kind: Literal["ours", "baseline", "floor"]
+    kind: Kind
     accuracy: float
     macro_f1: float
     log_loss: float | None
-    fit_seconds: float
-    predict_seconds: float
+    calibration_error: float | None
+    fit_seconds: float | None = None
+    predict_seconds: float | None = None
     tuning_seconds: float | None = None
     tuned: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """A fitted model, its predictions for the test texts, and its measurements.
+
+    Parameters
+    ----------
+    result : ModelResult
+        Its measurements.
+    estimator : estimator
+        The fitted model.
+    predicted : ndarray of shape (n_test,)
+        The predicted classes, as positions among the classes of the comparison.
+    proba : ndarray of shape (n_test, n_classes), or None
+        The probabilities in double precision; None for a model without them.
+    """
+
+    result: ModelResult
+    estimator: Any
+    predicted: Codes
+    proba: Array | None
 
 
 def measure(
     model: Model,
     X: Any,
-    y: NDArray[np.intp],
+    y: Codes,
     X_test: Any,
-    y_test: NDArray[np.intp],
+    y_test: Codes,
     *,
+    classes: list[Any],
     tune: bool,
     random_state: int | None,
     step: Callable[[Literal["tuning", "fitting"]], None],
-) -> tuple[ModelResult, Any, str]:
-    """Tune, fit and score one model.
+) -> tuple[Entrant, list[str]]:
+    """Tune, fit and score one model; return it, with a note if a fit did not converge.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    X, X_test : csr_matrix of shape (n_train, n_tokens) and (n_test, n_tokens)
-        Token counts to fit on and to measure on.
-    y, y_test : ndarray of shape (n_train,) and (n_test,)
-        Classes as numbers from 0; test classes that training has not are -1.
-    tune : bool
-        Whether to search the model's grid first.
-    random_state : int or None
-        Seed of the folds.
-    step : callable
-        Called when tuning and fitting start.
-
-    Returns
-    -------
-    result : ModelResult
-        The measurements.
-    estimator : estimator
-        The fitted model.
-    unconverged : str
-        Which of the fits did not converge, in words; empty if all did.
+    `X` and `X_test` are csr_matrix of shape (n_train, n_tokens) and (n_test, n_tokens), `y` and
+    `y_test` positions among `classes`, -1 for test labels that are not in training. `step` is
+    called when tuning, if there is any, and when fitting starts.
     """
-    estimator = clone(model.estimator)
+    estimator = _with_coded_weights(clone(model.estimator), classes)
     _warm_up(estimator, X, y)
     tuning_seconds = None
     tuned: dict[str, Any] = {}
@@ -118,86 +133,131 @@ def measure(
     fit_seconds = time.perf_counter() - start
     if caught:
         unconverged.append("in its final fit" if tuned else "in the iterations it has by default")
-
-    start = time.perf_counter()
-    predicted = estimator.predict(X_test)
-    predict_seconds = time.perf_counter() - start
-    proba = probabilities(estimator, X_test) if hasattr(estimator, "predict_proba") else None
-    result = ModelResult(
-        name=model.name,
-        kind=model.kind,
-        **quality(y_test, predicted, proba),
+    entrant = score(
+        *(model.name, model.kind, estimator, X_test, y_test, list(range(len(classes)))),
         fit_seconds=fit_seconds,
-        predict_seconds=predict_seconds,
         tuning_seconds=tuning_seconds,
         tuned=tuned,
     )
-    return result, estimator, " and ".join(unconverged)
+    if not unconverged:
+        return entrant, []
+    return entrant, [f"{model.name} did not converge {' and '.join(unconverged)}."]
 
 
-def probabilities(estimator: Any, X: Any) -> NDArray[np.float64]:
-    """Return a model's probabilities in double precision, where their rows add up to 1.
+def score(
+    name: str,
+    kind: Kind,
+    estimator: Any,
+    documents: Any,
+    y: Codes,
+    classes: list[Any],
+    **more: Any,
+) -> Entrant:
+    """Return a fitted model's predictions for documents, with time and quality.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A fitted model that has ``predict_proba``.
-    X : object
-        What it takes.
-
-    Returns
-    -------
-    proba : ndarray of shape (n_documents, n_classes)
-        The probabilities, put right where rows of float32 do not quite add up to 1.
+    Its classes are among `classes`, in any order. `y` (n_test,) holds positions among these, -1 for
+    labels that are not in training; `more` are fields of :class:`ModelResult`.
     """
-    proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-    return np.asarray(proba / proba.sum(axis=1, keepdims=True))
+    start = time.perf_counter()
+    labels = estimator.predict(documents)
+    seconds = time.perf_counter() - start
+    predicted, proba = codes_of(labels, classes), None
+    if hasattr(estimator, "predict_proba"):
+        proba = np.zeros((len(y), len(classes)))
+        given = np.asarray(estimator.predict_proba(documents), dtype=np.float64)
+        # Rows of float32 do not add up to exactly 1 in double precision.
+        given = given / given.sum(axis=1, keepdims=True)
+        proba[:, codes_of(estimator.classes_, classes)] = given
+    measures = quality(y, predicted, proba)
+    result = ModelResult(name, kind, **measures, **{"predict_seconds": seconds, **more})
+    return Entrant(result, estimator, predicted, proba)
 
 
-def quality(
-    y_test: NDArray[np.intp], predicted: NDArray[np.intp], proba: NDArray[np.float64] | None
-) -> dict[str, Any]:
-    """Return how good predictions are.
+def quality(y: Codes, predicted: Codes, proba: Array | None) -> dict[str, Any]:
+    """Return accuracy, macro F1, log loss and calibration error of predictions (n_test,).
 
-    Parameters
-    ----------
-    y_test : ndarray of shape (n_test,)
-        Classes as numbers from 0; those that training has not are -1.
-    predicted : ndarray of shape (n_test,)
-        The predicted classes.
-    proba : ndarray of shape (n_test, n_classes), or None
-        The probabilities, where the model has any.
-
-    Returns
-    -------
-    quality : dict
-        With `accuracy`, `macro_f1`, and `log_loss`, which leaves out classes that training has
-        not, and is None without probabilities.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_clsattn.comparison._measurement import quality
-    >>> quality(np.array([0, 1]), np.array([0, 0]), np.array([[0.5, 0.5], [0.5, 0.5]]))
-    {'accuracy': 0.5, 'macro_f1': 0.333..., 'log_loss': 0.693...}
+    Log loss leaves out texts with -1 in `y`, whose class is not in training. Without `proba`, of
+    shape (n_test, n_classes), the last two measures are None.
     """
-    loss = None
+    loss = error = None
     if proba is not None:
-        seen = y_test >= 0
-        loss = float(log_loss(y_test[seen], proba[seen], labels=np.arange(proba.shape[1])))
+        seen = y >= 0
+        loss = float(log_loss(y[seen], proba[seen], labels=np.arange(proba.shape[1])))
+        error = expected_calibration_error(proba, y)
     return {
-        "accuracy": float(accuracy_score(y_test, predicted)),
-        "macro_f1": float(f1_score(y_test, predicted, average="macro", zero_division=0.0)),
+        "accuracy": float(accuracy_score(y, predicted)),
+        "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0.0)),
         "log_loss": loss,
+        "calibration_error": error,
     }
 
 
-def _warm_up(estimator: Any, X: Any, y: NDArray[np.intp]) -> None:
-    """Fit a copy on a few texts of each class, so that libraries load before anything is timed."""
-    order = np.argsort(y, kind="stable")
-    starts = np.searchsorted(y[order], np.arange(y.max() + 1))
-    few = np.unique(np.concatenate([order[start : start + 3] for start in starts]))
-    # What goes wrong here also goes wrong, and is heard of, in the fit that counts.
+def expected_calibration_error(proba: Array, y: Codes) -> float:
+    """Return the mean gap between confidence and accuracy, over 15 bins of equal width.
+
+    Bins are weighted by their texts; `proba` is of shape (n_texts, n_classes), `y` of shape
+    (n_texts,), -1 for a class without a probability.
+    """
+    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
+    bins = binned(confidence, np.linspace(0, 1, _N_ERROR_BINS + 1).tolist())
+    return float(pd.Series(right - confidence).groupby(bins).sum().abs().sum() / len(y))
+
+
+def binned(values: Array, edges: list[float]) -> Codes:
+    """Return the bin (n_values,) of each value; edges belong to the bin below."""
+    inside = np.clip(values, edges[0], edges[-1])
+    return np.asarray(pd.cut(inside, edges, labels=False, include_lowest=True), dtype=np.intp)
+
+
+def shown_measure(
+    models: Sequence[ModelResult],
+    missing: str,
+    name: str,
+    form: str,
+    best_of: Callable[[list[float]], float],
+) -> list[tuple[str, bool]]:
+    """Return a measure of each model as text, and whether it is the best of several.
+
+    They are compared as shown, so that equal texts are equally good. A floor is never the best;
+    `missing` stands for None.
+    """
+    values = [getattr(model, name) for model in models]
+    pairs = list(zip(values, models, strict=True))
+    ranked = [value for value, model in pairs if value is not None and model.kind != "floor"]
+    best = format(best_of(ranked), form) if len(ranked) > 1 else None
+    texts = [missing if value is None else format(value, form) for value in values]
+    return [
+        (text, text == best and model.kind != "floor")
+        for text, model in zip(texts, models, strict=True)
+    ]
+
+
+def check_folds(classes: list[Any], y: Codes) -> None:
+    """Raise ValueError if a class is too small to be in every fold of tuning."""
+    sizes = np.bincount(y)
+    if sizes.min() < N_FOLDS:
+        raise ValueError(
+            f"tuning by {N_FOLDS}-fold cross-validation needs {N_FOLDS} training texts of each "
+            f"class; class {classes[int(sizes.argmin())]!r} has {sizes.min()}"
+        )
+
+
+def _with_coded_weights(estimator: Any, classes: list[Any]) -> Any:
+    """Return an estimator with class weights keyed by the classes' codes, not their labels."""
+    for name, weights in estimator.get_params().items():
+        if name.rpartition("__")[2] == "class_weight" and isinstance(weights, dict):
+            strange = [label for label in weights if label not in classes]
+            if strange:
+                raise ValueError(f"class_weight has {strange[0]!r}, which is no class: {classes}")
+            coded = {classes.index(label): weight for label, weight in weights.items()}
+            estimator.set_params(**{name: coded})
+    return estimator
+
+
+def _warm_up(estimator: Any, X: Any, y: Codes) -> None:
+    """Fit a copy on three texts of each class, so that libraries load before anything is timed."""
+    few = pd.Series(y).groupby(y).head(3).index.to_numpy()
+    # Errors and warnings here also occur, and are reported, in the fit that is measured.
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         clone(estimator).fit(X[few], y[few])
@@ -205,7 +265,7 @@ def _warm_up(estimator: Any, X: Any, y: NDArray[np.intp]) -> None:
 
 @contextmanager
 def _convergence_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Gather warnings of models that did not converge; pass all others on."""
+    """Collect warnings of models that did not converge; pass all others on."""
     convergence: list[warnings.WarningMessage] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
@@ -217,26 +277,3 @@ def _convergence_warnings() -> Iterator[list[warnings.WarningMessage]]:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
-
-
-def check_folds(classes: NDArray[Any], y: NDArray[np.intp]) -> None:
-    """Refuse to tune where a class is too small for every fold to have it.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        The classes.
-    y : ndarray of shape (n_train,)
-        Classes of the training texts, as numbers from 0.
-
-    Raises
-    ------
-    ValueError
-        If a class has fewer texts than there are folds.
-    """
-    sizes = np.bincount(y)
-    if sizes.min() < N_FOLDS:
-        raise ValueError(
-            f"tuning by {N_FOLDS}-fold cross-validation needs {N_FOLDS} training texts of each "
-            f"class; class {classes.tolist()[int(sizes.argmin())]!r} has {sizes.min()}"
-        )

@@ -1,4 +1,4 @@
-"""Texts and labels on their way into a comparison: checked, split, counted and coded."""
+"""Preparation of texts and labels for a comparison: checking, splitting, counting, coding."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
+
+from sklearn_clsattn._validation import codes_of
 
 
 def count_tokens(
@@ -47,8 +49,8 @@ def count_tokens(
         return vectorizer, vectorizer.fit_transform(texts)
     except ValueError as error:
         raise ValueError(
-            f"no word of the {len(texts):,} training texts stands in {min_df} of them or more, so "
-            "there is nothing to learn from: lower min_df, or give more texts"
+            f"no word of the {len(texts):,} training texts is in {min_df} of them or more: lower "
+            "min_df, or pass more texts"
         ) from error
 
 
@@ -108,26 +110,9 @@ def hold_out(
 def check_texts(
     texts: Any, labels: ArrayLike, which: str
 ) -> tuple[NDArray[np.object_], NDArray[Any]]:
-    """Return texts and labels as arrays of equal length, or say what is wrong with them.
+    """Return texts and labels as arrays of shape (n_texts,), or raise ValueError.
 
-    Parameters
-    ----------
-    texts : sequence of str of length n_texts
-        The texts.
-    labels : array-like of shape (n_texts,)
-        Their classes.
-    which : str
-        What errors call them, such as "training".
-
-    Returns
-    -------
-    texts, labels : ndarray of shape (n_texts,)
-        The same as arrays.
-
-    Raises
-    ------
-    ValueError
-        If they are none, no texts, or differ in number.
+    Messages name the texts by `which`, such as "training".
     """
     if isinstance(texts, str):
         raise ValueError(f"expected a sequence of {which} texts, got one text")
@@ -147,53 +132,24 @@ def check_texts(
 
 
 def shared_texts(train_texts: NDArray[Any], test_texts: NDArray[Any]) -> list[str]:
-    """Note how many test texts stand in training as well.
-
-    Parameters
-    ----------
-    train_texts, test_texts : ndarray of shape (n_train,) and (n_test,)
-        The texts.
-
-    Returns
-    -------
-    notes : list of str
-        One note, or none where there are no such texts.
-    """
+    """Return a note on the number of test texts that are also in training, if there are any."""
     n_shared = len(set(train_texts.tolist()).intersection(test_texts.tolist()))
     if not n_shared:
         return []
-    return [f"{n_shared:,} different test texts also stand in the training set."]
+    return [f"{n_shared:,} distinct test texts are also in the training set."]
 
 
 def code_test_labels(
-    test_labels: NDArray[Any], classes: NDArray[Any]
+    test_labels: NDArray[Any], classes: list[Any]
 ) -> tuple[NDArray[np.intp], list[str]]:
-    """Return the test labels' places among the classes, and notes on those that have none.
+    """Return the test labels' positions among the classes, and notes on those without one.
 
-    Parameters
-    ----------
-    test_labels : ndarray of shape (n_test,)
-        The labels.
-    classes : ndarray of shape (n_classes,)
-        The classes of the training labels.
-
-    Returns
-    -------
-    y_test : ndarray of shape (n_test,)
-        The places, -1 where training has no such label.
-    notes : list of str
-        What to know about labels that training has not; empty where there are none.
-
-    Raises
-    ------
-    ValueError
-        If no test label occurs in training.
+    Raises ValueError if no test label is one of the classes.
     """
-    place = {label: k for k, label in enumerate(classes.tolist())}
-    y_test = np.array([place.get(label, -1) for label in test_labels.tolist()])
+    y_test = codes_of(test_labels, classes)
     unseen = y_test < 0
     if unseen.all():
-        few = ", ".join(repr(label) for label in classes.tolist()[:5])
+        few = ", ".join(repr(label) for label in classes[:5])
         raise ValueError(
             f"no test label occurs in training: test labels are such as {test_labels.tolist()[0]!r}"
             f", training labels {few}"
@@ -202,6 +158,6 @@ def code_test_labels(
         return y_test, []
     labels = ", ".join(sorted({repr(label) for label in test_labels[unseen].tolist()})[:5])
     return y_test, [
-        f"{unseen.sum():,} of {len(y_test):,} test texts have labels that training has not "
+        f"{unseen.sum():,} of {len(y_test):,} test texts have labels that are not in training "
         f"({labels}): all models miss them, and log loss leaves them out."
     ]

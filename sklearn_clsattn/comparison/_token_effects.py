@@ -1,4 +1,4 @@
-"""How far each token moves the decisions of a fitted attention classifier."""
+"""The effect of each token on the decisions of a fitted attention classifier."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def token_effects(classifier: Any, X: Any) -> NDArray[np.float64]:
-    """Return how far each token moves the decision for each class, over documents.
+    """Return the effect of each token on the decision for each class, over documents.
 
     This is the standard deviation, over the documents X, of what the token adds to the decision
     for the class less what it adds on average over the classes. Its sign says whether the token
-    speaks for the class. Words that are in every document move no decision, and neither do words
+    speaks for the class. Words that are in every document have little effect, and so have words
     that are in hardly any.
 
     Parameters
@@ -24,13 +24,13 @@ def token_effects(classifier: Any, X: Any) -> NDArray[np.float64]:
     Returns
     -------
     effects : ndarray of shape (n_classes, n_tokens)
-        One row a class, also for two classes, of which one is the other's negative. Over the
-        classes they add up to 0, if not for models of two layers.
+        One row for each class, also for two classes, of which one is the other's negative. They
+        sum to 0 over the classes, except for models of two layers.
 
     Raises
     ------
     ValueError
-        If X does not fit the classifier, or if its decisions are no sums over tokens, as with an
+        If X does not fit the classifier, or if its decisions are not sums over tokens, as with an
         MLP.
 
     Notes
@@ -67,19 +67,10 @@ def token_effects(classifier: Any, X: Any) -> NDArray[np.float64]:
 
 
 def effects_of_values(values: ArrayLike, attention: Any) -> NDArray[np.float64]:
-    """Return :func:`token_effects` of tokens that add their attention times a value of their own.
+    """Return the effects (n_classes, n_tokens) of tokens that contribute attention times value.
 
-    Parameters
-    ----------
-    values : array-like of shape (n_tokens,) or (n_classes, n_tokens)
-        Token values, one row a class for more than two classes.
-    attention : csr_matrix of shape (n_documents, n_tokens)
-        What each token of each document has of the attention.
-
-    Returns
-    -------
-    effects : ndarray of shape (n_classes, n_tokens)
-        One row a class, also for two classes.
+    `values` are of shape (n_tokens,) or (n_classes, n_tokens), `attention` is sparse of shape
+    (n_documents, n_tokens).
     """
     centred = values_by_class(values)
     centred = centred - centred.mean(axis=0)
@@ -89,23 +80,15 @@ def effects_of_values(values: ArrayLike, attention: Any) -> NDArray[np.float64]:
 
 
 def values_by_class(values: ArrayLike) -> NDArray[np.float64]:
-    """Return one row a class.
+    """Return values (n_classes, n_tokens), also for two classes.
 
-    Parameters
-    ----------
-    values : array-like of shape (n_tokens,) or (n_classes, n_tokens)
-        For two classes one row, which speaks for the second and against the first.
-
-    Returns
-    -------
-    values : ndarray of shape (n_classes, n_tokens)
-        The same with a row for the first of two classes.
+    For two classes, `values` (n_tokens,) are those of the second, and the first has the negatives.
     """
     rows = np.asarray(values, dtype=np.float64)
     return np.stack([-rows, rows]) + 0.0 if rows.ndim == 1 else rows  # no negative zeros
 
 
 def _deviation(means: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard deviation, from the mean and the mean square."""
+    """Return the standard deviations (n_tokens,) from means and mean squares."""
     # Rounding must not make a variance negative.
     return np.asarray(np.sqrt(np.maximum(squares - means**2, 0.0)))

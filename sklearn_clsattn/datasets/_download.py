@@ -1,4 +1,4 @@
-"""A download that continues where the last one stopped and checks what came."""
+"""Downloads that can be resumed and are verified."""
 
 import hashlib
 import http.client
@@ -10,25 +10,13 @@ from pathlib import Path
 
 _CHUNK = 1 << 18
 _TIMEOUT = 60.0
-# Answers that mean "later", unlike the other 4xx, which the next attempt would get again.
+# The other 4xx are permanent.
 _TEMPORARY = {408, 425, 429}
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file somewhere else, and how to know it.
-
-    Attributes
-    ----------
-    filename : str
-        Its name here.
-    url : str
-        Where it is.
-    sha256 : str
-        SHA-256 of its bytes, in hexadecimal digits.
-    size : int
-        Its size in bytes.
-    """
+    """A file to download: its local name, URL, SHA-256 in hexadecimal digits and size in bytes."""
 
     filename: str
     url: str
@@ -37,32 +25,11 @@ class RemoteFile:
 
 
 def download(remote: RemoteFile, folder: Path, *, n_retries: int, delay: float) -> Path:
-    """Bring a file into a folder, unless it is there already.
+    """Download a file into an existing folder, unless it exists, and return its path.
 
-    Bytes go to a file ``<filename>.part``, which stays where the download fails, so that the next
-    attempt or the next call asks the server for the rest alone.
-
-    Parameters
-    ----------
-    remote : RemoteFile
-        What to bring.
-    folder : Path
-        Where to; it exists.
-    n_retries : int
-        How often to try again after the first attempt.
-    delay : float
-        Seconds between attempts.
-
-    Returns
-    -------
-    path : Path
-        The file, whose size and SHA-256 are those of `remote`.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be downloaded, or is not the one that `remote` describes; a wrong file is
-        deleted.
+    The part that was received is kept if the download fails, so that the next attempt, after
+    `delay` seconds, or the next call requests only the rest. Raises OSError if the file cannot be
+    downloaded, or if its size or SHA-256 is wrong; a wrong file is deleted.
     """
     path = folder / remote.filename
     part = folder / f"{remote.filename}.part"
@@ -87,7 +54,7 @@ def download(remote: RemoteFile, folder: Path, *, n_retries: int, delay: float) 
                 continue
             raise OSError(
                 f"could not download {remote.url} ({error}); "
-                f"{_size(part)} of {remote.size} bytes are here, call again to go on from there"
+                f"{_size(part)} of {remote.size} bytes are here, call again to resume"
             ) from error
 
     found = _sha256(part)
@@ -102,17 +69,17 @@ def download(remote: RemoteFile, folder: Path, *, n_retries: int, delay: float) 
 
 
 class _WrongFileError(OSError):
-    """What the server sends cannot be the file that was asked for."""
+    """The response cannot be the file that was requested."""
 
 
 def _continue(remote: RemoteFile, part: Path) -> None:
-    """Download the bytes that `part` still lacks; raise OSError if some still lack afterwards."""
+    """Download the bytes that `part` lacks; raise OSError if some are missing afterwards."""
     if _size(part) > remote.size:
         part.unlink()
     have = _size(part)
     if have == remote.size:
         return
-    # Without "identity", a server may compress what it sends, and bytes would not add up.
+    # Without "identity", the server may compress the file, and byte ranges would be wrong.
     headers = {"User-Agent": "sklearn-clsattn", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
@@ -122,16 +89,16 @@ def _continue(remote: RemoteFile, part: Path) -> None:
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 416 and have:
-            # The server's file ends before our part does, so the part is of another file.
+            # The server's file is shorter than our part, which is of another file.
             part.unlink()
-            raise ConnectionError("the server refused to go on, starting anew") from error
+            raise ConnectionError("the server refused to resume, starting again") from error
         raise
     with response:
-        if have and not _goes_on_from(response, part):
+        if have and not _is_rest_of(response, part):
             have = 0
         offered = response.headers.get("Content-Length", "")
         if offered.isdecimal() and have + int(offered) != remote.size:
-            # A login page, most often, which must not become the beginning of our part.
+            # Often a login page, which must not become the beginning of our part.
             raise _WrongFileError(
                 f"the server offers {have + int(offered)} bytes, expected {remote.size}"
             )
@@ -148,8 +115,8 @@ def _continue(remote: RemoteFile, part: Path) -> None:
         raise ConnectionError(f"the connection ended after {have} of {remote.size} bytes")
 
 
-def _goes_on_from(response: http.client.HTTPResponse, part: Path) -> bool:
-    """Whether a response is the rest of `part`, and not the whole file again."""
+def _is_rest_of(response: http.client.HTTPResponse, part: Path) -> bool:
+    """Return whether a response is the rest of `part`, and not the whole file."""
     if response.status != 206:
         return False
     content_range = response.headers.get("Content-Range", "")

@@ -1,4 +1,4 @@
-"""Draws the tokens of synthetic documents."""
+"""Random tokens of synthetic documents."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,11 @@ def draw_tokens(
     relevant: NDArray[np.float64],
     irrelevant: NDArray[np.float64],
 ) -> NDArray[np.int32]:
-    """Draw the tokens of all documents, one document after the other, relevant tokens first."""
+    """Draw the tokens (n_tokens,) of all documents in order, with relevant tokens first.
+
+    `y`, `lengths` and `n_drawn`, the numbers of relevant tokens, are of shape (n_samples,), the
+    probabilities `relevant` (n_classes, n_relevant) and `irrelevant` (n_irrelevant,).
+    """
     n_classes, n_relevant = relevant.shape
     total = int(lengths.sum())
     place = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -38,10 +42,10 @@ def draw_groups(
     n_relevant: int,
     irrelevant: NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Draw documents in groups that have their irrelevant tokens in common, one of each class.
+    """Draw groups of documents, one of each class, that have the same irrelevant tokens.
 
-    The i-th document of every class belongs to group i. Returns the tokens, one document after
-    the other, the relevant token first, and the documents' lengths.
+    The i-th document of every class belongs to group i. Returns the tokens (n_tokens,) of all
+    documents in order, with the relevant token first, and the documents' lengths (n_samples,).
     """
     n_groups = group_lengths.size
     group = np.empty(y.size, dtype=np.int64)
@@ -50,7 +54,7 @@ def draw_groups(
     for k in range(n_classes):
         mine = y == k
         group[mine] = np.arange(n_groups)
-        drawn = rng.permutation(tokens_of_class)[:n_groups]  # each once, as far as they go
+        drawn = rng.permutation(tokens_of_class)[:n_groups]  # each at most once
         further = rng.randint(tokens_of_class, size=n_groups - drawn.size)
         first[mine] = k * tokens_of_class + rng.permutation(np.concatenate([drawn, further]))
 
@@ -59,7 +63,7 @@ def draw_groups(
     lengths = group_lengths[group]
     start = np.cumsum(lengths) - lengths
     place = np.arange(int(lengths.sum())) - np.repeat(start, lengths)
-    # The relevant token stands at place 0, so that a group's tokens begin one place earlier.
+    # The relevant token is at place 0, so that a group's tokens begin one place earlier.
     source = np.repeat((np.cumsum(n_shared) - n_shared)[group] - 1, lengths) + place
     tokens = np.empty(place.size, dtype=np.int32)
     tokens[place > 0] = shared[source[place > 0]]

@@ -25,7 +25,7 @@ _OPENERS: dict[str, Callable[[Path], Any]] = {
     ".bz2": bz2.open,
     ".xz": lzma.open,
 }
-# What the decompressors raise on damaged files.
+# Errors of decompressors for damaged files.
 _DAMAGED = (
     *(EOFError, OSError, zlib.error, lzma.LZMAError),
     *(zipfile.BadZipFile, tarfile.TarError),
@@ -33,28 +33,10 @@ _DAMAGED = (
 
 
 def read_table(file: Path, *, sep: str | None, encoding: str) -> pd.DataFrame:
-    """Read a file of any of the formats, turning what goes wrong into one clear line.
+    """Return all rows and columns of a file, with strings as column names.
 
-    Parameters
-    ----------
-    file : Path
-        The file; the end of its name says the format and the compression.
-    sep : str or None
-        The character between columns, for delimited text; None for the usual one.
-    encoding : str
-        Encoding of text formats.
-
-    Returns
-    -------
-    frame : DataFrame
-        All rows and columns, the latter with strings as names; it may have no rows.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read.
-    ImportError
-        If a library that reads the format is not installed.
+    The extensions of its name determine format and compression; `sep` separates columns of
+    delimited text. Raises ValueError if the file cannot be read, ImportError without pyarrow.
     """
     frame = _read(file, sep, _bom_aware(encoding))
     frame.columns = frame.columns.map(str)
@@ -83,7 +65,7 @@ def _read(file: Path, sep: str | None, encoding: str) -> pd.DataFrame:
     except pd.errors.EmptyDataError as error:
         raise ValueError(f"{file} is empty; expected names of columns and rows") from error
     except _DAMAGED as error:
-        # An OSError that has a number is the system's: no permission, for instance.
+        # An OSError with a number comes from the system: no permission, for example.
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(
@@ -113,9 +95,9 @@ def _unpacked(file: Path, compression: str) -> bytes:
 
 
 def _read_delimited(file: Path, sep: str, encoding: str) -> pd.DataFrame:
-    """Read CSV or TSV; index_col=False keeps pandas from taking a column for an index."""
+    """Read CSV or TSV; with index_col=False pandas takes no column for an index."""
     with warnings.catch_warnings():
-        # pandas only warns of rows longer than the header, and cuts them off.
+        # pandas only warns about rows longer than the header, and truncates them.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         frame: pd.DataFrame = pd.read_csv(
             file,
@@ -129,7 +111,7 @@ def _read_delimited(file: Path, sep: str, encoding: str) -> pd.DataFrame:
 
 
 def _read_json(lines: Iterable[str]) -> pd.DataFrame:
-    """Read JSON lines, or one array of objects; values keep the types that they have there."""
+    """Read JSON lines, or one array of objects; values keep their JSON types."""
     records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -168,15 +150,15 @@ def _read_parquet(content: io.BytesIO) -> pd.DataFrame:
             "reading Parquet files needs pyarrow; install it with "
             "'pip install sklearn-clsattn[parquet]'"
         ) from error
-    # pyarrow's own errors are these, whatever their names.
+    # The base classes of pyarrow's errors.
     except (ValueError, TypeError, KeyError, OSError, NotImplementedError) as error:
         raise ValueError(f"it is not a Parquet file ({_one_line(error)})") from error
-    # Columns that were an index when the file was written are columns all the same.
+    # An index that was written to the file is a column as well.
     return frame if frame.index.name is None else frame.reset_index()
 
 
 def _bom_aware(encoding: str) -> str:
-    """Return the encoding to read with, which passes over a byte order mark."""
+    """Return the encoding to read with, which skips a byte order mark."""
     try:
         name = codecs.lookup(encoding).name
         io.TextIOWrapper(io.BytesIO(), encoding=encoding)  # refuses base64 and its like

@@ -26,7 +26,7 @@ ARCHIVE = RemoteFile(
     sha256="c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
     size=84_125_825,
 )
-# How many reviews each of the four folders holds.
+# Number of reviews in each of the four folders.
 REVIEWS_PER_FOLDER = 12_500
 
 _CACHE_NAME = "imdb_reviews_v1.pkz"
@@ -36,7 +36,7 @@ _FOLDERS = {"neg": 0, "pos": 1}
 _REVIEW_NAME = re.compile(
     r"aclImdb/(?P<subset>train|test)/(?P<folder>neg|pos)/(?P<name>[0-9]{1,6}_(?P<rating>10|[1-9])\.txt)"
 )
-# Far above the longest review and the unpacked archive, and far below what fills a disk.
+# Far above the longest review and the unpacked archive, and far below the size of a disk.
 _MAX_REVIEW_BYTES = 1 << 18
 _MAX_ARCHIVE_BYTES = 1 << 30
 
@@ -91,40 +91,33 @@ def fetch_imdb(
     return_X_y: bool = False,
     url: str | None = None,
 ) -> Bunch | tuple[NDArray[np.object_], NDArray[np.int64]]:
-    """Load the 50,000 film reviews of the Large Movie Review Dataset, downloading them at need.
+    """Load the 50,000 film reviews of the Large Movie Review Dataset, downloading them if needed.
 
     The first call downloads 80 MiB and checks their SHA-256; later calls read a cache of about
-    30 MiB. A download that breaks off goes on where it stopped, in the same call or in the next.
+    30 MiB. An interrupted download is resumed, in the same call or in the next.
 
     Parameters
     ----------
     data_home : str or path-like, default=None
         Folder for the cache. If None, scikit-learn's, ``~/scikit_learn_data``.
-
     subset : {"all", "train", "test"}, default="all"
         Which part of the original split. "all" is train, then test.
-
     download_if_missing : bool, default=True
         If False, raise an OSError where the reviews are not in the cache, and download nothing.
-
     n_retries : int, default=3
-        How often to try again when a download breaks off.
-
+        Number of further attempts when a download is interrupted.
     delay : float, default=1.0
         Seconds between attempts.
-
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
-
     url : str, default=None
-        Another place to download the same archive from: a mirror, or a ``file://`` address. If
-        None, the home page of the data set. The SHA-256 is checked wherever it comes from.
+        Another URL of the same archive: a mirror, or a ``file://`` address. If None, the home
+        page of the data set. The SHA-256 is checked in any case.
 
     Returns
     -------
     bunch : :class:`~sklearn.utils.Bunch`
         With these fields, where n_samples is 50,000 or, for one part, 25,000:
-
         data : ndarray of str objects of shape (n_samples,)
             The reviews, negative before positive in each part, in the order of `filenames`. They
             are not shuffled.
@@ -139,7 +132,6 @@ def fetch_imdb(
             Names of the two classes.
         DESCR : str
             Description of the data set.
-
     (data, target) : tuple
         Returned instead if `return_X_y` is True.
 
@@ -211,22 +203,10 @@ _Reviews = dict[str, list[tuple[str, str]]]
 
 
 def _read_archive(path: Path) -> _Reviews:
-    """Read the reviews out of the archive without unpacking anything.
+    """Return pairs of name and text for "train" and "test", in the order of their names.
 
-    Parameters
-    ----------
-    path : Path
-        The archive.
-
-    Returns
-    -------
-    reviews : dict of {str: list of (str, str)}
-        Pairs of name and text for "train" and "test", in the order of their names.
-
-    Raises
-    ------
-    OSError
-        If the archive is damaged, or does not hold the reviews that are expected.
+    Nothing is unpacked to disk. OSError is raised if the archive is damaged or does not hold the
+    expected reviews.
     """
     texts: dict[str, str] = {}
     try:
@@ -237,7 +217,7 @@ def _read_archive(path: Path) -> _Reviews:
             ) as tar,
         ):
             for member in tar:
-                # Whatever else is in the archive, by name, is never looked at.
+                # Other members are ignored.
                 if _REVIEW_NAME.fullmatch(member.name):
                     texts[member.name] = _read_member(tar, member, texts)
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
@@ -255,7 +235,7 @@ def _read_archive(path: Path) -> _Reviews:
 
 
 def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo, seen: dict[str, str]) -> str:
-    """Return the text of one review, refusing whatever cannot be a review."""
+    """Return the text of one review; raise TarError for whatever cannot be a review."""
     # Not isreg(), which is true of sparse files, whose size may be anything.
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
         raise tarfile.TarError(f"{member.name} is not a plain file")
@@ -282,7 +262,7 @@ def _in_order(texts: dict[str, str], folder: str, path: Path) -> list[str]:
 
 
 class _Limited(io.RawIOBase):
-    """A stream that refuses to give more than so many bytes, however much it unpacks to."""
+    """A stream that raises TarError after `limit` bytes."""
 
     def __init__(self, stream: Any, limit: int) -> None:
         self._stream = stream
@@ -297,19 +277,18 @@ class _Limited(io.RawIOBase):
 
 
 def _read_cache(path: Path) -> _Reviews | None:
-    """Return what is cached; None where nothing is, or nothing that can be read."""
+    """Return the cached reviews; None if there are none, or none that can be read."""
     if not path.exists():
         return None
     try:
         reviews = joblib.load(path)
         return {subset: reviews[subset] for subset in _SUBSETS}
-    # A damaged pickle can raise anything; the cache is then made anew.
-    except Exception:
+    except Exception:  # a damaged pickle can raise anything; the cache is then written again
         return None
 
 
 def _write_cache(path: Path, reviews: _Reviews) -> None:
-    """Write the cache in one step, so that nobody ever reads half of one."""
+    """Write the cache in one step, so that no process can read half of it."""
     handle, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,8 +1,7 @@
-"""Texts and labels from the files that people keep them in."""
+"""Texts and labels from files."""
 
 import os
 from collections.abc import Iterable
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -13,7 +12,7 @@ from sklearn.utils import Bunch
 
 from ._files import read_table
 
-# Names that columns usually have, the surest first.
+# Usual names of columns, in order of preference.
 TEXT_COLUMNS = (
     *("text", "review", "review_text", "reviewtext", "sentence", "content", "comment", "body"),
     *("document", "message", "tweet", "phrase", "description"),
@@ -23,8 +22,14 @@ LABEL_COLUMNS = (
     *("score", "y"),
 )
 
-# The types of labels that classifiers know. bool comes before int, which it is to isinstance.
-_LABEL_TYPES = ((bool, np.bool_), (Integral, np.int64), (Real, np.float64), (str, object))
+# Types of labels of classifiers, as pandas infers them, and their dtypes.
+_LABEL_DTYPES: dict[str, Any] = {
+    "boolean": np.bool_,
+    "integer": np.int64,
+    "floating": np.float64,
+    "mixed-integer-float": np.float64,
+    "string": object,
+}
 
 
 @overload
@@ -66,29 +71,24 @@ def load_reviews(
     (``.jsonl``, ``.ndjson`` or ``.json``, which may also be one array of objects) or ``.parquet``,
     each also compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip``; CSV and TSV in all ways that pandas
     knows). Texts are taken as they are: "null" and "NA" stay texts. Every row of the file is a row
-    of the result, or the file is refused; only blank lines between rows are passed over.
+    of the result, or an error is raised; only blank lines between rows are skipped.
 
     Parameters
     ----------
     path : str or path-like
         The file.
-
     text : str, default=None
         Name of the column that holds the texts. If None, the first of the usual names that the file
         has, in upper or lower case: "text", "review", "sentence", "content", "comment", and so on.
-
     label : str or False, default=None
         Name of the column that holds the labels. If None, the first of the usual names that the
         file has: "label", "target", "sentiment", "class", "category", "stars", "rating", and so on.
         If False, labels are neither needed nor read, as for texts that are to be classified.
-
     sep : str, default=None
-        The character between columns. If None, a comma for CSV and a tab for TSV. If given, a file
-        whose name says nothing of its format is read as CSV.
-
+        The character between columns. If None, a comma for CSV and a tab for TSV. If given, files
+        of unknown format are read as CSV.
     encoding : str, default="utf-8"
-        Encoding of CSV, TSV and JSON files. A byte order mark is passed over.
-
+        Encoding of CSV, TSV and JSON files. A byte order mark is skipped.
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
 
@@ -96,7 +96,6 @@ def load_reviews(
     -------
     bunch : :class:`~sklearn.utils.Bunch`
         With these fields:
-
         data : ndarray of str objects of shape (n_samples,)
             The texts.
         target : ndarray of shape (n_samples,), or None
@@ -107,7 +106,6 @@ def load_reviews(
             Name of the column of the labels. None if `label` is False.
         filename : str
             The path of the file.
-
     (data, target) : tuple
         Returned instead if `return_X_y` is True.
 
@@ -116,8 +114,8 @@ def load_reviews(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file cannot be read as its name says or with this encoding, is empty, lacks a column
-        that is needed, has texts that are not text, or has rows without a label.
+        If the file cannot be read in its format or with this encoding, is empty, lacks a required
+        column, has texts that are not strings, or has rows without a label.
     ImportError
         If pyarrow, which reads Parquet, is not installed.
 
@@ -172,7 +170,7 @@ def load_reviews(
 def _find_column(
     frame: pd.DataFrame, asked: str | None, parameter: str, usual: Iterable[str], file: Path
 ) -> str:
-    """Return the name of the column that was asked for, or that has a usual name."""
+    """Return the name of the column `asked` for, or of the first one with a usual name."""
     columns = list(frame.columns)
     found = ", ".join(repr(_short(column)) for column in columns)
     if asked is not None:
@@ -193,7 +191,7 @@ def _find_column(
 
 
 def _as_texts(column: "pd.Series[Any]", file: Path) -> NDArray[np.object_]:
-    """Return a column's texts; refuse anything else rather than write it out as text."""
+    """Return a column's texts (n_rows,); raise ValueError for values of other types."""
     texts = column.astype(object).to_numpy()
     wrong = [i for i, value in enumerate(texts) if not isinstance(value, str)]
     if not wrong:
@@ -212,7 +210,7 @@ def _as_texts(column: "pd.Series[Any]", file: Path) -> NDArray[np.object_]:
 
 
 def _as_labels(column: "pd.Series[Any]", file: Path) -> NDArray[Any]:
-    """Return a column's labels as an array of the one type that they all have."""
+    """Return a column's labels (n_rows,), which must have one type."""
     labels = column.astype(object).tolist()
     missing = [i for i, value in enumerate(labels) if _is_missing(value)]
     if missing:
@@ -221,10 +219,7 @@ def _as_labels(column: "pd.Series[Any]", file: Path) -> NDArray[Any]:
             f"{len(missing)} of {len(labels)} rows have none: fill or remove them, or pass "
             "label=False to read texts alone"
         )
-    kinds = {_label_type(value) for value in labels}
-    if kinds == {np.int64, np.float64}:
-        kinds = {np.float64}
-    dtype = kinds.pop() if len(kinds) == 1 else None
+    dtype = _LABEL_DTYPES.get(pd.api.types.infer_dtype(labels))
     if dtype is None:
         names = ", ".join(sorted({type(value).__name__ for value in labels}))
         raise ValueError(
@@ -238,11 +233,6 @@ def _as_labels(column: "pd.Series[Any]", file: Path) -> NDArray[Any]:
             f"column {column.name!r} of {file} has labels too large for 64 bits; "
             "write them as strings"
         ) from None
-
-
-def _label_type(value: Any) -> Any:
-    """Return the dtype that an array of such labels has; None if they cannot be labels."""
-    return next((dtype for kind, dtype in _LABEL_TYPES if isinstance(value, kind)), None)
 
 
 def _is_missing(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Documents of class-relevant and irrelevant tokens, drawn from a known truth."""
+"""Documents of class-relevant and irrelevant tokens, from a known distribution."""
 
 from itertools import pairwise
 from numbers import Integral, Real
@@ -12,7 +12,7 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 from ._drawing import draw_groups, draw_tokens
 from ._words import IRRELEVANT, NEGATIVE, POSITIVE, THEMES, unique_names
 
-# What follows a word in a text, and how often.
+# Separators after words in a text, and their cumulative probabilities.
 _SEPARATORS = (" ", ", ", ". ", ".")
 _SEPARATOR_CDF = (0.86, 0.93, 1.0)
 
@@ -80,12 +80,12 @@ def make_token_classification(
     return_X_y: bool = True,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Any, NDArray[np.int64]] | Bunch:
-    r"""Generate documents whose classes show in a few relevant tokens.
+    r"""Generate documents whose classes differ in a few relevant tokens.
 
     Every class has tokens that are relevant to it; all other tokens are irrelevant and equally
     frequent in all classes. A document of class :math:`y` has a log-normal number of tokens, of
     which a binomial number, at least one, is relevant. Each of the relevant ones is token
-    :math:`j`, which is relevant to class :math:`k` and has :math:`\delta_j` of its own, with
+    :math:`j`, which is relevant to class :math:`k` and has its own :math:`\delta_j`, with
     probability
 
     .. math::
@@ -97,12 +97,11 @@ def make_token_classification(
 
     where :math:`m` is `n_relevant_per_class` and :math:`K` is `n_classes`. Where classes are
     equally frequent, :math:`\delta_j` is thus the probability that an occurrence of the token
-    stands in a document of another class, and the posterior difference of two classes is
+    is in a document of another class, and the posterior difference of two classes is
     :math:`\pm (1 - 2 \delta_j)`. Irrelevant tokens follow Zipf's law.
 
     This is the kind of synthetic data that [1]_ studies (tokens that are positive, negative or
-    irrelevant). Its equation (15), by which the authors drew theirs, is not public: the
-    distribution here, and with it `delta`, is ours.
+    irrelevant), with another distribution than its equation (15), which is not public.
 
     **One relevant token a document.** The theory of [1]_ (Theorem 4.3) rests on Assumption 1:
     every document has exactly one relevant token, which occurs in documents of one class only,
@@ -110,43 +109,35 @@ def make_token_classification(
     :math:`\alpha_s` is 0. The authors say in their rebuttal that the data of equation (15) in
     general does not satisfy it, and does with high probability where that equation's parameter
     :math:`\tilde\delta` is :math:`(|\mathcal{S}| - 1) / |\mathcal{S}|`, :math:`\mathcal{S}`
-    being the vocabulary. With `single_relevant`, the data satisfies it always and exactly, by
-    a construction that is ours: documents come in groups of K, one of each class, that differ in
-    the relevant token alone and stand in the same order within every class. So an irrelevant
-    token's shares :math:`c_{is} / T_i` are the same numbers in every class, added up in the same
-    order, and their sums agree to the last bit.
+    being the vocabulary. With `single_relevant`, the data always satisfies it exactly: documents
+    are drawn in groups of K, one of each class, that differ only in the relevant token and have
+    the same order within every class. So an irrelevant token's shares :math:`c_{is} / T_i` are
+    the same numbers in every class, summed in the same order, and their sums are equal to the
+    last bit.
 
     Parameters
     ----------
     n_samples : int, default=1000
         Number of documents.
-
     n_classes : int, default=2
         Number of classes, K.
-
     n_relevant_per_class : int, default=20
         Number of tokens relevant to each class.
-
     n_irrelevant : int, default=500
         Number of irrelevant tokens. With 0, every token is relevant, whatever `relevant_share`.
-
     document_length : float, default=50
         Mean number of tokens in a document.
-
     length_spread : float, default=0.5
         Standard deviation of the logarithm of a document's length; with 0, all documents are
         equally long.
-
     relevant_share : float, default=0.2
-        Expected share of relevant tokens in a document. Unless it is 0, which makes labels pure
-        chance, every document has at least one relevant token.
-
+        Expected share of relevant tokens in a document. Unless it is 0, which makes labels
+        independent of tokens, every document has at least one relevant token.
     delta : float or tuple (low, high), default=0.1
-        Probability that a relevant token stands in a document of another class. With 0, tokens
+        Probability that a relevant token is in a document of another class. With 0, tokens
         are completely relevant: they occur in documents of their own class only, so that classes
         are linearly separable. With a pair, the tokens of each class have probabilities evenly
-        spaced from `low` to `high`, which makes tokens of many degrees of importance.
-
+        spaced from `low` to `high`, which gives tokens of many degrees of importance.
     single_relevant : bool, default=False
         Whether every document has exactly one relevant token, once, and data satisfies
         Assumption 1 of [1]_ exactly. Every relevant token then occurs, where there are as many
@@ -154,31 +145,24 @@ def make_token_classification(
         in at least one document of each class. Classes have to be balanced (`n_samples` a
         multiple of `n_classes`), and `delta` and `flip_y` 0; `relevant_share` does not apply: the
         share is one over the document's length.
-
     zipf_exponent : float, default=1.0
         The irrelevant token of rank r has a frequency proportional to `r ** -zipf_exponent`; with
         0, all irrelevant tokens are equally frequent.
-
     weights : array-like of shape (n_classes,) or (n_classes - 1,), default=None
         Shares of the classes, to which the sizes of the classes are rounded. The last one may be
         left out. If None, classes are balanced.
-
     flip_y : float, default=0.0
         Share of labels that are replaced by a label drawn uniformly from all classes.
-
     as_text : bool, default=False
         Whether documents are also written out as texts, with words in random order and with
         punctuation.
         :class:`~sklearn.feature_extraction.text.CountVectorizer` counts exactly the same tokens
         in them.
-
     dtype : dtype, default=numpy.int64
         Type of the counts.
-
     return_X_y : bool, default=True
         If False, return a :class:`~sklearn.utils.Bunch` that also holds the truth behind the
         data.
-
     random_state : int, RandomState instance or None, default=None
         Pass an int for the same documents each time. They are the same with and without
         `as_text`.
@@ -188,13 +172,10 @@ def make_token_classification(
     X : csr_matrix of shape (n_samples, n_tokens), or ndarray of shape (n_samples,)
         Counts of tokens: the tokens relevant to class 0 first, then those relevant to class 1, and
         so on, then the irrelevant ones, most frequent first. With `as_text`, texts.
-
     y : ndarray of shape (n_samples,)
         Class labels, 0 to `n_classes` - 1.
-
     bunch : :class:`~sklearn.utils.Bunch`
         Returned instead if `return_X_y` is False:
-
         data : csr_matrix of shape (n_samples, n_tokens)
             The counts, also with `as_text`.
         target : ndarray of shape (n_samples,)
@@ -208,19 +189,17 @@ def make_token_classification(
         token_class : ndarray of shape (n_tokens,)
             The class that a token is relevant to, -1 for irrelevant tokens.
         token_probabilities : ndarray of shape (n_classes, n_tokens)
-            The probability of each token at a place in a document of each class, when documents
-            are not so short that the one relevant token they have at least exceeds
-            `relevant_share`. With `single_relevant`, at a place of a random document, given the
-            lengths drawn.
+            The probability of each token at a position in a document of each class, unless
+            documents are so short that their one relevant token exceeds `relevant_share`. With
+            `single_relevant`, at a position of a random document, given the lengths drawn.
         unflipped_target : ndarray of shape (n_samples,)
             The labels before `flip_y`.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter has the wrong type or is out of its range, or if `single_relevant` meets
-        classes that are not balanced, a `delta` or `flip_y` that is not 0, or no irrelevant
-        tokens.
+        If a parameter has the wrong type or is out of its range, or if with `single_relevant`
+        classes are not balanced, `delta` or `flip_y` is not 0, or there are no irrelevant tokens.
 
     See Also
     --------
@@ -306,7 +285,7 @@ def make_token_classification(
     if not as_text and return_X_y:
         return counts, target
     feature_names, target_names = _names(n_classes, n_relevant_per_class, n_irrelevant)
-    # Last of all draws, so that asking for texts does not change the documents.
+    # Drawn last, so that documents are the same without texts.
     texts = _write_texts(rng, tokens, indptr, feature_names) if as_text else None
     if return_X_y:
         return texts, target
@@ -370,11 +349,11 @@ def _check_single_relevant(
     weights: ArrayLike | None,
     flip_y: float,
 ) -> None:
-    """Raise ValueError where what is asked for contradicts Assumption 1."""
+    """Raise ValueError where parameters contradict Assumption 1."""
     if n_samples % n_classes:
         raise ValueError(
-            "n_samples must be a multiple of n_classes with single_relevant=True (every document "
-            f"has its like in every other class), got {n_samples} and {n_classes}"
+            "n_samples must be a multiple of n_classes with single_relevant=True (documents "
+            f"are drawn in groups, one of each class), got {n_samples} and {n_classes}"
         )
     if np.ptp(_class_sizes(n_samples, n_classes, weights)):
         raise ValueError(
@@ -401,7 +380,7 @@ def _check_single_relevant(
 def _names(
     n_classes: int, n_relevant: int, n_irrelevant: int
 ) -> tuple[NDArray[np.object_], list[str]]:
-    """Name the tokens and the classes."""
+    """Return names of the tokens (n_tokens,) and of the classes."""
     lists = {"negative": NEGATIVE, "positive": POSITIVE} if n_classes == 2 else THEMES
     themes = list(lists)
     taken: set[str] = set()
@@ -421,7 +400,7 @@ def _write_texts(
     indptr: NDArray[np.int32],
     names: NDArray[np.object_],
 ) -> NDArray[np.object_]:
-    """Write documents as words in random order, with punctuation that counting passes over."""
+    """Return documents (n_samples,) as words in random order, with punctuation."""
     document = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
     order = np.argsort(document + rng.random_sample(tokens.size), kind="stable")
     separator = np.searchsorted(_SEPARATOR_CDF, rng.random_sample(tokens.size), side="right")

@@ -1,6 +1,6 @@
 """Readable names for synthetic tokens, any number of them."""
 
-# ruff: noqa: SIM905 - words are easier to read, and to add to, as text than as literals
+# ruff: noqa: SIM905 - words are easier to read and to extend as text
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -19,7 +19,7 @@ remarkable heartfelt witty captivating magnificent amazing dazzling engaging fla
 inspired joyful lovely thrilling uplifting vivid splendid marvelous favorite best loved
 """.split()
 
-# More than two classes are subjects, which have no order, rather than moods.
+# Themes of more than two classes, which have no order.
 THEMES = {
     "sport": """goal striker league referee stadium coach penalty tournament midfield champion
         racket sprint medal wicket rugby tennis batting jersey playoff dribble""".split(),
@@ -46,7 +46,7 @@ THEMES = {
         weeds trowel petals fertilizer pollen shrub rosebush herbs blossom soil""".split(),
 }
 
-# In the order of their frequency, as zipf_exponent gives the first of them most occurrences.
+# In order of frequency: with zipf_exponent the first have most occurrences.
 IRRELEVANT = """
 the and of to is it in this that was as with for but on not he are his have be one at they you
 all who an by from her has so about there out what more when some if just she up can time story
@@ -63,22 +63,7 @@ episode letter number village evening season winter river bridge forest market t
 
 
 def unique_names(words: Sequence[str], n: int, taken: set[str]) -> list[str]:
-    """Return `n` names made of `words` and of their compounds, and add them to `taken`.
-
-    Parameters
-    ----------
-    words : sequence of str
-        At least two different words of two letters or more, all lower case.
-    n : int
-        How many names.
-    taken : set of str
-        Names that are used already.
-
-    Returns
-    -------
-    names : list of str of length n
-        Lower-case alphabetic names, none of which was in `taken`.
-    """
+    """Return `n` words or compounds of words that are not in `taken`, and add them to it."""
     names: list[str] = []
     for name in _compounds(words):
         if len(names) == n:

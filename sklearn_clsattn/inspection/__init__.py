@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from .displays.attention import AttentionDisplay
     from .displays.importance import TokenImportanceDisplay
     from .displays.selection import SelectionDisplay
-    from .explanation import DocumentText, Explanation
+    from .explanation import Explanation
     from .report.model_report import ModelReport
+    from .terms import DocumentText
 
 __all__ = [
     "AttentionDisplay",
@@ -23,7 +24,7 @@ __all__ = [
 
 _HOME = {
     "AttentionDisplay": ".displays.attention",
-    "DocumentText": ".explanation",
+    "DocumentText": ".terms",
     "Explanation": ".explanation",
     "ModelReport": ".report.model_report",
     "SelectionDisplay": ".displays.selection",

@@ -1,18 +1,19 @@
-"""Explain predictions: compute every term of every decision, and where its word stands."""
+"""Explain predictions: compute every term of every decision, and the positions of its words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_scalar
 
-from .._classifier import ClsAttentionClassifier
-from ..model.fitted import FittedAttention, most_probable, probabilities
-from ..model.fitted_network import FittedNetwork
+from .._base import BaseAttentionClassifier
+from .._core.fitted import FittedModel, most_probable, probabilities
 from .document_texts import document_texts
 from .explanation import Explanation
 from .removal import (
@@ -45,14 +46,14 @@ def explain(
     estimator : ClsAttentionClassifier or Pipeline
         A fitted classifier, a fitted Pipeline that ends in one, or a fitted search over either.
     documents : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
-        What the estimator takes: for a classifier the token matrix, for a Pipeline the raw texts
-        (or rows of a data frame), one document or more.
+        The estimator's input: for a classifier the token matrix, for a Pipeline the raw texts (or
+        rows of a data frame), one document or more.
     target : label, default=None
         The class whose decision to explain. None explains all classes; of two, the second, as
         ``decision_function`` does: what speaks for it speaks against the first.
     top : int, default=None
-        Keep only this many tokens of each document, those that move a decision most, and put
-        the others together. None keeps all.
+        Keep only this many tokens of each document, those that change a decision most, and sum up
+        the others. None keeps all.
     y_true : array-like of shape (n_documents,), default=None
         The true classes.
     token_names : sequence of str of length n_tokens, default=None
@@ -62,33 +63,34 @@ def explain(
         attention, where it has a closed form; with two layers, True predicts for each
         token without it, which takes as many predictions as there are tokens.
     places : bool, default=True
-        Whether to keep raw texts and find where the tokens stand in them, to be shown by
-        ``text()`` and ``html()``. False is faster.
+        Whether to keep raw texts and find the positions of the tokens in them, to be shown by
+        ``to_text()`` and ``to_html()``. False is faster.
 
     Returns
     -------
     explanation : Explanation
-        Plain data, with ``frame()``, ``to_dict()``, ``text()`` and ``html()``.
+        Plain data, with ``to_frame()``, ``to_dict()``, ``to_text()`` and ``to_html()``.
 
     Raises
     ------
     TypeError
-        If the estimator is or ends in something else.
+        If the estimator is or ends in something else, or `top` is no integer.
     NotFittedError
         If it is not fitted.
     ValueError
-        If documents are no such documents, or none; if the class is unknown; if a step of the
-        Pipeline cannot be traced; if the model has an MLP, whose decision is no sum over tokens.
+        If documents are not the estimator's input, or none; if the class is unknown; if a step of
+        the Pipeline cannot be traced; if the model has an MLP, whose decision is not a sum over
+        tokens.
 
     See Also
     --------
-    Explanation : What comes back.
+    Explanation : The result.
 
     Notes
     -----
-    A removed token leaves its share of attention to the others: what a token *contributes* and
-    what its *removal* changes are different questions. Removal sets the classifier's count to 0;
-    steps before it that look at the whole document, such as normalisation, do not see it.
+    The attention share of a removed token is distributed over the others: what a token
+    *contributes* and what its *removal* changes are different. Removal sets the classifier's count
+    to 0; the steps before it, such as normalisation of the whole document, are not repeated.
 
     Examples
     --------
@@ -100,7 +102,7 @@ def explain(
     >>> labels = ["good", "bad", "good", "bad"]
     >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
     >>> explanation = explain(model, ["terrific but long"], y_true=["good"])
-    >>> terms = explanation.frame().set_index("token")["contribution"]
+    >>> terms = explanation.to_frame().set_index("token")["contribution"]
     >>> bool(terms["terrific"] > 0 > terms["long"])
     True
     >>> bool(abs(terms.sum() - model.decision_function(["terrific but long"])[0]) < 1e-12)
@@ -109,12 +111,13 @@ def explain(
     traced = trace(estimator)
     classifier = traced.classifier
     explained = _explained(classifier.classes_, target)
-    _check_top(top)
+    if top is not None:
+        check_scalar(top, "top", Integral, min_val=0)
     documents = _checked_documents(documents, traced)
     names = _checked_names(token_names, traced)
 
     given = traced.transform(documents)
-    # One look at the columns' names and widths, rather than one for each question.
+    # The columns' names and widths are checked once.
     fitted, X = classifier._checked(given)
     decision = fitted.outputs(X)
     X, attention, terms = _terms(fitted, X)
@@ -135,19 +138,20 @@ def explain(
     of_classes = decision[:, 0] if decision.shape[1] == 1 else decision
     probability = probabilities(of_classes)
     predicted = classifier.classes_[most_probable(of_classes)]
-    if type(classifier) is not ClsAttentionClassifier:  # which may predict in another way
+    if any(  # a subclass may predict in another way
+        getattr(type(classifier), method) is not getattr(BaseAttentionClassifier, method)
+        for method in ("predict", "predict_proba")
+    ):
         probability, predicted = classifier.predict_proba(given), classifier.predict(given)
 
     kept = _strongest(terms[:, explained.outputs], rows, top)
     others = ~kept
-    indptr = np.zeros(n_documents + 1, dtype=np.intp)
-    np.cumsum(np.bincount(rows[kept], minlength=n_documents), out=indptr[1:])
     return Explanation(
         classes=classifier.classes_.copy(),
         targets=classifier.classes_[explained.classes],
         intercept=explained.of(classifier.intercept_),
         index=np.arange(n_documents),
-        indptr=indptr,
+        indptr=np.searchsorted(rows[kept], np.arange(n_documents + 1)),
         columns=X.indices[kept].astype(np.intp),
         tokens=names[X.indices[kept]],
         counts=X.data[kept],
@@ -170,7 +174,7 @@ def explain(
 
 @dataclass(frozen=True)
 class _Explained:
-    """Which of the classifier's outputs are explained, and for which classes they speak."""
+    """Which of the classifier's outputs are explained, and the classes that they are for."""
 
     outputs: NDArray[np.intp]
     classes: NDArray[np.intp]
@@ -195,14 +199,8 @@ def _explained(classes: NDArray[Any], target: Any) -> _Explained:
     return _Explained(np.array(places), np.array(places), 1.0)
 
 
-def _check_top(top: Any) -> None:
-    number = isinstance(top, int | np.integer) and not isinstance(top, bool)
-    if top is not None and not (number and top >= 0):
-        raise ValueError(f"top must be None or a number of tokens, got {top!r}")
-
-
 def _checked_documents(documents: Any, traced: Trace) -> Any:
-    """Return documents that can be counted, or say what was expected instead."""
+    """Return documents with a length, or raise ValueError for unexpected input."""
     if isinstance(documents, str | bytes):
         raise ValueError("expected a sequence of documents, got one text: pass [text]")
     if not hasattr(documents, "shape") and not hasattr(documents, "__len__"):
@@ -269,11 +267,11 @@ def _checked_labels(y_true: Any, n_documents: int) -> NDArray[Any] | None:
     return labels
 
 
-def _terms(fitted: FittedAttention | FittedNetwork, X: Any) -> tuple[sp.csr_array, Array, Array]:
-    """Return counts, attention and contributions, with every token of a document once."""
+def _terms(fitted: FittedModel, X: Any) -> tuple[sp.csr_array, Array, Array]:
+    """Return counts (n_documents, n_tokens), attention and contributions, every token once."""
     attention = fitted.attention(X)
     data = [X.data, attention.data, *(output.data for output in fitted.contributions(X))]
-    # Tokens stored in parts, or with a count of 0, are put right in all of them alike.
+    # Duplicate and zero entries are removed from all of them alike.
     columns = np.column_stack(data).astype(np.float64, copy=False)
     n_documents, n_tokens = X.shape
     rows = np.repeat(np.arange(n_documents, dtype=np.int64), np.diff(X.indptr))
@@ -284,31 +282,30 @@ def _terms(fitted: FittedAttention | FittedNetwork, X: Any) -> tuple[sp.csr_arra
     stored = columns[:, 0] > 0
     if not stored.all():
         columns, keys = columns[stored], keys[stored]
-    indptr = np.zeros(n_documents + 1, dtype=np.intp)
     width = max(n_tokens, 1)
-    np.cumsum(np.bincount(keys // width, minlength=n_documents), out=indptr[1:])
+    indptr = np.searchsorted(keys // width, np.arange(n_documents + 1))
     X = sp.csr_array((columns[:, 0], keys % width, indptr), shape=X.shape)
     return X, columns[:, 1], columns[:, 2:]
 
 
-def _own_values(classifier: ClsAttentionClassifier, X: sp.csr_array) -> Array:
+def _own_values(classifier: BaseAttentionClassifier, X: sp.csr_array) -> Array:
     values = classifier.token_values_
     return values[X.indices][:, None] if values.ndim == 1 else values.T[X.indices]
 
 
 def _has_one_layer(
-    classifier: ClsAttentionClassifier, X: sp.csr_array, attention: Array, terms: Array
+    classifier: BaseAttentionClassifier, X: sp.csr_array, attention: Array, terms: Array
 ) -> bool:
     """Whether contributions are attention times the tokens' own values.
 
-    Seen in the numbers as well, because parameters may have been set after fitting.
+    The numbers are compared as well, because parameters may have been set after fitting.
     """
     own = attention[:, None] * _own_values(classifier, X)
     return classifier.n_layers == 1 and bool(np.allclose(terms, own, rtol=1e-9, atol=1e-300))
 
 
 def _values(
-    classifier: ClsAttentionClassifier,
+    classifier: BaseAttentionClassifier,
     X: sp.csr_array,
     attention: Array,
     terms: Array,
@@ -322,7 +319,7 @@ def _values(
 
 
 def _cls_attention(
-    classifier: ClsAttentionClassifier,
+    classifier: BaseAttentionClassifier,
     X: sp.csr_array,
     attention: Array,
     rows: NDArray[np.intp],
@@ -336,8 +333,8 @@ def _cls_attention(
     of_tokens = row_sums(attention, rows, n_documents)
     shares = (1.0 - of_tokens).clip(min=0.0)
     if one_layer:
-        # A small share from its odds against the token with the most attention: the difference
-        # from 1 has lost its digits.
+        # A small share is computed from its odds against the token with the most attention, as
+        # the difference from 1 has lost its digits.
         small = np.flatnonzero(of_tokens > 0.5)
         most = np.lexsort((attention, rows))[X.indptr[small + 1] - 1]
         scores = classifier.attention_scores_[X.indices[most]]
@@ -347,7 +344,7 @@ def _cls_attention(
 
 
 def _strongest(terms: Array, rows: NDArray[np.intp], top: int | None) -> NDArray[np.bool_]:
-    """Return which entries are among the `top` of their document that move a decision most."""
+    """Return which entries are among the `top` of their document with the largest terms."""
     if top is None:
         return np.full(len(terms), True)
     order = np.lexsort((-np.abs(terms).max(axis=1), rows))

@@ -1,4 +1,4 @@
-"""The texts of documents, with the places of the tokens that the model read."""
+"""The texts of documents, with the positions of the model's tokens in them."""
 
 from __future__ import annotations
 
@@ -8,41 +8,28 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .explanation import DocumentText
 from .spans import SpanFinder, Spans
+from .terms import DocumentText
 from .trace import Trace
 
 
 def document_texts(
     traced: Trace, documents: Any, X: sp.csr_array, kept: NDArray[np.bool_]
 ) -> tuple[tuple[DocumentText, ...], ...]:
-    """Return each document's texts, and where its tokens stand in them.
+    """Return each document's texts with its tokens' positions, an empty tuple without text.
 
-    Parameters
-    ----------
-    traced : Trace
-        The Pipeline.
-    documents : sequence or data frame of length n_documents
-        What it was given.
-    X : csr_array of shape (n_documents, n_tokens)
-        The counts that its classifier saw, every one stored once.
-    kept : boolean ndarray of shape (n_entries,)
-        Which of these have a place of their own in the explanation.
-
-    Returns
-    -------
-    texts : tuple of length n_documents
-        One tuple of :class:`DocumentText` a document, empty where there is no text.
+    `X` (n_documents, n_tokens) are the classifier's counts, every one stored once; `kept`
+    (n_entries,) says which of them are entries of the explanation.
     """
     if not traced.sources:
         return ((),) * X.shape[0]
-    # Numbers of the kept entries in their document, -1 for those left to the others.
+    # Numbers of the kept entries in their document, -1 for those summed up as others.
     before = np.concatenate([[0], np.cumsum(kept)])
     numbers = np.where(kept, before[:-1] - np.repeat(before[X.indptr[:-1]], np.diff(X.indptr)), -1)
     terms, sources = traced.columns.terms[X.indices], traced.columns.sources[X.indices]
     fields: dict[tuple[Any, ...], dict[int, SpanFinder]] = {}
     for source, (vectorizer, reads) in enumerate(traced.sources):
-        if vectorizer.input != "file":  # a file that has been read is at its end
+        if vectorizer.input != "file":  # an open file cannot be read twice
             fields.setdefault(reads.key, {})[source] = SpanFinder(vectorizer)
     inputs = {reads.key: reads for _, reads in traced.sources}
     contents = {key: inputs[key].of(documents) for key in fields}
@@ -61,7 +48,7 @@ def document_texts(
 
 
 class _Known:
-    """The tokens of one document: by vectorizer, and by what it calls them."""
+    """The tokens of one document, by vectorizer and by its names of them."""
 
     def __init__(
         self, sources: NDArray[np.intp], terms: NDArray[np.object_], numbers: NDArray[np.intp]
@@ -81,7 +68,7 @@ class _Known:
             self._layers[source] = layers
 
     def occurrences(self, source: int, spans: Spans) -> list[NDArray[np.int32]]:
-        """Return first word, number of words and number of the token, wherever one stands."""
+        """Return first word, number of words and token number of each occurrence."""
         found = []
         for layer in self._layers.get(source, ()):
             for length, grams in spans.grams.items():

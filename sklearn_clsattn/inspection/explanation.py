@@ -1,64 +1,34 @@
-"""What an explanation is: plain data, which other files of this room format."""
+"""Explanations: the terms of decisions, as data, as text and as HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from sklearn.utils import check_scalar
 
-from .removal import row_sums
+from .pages import render
+from .terminal import render_text
+from .terms import DecisionTerms
+from .view import views
 
-Array = NDArray[np.float64]
-
-# As many documents as a notebook's cell shows.
+# The maximum number of documents in a notebook's cell.
 _SHOWN_IN_NOTEBOOK = 10
 
 
-@dataclass(frozen=True, eq=False)
-class DocumentText:
-    """A text of a document, and where the tokens stand in it.
-
-    Parameters
-    ----------
-    name : str or None
-        What the text is called, where a document has several.
-    text : str
-        The text.
-    words : ndarray of shape (n_words, 2), or None
-        Where each word that the vectorizer read starts and stops in the text; None where the
-        tokens cannot be found in it, as with a tokenizer of one's own.
-    occurrences : ndarray of shape (n_occurrences, 3), or None
-        For each place where a token of the model stands: its first word, its number of words
-        (more than 1 for an n-gram), and which of the document's tokens it is; -1 for one that
-        `top` left to the others.
-
-    Examples
-    --------
-    >>> from sklearn_clsattn.inspection import DocumentText
-    >>> DocumentText(None, "a film", None, None).text
-    'a film'
-    """
-
-    name: str | None
-    text: str
-    words: NDArray[np.int32] | None
-    occurrences: NDArray[np.int32] | None
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
-    """Predictions written out: what every token of every document adds to the decision.
+class Explanation(DecisionTerms):
+    """Exact explanations of predictions: what every token of every document adds to the decision.
 
-    Made by :func:`~sklearn_clsattn.inspection.explain`. The tokens of all documents stand one
-    after the other, those of document i at ``indptr[i]:indptr[i + 1]``: `explanation[i]`,
-    slices, masks and index arrays give explanations of fewer documents, and so does iteration.
-    For every document, contributions (with those of the others, where `top` was given) plus
-    intercept are the decision, and the attention shares sum to 1 with that of ``<cls>``; only
-    in an empty document without ``<cls>`` nothing has attention.
+    Made by :func:`~sklearn_clsattn.inspection.explain`. The tokens of all documents are
+    concatenated, those of document i at ``indptr[i]:indptr[i + 1]``: `explanation[i]`, slices,
+    masks and index arrays give explanations of fewer documents, and so does iteration. For every
+    document, contributions (with those of the others, where `top` was given) plus intercept are
+    the decision, and the attention shares sum to 1 with that of ``<cls>``, except in an empty
+    document without ``<cls>``, where nothing has attention.
 
     Parameters
     ----------
@@ -70,7 +40,7 @@ class Explanation:
     intercept : ndarray of shape (n_targets,)
         The intercepts of these decisions.
     index : ndarray of shape (n_documents,)
-        The documents' places among those that were explained.
+        The documents' positions among those that were explained.
     indptr : ndarray of shape (n_documents + 1,)
         Where the tokens of each document start.
     columns : ndarray of shape (n_entries,)
@@ -78,7 +48,7 @@ class Explanation:
     tokens : ndarray of shape (n_entries,)
         Their names.
     counts : ndarray of shape (n_entries,)
-        The counts, or weights, that the classifier was given.
+        The counts, or weights, in the classifier's input.
     attention : ndarray of shape (n_entries,)
         Shares of the document's attention.
     values : ndarray of shape (n_entries, n_targets)
@@ -92,7 +62,7 @@ class Explanation:
     cls_attention : ndarray of shape (n_documents,)
         Share of attention that ``<cls>`` keeps. Its value, and so its contribution, is 0.
     others_count : ndarray of shape (n_documents,)
-        How many more tokens the document has, which `top` left out.
+        Number of further tokens of the document, which `top` left out.
     others_attention : ndarray of shape (n_documents,)
         Their attention shares together.
     others_contributions : ndarray of shape (n_documents, n_targets)
@@ -134,68 +104,13 @@ class Explanation:
     True
     """
 
-    classes: NDArray[Any]
-    targets: NDArray[Any]
-    intercept: Array
-    index: NDArray[np.intp]
-    indptr: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    tokens: NDArray[np.object_]
-    counts: Array
-    attention: Array
-    values: Array
-    contributions: Array
-    decision_without: Array | None
-    cls_attention: Array
-    others_count: NDArray[np.intp]
-    others_attention: Array
-    others_contributions: Array
-    decision: Array
-    probability: Array
-    predicted: NDArray[Any]
-    predicted_probability: Array
-    true: NDArray[Any] | None
-    texts: tuple[tuple[DocumentText, ...], ...]
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def __iter__(self) -> Iterator[Explanation]:
-        return (self[i] for i in range(len(self)))
-
-    def __getitem__(self, key: Any) -> Explanation:
-        if isinstance(key, bool | np.bool_ | tuple):
-            raise TypeError(
-                "an explanation is indexed by one integer, slice, mask or sequence of integers, "
-                f"got {key!r}"
-            )
-        if isinstance(key, list) and not key:
-            key = slice(0)
-        chosen = np.atleast_1d(np.arange(len(self))[key])
-        lengths = np.diff(self.indptr)[chosen]
-        indptr = np.zeros(len(chosen) + 1, dtype=self.indptr.dtype)
-        np.cumsum(lengths, out=indptr[1:])
-        # Places in the old arrays: the new ones, moved by how far each document moved.
-        entries = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], lengths)
-        parts: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in _PER_ENTRY:
-                value = None if value is None else value[entries]
-            elif field.name in _PER_DOCUMENT:
-                value = None if value is None else value[chosen]
-            parts[field.name] = value
-        parts["indptr"] = indptr
-        parts["texts"] = tuple(self.texts[i] for i in chosen)
-        return Explanation(**parts)
-
     def __repr__(self) -> str:
         count = f"{len(self):,} document{'' if len(self) == 1 else 's'}"
         if len(self.targets) > 1:
             return f"<Explanation of {count}: what speaks for each of {len(self.targets)} classes>"
         return f"<Explanation of {count}: what speaks for {self.targets.tolist()[0]!r}>"
 
-    def frame(self, rows: Literal["tokens", "documents"] = "tokens") -> pd.DataFrame:
+    def to_frame(self, rows: Literal["tokens", "documents"] = "tokens") -> pd.DataFrame:
         """Return the explanation as a data frame.
 
         Parameters
@@ -220,63 +135,37 @@ class Explanation:
             return self._documents_frame()
         if rows != "tokens":
             raise ValueError(f"rows must be 'tokens' or 'documents', got {rows!r}")
-        with_others = np.flatnonzero(self.others_count)
+        every = np.arange(len(self))
+        of_entries, with_others = np.repeat(every, np.diff(self.indptr)), self.others_count > 0
+        without = self.decision_without
         parts = []
         for k, target in enumerate(self.targets.tolist()):
-            terms = pd.DataFrame(
-                {
-                    "document": np.repeat(self.index, np.diff(self.indptr)),
-                    "token": self.tokens,
-                    "kind": "token",
-                    "count": self.counts,
-                    "attention": self.attention,
-                    "value": self.values[:, k],
-                    "contribution": self.contributions[:, k],
-                    "_at": np.repeat(np.arange(len(self)), np.diff(self.indptr)),
-                }
-            )
-            if self.decision_without is not None:
-                terms["decision_without"] = self.decision_without[:, k]
-            others = pd.DataFrame(
-                {
-                    "document": self.index[with_others],
-                    "token": "<others>",
-                    "kind": "others",
-                    "attention": self.others_attention[with_others],
-                    "contribution": self.others_contributions[with_others, k],
-                    "_at": with_others,
-                }
-            )
-            cls = pd.DataFrame(
-                {
-                    "document": self.index,
-                    "token": "<cls>",
-                    "kind": "cls",
-                    "attention": self.cls_attention,
-                    "value": 0.0,
-                    "contribution": 0.0,
-                    "_at": np.arange(len(self)),
-                }
-            )
-            intercept = pd.DataFrame(
-                {
-                    "document": self.index,
-                    "token": "<intercept>",
-                    "kind": "intercept",
-                    "contribution": self.intercept[k],
-                    "_at": np.arange(len(self)),
-                }
-            )
-            filled = [part for part in (terms, others, cls, intercept) if len(part)]
-            together = pd.concat(filled or [terms])
-            together.insert(1, "target", [target] * len(together))
-            parts.append(together)
-        frame = pd.concat(parts, ignore_index=True)
+            tokens = {
+                "count": self.counts,
+                "attention": self.attention,
+                "value": self.values[:, k],
+                "contribution": self.contributions[:, k],
+                "decision_without": np.nan if without is None else without[:, k],
+            }
+            others = {
+                "attention": self.others_attention[with_others],
+                "contribution": self.others_contributions[with_others, k],
+            }
+            cls = {"attention": self.cls_attention, "value": 0.0, "contribution": 0.0}
+            for kind, documents, token, numbers in (
+                ("token", of_entries, self.tokens, tokens),
+                ("others", every[with_others], "<others>", others),
+                ("cls", every, "<cls>", cls),
+                ("intercept", every, "<intercept>", {"contribution": self.intercept[k]}),
+            ):
+                of = {"document": self.index[documents], "target": [target] * len(documents)}
+                row = {"_at": documents, **of, "token": token, "kind": kind, **numbers}
+                parts.append(pd.DataFrame(row))
+        # pandas warns of empty parts.
+        frame = pd.concat([part for part in parts if len(part)] or parts[:1])
         frame = frame.sort_values("_at", kind="stable", ignore_index=True)
-        names = ["document", "target", "token", "kind", "count", "attention", "value"]
-        names += ["contribution"]
-        names += ["decision_without"] if self.decision_without is not None else []
-        return frame.reindex(columns=names)
+        names = ["document", "target", "token", "kind", *tokens]
+        return frame.reindex(columns=names[:-1] if without is None else names)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as nested dictionaries and lists of plain Python values.
@@ -317,7 +206,7 @@ class Explanation:
             ],
         }
 
-    def text(
+    def to_text(
         self,
         *,
         target: Any = None,
@@ -347,14 +236,14 @@ class Explanation:
 
         Raises
         ------
+        TypeError
+            If `top` is no integer.
         ValueError
             If the class was not explained, or `top` or `width` is too small.
         """
-        from .rendering.text import render_text
-
         return render_text(self, target=target, top=top, color=color, width=width)
 
-    def html(self, *, target: Any = None, top: int = 8, fragment: bool = False) -> str:
+    def to_html(self, *, target: Any = None, top: int = 8, fragment: bool = False) -> str:
         """Return the explanation as HTML that needs no scripts and no network.
 
         Parameters
@@ -374,18 +263,24 @@ class Explanation:
 
         Raises
         ------
+        TypeError
+            If `top` is no integer.
         ValueError
             If the class was not explained, or `top` is negative.
         """
-        from .rendering.html import render_html
-
-        return render_html(self, target=target, top=top, fragment=fragment)
+        return self._html(len(self), target=target, top=top, fragment=fragment)
 
     def _repr_html_(self) -> str:
-        from .rendering.html import render_html
+        return self._html(_SHOWN_IN_NOTEBOOK, target=None, top=8, fragment=True)
 
-        return render_html(
-            self, target=None, top=8, fragment=True, max_documents=_SHOWN_IN_NOTEBOOK
+    def _html(self, n_shown: int, *, target: Any, top: int, fragment: bool) -> str:
+        check_scalar(top, "top", Integral, min_val=0)
+        return render(
+            "explanation.html",
+            title=repr(self)[1:-1],
+            views=views(self[:n_shown], target, top),
+            more=max(len(self) - n_shown, 0),
+            fragment=fragment,
         )
 
     def _documents_frame(self) -> pd.DataFrame:
@@ -406,17 +301,6 @@ class Explanation:
             columns["true"] = np.repeat(self.true, n)
         return pd.DataFrame(columns)
 
-    def decision_terms(self) -> Array:
-        """Return the sums of all contributions: the decisions less the intercepts.
-
-        Returns
-        -------
-        sums : ndarray of shape (n_documents, n_targets)
-            Added up from the contributions, those of the others included.
-        """
-        documents = np.repeat(np.arange(len(self)), np.diff(self.indptr))
-        return row_sums(self.contributions, documents, len(self)) + self.others_contributions
-
     def _token(self, entry: int) -> dict[str, Any]:
         without = self.decision_without
         return {
@@ -429,26 +313,3 @@ class Explanation:
             "contributions": self.contributions[entry].tolist(),
             "decisions_without": None if without is None else without[entry].tolist(),
         }
-
-
-_PER_ENTRY = {
-    "columns",
-    "tokens",
-    "counts",
-    "attention",
-    "values",
-    "contributions",
-    "decision_without",
-}
-_PER_DOCUMENT = {
-    "index",
-    "cls_attention",
-    "others_count",
-    "others_attention",
-    "others_contributions",
-    "decision",
-    "probability",
-    "predicted",
-    "predicted_probability",
-    "true",
-}

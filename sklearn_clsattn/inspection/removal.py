@@ -1,14 +1,14 @@
-r"""What a decision would be without one token of its document, exactly.
+r"""The exact decision without one token of its document.
 
-Removing token s takes its share :math:`q_s` of the attention away, and the others' shares grow
-to sum to 1 again. With one layer of attention nothing else changes, so that
+Without token s and its attention share :math:`q_s`, the other shares are rescaled to sum to 1. With
+one layer of attention nothing else changes, so that
 
 .. math::
 
     F_k^{(-s)} = \beta_k + \frac{\sum_{j \ne s} q_j b_{jk}}{\sum_{j \ne s} q_j},
 
-where j goes over the other tokens and ``<cls>`` (of value 0). A document that loses its only
-token is an empty one, whose decision is the intercept.
+where j ranges over the other tokens and ``<cls>`` (of value 0). A document that loses its only
+token is empty, and its decision is the intercept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# A smaller share than this has lost digits to underflow.
+# Smaller shares have lost digits to underflow.
 _SMALLEST_SHARE = 1e-200
 _BLOCK_ENTRIES = 2_000_000
 
@@ -34,31 +34,16 @@ def decisions_without_in_closed_form(
     intercept: Array,
     indptr: NDArray[np.intp],
 ) -> tuple[Array, NDArray[np.intp]]:
-    """Return the decisions without each token, for one layer of attention, in one pass.
+    """Return the decisions (n_entries, n_outputs) without each token, for one attention layer.
 
-    Parameters
-    ----------
-    attention : ndarray of shape (n_entries,)
-        Attention shares of the documents' tokens, one document after the other.
-    contributions : ndarray of shape (n_entries, n_outputs)
-        Attention shares times values.
-    cls_attention : ndarray of shape (n_documents,)
-        Attention share of ``<cls>``.
-    intercept : ndarray of shape (n_outputs,)
-        The intercepts.
-    indptr : ndarray of shape (n_documents + 1,)
-        Where each document's entries start.
-
-    Returns
-    -------
-    decisions : ndarray of shape (n_entries, n_outputs)
-        Decision values of the entry's document without the entry's token.
-    unresolved : ndarray of shape (n_unresolved,)
-        Entries next to which all other shares underflow, so that their ratio is lost.
+    `attention` (n_entries,) and `contributions` (n_entries, n_outputs) are the tokens' shares, and
+    shares times values; `cls_attention` is of shape (n_documents,), `indptr` (n_documents + 1,).
+    Also returned are the entries whose document's other shares underflow, so that their ratio is
+    unknown.
     """
     documents = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    # At most one token a document has more than half. For it, subtraction would cancel: the
-    # others are summed instead.
+    # Where one token of a document has more than half, the others are summed, as subtraction
+    # would cancel.
     dominant = attention > 0.5
     remaining = np.where(dominant, 0.0, attention)
     share = row_sums(remaining, documents, len(cls_attention)) + cls_attention
@@ -80,21 +65,9 @@ def decisions_without_in_closed_form(
 def decisions_without_by_removing(
     classifier: Any, X: sp.csr_array, entries: NDArray[np.intp]
 ) -> Array:
-    """Return the decisions without each of some tokens, by predicting without it.
+    """Return the decisions (n_entries, n_outputs) without each of some tokens, by prediction.
 
-    Parameters
-    ----------
-    classifier : ClsAttentionClassifier
-        A fitted classifier, of any number of layers.
-    X : csr_array of shape (n_documents, n_tokens)
-        Token counts, every one stored once.
-    entries : ndarray of shape (n_entries,)
-        Places in ``X.data`` of the tokens to remove, one at a time.
-
-    Returns
-    -------
-    decisions : ndarray of shape (n_entries, n_outputs)
-        Decision values of the entry's document without the entry's token.
+    `X` (n_documents, n_tokens) stores every count once; `entries` (n_entries,) index ``X.data``.
     """
     n_outputs = len(classifier.intercept_)
     decisions = np.empty((len(entries), n_outputs))
@@ -107,29 +80,14 @@ def decisions_without_by_removing(
         places = changed.indptr[:-1] + entries[chosen] - X.indptr[documents[chosen]]
         changed.data[places] = 0.0
         with warnings.catch_warnings():
-            # The columns are right: they are those of the documents that were given.
+            # A matrix has no names; those of the documents have been checked.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             decisions[chosen] = classifier.decision_function(changed).reshape(-1, n_outputs)
     return decisions
 
 
 def row_sums(entries: Array, documents: NDArray[np.intp], n_documents: int) -> Array:
-    """Return the sums over each document's entries.
-
-    Parameters
-    ----------
-    entries : ndarray of shape (n_entries,) or (n_entries, n_outputs)
-        What to add up.
-    documents : ndarray of shape (n_entries,)
-        The document of each entry.
-    n_documents : int
-        How many documents there are.
-
-    Returns
-    -------
-    sums : ndarray of shape (n_documents,) or (n_documents, n_outputs)
-        The sums, 0 for a document without entries.
-    """
+    """Return the sums, of shape (n_documents, ...), over each document's entries."""
     if entries.ndim == 1:
         return np.bincount(documents, entries, n_documents).astype(np.float64)
     sums = [np.bincount(documents, column, n_documents) for column in entries.T]

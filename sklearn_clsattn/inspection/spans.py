@@ -1,17 +1,16 @@
-"""Where the tokens of a vectorizer stand in a text, or the plain statement that nobody can say.
+"""The positions of a vectorizer's tokens in a text, or None where they are unknown.
 
-Words are found as the vectorizer finds them: its public preprocessor, its token pattern, its
-stop words and its range of n-grams. The preprocessor may change lengths (an accent that goes, a
-ligature that becomes two letters), so places are mapped back character by character. Where code
-of the user's own takes part, what is found is held against the vectorizer's own analyzer, and
-given up if the two differ: no places are better than wrong ones.
+Words are found as the vectorizer does: with its public preprocessor, token pattern, stop words and
+range of n-grams. The preprocessor may change lengths (a dropped accent, a ligature that becomes two
+characters), so positions are mapped back character by character. With custom preprocessors, the
+tokens found are compared with those of the vectorizer's own analyzer, and None is returned if the
+two differ.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -20,34 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
-# What a lower-case sigma looks like depends on what follows it, its length does not.
+# The form of a lower-case sigma depends on the next character, its length does not.
 _FINAL_SIGMA = str.maketrans("ς", "σ")
 
 
 @dataclass(frozen=True)
 class Spans:
-    """The words of a text and the tokens that they make.
+    """The words of a text, without stop words, and its tokens."""
 
-    Parameters
-    ----------
-    words : ndarray of shape (n_words, 2)
-        Where each word starts and stops in the text; without stop words.
-    grams : dict of int to list of str
-        For each number of words, the tokens that begin at each word, in order.
-    """
-
-    words: NDArray[np.int32]
-    grams: dict[int, list[str]]
+    words: NDArray[np.int32]  # (n_words, 2): start and stop of each word in the text
+    grams: dict[int, list[str]]  # by number of words, the tokens that begin at each word, in order
 
 
 class SpanFinder:
-    """Finds the places of a vectorizer's tokens in texts.
-
-    Parameters
-    ----------
-    vectorizer : CountVectorizer or TfidfVectorizer
-        A fitted vectorizer.
-    """
+    """Finds the positions of a fitted CountVectorizer's tokens in texts."""
 
     def __init__(self, vectorizer: CountVectorizer) -> None:
         self._pattern = _word_pattern(vectorizer)
@@ -58,24 +43,11 @@ class SpanFinder:
         self._stop_words = vectorizer.get_stop_words() or frozenset()
         self._shortest, self._longest = vectorizer.ngram_range
         self._plain = vectorizer.preprocessor is None and not callable(vectorizer.strip_accents)
-        self._own = not self._plain or _defined_by(vectorizer, "build_preprocessor") is not (
-            CountVectorizer.build_preprocessor
-        )
+        self._own = not (self._plain and _is_inherited(vectorizer, "build_preprocessor"))
         self._pieces: dict[str, str] = {}
 
     def find(self, text: str) -> Spans | None:
-        """Return the words and tokens of a text.
-
-        Parameters
-        ----------
-        text : str
-            The text as the vectorizer is given it.
-
-        Returns
-        -------
-        spans : Spans or None
-            None where the tokens' places cannot be told.
-        """
+        """Return a text's words and tokens; None where the tokens' positions are unknown."""
         if self._pattern is None:
             return None
         processed = self._preprocess(text)
@@ -86,7 +58,7 @@ class SpanFinder:
             return None
         group = 1 if self._pattern.groups else 0
         spans = [match.span(group) for match in self._pattern.finditer(processed)]
-        if any(start == stop for start, stop in spans):  # an empty token stands nowhere
+        if any(start == stop for start, stop in spans):  # an empty token has no position
             return None
         words = [processed[start:stop] for start, stop in spans]
         if self._stop_words:
@@ -106,12 +78,12 @@ class SpanFinder:
         return Spans(places_of_words.reshape(-1, 2), grams)
 
     def _places(self, text: str, processed: str) -> _Places | None:
-        """Return the map from places in the processed text to places in the text."""
+        """Return the map from positions in the processed text to those in the text."""
         if processed == text or (self._plain and text.isascii()):
             return _Places(None, len(text)) if len(processed) == len(text) else None
         try:
             pieces = [self._piece(character) for character in text]
-        except Exception:  # a preprocessor of the user's own need not take single characters
+        except Exception:  # a custom preprocessor need not accept single characters
             return None
         joined = "".join(pieces)
         if joined != processed and (
@@ -127,7 +99,7 @@ class SpanFinder:
 
 
 class _Places:
-    """Where the characters of a processed text come from; one to one without pieces."""
+    """Origins of the characters of a processed text; one to one without pieces."""
 
     def __init__(self, pieces: list[str] | None, length: int) -> None:
         self.same = pieces is None
@@ -143,27 +115,23 @@ class _Places:
         if self._pieces is None:
             return place
         stop = self._origins[place - 1] + 1
-        # What the preprocessor dropped after a letter, such as its accent, belongs to it.
+        # Dropped characters, such as an accent, belong to the character before them.
         while stop < self._length and not self._pieces[stop]:
             stop += 1
         return stop
 
 
 def _word_pattern(vectorizer: Any) -> re.Pattern[str] | None:
-    """Return the pattern of the vectorizer's words, None where it finds them in another way."""
+    """Return the pattern of the vectorizer's words, None where it does not use one."""
     if vectorizer.analyzer != "word" or vectorizer.tokenizer is not None:
         return None
-    for method in ("build_analyzer", "build_tokenizer"):
-        if _defined_by(vectorizer, method) is not _defined_by(CountVectorizer, method):
-            return None
+    if not all(_is_inherited(vectorizer, name) for name in ("build_analyzer", "build_tokenizer")):
+        return None
     if not isinstance(vectorizer.token_pattern, str | re.Pattern):
         return None
     pattern = re.compile(vectorizer.token_pattern)
     return pattern if isinstance(pattern.pattern, str) and pattern.groups <= 1 else None
 
 
-def _defined_by(thing: Any, method: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = getattr(
-        thing if isinstance(thing, type) else type(thing), method
-    )
-    return function
+def _is_inherited(vectorizer: Any, method: str) -> bool:
+    return getattr(type(vectorizer), method) is getattr(CountVectorizer, method)

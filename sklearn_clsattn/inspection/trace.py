@@ -1,10 +1,9 @@
-"""From the columns that a Pipeline's classifier sees back to the words of the documents.
+"""Map the columns of a Pipeline's classifier back to the words of the documents.
 
-The Pipeline is walked as data passes it. Raw documents become token columns in a vectorizer;
-column-preserving steps leave the columns' names where they are, selectors take some, and unions
-and column transformers put columns side by side. What a step does is asked of its
-``get_feature_names_out``: a step whose output columns do not all have names of its input columns
-makes something else of them, and is refused by name.
+The steps are followed in the order of `transform`: a vectorizer turns documents into token columns,
+one-to-one steps keep the columns' names, selectors take some, and unions and column transformers
+concatenate columns. A step's ``get_feature_names_out`` says what it does: an error is raised if
+its output columns do not all have names of its input columns.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from .._classifier import ClsAttentionClassifier
+from .._base import BaseAttentionClassifier
 
-# Tokens of vectorizers that have been traced, with the vocabulary that they were made from.
+# Tokens of vectorizers that have been traced, with the vocabulary that they come from.
 _TERMS: WeakKeyDictionary[CountVectorizer, tuple[Any, NDArray[np.object_]]] = WeakKeyDictionary()
 
 _INSTEAD = (
@@ -39,38 +38,15 @@ _INSTEAD = (
 
 @dataclass(frozen=True)
 class TextInput:
-    """One text of each document, as a vectorizer reads it.
+    """One text of each document, as a vectorizer reads it."""
 
-    Parameters
-    ----------
-    name : str or None
-        What it is called, where documents have several texts.
-    key : tuple
-        What tells texts apart: vectorizers with the same key read the same text.
-    steps : tuple of callable
-        What leads from the documents to the texts.
-    branch : str or None
-        The branch of a union that reads it.
-    """
-
-    name: str | None = None
-    key: tuple[Any, ...] = ()
-    steps: tuple[Callable[[Any], Any], ...] = ()
-    branch: str | None = None
+    name: str | None = None  # where documents have several texts
+    key: tuple[Any, ...] = ()  # the same for vectorizers that read the same text
+    steps: tuple[Callable[[Any], Any], ...] = ()  # from the documents to the texts
+    branch: str | None = None  # of a union
 
     def of(self, documents: Any) -> list[Any]:
-        """Return the texts of documents.
-
-        Parameters
-        ----------
-        documents : sequence or data frame of length n_documents
-            What the Pipeline is given.
-
-        Returns
-        -------
-        texts : list of length n_documents
-            What the vectorizer is given.
-        """
+        """Return the texts of documents, n_documents of them."""
         for step in self.steps:
             documents = step(documents)
         return list(documents)
@@ -78,21 +54,11 @@ class TextInput:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of a matrix, and where each comes from.
-
-    Parameters
-    ----------
-    names : ndarray of shape (n_columns,)
-        What the columns are called.
-    sources : ndarray of shape (n_columns,)
-        Which of the vectorizers each comes from, -1 for none.
-    terms : ndarray of shape (n_columns,)
-        The vectorizer's own name of the token.
-    """
+    """Columns of a matrix and their origins: arrays of shape (n_columns,)."""
 
     names: NDArray[np.object_]
-    sources: NDArray[np.intp]
-    terms: NDArray[np.object_]
+    sources: NDArray[np.intp]  # numbers of the vectorizers, -1 for none
+    terms: NDArray[np.object_]  # the vectorizers' own names of the tokens
 
     def __getitem__(self, chosen: Any) -> Columns:
         return Columns(self.names[chosen], self.sources[chosen], self.terms[chosen])
@@ -103,76 +69,27 @@ class Columns:
 
 @dataclass(frozen=True)
 class Trace:
-    """A Pipeline, taken apart for explaining.
+    """The parts of a Pipeline: the steps before its classifier, and the classifier's columns."""
 
-    Parameters
-    ----------
-    classifier : ClsAttentionClassifier
-        The classifier at its end.
-    transformers : list of transformer
-        The steps before it, in order.
-    columns : Columns
-        The classifier's columns.
-    sources : list of (CountVectorizer, TextInput)
-        The vectorizers found, and what each reads.
-    """
-
-    classifier: ClsAttentionClassifier
+    classifier: BaseAttentionClassifier
     transformers: list[Any]
     columns: Columns
-    sources: list[tuple[CountVectorizer, TextInput]]
+    sources: list[tuple[CountVectorizer, TextInput]]  # vectorizers, with their input
 
     def transform(self, documents: Any) -> Any:
-        """Return the matrix that the classifier is given for documents.
-
-        Parameters
-        ----------
-        documents : sequence or data frame of length n_documents
-            What the Pipeline is given.
-
-        Returns
-        -------
-        X : matrix of shape (n_documents, n_columns)
-            The output of the last step before the classifier.
-        """
+        """Return the classifier's input, of shape (n_documents, n_columns)."""
         for transformer in self.transformers:
             documents = transformer.transform(documents)
         return documents
 
 
 def trace(estimator: Any) -> Trace:
-    """Take a fitted Pipeline apart and follow its columns from the documents to the classifier.
+    """Follow the columns of a fitted classifier, Pipeline or search back to the documents.
 
-    Parameters
-    ----------
-    estimator : ClsAttentionClassifier, Pipeline, or a search over one
-        A fitted estimator.
-
-    Returns
-    -------
-    trace : Trace
-        What was found.
-
-    Raises
-    ------
-    TypeError
-        If there is no :class:`~sklearn_clsattn.ClsAttentionClassifier` at its end.
-    NotFittedError
-        If it is not fitted.
-    ValueError
-        If a step's columns cannot be followed.
-
-    Examples
-    --------
-    >>> from sklearn.feature_extraction.text import CountVectorizer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn_clsattn import ClsAttentionClassifier
-    >>> from sklearn_clsattn.inspection.trace import trace
-    >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
-    >>> trace(model.fit(["good fun", "bad plot"], [1, 0])).columns.names.tolist()
-    ['bad', 'fun', 'good', 'plot']
+    Raises TypeError if it does not end in one of our classifiers, NotFittedError if it is not
+    fitted, and ValueError if a step's columns cannot be followed.
     """
-    steps, classifier = _taken_apart(estimator)
+    steps, classifier = split_pipeline(estimator)
     check_is_fitted(classifier)
     walk = _Walk()
     state: TextInput | Columns = TextInput()
@@ -190,11 +107,11 @@ def trace(estimator: Any) -> Trace:
     return Trace(classifier, transformers, state, walk.sources)
 
 
-def _taken_apart(estimator: Any) -> tuple[list[tuple[str, Any]], ClsAttentionClassifier]:
+def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttentionClassifier]:
     """Return the named steps of (nested) pipelines and searches, and the classifier."""
     steps: list[tuple[str, Any]] = []
     outermost = estimator
-    while not isinstance(estimator, ClsAttentionClassifier):
+    while not isinstance(estimator, BaseAttentionClassifier):
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
         elif isinstance(estimator, Pipeline) and estimator.steps:
@@ -215,7 +132,7 @@ def _taken_apart(estimator: Any) -> tuple[list[tuple[str, Any]], ClsAttentionCla
 
 
 class _Walk:
-    """Follows columns through steps, and gathers the vectorizers met on the way."""
+    """Follows columns through steps, and collects the vectorizers among them."""
 
     def __init__(self) -> None:
         self.sources: list[tuple[CountVectorizer, TextInput]] = []
@@ -223,7 +140,7 @@ class _Walk:
     def through(
         self, name: str, step: Any, state: TextInput | Columns, later: Iterable[Any] = ()
     ) -> TextInput | Columns:
-        """Return what a step makes of `state`."""
+        """Return the output of a step for the input `state`."""
         if step is None or (isinstance(step, str) and step == "passthrough"):
             return state
         if isinstance(step, Pipeline):
@@ -245,7 +162,7 @@ class _Walk:
             return _followed(name, step, state)
         if isinstance(step, CountVectorizer):
             return self._vectorized(step, state)
-        if any(map(_reads_text, later)):  # it changes or selects texts
+        if any(map(_reads_text, later)):  # the step changes or selects texts
             return replace(
                 state,
                 name=state.name or state.branch,
@@ -253,7 +170,7 @@ class _Walk:
                 steps=(*state.steps, step.transform),
             )
         width = getattr(step, "n_features_in_", None)
-        if width is None:  # it reads documents in a way of its own, such as DictVectorizer
+        if width is None:  # the step reads documents itself, such as DictVectorizer
             return _columns(_own_names(name, step))
         return _followed(name, step, _table(step, width))
 
@@ -295,9 +212,9 @@ class _Walk:
 
 
 def _terms(vectorizer: CountVectorizer) -> NDArray[np.object_]:
-    """Return the vectorizer's tokens in the order of its columns.
+    """Return the vectorizer's tokens (n_tokens,) in the order of its columns.
 
-    They are made once for a fitted vectorizer: that takes longer than explaining a document.
+    They are cached: computing them takes longer than explaining a document.
     """
     vocabulary = vectorizer.vocabulary_
     hashable = type(vectorizer).__hash__ is not None
@@ -313,7 +230,7 @@ def _terms(vectorizer: CountVectorizer) -> NDArray[np.object_]:
 
 
 def _followed(name: str, step: Any, columns: Columns) -> Columns:
-    """Return the columns after a step, told by the names that it gives its own columns."""
+    """Return the columns after a step, identified by its own names of them."""
     if (isinstance(step, FunctionTransformer) and step.func is None) or (
         isinstance(step, OneToOneFeatureMixin)
     ):
@@ -321,7 +238,7 @@ def _followed(name: str, step: Any, columns: Columns) -> Columns:
     if isinstance(step, SelectorMixin):
         return columns[step.get_support(indices=True)]
     known = getattr(step, "feature_names_in_", None)
-    # Names of our own where the step has none, so that equal names cannot be mistaken.
+    # Where the step has no names, unique ones, so that equal names cannot be confused.
     given = [f"x{at}" for at in range(len(columns))] if known is None else list(known)
     place = {column: at for at, column in enumerate(given)}
     try:
@@ -345,7 +262,7 @@ def _followed(name: str, step: Any, columns: Columns) -> Columns:
 
 
 def _features(name: str, inner: Any, outer: ColumnTransformer, columns: Any) -> Columns:
-    """Return the columns that a step makes of other columns than texts, by its own names."""
+    """Return the output columns of a step on columns without text, by its own names."""
     positions = _positions(outer, columns)
     names = getattr(outer, "feature_names_in_", None)
     if names is None:
@@ -377,7 +294,7 @@ def _table(step: Any, width: int) -> Columns:
 
 
 def _joined(branches: list[tuple[str, TextInput | Columns]]) -> Columns:
-    """Return columns side by side, with the branches' names before theirs if there are several."""
+    """Return concatenated columns, prefixed with the branches' names if there are several."""
     parts = []
     for name, part in branches:
         if isinstance(part, TextInput):
@@ -396,7 +313,7 @@ def _joined(branches: list[tuple[str, TextInput | Columns]]) -> Columns:
 
 
 def _column(state: TextInput, column: Any) -> TextInput:
-    """Return one column of documents that are rows of a table."""
+    """Return one text column of documents that are rows of a table."""
 
     def select(documents: Any) -> Any:
         if isinstance(column, str):
@@ -409,21 +326,21 @@ def _column(state: TextInput, column: Any) -> TextInput:
 
 
 def _positions(step: ColumnTransformer, columns: Any) -> NDArray[np.intp]:
-    """Return the places of the columns that a ColumnTransformer names in one of several ways."""
+    """Return the positions of the columns that a ColumnTransformer selects in any form."""
     everything = np.arange(step.n_features_in_)
     if isinstance(columns, slice) and not any(
         isinstance(end, str) for end in (columns.start, columns.stop)
     ):
         return everything[columns]
     names = [str(name) for name in getattr(step, "feature_names_in_", [])]
-    if isinstance(columns, slice):  # by names, with the last one included
+    if isinstance(columns, slice):  # of names, the last one included
         first = 0 if columns.start is None else names.index(columns.start)
         last = len(names) - 1 if columns.stop is None else names.index(columns.stop)
         return everything[first : last + 1 : columns.step]
     if isinstance(columns, str | int | np.integer):
         columns = [columns]
     with warnings.catch_warnings():
-        # scikit-learn 1.6 says that a remainder's columns will be names later on: both will do.
+        # scikit-learn 1.6 warns that a remainder's columns will be names: both are handled.
         warnings.simplefilter("ignore", FutureWarning)
         columns = list(columns)
     if columns and isinstance(columns[0], bool | np.bool_):
@@ -433,14 +350,14 @@ def _positions(step: ColumnTransformer, columns: Any) -> NDArray[np.intp]:
 
 
 def _passes(step: Any) -> bool:
-    """Whether a ColumnTransformer passes columns on as they are."""
+    """Whether a step of a ColumnTransformer leaves columns unchanged."""
     if isinstance(step, FunctionTransformer):
         return step.func is None
     return isinstance(step, str) and step == "passthrough"
 
 
 def _reads_text(step: Any) -> bool:
-    """Whether a step has a vectorizer in it."""
+    """Whether a step is or contains a vectorizer."""
     if isinstance(step, Pipeline):
         return any(_reads_text(inner) for _, inner in step.steps)
     if isinstance(step, FeatureUnion):

@@ -1,4 +1,4 @@
-"""What the caller gave, checked and brought into one form: documents, classes and scores."""
+"""Checks of documents, classes and scores."""
 
 from __future__ import annotations
 
@@ -8,120 +8,85 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._documents import as_csr, canonical
+from .._validation import codes_of
+
 Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def token_rows(X: Any) -> sp.csr_array:
     """Return `X` as canonical CSR without explicit zeros; `X` is never changed."""
     if not sp.issparse(X):
-        dense = np.asarray(X)
-        if dense.dtype.kind not in "biuf":
-            raise TypeError(
-                "X must be a matrix of token counts or weights, got an array of dtype "
-                f"{dense.dtype}: in place of texts pass what the vectorizer makes of them, and "
-                "the pipeline without the vectorizer."
-            )
-        _check_two_dimensions(dense.shape)
-        return sp.csr_array(dense)
-    _check_two_dimensions(X.shape)
-    rows = sp.csr_array(X)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
+        X = np.asarray(X)
+    if X.dtype.kind not in "biuf":
+        raise TypeError(
+            "X must be a matrix of token counts or weights, got an array of dtype "
+            f"{X.dtype}: in place of texts pass the output of the vectorizer, and the pipeline "
+            "without the vectorizer."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"X must have shape (n_documents, n_tokens), got {X.ndim} dimension(s).")
+    if X.shape[0] == 0:
+        raise ValueError("X must have at least one document, got none.")
+    rows = canonical(sp.csr_array(as_csr(X)))
     if len(rows.data) and not rows.data.all():
         rows = rows.copy()
         rows.eliminate_zeros()
     return rows
 
 
-def _check_two_dimensions(shape: tuple[int, ...]) -> None:
-    if len(shape) != 2:
-        raise ValueError(
-            f"X must have shape (n_documents, n_tokens), got {len(shape)} dimension(s)."
-        )
-    if shape[0] == 0:
-        raise ValueError("X must have at least one document, got none.")
-
-
-def target_codes(estimator: Any, target: Any, probabilities: Array) -> Integers:
-    """Return the columns of `predict_proba` that are explained."""
+def target_codes(estimator: Any, target: Any, probabilities: Array) -> NDArray[np.intp]:
+    """Return the columns (n_documents,) of `predict_proba` that are explained."""
     if target is None:
-        return probabilities.argmax(axis=1).astype(np.int64)
-    n_documents, classes = len(probabilities), np.asarray(estimator.classes_)
-    labels = np.asarray(target)
+        return probabilities.argmax(axis=1)
+    n_documents, labels = len(probabilities), np.asarray(target)
     if labels.ndim and labels.shape != (n_documents,):
         raise ValueError(
             f"target must be one label or {n_documents}, one for each document, got shape "
             f"{labels.shape}."
         )
-    codes = {label: code for code, label in enumerate(classes.tolist())}
-    asked = np.atleast_1d(labels).tolist()
-    unknown = [label for label in asked if label not in codes]
-    if unknown:
+    labels = np.atleast_1d(labels)
+    codes = codes_of(labels, estimator.classes_)
+    if (codes < 0).any():
         raise ValueError(
-            f"target {unknown[0]!r} is not a class of the estimator, which has {classes.tolist()}."
+            f"target {labels[codes < 0].tolist()[0]!r} is not a class of the estimator, which has "
+            f"{np.asarray(estimator.classes_).tolist()}."
         )
-    found = np.array([codes[label] for label in asked], dtype=np.int64)
-    return np.broadcast_to(found, n_documents)
+    return np.broadcast_to(codes, n_documents)
 
 
-def explained_scores(scores: Any, rows: sp.csr_array, codes: Integers, n_classes: int) -> Array:
-    """Return the scores of the explained classes at the entries of `rows`."""
+def explained_scores(
+    scores: Any, rows: sp.csr_array, codes: NDArray[np.intp], n_classes: int
+) -> Array:
+    """Return the scores (n_entries,) of the explained classes at the entries of `rows`."""
+    row_of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     if not (isinstance(scores, list | tuple) and all(np.ndim(one) == 2 for one in scores)):
-        return _at_entries(scores, rows)
+        return _at_entries(scores, rows, row_of)
     if len(scores) != n_classes:
         raise ValueError(
             f"scores must be one matrix, or one for each of the {n_classes} classes, got a list "
             f"of {len(scores)}; for two classes and scores z of the second it is [-z, z]."
         )
-    code_of = np.repeat(codes, np.diff(rows.indptr))
-    values = np.empty(len(rows.data))
+    code_of, values = codes[row_of], np.empty(len(row_of))
     for code, one in enumerate(scores):
-        its_own = code_of == code
-        values[its_own] = _at_entries(one, rows)[its_own]
+        values[code_of == code] = _at_entries(one, rows, row_of)[code_of == code]
     return values
 
 
-def _at_entries(scores: Any, rows: sp.csr_array) -> Array:
-    """Return the scores at the entries of `rows`, 0 where none is stored."""
-    if sp.issparse(scores):
-        sparse = sp.csr_array(scores)
-        _check_scores(sparse, sparse.data, rows)
-        return _looked_up(sparse, rows)
-    dense = np.asarray(scores)
-    _check_scores(dense, dense, rows)
-    row_of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    return np.asarray(dense[row_of, rows.indices], dtype=np.float64)
-
-
-def _check_scores(scores: Any, values: Any, rows: sp.csr_array) -> None:
-    if scores.shape != rows.shape:
+def _at_entries(scores: Any, rows: sp.csr_array, row_of: NDArray[np.intp]) -> Array:
+    """Return the scores (n_entries,) at the entries of `rows`, 0 where none is stored."""
+    sparse = sp.issparse(scores)
+    # Indexing of csr_array returns other types from one release of SciPy to another.
+    matrix = sp.csr_matrix(scores) if sparse else np.asarray(scores)
+    if matrix.shape != rows.shape:
         raise ValueError(
-            f"scores must have the shape of X, {rows.shape}, got {scores.shape}: one score for "
+            f"scores must have the shape of X, {rows.shape}, got {matrix.shape}: one score for "
             "each token of each document."
         )
-    if values.dtype.kind not in "biuf":
-        raise TypeError(f"scores must be numbers, got dtype {values.dtype}.")
-    if np.isnan(values).any():
+    if matrix.dtype.kind not in "biuf":
+        raise TypeError(f"scores must be numbers, got dtype {matrix.dtype}.")
+    if np.isnan(matrix.data if sparse else matrix).any():
         raise ValueError("scores must be numbers, but some are NaN.")
-
-
-def _looked_up(scores: sp.csr_array, rows: sp.csr_array) -> Array:
-    if not scores.has_canonical_format:
-        scores = scores.copy()
-        scores.sum_duplicates()
-    if np.array_equal(scores.indptr, rows.indptr) and np.array_equal(scores.indices, rows.indices):
-        return np.asarray(scores.data, dtype=np.float64)
-    # One key an entry, ascending in a canonical matrix; the last one is found by none.
-    keys = np.append(_keys(scores), np.iinfo(np.int64).max)
-    wanted = _keys(rows)
-    places = np.searchsorted(keys, wanted)
-    data = np.append(scores.data, 0).astype(np.float64)
-    return np.where(keys[places] == wanted, data[places], 0.0)
-
-
-def _keys(matrix: sp.csr_array) -> Integers:
-    row_of = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
-    keys: Integers = row_of * matrix.shape[1] + matrix.indices
-    return keys
+    if not len(row_of):
+        return np.empty(0)
+    return np.asarray(matrix[row_of, rows.indices], dtype=np.float64).ravel()

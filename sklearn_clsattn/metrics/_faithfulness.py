@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_scalar
 
 from ._perturbation import RankedDocuments
 
@@ -36,24 +37,18 @@ def comprehensiveness(
     estimator : estimator
         A fitted classifier with `predict_proba`, or a pipeline that ends in one and starts from
         the token matrix.
-
     X : {sparse matrix, array-like, data frame} of shape (n_documents, n_tokens)
         Documents, as the estimator takes them. Raw texts have to be vectorized first.
-
     scores : {sparse matrix, array-like} of shape (n_documents, n_tokens), or a list of them
-        How much each token of each document speaks for the explained class. A list has one
-        matrix for each class, in the order of ``estimator.classes_``, of which that of the
-        explained class is taken; for two classes and scores z that speak for the second, it is
-        ``[-z, z]``.
-
+        Evidence of each token of each document for the explained class. A list has one matrix
+        for each class, in the order of ``estimator.classes_``, of which that of the explained
+        class is taken; for two classes and scores z of the second, it is ``[-z, z]``.
     k : int, default=None
         How many tokens are removed; 10 where neither `k` nor `fractions` is given.
-
     fractions : array-like of shape (n_fractions,), default=None
         Shares of the document's tokens, over 0 and up to 1, each rounded up to whole tokens. The
         result is the mean over them, which with `ERASER_FRACTIONS` is ERASER's area over the
         perturbation curve (AOPC).
-
     target : label or array-like of shape (n_documents,), default=None
         The explained class, of all documents or of each. By default the most probable one.
 
@@ -66,8 +61,7 @@ def comprehensiveness(
     Raises
     ------
     TypeError
-        If the estimator has no `predict_proba`, or if `X` holds texts.
-
+        If the estimator has no `predict_proba`, if `X` holds texts, or if `k` is no integer.
     ValueError
         If `scores` has another shape than `X` or holds NaN, if `k` or `fractions` are out of
         range or both given, or if `target` is not a class of the estimator.
@@ -86,10 +80,10 @@ def comprehensiveness(
 
         \text{comprehensiveness} = m(x) - m(x \setminus r) .
 
-    The AOPC is the mean of this over the bins, as in ERASER's published code (their formula also
-    counts an empty bin, which divides by 6 instead of 5). The model is asked about documents
-    unlike those it was trained on, and what it says of them belongs to the explained model:
-    values of different models are not measured on the same scale.
+    The AOPC is the mean of this over the fractions, as in ERASER's published code (their formula
+    also counts an empty bin, which divides by 6 instead of 5). The perturbed documents are unlike
+    those the model was trained on, and its probabilities for them are part of the measurement:
+    values of different models are not on the same scale.
 
     References
     ----------
@@ -128,21 +122,16 @@ def sufficiency(
     estimator : estimator
         A fitted classifier with `predict_proba`, or a pipeline that ends in one and starts from
         the token matrix.
-
     X : {sparse matrix, array-like, data frame} of shape (n_documents, n_tokens)
         Documents, as the estimator takes them. Raw texts have to be vectorized first.
-
     scores : {sparse matrix, array-like} of shape (n_documents, n_tokens), or a list of them
-        How much each token of each document speaks for the explained class; a list has one
-        matrix for each class (see `comprehensiveness`).
-
+        Evidence of each token of each document for the explained class; a list has one matrix
+        for each class (see `comprehensiveness`).
     k : int, default=None
         How many tokens are kept; 10 where neither `k` nor `fractions` is given.
-
     fractions : array-like of shape (n_fractions,), default=None
         Shares of the document's tokens, over 0 and up to 1, each rounded up to whole tokens. The
         result is the mean over them, with `ERASER_FRACTIONS` the AOPC.
-
     target : label or array-like of shape (n_documents,), default=None
         The explained class, of all documents or of each. By default the most probable one.
 
@@ -154,8 +143,7 @@ def sufficiency(
     Raises
     ------
     TypeError
-        If the estimator has no `predict_proba`, or if `X` holds texts.
-
+        If the estimator has no `predict_proba`, if `X` holds texts, or if `k` is no integer.
     ValueError
         If `scores` has another shape than `X` or holds NaN, if `k` or `fractions` are out of
         range or both given, or if `target` is not a class of the estimator.
@@ -203,17 +191,13 @@ def deletion_curve(
     estimator : estimator
         A fitted classifier with `predict_proba`, or a pipeline that ends in one and starts from
         the token matrix.
-
     X : {sparse matrix, array-like, data frame} of shape (n_documents, n_tokens)
         Documents, as the estimator takes them. Raw texts have to be vectorized first.
-
     scores : {sparse matrix, array-like} of shape (n_documents, n_tokens), or a list of them
-        How much each token of each document speaks for the explained class; a list has one
-        matrix for each class (see `comprehensiveness`).
-
+        Evidence of each token of each document for the explained class; a list has one matrix
+        for each class (see `comprehensiveness`).
     k : int, default=10
         How many tokens are removed at most.
-
     target : label or array-like of shape (n_documents,), default=None
         The explained class, of all documents or of each. By default the most probable one.
 
@@ -226,8 +210,7 @@ def deletion_curve(
     Raises
     ------
     TypeError
-        If the estimator has no `predict_proba`, or if `X` holds texts.
-
+        If the estimator has no `predict_proba`, if `X` holds texts, or if `k` is no integer.
     ValueError
         If `scores` has another shape than `X` or holds NaN, if `k` is out of range, or if
         `target` is not a class of the estimator.
@@ -256,9 +239,10 @@ def deletion_curve(
     >>> deletion_curve(model, X, [-z, z], k=2).shape
     (4, 3)
     """
-    removed = np.arange(_checked_k(k) + 1)
-    documents = RankedDocuments.explained(estimator, X, scores, target)
-    return documents.probabilities(np.minimum(removed, documents.n_takeable[:, None]), keep=False)
+    check_scalar(k, "k", Integral, min_val=1)
+    documents = RankedDocuments(estimator, X, scores, target)
+    removed = np.minimum(np.arange(k + 1), documents.n_positive[:, None])
+    return documents.probabilities(removed, keep=False)
 
 
 def _drops(
@@ -271,31 +255,23 @@ def _drops(
     *,
     keep: bool,
 ) -> Array:
+    """Return the mean drop in probability (n_documents,) when tokens are kept or removed."""
     if k is not None and fractions is not None:
-        raise ValueError("Give k or fractions, not both: each says how many tokens are taken.")
-    if fractions is None:
-        size, shares = _checked_k(_DEFAULT_K if k is None else k), None
-    else:
-        size, shares = 0, _checked_fractions(fractions)
-    documents = RankedDocuments.explained(estimator, X, scores, target)
-    if shares is None:
-        taken = np.full((len(documents.base), 1), size)
-    else:
-        # A share such as 0.07 of 100 tokens comes out as 7.000000000000001.
+        raise ValueError("Pass k or fractions, not both: each is a number of tokens.")
+    k = check_scalar(_DEFAULT_K if k is None else k, "k", Integral, min_val=1)
+    shares = None if fractions is None else _checked_fractions(fractions)
+    documents = RankedDocuments(estimator, X, scores, target)
+    taken = np.full((len(documents.base), 1), k)
+    if shares is not None:
+        # A share such as 0.07 of 100 tokens is computed as 7.000000000000001.
         taken = np.ceil(shares * documents.n_tokens[:, None] - 1e-9).astype(np.int64)
-    taken = np.minimum(taken, documents.n_takeable[:, None])
+    taken = np.minimum(taken, documents.n_positive[:, None])
     left = documents.probabilities(taken, keep=keep)
-    drops: Array = (documents.base[:, None] - left).mean(axis=1)
-    return drops
-
-
-def _checked_k(k: Any) -> int:
-    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"k must be a whole number of tokens, 1 or more, got {k!r}.")
-    return int(k)
+    return np.asarray((documents.base[:, None] - left).mean(axis=1))
 
 
 def _checked_fractions(fractions: Any) -> Array:
+    """Return fractions as an array (n_fractions,)."""
     shares = np.asarray(fractions, dtype=np.float64)
     if shares.ndim != 1 or not len(shares) or not ((shares > 0) & (shares <= 1)).all():
         raise ValueError(

@@ -1,7 +1,7 @@
 """The paper's statements as functions on plain arrays, each with its source.
 
-Token statistics, the tokens a direction selects, and the max-margin direction that gradient
-flow tends to (Theorem 4.3), by a quadratic programme or without a solver.
+Token statistics, the tokens a direction selects, and the max-margin direction of Theorem 4.3, by
+a quadratic programme or without other packages.
 """
 
 from ..importance import log_odds, posterior_difference, signed_frequency

@@ -1,4 +1,4 @@
-"""What the margin-maximising methods share: the products with pairs, and the certificate."""
+"""Margin maximisation: the products with token pairs, the certificate and the result."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal
 
 import torch
 
-from ..model.token_embeddings import TokenEmbeddings
+from ._token_embeddings import TokenEmbeddings
 
 Status = Literal["converged", "max_iter", "stopped", "infeasible", "no_progress"]
 
 NOTHING_CERTIFIED = 2.0
 """1 less the cosine is never more than this."""
 
-# No unit vector has a margin above the dual bound. One this far below the typical length of
-# E_s - E_s' is none.
+# No unit vector has a margin above the dual bound. A bound of at most this, in units of the
+# typical length of E_s - E_s', means that no direction has a margin.
 _NO_MARGIN = 1e-8
 
 
@@ -62,12 +62,9 @@ class MarginAscent:
     margin : float
         The geometric margin: the smallest score difference divided by ||p||; inf without pairs.
 
-    cosine : float
-        The certified lower bound on the cosine between `direction` and the exact solution.
-
     error : float
-        1 less `cosine`: 0 without pairs, 2 where nothing is known, for want of a direction that
-        satisfies all pairs.
+        The certified upper bound on 1 less the cosine between `direction` and the exact solution: 0
+        without pairs, 2 where no direction that satisfies all pairs was found.
 
     multipliers : torch.Tensor of shape (n_pairs,)
         Non-negative weights of the pairs, of sum 1, that prove it: the norm of their weighted
@@ -76,15 +73,12 @@ class MarginAscent:
     history : list of float
         The certified error after each step, never increasing.
 
-    history_iter : list of int
-        `n_iter` after each step.
-
     n_iter : int
         Passes over the pairs: each is one product with E, one with its transpose, and the
         pairs' differences and sums between them.
 
     status : {"converged", "max_iter", "stopped", "infeasible", "no_progress"}
-        "converged": the certified error reached `tol`. "stopped": `on_step` asked for it.
+        "converged": the certified error reached `tol`. "stopped": `callback` returned True.
         "infeasible": no unit vector has a margin above 1e-8 of the typical length of
         E_s - E_s'. "no_progress": rounding is reached before `tol`.
     """
@@ -92,23 +86,17 @@ class MarginAscent:
     direction: torch.Tensor
     scores: torch.Tensor
     margin: float
-    cosine: float
     error: float
     multipliers: torch.Tensor
     history: list[float]
-    history_iter: list[int]
     n_iter: int
     status: Status
 
 
 class PairMaps:
-    """The rows z_i = E_s - E_s' of pairs, as the two products with them.
+    """The two products with the rows z_i = E_s - E_s' of token pairs.
 
-    Parameters
-    ----------
-    embeddings : TokenEmbeddings
-
-    better, worse : torch.Tensor of shape (n_pairs,)
+    `better` and `worse`, (n_pairs,), are the tokens s and s' of each pair.
     """
 
     def __init__(
@@ -122,17 +110,17 @@ class PairMaps:
         return len(self.better)
 
     def differences(self, direction: torch.Tensor) -> torch.Tensor:
-        """Return z_i.p for every pair."""
+        """Return z_i.p for every pair, (n_pairs,)."""
         scores = self.embeddings.scores(direction)
         return scores.index_select(0, self.better).sub_(scores.index_select(0, self.worse))
 
     def combine(self, weights: torch.Tensor) -> torch.Tensor:
-        """Return the sum of weights times z_i."""
+        """Return the sum of weights, (n_pairs,), times z_i: (dimension,)."""
         totals = self._no_totals.index_add(0, self.better, weights)
         return self.embeddings.pull_back(totals.index_add_(0, self.worse, weights, alpha=-1.0))
 
     def subset(self, which: torch.Tensor) -> PairMaps:
-        """Return the maps of the pairs that indices pick."""
+        """Return the maps of the pairs at these indices."""
         subset = object.__new__(PairMaps)
         subset.embeddings, subset._no_totals = self.embeddings, self._no_totals
         subset.better, subset.worse = self.better[which], self.worse[which]
@@ -150,20 +138,20 @@ class PairMaps:
 
 
 class Ascent:
-    """Keeps the best direction and the best bound of a run, and says when it ends."""
+    """Keeps the best direction and the best bound of a run, and decides when it ends."""
 
     def __init__(
         self,
         maps: PairMaps,
         max_iter: int,
         tol: float,
-        on_step: Callable[[AscentProgress], bool | None] | None,
+        callback: Callable[[AscentProgress], bool | None] | None,
     ) -> None:
         self.maps, self.max_iter, self.tol = maps, max_iter, tol
         self.squared_length = max(maps.mean_squared_length(), 1e-300)
         self.n_iter = 0
         self.status: Status = "max_iter"
-        self._on_step = on_step
+        self._callback = callback
         self._margin, self._smallest = -math.inf, 0.0
         self._direction = torch.zeros(maps.embeddings.dimension, dtype=torch.float64)
         self._bound = math.inf
@@ -171,7 +159,6 @@ class Ascent:
         self._weights = ones
         self.offer_weights(ones, maps.combine(ones))
         self._history: list[float] = []
-        self._history_iter: list[int] = []
 
     @property
     def error(self) -> float:
@@ -182,13 +169,13 @@ class Ascent:
         return max(0.0, 1.0 - self._margin / self._bound)
 
     def offer_direction(self, direction: torch.Tensor, smallest: float) -> None:
-        """Take note of a direction and its smallest difference. Its memory must stay its own."""
+        """Keep a direction if its margin is the best; its memory is not copied."""
         norm = float(torch.linalg.vector_norm(direction))
         if norm > 0 and smallest / norm > self._margin:
             self._margin, self._smallest, self._direction = smallest / norm, smallest, direction
 
     def offer_weights(self, weights: torch.Tensor, combined: torch.Tensor) -> None:
-        """Take note of non-negative weights of the pairs, of any sum, and their combination."""
+        """Keep non-negative weights of the pairs, of any sum, if their bound is the best."""
         total = float(weights.sum())
         if not total > 0:
             return
@@ -197,10 +184,9 @@ class Ascent:
             self._bound, self._weights = bound, weights
 
     def ends(self) -> bool:
-        """Record a step and say whether it was the last, in `status`."""
+        """Record a step; return whether it was the last, with the reason in `status`."""
         self._history.append(self.error)
-        self._history_iter.append(self.n_iter)
-        stopped = self._on_step is not None and self._on_step(
+        stopped = self._callback is not None and self._callback(
             AscentProgress(self.n_iter, self.error, self._margin, self._scaled())
         )
         if self.error <= self.tol:
@@ -224,11 +210,9 @@ class Ascent:
             direction=direction,
             scores=self.maps.embeddings.scores(direction),
             margin=self._margin,
-            cosine=1.0 - self.error,
             error=self.error,
             multipliers=weights / weights.sum(),
             history=self._history,
-            history_iter=self._history_iter,
             n_iter=self.n_iter,
             status=self.status,
         )

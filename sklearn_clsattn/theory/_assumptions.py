@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.multiclass import check_classification_targets
 
 from ..importance import class_totals, signed_frequency
-from ._selection import as_presence
-
-_SHOWN = 5  # tokens or documents that a summary names before it only counts them
+from ._documents import coded_documents, entries_kept, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class SingleRelevantTokenCheck:
 
     relevant_tokens : boolean CSR array of shape (n_documents, n_tokens)
         Which completely relevant tokens each document has, in the form of
-        :func:`selected_tokens`: what the theorem says is selected, where the assumption holds.
+        :func:`selected_tokens`: by the theorem the selected tokens, where the assumption holds.
 
     relevant_counts : ndarray of shape (n_documents,)
         How many different completely relevant tokens each document has; all should be 1.
@@ -98,13 +95,13 @@ class SingleRelevantTokenCheck:
         if self.holds:
             lines.append("  Every document has exactly one completely relevant token.")
         if n := len(self.documents_without):
-            rows = _listed([str(row) for row in self.documents_without[:_SHOWN]], n)
+            rows = listed(self.documents_without)
             lines.append(f"  Documents without a completely relevant token: {n} (rows {rows}).")
         if n := len(self.documents_with_several):
-            rows = _listed([self._with_tokens(i) for i in self.documents_with_several[:_SHOWN]], n)
+            rows = listed([self._with_tokens(i) for i in self.documents_with_several])
             lines.append(f"  Documents with several of them: {n} (rows {rows}).")
         if n := len(self.partial_tokens):
-            tokens = _listed([self._with_importance(s) for s in self.partial_tokens[:_SHOWN]], n)
+            tokens = listed([self._with_importance(s) for s in self.partial_tokens])
             lines.append(
                 f"  Tokens neither irrelevant nor completely relevant: {n}, in "
                 f"{len(self.documents_with_partial)} documents ({tokens})."
@@ -118,9 +115,8 @@ class SingleRelevantTokenCheck:
 
     def _with_tokens(self, document: int) -> str:
         start, stop = self.relevant_tokens.indptr[document : document + 2]
-        tokens = self.relevant_tokens.indices[start:stop]
-        names = _listed([self._name(token) for token in tokens[:_SHOWN]], len(tokens))
-        return f"{document}: {names}"
+        names = [self._name(token) for token in self.relevant_tokens.indices[start:stop]]
+        return f"{document}: {listed(names)}"
 
     def _with_importance(self, token: int) -> str:
         values = np.atleast_2d(self.importance)[:, token]
@@ -178,13 +174,13 @@ def check_single_relevant_token(
     See Also
     --------
     sklearn_clsattn.datasets.make_token_classification : Makes such data.
-    max_margin_direction : The direction that the theorem speaks of.
+    max_margin_direction : The direction of the theorem.
 
     Notes
     -----
     Assumption 1 of [1]_: each document has either a single completely positive or a single
     completely negative token, which occurs in documents of its class only, and all its other
-    tokens are irrelevant, :math:`\alpha_s = 0`. Three readings are ours:
+    tokens are irrelevant, :math:`\alpha_s = 0`. It is read here as follows:
 
     - K classes: a completely relevant token occurs in documents of one class only, an
       irrelevant one has :math:`\alpha_{sk} = 0` for all of them;
@@ -249,7 +245,7 @@ def check_single_relevant_token(
         token_kind=_KINDS[kind],
         token_class=np.where(relevant, seen.argmax(axis=0), -1),
         importance=importance,
-        relevant_tokens=_columns(presence, relevant),
+        relevant_tokens=entries_kept(presence, relevant[presence.indices]),
         relevant_counts=relevant_counts,
         documents_without=without,
         documents_with_several=several,
@@ -257,60 +253,3 @@ def check_single_relevant_token(
         documents_with_partial=np.flatnonzero(counted & has_partial),
         feature_names=names,
     )
-
-
-@dataclass(frozen=True)
-class CodedDocuments:
-    """Checked documents with class codes 0..K-1 and weights; X as CSR, not copied if it was."""
-
-    X: sp.csr_array
-    presence: sp.csr_array
-    classes: NDArray[Any]
-    codes: NDArray[np.intp]
-    weights: NDArray[np.float64]
-    class_weights: NDArray[np.float64]
-
-
-def coded_documents(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> CodedDocuments:
-    """Check documents, labels and weights, which every class needs, and code the labels."""
-    presence = as_presence(X)
-    rows = sp.csr_array(X if sp.issparse(X) else np.asarray(X))
-    if not np.isfinite(rows.data).all():
-        raise ValueError("X must be finite, but it has infinite entries.")
-    labels = np.asarray(y)
-    weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, float)
-    for name, values in (("y", labels), ("sample_weight", weights)):
-        if values.shape != (rows.shape[0],):
-            raise ValueError(
-                f"{name} must have shape ({rows.shape[0]},), one entry for each row of X, "
-                f"got {values.shape}."
-            )
-    if not (np.isfinite(weights).all() and np.all(weights >= 0)):
-        raise ValueError("sample_weight must be finite and not negative.")
-    if not len(labels):
-        raise ValueError("X has no rows: at least one document of each of two classes is needed.")
-    check_classification_targets(labels)
-    classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y must have at least 2 classes, got only {classes.tolist()}.")
-    class_weights = np.bincount(codes, weights, minlength=len(classes)).astype(np.float64)
-    if not class_weights.all():
-        missing = classes[class_weights == 0].tolist()
-        raise ValueError(
-            f"Every class needs documents of positive weight, but {missing} has none: remove the "
-            "documents of that class, or give them weight."
-        )
-    return CodedDocuments(rows, presence, classes, codes, weights, class_weights)
-
-
-def _columns(presence: sp.csr_array, chosen: NDArray[np.bool_]) -> sp.csr_array:
-    """Return `presence` with only the chosen columns' entries, which keep their numbers."""
-    kept = chosen[presence.indices]
-    indptr = np.concatenate([[0], np.cumsum(kept)])[presence.indptr]
-    entries = (presence.data[kept], presence.indices[kept], indptr)
-    return sp.csr_array(entries, shape=presence.shape)
-
-
-def _listed(items: list[str], total: int) -> str:
-    """Join items with commas, with an ellipsis if there are more than these."""
-    return ", ".join(items) + (", ..." if total > len(items) else "")

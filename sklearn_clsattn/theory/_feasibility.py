@@ -1,24 +1,23 @@
 """Which selections no attention scores can make, and why: cycles of token pairs.
 
-A pair (s, s') asks for a higher score of s than of s'. Round a cycle of pairs that is
-impossible, whatever the embeddings. Without a cycle there are scores that satisfy all pairs (a
-topological order), and embeddings with linearly independent rows have a p for any scores.
+A pair (s, s') requires a higher score of s than of s'. Along a cycle of pairs that is impossible,
+whatever the embeddings. Without a cycle there are scores that satisfy all pairs (a topological
+order), and embeddings with linearly independent rows have a p for any scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
+from ._documents import entry_rows, listed
 from ._pairs import Selection, TokenPairs
 
 _TOKENS_NAMED = 8
-_DOCUMENTS_NAMED = 5
 _CYCLE_STARTS = 32
 
 Integers = NDArray[np.intp]
@@ -33,7 +32,7 @@ class InfeasibleSelectionError(ValueError):
         What is wrong, with names.
 
     reason : {"cycle", "dimension"}, default="cycle"
-        "cycle": the selection orders some tokens in a circle, so no scores make it, whatever
+        "cycle": the selection orders some tokens in a cycle, so no scores make it, whatever
         the embeddings. "dimension": some scores make it, but none of the form E p, because the
         embeddings are linearly dependent.
 
@@ -96,7 +95,7 @@ def explain_cycles(
     within: NDArray[np.bool_],
     feature_names: Any = None,
 ) -> InfeasibleSelectionError:
-    """Return the error that says which tokens and documents make a selection impossible."""
+    """Return the error that names the tokens and documents that make a selection impossible."""
     cyclic = pairs.subset(within)
     members = np.unique(np.concatenate([cyclic.better, cyclic.worse]))
     order = np.argsort(labels[members], kind="stable")
@@ -114,21 +113,20 @@ def explain_cycles(
     def name(token: int) -> str:
         return f"token {token}" if feature_names is None else repr(str(feature_names[token]))
 
-    links = ", ".join(
-        f"{name(better)} over {name(worse)} (document {document})"
-        for better, worse, document in islice(
-            zip(cycle, ahead, cycle_documents, strict=True), _TOKENS_NAMED
-        )
+    links = listed(
+        [
+            f"{name(better)} over {name(worse)} (document {document})"
+            for better, worse, document in zip(cycle, ahead, cycle_documents, strict=True)
+        ],
+        _TOKENS_NAMED,
     )
-    if len(cycle) > _TOKENS_NAMED:
-        links += f", and {len(cycle) - _TOKENS_NAMED} more"
     several = f"{len(components)} components of tokens" if len(components) > 1 else "one component"
     message = (
-        f"No attention scores make this selection: it selects {links}, which is a circle. In "
-        f"all, {len(members)} tokens lie on such circles, in {several} ("
-        f"{_listed([name(int(token)) for token in components[0]], _TOKENS_NAMED)}); "
+        f"No attention scores make this selection: it selects {links}, which is a cycle. In "
+        f"all, {len(members)} tokens lie on such cycles, in {several} ("
+        f"{listed([name(int(token)) for token in components[0]], _TOKENS_NAMED)}); "
         f"{len(documents)} documents take part "
-        f"({_listed([str(document) for document in documents], _DOCUMENTS_NAMED)}). Change what "
+        f"({listed(documents)}). Change what "
         "they select, or keep only the pairs between components with "
         "on_infeasible='across_components'."
     )
@@ -141,18 +139,12 @@ def explain_cycles(
     )
 
 
-def _listed(names: list[str], most: int) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown}, and {len(names) - most} more"
-
-
 def _documents_touched(selection: Selection, labels: Integers) -> Integers:
     """Return the documents that order two tokens of one component."""
     n_components = int(labels.max()) + 1
 
     def keys(rows: Any) -> NDArray[np.int64]:
-        documents = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
-        return np.asarray(documents * n_components + labels[rows.indices])
+        return np.asarray(entry_rows(rows) * n_components + labels[rows.indices])
 
     chosen, passed_over = np.sort(keys(selection.selected)), keys(selection.unselected)
     places = np.searchsorted(chosen, passed_over)

@@ -11,21 +11,21 @@ import scipy.optimize
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..model.token_embeddings import ExplicitEmbeddings, LimitEmbeddings
 from ._feasibility import InfeasibleSelectionError, explain_cycles, strong_components
 from ._pairs import Array, TokenPairs, distinct_pairs, divide
-from ._quadratic import SATISFIED, TIGHT, DenseRows, LimitRows, Rows, Solution, solve_max_margin
+from ._quadratic import SATISFIED, TIGHT, Matrix, Solution, differences, solve_max_margin
+from ._token_embeddings import ExplicitEmbeddings, LimitEmbeddings
 
 MAX_DUALITY_GAP = 1e-7
-"""An answer that is not proven optimal up to this is refused."""
+"""An answer that is not proven optimal up to this is rejected."""
 
-# A largest margin below this, against the typical length of E_s - E_s', is none.
+# A largest margin below this, in units of the typical length of E_s - E_s', counts as 0.
 _NO_MARGIN = 1e-6
 
-# Where the solver did find a direction, only one whose margin is rounding is refused.
+# Where the solver found a direction, it is rejected only if its margin is rounding.
 _ROUNDING_MARGIN = 1e-11
 
-# Eigenvalues of a kernel below this, against its largest, are rounding.
+# Eigenvalues of a kernel below this, relative to its largest, are rounding.
 _RANK_TOLERANCE = 1e-12
 
 
@@ -57,12 +57,9 @@ class MaxMargin:
     n_pairs : int
         Number of distinct pairs (s, s') that were required.
 
-    n_dropped : int
-        Number of distinct pairs that were left out because they lie on cycles: 0, unless
-        ``on_infeasible="across_components"``.
-
     dropped_pairs : ndarray of shape (n_dropped, 2)
-        Those pairs.
+        Distinct pairs that were left out because they lie on cycles: none, unless
+        ``on_infeasible="across_components"``.
 
     max_violation : float
         By how much the worst of the required pairs falls short of 1.
@@ -70,9 +67,6 @@ class MaxMargin:
     duality_gap : float
         An upper bound on 1 less the cosine between `direction` and the exact solution (see the
         notes of :func:`max_margin_direction`).
-
-    n_rounds : int
-        How many quadratic programmes were solved.
     """
 
     direction: Array
@@ -81,11 +75,9 @@ class MaxMargin:
     support_pairs: NDArray[np.intp]
     multipliers: Array
     n_pairs: int
-    n_dropped: int
     dropped_pairs: NDArray[np.intp]
     max_violation: float
     duality_gap: float
-    n_rounds: int
 
 
 def max_margin_direction(
@@ -119,9 +111,9 @@ def max_margin_direction(
         The tokens' names, for error messages. None names them by their columns.
 
     on_infeasible : {"raise", "across_components"}, default="raise"
-        What to do where the selection orders tokens in a circle. "across_components" (ours)
-        leaves out the pairs that lie on circles, those within a strongly connected component,
-        keeps those from one component to another, and says in the result which it left out.
+        What to do where the selection orders tokens in a cycle. "across_components"
+        leaves out the pairs that lie on cycles, those within a strongly connected component,
+        keeps those from one component to another, and lists in the result which it left out.
 
     Returns
     -------
@@ -133,7 +125,7 @@ def max_margin_direction(
     ------
     InfeasibleSelectionError
         If no direction makes the selection: a ``ValueError`` that names the tokens and the
-        documents of a circle, or says that the embeddings' dimension is too low.
+        documents of a cycle, or reports that the embeddings' dimension is too low.
     ValueError
         If shapes disagree, entries are negative or not finite, a document selects a token that
         it does not have or none of those it has, the kernel is not symmetric and positive
@@ -145,7 +137,7 @@ def max_margin_direction(
 
     See Also
     --------
-    maximise_margin : The same by a first-order method, without a solver.
+    maximise_margin : The same without PIQP, on any device, to a certified accuracy.
     selected_tokens : The selection that a direction makes.
 
     Notes
@@ -156,7 +148,7 @@ def max_margin_direction(
     .. math:: \arg\min \|p\|^2 \quad \text{subject to} \quad p^\top (E_s - E_{s'}) \ge 1
               \quad \forall X,\ s \in S_X,\ s' \in X \setminus S_X.
 
-    Only distinct pairs (s, s') matter. A circle of pairs makes the problem infeasible, whatever
+    Only distinct pairs (s, s') matter. A cycle of pairs makes the problem infeasible, whatever
     E; without one it is feasible where the rows of E are linearly independent, as they are in
     the limit of infinite width.
 
@@ -205,7 +197,10 @@ def max_margin_direction(
             "Give either embeddings or kernel: max_margin_direction(embeddings, X, selected) or "
             "max_margin_direction(None, X, selected, kernel=kernel)."
         )
-    geometry = _of_kernel(kernel, n_tokens) if kernel is not None else _rows(embeddings, n_tokens)
+    if kernel is not None:
+        matrix = _factor_of(kernel, n_tokens)
+    else:
+        matrix = _matrix_of(embeddings, n_tokens)
 
     pairs = distinct_pairs(selection)
     dropped = pairs.subset(slice(0))
@@ -215,12 +210,12 @@ def max_margin_direction(
             if on_infeasible == "raise":
                 raise explain_cycles(selection, pairs, labels, within, feature_names)
             dropped, pairs = pairs.subset(within), pairs.subset(~within)
-    solution = _solve(geometry, pairs)
-    return _checked(geometry, pairs, dropped, solution)
+    solution = _solve(matrix, pairs)
+    return _checked(matrix, pairs, dropped, solution, kernel=kernel is not None)
 
 
-def _rows(embeddings: Any, n_tokens: int) -> Rows:
-    """Return the embeddings in NumPy, checked."""
+def _matrix_of(embeddings: Any, n_tokens: int) -> Matrix:
+    """Check embeddings and return them; the limit [I | S] becomes a sparse array."""
     limit = isinstance(embeddings, LimitEmbeddings)
     if limit:
         matrix = embeddings.shifts.detach().cpu().numpy()
@@ -236,30 +231,13 @@ def _rows(embeddings: Any, n_tokens: int) -> Rows:
         )
     if not np.isfinite(matrix).all():
         raise ValueError("embeddings must be finite, but some entries are NaN or infinite.")
-    return LimitRows(matrix) if limit else DenseRows(matrix)
+    if limit:
+        return sp.hstack([sp.eye_array(n_tokens), sp.csr_array(matrix)], format="csr")
+    return matrix
 
 
-class _KernelRows:
-    """Embeddings known by their Gram matrix; a direction is the coefficients of its rows."""
-
-    def __init__(self, kernel: Array) -> None:
-        self.kernel = kernel
-        self.dimension = len(kernel)
-
-    def scores(self, direction: Array) -> Array:
-        """Return E p = K w."""
-        return np.asarray(self.kernel @ direction)
-
-    def pull_back(self, per_token: Array) -> Array:
-        """Return the coefficients of E.T @ per_token, which are `per_token`."""
-        return per_token
-
-    def differences(self, pairs: TokenPairs) -> Any:
-        """Never asked for: the programme is solved on factors of the kernel."""
-        raise NotImplementedError
-
-
-def _of_kernel(kernel: Any, n_tokens: int) -> Rows:
+def _factor_of(kernel: Any, n_tokens: int) -> Matrix:
+    """Check a Gram matrix and return embeddings, (n_tokens, rank), that have it."""
     matrix = np.asarray(kernel, dtype=np.float64)
     if matrix.shape != (n_tokens, n_tokens):
         raise ValueError(
@@ -270,65 +248,62 @@ def _of_kernel(kernel: Any, n_tokens: int) -> Rows:
         raise ValueError("kernel must be finite, but some entries are NaN or infinite.")
     if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-8 * np.abs(matrix).max(initial=0.0)):
         raise ValueError("kernel must be symmetric, as a Gram matrix E @ E.T is.")
-    return _KernelRows(matrix)
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    largest = max(float(values[-1]), 0.0)
+    if values[0] < -1e-8 * largest or not largest > 0:
+        raise ValueError(
+            "kernel must be positive semi-definite and not 0, as a Gram matrix E @ E.T is, "
+            f"but its eigenvalues range from {values[0]:.3g} to {values[-1]:.3g}."
+        )
+    kept = values > _RANK_TOLERANCE * largest
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
-def _reduced(geometry: Rows, used: NDArray[np.intp]) -> DenseRows | LimitRows:
+def _reduced(matrix: Matrix, used: NDArray[np.intp]) -> Matrix:
     """Return embeddings of the used tokens with the same inner products, in few dimensions."""
-    if isinstance(geometry, LimitRows):
-        return LimitRows(geometry.shifts[used])
-    if isinstance(geometry, _KernelRows):
-        kernel = geometry.kernel[np.ix_(used, used)]
-        values, vectors = np.linalg.eigh((kernel + kernel.T) / 2)
-        largest = max(float(values[-1]), 0.0)
-        if values[0] < -1e-8 * largest or not largest > 0:
-            raise ValueError(
-                "kernel must be positive semi-definite and not 0, as a Gram matrix E @ E.T is, "
-                f"but its eigenvalues range from {values[0]:.3g} to {values[-1]:.3g}."
-            )
-        kept = values > _RANK_TOLERANCE * largest
-        return DenseRows(vectors[:, kept] * np.sqrt(values[kept]))
-    assert isinstance(geometry, DenseRows)
-    matrix = geometry.matrix[used]
+    if sp.issparse(matrix):
+        n_tokens, dimension = matrix.shape
+        return matrix[used][:, np.append(used, np.arange(n_tokens, dimension))]
+    matrix = matrix[used]
     if matrix.shape[1] > len(used):
         # p lies in the span of the rows: coordinates in a basis of it are enough.
-        matrix = np.ascontiguousarray(scipy.linalg.qr(matrix.T, mode="r")[0][: len(used)].T)
-    return DenseRows(matrix)
+        return np.ascontiguousarray(scipy.linalg.qr(matrix.T, mode="r")[0][: len(used)].T)
+    return matrix
 
 
-def _solve(geometry: Rows, pairs: TokenPairs) -> Solution:
+def _solve(embeddings: Matrix, pairs: TokenPairs) -> Solution:
     """Solve the programme on the tokens that occur in pairs; raise where it is infeasible."""
     if not len(pairs):
-        return Solution("solved", np.empty(0), np.empty(0, np.intp), 0, "no pairs")
+        return Solution(True, np.empty(0), np.empty(0, np.intp), "no pairs")
     used, positions = np.unique(np.concatenate([pairs.better, pairs.worse]), return_inverse=True)
     better, worse = np.split(positions, 2)
     local = TokenPairs(better, worse, len(used))
-    rows = _reduced(geometry, used)
-    scale = _typical_length(rows, local)
+    matrix = _reduced(embeddings, used)
+    scale = _typical_length(matrix, local)
     # Differences of equal embeddings are rounding, of this order.
-    rounding = 1e-13 * _largest(rows)
+    rounding = 1e-13 * float(abs(matrix).max())
     scale = scale if scale > rounding else 0.0
     if not scale > 0:  # no pair differs at all
-        raise _low_dimension(0.0, scale, pairs, used, rows)
-    solution = solve_max_margin(rows, local, scale)
-    bound = _margin_bound(rows, local, solution.multipliers)
-    if solution.status == "solved":
+        raise _low_dimension(0.0, scale, len(pairs), matrix.shape)
+    solution = solve_max_margin(matrix, local, scale)
+    bound = _margin_bound(matrix, local, solution.multipliers)
+    if solution.solved:
         if bound <= max(_ROUNDING_MARGIN * scale, rounding):
-            raise _low_dimension(bound, scale, pairs, used, rows)
+            raise _low_dimension(bound, scale, len(pairs), matrix.shape)
         return solution
     if bound > _NO_MARGIN * scale:
-        # On infeasible rows an interior point method may well end without a sharp proof, or
-        # without a verdict. A linear programme decides.
-        proof = _proof_of_infeasibility(rows, local, solution.active, scale)
-        bound = min(bound, _margin_bound(rows, local, proof))
+        # On infeasible rows an interior point method may end with a weak bound or undecided. A
+        # linear programme decides.
+        proof = _proof_of_infeasibility(matrix, local, solution.active, scale)
+        bound = min(bound, _margin_bound(matrix, local, proof))
     if bound <= max(_NO_MARGIN * scale, rounding):
-        raise _low_dimension(bound, scale, pairs, used, rows)
+        raise _low_dimension(bound, scale, len(pairs), matrix.shape)
     raise RuntimeError(
         f"The quadratic programme over {len(pairs)} pairs was not solved: {solution.detail}."
     )
 
 
-def _margin_bound(rows: Rows, pairs: TokenPairs, multipliers: Array) -> float:
+def _margin_bound(matrix: Matrix, pairs: TokenPairs, multipliers: Array) -> float:
     """Return an upper bound on the margin of unit vectors, from weights of the pairs.
 
     For q >= 0 of sum 1 it is at most sum q p.(E_s - E_s') <= ||sum q (E_s - E_s')||.
@@ -336,16 +311,16 @@ def _margin_bound(rows: Rows, pairs: TokenPairs, multipliers: Array) -> float:
     total = float(multipliers.sum())
     if not total > 0:
         return np.inf
-    return float(np.linalg.norm(rows.pull_back(pairs.totals(multipliers / total))))
+    return float(np.linalg.norm(matrix.T @ pairs.totals(multipliers / total)))
 
 
 def _proof_of_infeasibility(
-    rows: Rows, pairs: TokenPairs, active: NDArray[np.intp], scale: float
+    matrix: Matrix, pairs: TokenPairs, active: NDArray[np.intp], scale: float
 ) -> Array:
     """Return q >= 0 of sum 1 with sum q (E_s - E_s') = 0 over the active pairs, 0 if none is."""
-    differences = rows.differences(pairs.subset(active)) / scale
-    equations = sp.vstack([sp.csr_array(differences.T), np.ones((1, len(active)))], format="csc")
-    values = np.append(np.zeros(differences.shape[1]), 1.0)
+    rows = differences(matrix, pairs.subset(active)) / scale
+    equations = sp.vstack([sp.csr_array(rows.T), np.ones((1, len(active)))], format="csc")
+    values = np.append(np.zeros(rows.shape[1]), 1.0)
     answer = scipy.optimize.linprog(np.zeros(len(active)), A_eq=equations, b_eq=values)
     weights = np.zeros(len(pairs))
     if answer.status == 0:
@@ -354,66 +329,44 @@ def _proof_of_infeasibility(
 
 
 def _low_dimension(
-    bound: float, scale: float, pairs: TokenPairs, used: NDArray[np.intp], rows: Rows
+    bound: float, scale: float, n_pairs: int, shape: tuple[int, int]
 ) -> InfeasibleSelectionError:
-    """Return the error that says that no direction of these embeddings makes the selection."""
+    """Return the error that no direction of these embeddings makes the selection."""
     return InfeasibleSelectionError(
-        "Some attention scores make this selection (it has no circles), but none that these "
-        f"embeddings have: no unit vector p has a margin above {bound:.2g} on its {len(pairs)} "
-        f"pairs, where embeddings are about {scale:.2g} apart. With {rows.dimension} independent "
-        f"dimensions for {len(used)} tokens, use more dimensions (from the number of tokens on, "
-        "generic embeddings make every selection without circles), or the limit of infinite width.",
+        "Some attention scores make this selection (it has no cycles), but none that these "
+        f"embeddings have: no unit vector p has a margin above {bound:.2g} on its {n_pairs} "
+        f"pairs, where embeddings are about {scale:.2g} apart. With {shape[1]} independent "
+        f"dimensions for {shape[0]} tokens, use more dimensions (from the number of tokens on, "
+        "generic embeddings make every selection without cycles), or the limit of infinite width.",
         reason="dimension",
     )
 
 
-def _typical_length(rows: Rows, pairs: TokenPairs) -> float:
+def _typical_length(matrix: Matrix, pairs: TokenPairs) -> float:
     """Return the root mean square of ||E_s - E_s'|| over some of the pairs."""
     some = pairs.subset(np.unique(np.linspace(0, len(pairs) - 1, 1000).astype(np.intp)))
-    differences = rows.differences(some)
-    squares = differences.multiply(differences) if isinstance(rows, LimitRows) else differences**2
-    return float(np.sqrt(squares.sum() / len(some)))
-
-
-def _largest(rows: DenseRows | LimitRows) -> float:
-    """Return the largest entry of the embeddings."""
-    matrix = rows.shifts if isinstance(rows, LimitRows) else rows.matrix
-    return float(np.abs(matrix).max(initial=0.0))
+    rows = differences(matrix, some)
+    return float(np.sqrt((rows * rows).sum() / len(some)))
 
 
 def _checked(
-    geometry: Rows, pairs: TokenPairs, dropped: TokenPairs, solution: Solution
+    embeddings: Matrix, pairs: TokenPairs, dropped: TokenPairs, solution: Solution, *, kernel: bool
 ) -> MaxMargin:
     """Make the direction of the multipliers, and check it on every pair without the solver."""
-    dropped_pairs = np.column_stack([dropped.better, dropped.worse])
-    if not len(pairs):
-        return MaxMargin(
-            direction=np.zeros(geometry.dimension),
-            scores=np.zeros(pairs.n_tokens),
-            margin=np.inf,
-            support_pairs=np.empty((0, 2), dtype=np.intp),
-            multipliers=np.empty(0),
-            n_pairs=0,
-            n_dropped=len(dropped),
-            dropped_pairs=dropped_pairs,
-            max_violation=0.0,
-            duality_gap=0.0,
-            n_rounds=0,
-        )
-    multipliers = solution.multipliers
-    _, _, differences = _combined(geometry, pairs, multipliers)
-    smallest = float(differences.min())
-    if not smallest > 0.5:
-        raise RuntimeError(
-            f"The solver's answer is not feasible: its smallest score difference is {smallest:.3g} "
-            f"instead of 1 over {len(pairs)} pairs ({solution.detail})."
-        )
-    multipliers = multipliers / smallest
-    coefficients, direction, differences = _combined(geometry, pairs, multipliers)
-    scores = geometry.scores(direction)
-    squared_norm = float(coefficients @ scores)  # p.p = c.(E p), for p = E.T c
-    violation = max(0.0, 1.0 - float(differences.min()))
-    gap = max(0.0, 1.0 - float(multipliers.sum()) / squared_norm)
+    multipliers, gap, violation, norm = solution.multipliers, 0.0, 0.0, 0.0
+    coefficients, direction, gained = _combined(embeddings, pairs, multipliers)
+    if len(pairs):
+        smallest = float(gained.min())
+        if not smallest > 0.5:
+            raise RuntimeError(
+                "The solver's answer is not feasible: its smallest score difference is "
+                f"{smallest:.3g} instead of 1 over {len(pairs)} pairs ({solution.detail})."
+            )
+        multipliers = multipliers / smallest
+        coefficients, direction, gained = _combined(embeddings, pairs, multipliers)
+        norm = float(np.linalg.norm(direction))
+        violation = max(0.0, 1.0 - float(gained.min()))
+        gap = max(0.0, 1.0 - float(multipliers.sum()) / norm**2)
     if not (violation <= SATISFIED and gap <= MAX_DUALITY_GAP):
         raise RuntimeError(
             f"The solver's answer fails the checks: over {len(pairs)} pairs it violates one by "
@@ -421,24 +374,24 @@ def _checked(
             f"solution is only known to be below {gap:.3g} (at most {MAX_DUALITY_GAP}; "
             f"{solution.detail})."
         )
-    tight = np.flatnonzero((differences <= 1.0 + TIGHT) | (multipliers > 0))
+    tight = np.flatnonzero((gained <= 1.0 + TIGHT) | (multipliers > 0))
     return MaxMargin(
-        direction=direction,
-        scores=scores,
-        margin=1.0 / float(np.sqrt(squared_norm)),
+        direction=coefficients if kernel else direction,
+        scores=embeddings @ direction,
+        margin=1.0 / norm if norm else np.inf,
         support_pairs=np.column_stack([pairs.better[tight], pairs.worse[tight]]),
         multipliers=multipliers[tight],
         n_pairs=len(pairs),
-        n_dropped=len(dropped),
-        dropped_pairs=dropped_pairs,
+        dropped_pairs=np.column_stack([dropped.better, dropped.worse]),
         max_violation=violation,
         duality_gap=gap,
-        n_rounds=solution.n_rounds,
     )
 
 
-def _combined(geometry: Rows, pairs: TokenPairs, multipliers: Array) -> tuple[Array, Array, Array]:
+def _combined(
+    embeddings: Matrix, pairs: TokenPairs, multipliers: Array
+) -> tuple[Array, Array, Array]:
     """Return c = A.T @ multipliers, p = E.T c, and the score differences of all pairs."""
     coefficients = pairs.totals(multipliers)
-    direction = geometry.pull_back(coefficients)
-    return coefficients, direction, pairs.differences(geometry.scores(direction))
+    direction = embeddings.T @ coefficients
+    return coefficients, direction, pairs.differences(embeddings @ direction)

@@ -12,18 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, check_scalar
 
 from ..importance import class_totals, signed_frequency
-from ._assumptions import CodedDocuments, coded_documents
+from ._documents import CodedDocuments, coded_documents, listed
 
 if TYPE_CHECKING:
-    from ..model.token_embeddings import LimitEmbeddings
+    from ._token_embeddings import LimitEmbeddings
 
 
 @dataclass(frozen=True, eq=False)
 class OneStepEmbeddings:
-    r"""Embeddings after one full-batch gradient step, beside what Lemma 4.1 says of them.
+    r"""Embeddings after one full-batch gradient step, with the prediction of Lemma 4.1.
 
     In the limit of infinitely many dimensions, vectors are in the basis of
-    :class:`~sklearn_clsattn.model.token_embeddings.LimitEmbeddings`, with a coordinate for each
+    :class:`~sklearn_clsattn.theory._token_embeddings.LimitEmbeddings`, with a coordinate for each
     token followed by one for each output, so that d is n_tokens + n_outputs there. `n_outputs`
     is 1 for two classes and K for K > 2.
 
@@ -53,7 +53,7 @@ class OneStepEmbeddings:
         :math:`\eta_0`.
 
     classes : ndarray of shape (n_classes,)
-        The labels found in y, sorted. For two, positive importance speaks for the second.
+        The labels found in y, sorted. For two, positive importance is evidence for the second.
 
     See Also
     --------
@@ -74,7 +74,7 @@ class OneStepEmbeddings:
         """The embeddings that these tend to as d grows, [I | S], as maps that are never stored."""
         import torch
 
-        from ..model.token_embeddings import LimitEmbeddings
+        from ._token_embeddings import LimitEmbeddings
 
         return LimitEmbeddings(torch.from_numpy(self.shifts))
 
@@ -91,7 +91,7 @@ class OneStepEmbeddings:
         return kernel
 
     def lemma_error(self) -> NDArray[np.float64]:
-        r"""Return how far each token's step is from what Lemma 4.1 says, in units of the step.
+        r"""Return how far each token's step is from that of Lemma 4.1, in units of the step.
 
         Returns
         -------
@@ -139,8 +139,8 @@ def one_step_embeddings(
     centred : bool, default=False
         Whether all classes have the same total weight in the loss, n / K: each document is
         weighted by :math:`n / (K n_k)`, :math:`n_k` being the weight of its class, which is the
-        step of a model whose intercepts are the classes' log-odds. False is the letter of the
-        paper, in which importance is biased by the class prior.
+        step of a model whose intercepts are the classes' log-odds. False is the paper's step,
+        in which importance is biased by the class prior.
 
     random_state : int, RandomState instance or None, default=None
         Draws :math:`E^0, p^0` and v. Pass an int for the same ones each time.
@@ -174,13 +174,13 @@ def one_step_embeddings(
 
     .. math:: E^1 = E^0 - \eta_0 \frac{\partial L}{\partial E}(E^0, p^0, v)
 
-    is computed exactly, in double precision, by two sparse products. Lemma 4.1 of [1]_ says that
+    is computed exactly, in double precision, by two sparse products. By Lemma 4.1 of [1]_,
 
     .. math:: E^1_s = E^0_s + \frac{\eta_0}{2} \alpha_s v + O(\eta_0 d^{-1/2}),
 
     on any data. For K classes the rebuttal's extension is
     :math:`E^1_s = E^0_s + \eta_0 \sum_k \alpha_{sk} v_k + O(\eta_0 d^{-1/2})` with the
-    importance of :func:`signed_frequency`; that v is drawn orthonormal is ours. As d grows,
+    importance of :func:`signed_frequency`. As d grows,
     :math:`E^1 {E^1}^\top` tends to :math:`I + S S^\top`, entry by entry, S being `shifts`.
 
     References
@@ -252,30 +252,29 @@ def _refuse_empty(documents: CodedDocuments) -> None:
     """Raise ValueError where a document that counts has no tokens."""
     empty = np.flatnonzero((np.diff(documents.presence.indptr) == 0) & (documents.weights > 0))
     if len(empty):
-        first = ", ".join(map(str, empty[:5])) + (", ..." if len(empty) > 5 else "")
         raise ValueError(
-            f"Every document must have a token, but {len(empty)} have none (rows {first}): the "
-            "paper's model does not define their output. Remove these rows, or give them "
-            "weight 0."
+            f"Every document must have a token, but {len(empty)} have none (rows "
+            f"{listed(empty)}): the paper's model does not define their output. Remove these "
+            "rows, or give them weight 0."
         )
 
 
 def _initial_and_gradient(
     documents: CodedDocuments, n_outputs: int, embedding_dim: int, centred: bool, seed: int
 ) -> tuple[NDArray[np.float64], ...]:
-    """Draw E^0, p^0 and v, and return them with dL/dE there."""
-    import torch  # here, so that the rest of the theory does without it
+    """Return E^0, p^0 and v as drawn, and dL/dE there."""
+    import torch  # here, because the rest of the folder does not need it
 
-    from ..model.bag import TokenBag
-    from ..model.gradient_step import draw_embeddings, embedding_gradient, unscaled_objective
-    from ..model.targets import encode_targets
+    from .._core.bag import TokenBag
+    from .._core.objective import AttentionLoss, encode_targets
+    from ._gradient_step import draw_embeddings, embedding_gradient
 
     weights, codes = documents.weights, documents.codes
     n_classes = len(documents.classes)
     if centred:
         balance = weights.sum() / (n_classes * documents.class_weights)
         weights = weights * balance[codes]
-    objective = unscaled_objective(
+    loss = AttentionLoss(
         TokenBag(sp.csr_array(documents.X), dtype=np.float64),
         encode_targets(codes, n_classes),
         torch.from_numpy(weights),
@@ -283,6 +282,6 @@ def _initial_and_gradient(
     )
     drawn = draw_embeddings(documents.X.shape[1], n_outputs, embedding_dim, seed=seed)
     initial, p, v = drawn.embeddings, drawn.cls_embedding, drawn.output_vectors
-    factors = embedding_gradient(objective, initial, p, v)[1][:-1]
+    factors = embedding_gradient(loss, initial, p, v)[1][:-1]
     gradient = factors @ torch.cat([p[None], v])
     return initial.numpy(), p.numpy(), v.numpy(), gradient.numpy()

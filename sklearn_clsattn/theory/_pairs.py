@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._selection import as_presence
+from ._documents import as_presence, entries_kept, entry_rows
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class TokenPairs:
         return len(self.better)
 
     def subset(self, which: Any) -> TokenPairs:
-        """Return the pairs that an index array, a mask or a slice picks."""
+        """Return the pairs at an index array, a mask or a slice."""
         return TokenPairs(self.better[which], self.worse[which], self.n_tokens)
 
     def differences(self, per_token: Array) -> Array:
@@ -45,14 +45,14 @@ class TokenPairs:
         return np.asarray(per_token[self.better] - per_token[self.worse])
 
     def totals(self, per_pair: Array) -> Array:
-        """Return A.T @ per_pair: what the pairs of each token sum to, signed."""
+        """Return A.T @ per_pair: the signed sum over the pairs of each token."""
         return np.asarray(
             np.bincount(self.better, per_pair, self.n_tokens)
             - np.bincount(self.worse, per_pair, self.n_tokens)
         )
 
     def matrix(self) -> sp.csr_array:
-        """Return A, one row e_s - e_s' a pair."""
+        """Return A, (n_pairs, n_tokens), one row e_s - e_s' a pair."""
         n = len(self)
         columns = np.column_stack([self.better, self.worse]).ravel()
         signs = np.tile([1.0, -1.0], n)
@@ -147,18 +147,13 @@ def divide(X: Any, selected: Any) -> Selection:
         )
     rest = np.ones(len(keys), dtype=bool)
     rest[places] = False
-    indptr = np.concatenate([[0], np.cumsum(rest)])[present.indptr].astype(present.indptr.dtype)
-    indices = present.indices[rest]
-    unselected = sp.csr_array(
-        (np.ones(len(indices), dtype=bool), indices, indptr), shape=present.shape
-    )
-    return Selection(chosen, unselected)
+    return Selection(chosen, entries_kept(present, rest))
 
 
 def distinct_pairs(selection: Selection) -> TokenPairs:
     """Return the distinct pairs of selected and unselected tokens that share a document."""
-    # One sparse product meets every pair of every document and merges equal ones as it goes;
-    # bool sums saturate, so nothing overflows.
+    # One sparse product forms the pairs of all documents and merges equal ones; sums of bool
+    # saturate, so nothing overflows.
     product = sp.csr_array(selection.selected.T) @ selection.unselected
     product.sort_indices()
     n_tokens = product.shape[1]
@@ -168,5 +163,4 @@ def distinct_pairs(selection: Selection) -> TokenPairs:
 
 def _keys(rows: sp.csr_array) -> NDArray[np.int64]:
     """Return document * n_tokens + token of every entry, ascending."""
-    documents = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
-    return np.asarray(documents * rows.shape[1] + rows.indices)
+    return np.asarray(entry_rows(rows) * rows.shape[1] + rows.indices)

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ..model.fitted import SELECTION_TOLERANCE, select_tokens
+from .._core.fitted import SELECTION_TOLERANCE, select_tokens
+from ._documents import as_presence
 
 
 def selected_tokens(scores: ArrayLike, X: Any, tol: float = SELECTION_TOLERANCE) -> sp.csr_array:
@@ -44,9 +45,8 @@ def selected_tokens(scores: ArrayLike, X: Any, tol: float = SELECTION_TOLERANCE)
 
     Notes
     -----
-    The selected tokens of [1]_ (section 4; Theorem 4.3 speaks of them),
-    :math:`S_X(p) = \{s \in X : p^\top E_s = \max_{s' \in X} p^\top E_{s'}\}`. The tolerance is
-    ours.
+    The selected tokens of [1]_ (section 4 and Theorem 4.3),
+    :math:`S_X(p) = \{s \in X : p^\top E_s = \max_{s' \in X} p^\top E_{s'}\}`.
 
     References
     ----------
@@ -82,48 +82,7 @@ def selected_tokens(scores: ArrayLike, X: Any, tol: float = SELECTION_TOLERANCE)
         reach = 1.0 + 2.0 * float(np.abs(values[finite]).max(initial=0.0)) + 2.0 * tol
         values = np.where(finite, values, np.sign(values) * reach)
     documents, tokens = select_tokens(values, presence, tol)
-    return from_entries(documents, tokens, presence.shape)
-
-
-def as_presence(X: Any, name: str = "X") -> sp.csr_array:
-    """Return as a boolean CSR array where `X` is positive, rows sorted, without duplicates.
-
-    `X` is never changed. Negative and NaN entries are refused, by `name`.
-    """
-    if sp.issparse(X):
-        if X.ndim != 2:
-            raise ValueError(f"{name} must have two dimensions, got {X.ndim}.")
-        rows = sp.csr_array(X)
-        if not rows.has_canonical_format:
-            rows = rows.copy()
-            rows.sum_duplicates()
-    else:
-        dense = np.asarray(X)
-        if dense.ndim != 2:
-            raise ValueError(
-                f"{name} must have shape (n_documents, n_tokens), got {dense.ndim} dimension(s)."
-            )
-        if dense.dtype.kind not in "biuf":
-            raise ValueError(f"{name} must hold numbers, got dtype {dense.dtype}.")
-        rows = sp.csr_array(dense)
-    # NaN fails this comparison too.
-    if rows.data.size and not rows.data.min() >= 0:
-        raise ValueError(
-            f"{name} must hold non-negative numbers (counts or weights), got a minimum of "
-            f"{rows.data.min()}."
-        )
-    kept = rows.data > 0
-    if kept.all():
-        indices, indptr = rows.indices, rows.indptr
-    else:
-        indices = rows.indices[kept]
-        indptr = np.concatenate([[0], np.cumsum(kept)])[rows.indptr].astype(rows.indptr.dtype)
-    return sp.csr_array((np.ones(len(indices), bool), indices, indptr), shape=rows.shape)
-
-
-def from_entries(documents: Any, tokens: Any, shape: tuple[int, int]) -> sp.csr_array:
-    """Return the boolean CSR array of these entries, which are distinct and in row order."""
-    indptr = np.zeros(shape[0] + 1, dtype=np.int32 if len(tokens) < 2**31 else np.int64)
-    np.cumsum(np.bincount(documents, minlength=shape[0]), out=indptr[1:])
+    indptr = np.zeros(len(presence.indptr), dtype=presence.indptr.dtype)
+    np.cumsum(np.bincount(documents, minlength=presence.shape[0]), out=indptr[1:])
     flags = np.ones(len(tokens), dtype=bool)
-    return sp.csr_array((flags, tokens.astype(indptr.dtype), indptr), shape=shape)
+    return sp.csr_array((flags, tokens.astype(indptr.dtype), indptr), shape=presence.shape)

@@ -1,1 +1,1 @@
-"""Pictures of a model, in the manner of scikit-learn's displays."""
+"""Plots of fitted models, one display a file, as in scikit-learn."""

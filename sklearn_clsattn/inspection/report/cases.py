@@ -1,93 +1,81 @@
-"""Single texts in a model report: who says what of them, and why ours does."""
+"""Single texts in a model report: which ones to show, with explanations of our predictions."""
 
 from __future__ import annotations
 
-from html import escape
-from typing import Any
+from dataclasses import replace
 
-from ..rendering.html import render_sections
-from ..rendering.legible import percent
-from .markup import name_of
-from .parts import Case, Cases
+import numpy as np
+from numpy.typing import NDArray
 
-_TOP = 8
-# Longer explanations are cut at some height until the reader opens them.
-_SHORT_TEXT = 200
-_FEW_TOKENS = 5
+from ...comparison import Entrant
+from .._explain import explain
+from .data import Case, Cases, Prediction
+from .inputs import Inputs, take
+
+Array = NDArray[np.float64]
 
 
-class CaseRenderer:
-    """Renders texts, each of them once: where it comes again, there is a link.
+def telling_cases(
+    inputs: Inputs, baseline: Entrant | None, n_mistakes: int, n_disagreements: int
+) -> tuple[Cases, Cases, Cases]:
+    """Return our mistakes, the texts where only our model is right, and where only the baseline is.
 
-    Parameters
-    ----------
-    baseline : str or None
-        Name of the baseline.
+    Shown are the most confident mistakes, and the texts with the largest difference between the
+    models' probabilities of the true class. Texts of classes that are not in training are left out.
     """
+    ours, y = inputs.entrants[0], inputs.y
+    known, texts = y >= 0, np.arange(len(y))
+    right = ours.predicted == y
+    picked = [_worst(known & ~right, _of(ours).max(axis=1), n_mistakes)]
+    if baseline is None:
+        picked += [(0, [])] * 2
+    else:
+        theirs = baseline.predicted == y
+        gap = _of(ours)[texts, y] - _of(baseline)[texts, y]
+        picked.append(_worst(known & right & ~theirs, gap, n_disagreements))
+        picked.append(_worst(known & theirs & ~right, -gap, n_disagreements))
+    cases = _explained(inputs, baseline, sorted({place for _, some in picked for place in some}))
+    mistakes, ours_right, baseline_right = (
+        Cases(n_all, [cases[place] for place in some]) for n_all, some in picked
+    )
+    return mistakes, ours_right, baseline_right
 
-    def __init__(self, baseline: str | None) -> None:
-        self._baseline = baseline
-        self._rendered: set[int] = set()
 
-    def html(self, cases: Cases) -> str:
-        """Return some texts.
+def _worst(meant: NDArray[np.bool_], size: Array, n: int) -> tuple[int, list[int]]:
+    """Return the number of texts `meant`, and the positions of the `n` with the largest `size`."""
+    places = np.flatnonzero(meant)
+    order = np.argsort(-size[places], kind="stable")  # ties in the order of the texts
+    return len(places), places[order[:n]].tolist()
 
-        Parameters
-        ----------
-        cases : Cases
-            The texts.
 
-        Returns
-        -------
-        html : str
-            An ``<article>`` for each.
-        """
-        return "".join(self._case(case) for case in cases.shown)
+def _explained(inputs: Inputs, baseline: Entrant | None, places: list[int]) -> dict[int, Case]:
+    """Return the texts at some positions with explanations, computed in one call."""
+    if not places:
+        return {}
+    classes = inputs.classes
+    labels = np.empty(len(places), dtype=object)
+    labels[:] = [classes[inputs.y[place]] for place in places]
+    explanation = explain(inputs.estimator, take(inputs.documents, places), y_true=labels)
 
-    def _case(self, case: Case) -> str:
-        head = (
-            f"<header><h3>Test text {case.index:,}</h3> <span>truly <b>{name_of(case.true)}</b>"
-            f"</span> {self._said('ours', case.predicted, case.probability, case)}"
-        )
-        if case.baseline_probability is not None:
-            head += " " + self._said(
-                escape(self._baseline or ""),
-                case.baseline_predicted,
-                case.baseline_probability,
-                case,
-            )
-        head += "</header>"
-        if case.index in self._rendered:
-            return (
-                f'<article class="r-case">{head}<p class="r-soft r-small">'
-                f'<a href="#clsreport-text-{case.index}">Its words are shown above.</a></p>'
-                "</article>\n"
-            )
-        self._rendered.add(case.index)
-        section = render_sections(case.explanation, target=None, top=_TOP)
-        more, clip = "", ""
-        if _is_long(case):
-            more = (
-                '<details class="r-more"><summary><span class="r-all">Show all of it</span>'
-                '<span class="r-less">Show less</span></summary></details>'
-            )
-            clip = " r-clip"
-        return (
-            f'<article class="r-case" id="clsreport-text-{case.index}">{head}{more}'
-            f'<div class="clsattn{clip}">{section}</div></article>\n'
+    def prediction(entrant: Entrant, place: int) -> Prediction:
+        proba, predicted = _of(entrant)[place], entrant.predicted[place]
+        return Prediction(
+            classes[predicted], float(proba[predicted]), float(proba[inputs.y[place]])
         )
 
-    def _said(self, who: str, predicted: Any, probability: float, case: Case) -> str:
-        right = predicted == case.true
-        said = f"<b>{name_of(predicted)}</b> with {percent(probability)}"
-        n_classes = len(case.explanation.classes)
-        if not right and n_classes > 2:
-            ours = who == "ours"
-            of_true = case.true_probability if ours else case.baseline_true_probability
-            said += f' <span class="r-soft">(the true one {percent(of_true or 0.0)})</span>'
-        return f"<span>{'✓' if right else '✗'} {who}: {said}</span>"
+    return {
+        place: Case(
+            index=place,
+            true=label,
+            ours=prediction(inputs.entrants[0], place),
+            baseline=None if baseline is None else prediction(baseline, place),
+            explanation=replace(one, index=np.array([place])),
+        )
+        for place, label, one in zip(places, labels, explanation, strict=True)
+    }
 
 
-def _is_long(case: Case) -> bool:
-    one = case.explanation
-    return len(one.tokens) > _FEW_TOKENS or sum(len(t.text) for t in one.texts[0]) > _SHORT_TEXT
+def _of(entrant: Entrant) -> Array:
+    """Return the probabilities (n_test, n_classes) of a model that has some."""
+    assert entrant.proba is not None
+    return entrant.proba

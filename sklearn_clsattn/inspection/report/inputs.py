@@ -1,103 +1,184 @@
-"""What a report is given: documents, labels and models, checked and brought into one form."""
+"""The input of a report: documents, labels and fitted models, in one form."""
 
 from __future__ import annotations
 
-import platform
-import time
-from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from ... import __version__
-from ..._classifier import ClsAttentionClassifier
-from ...comparison import default_models
-from ...comparison._measurement import measure, probabilities
-from ...comparison._texts import code_test_labels
+from ..._base import BaseAttentionClassifier
+from ..._validation import codes_of
+from ...comparison import ClassTokens, Comparison, Entrant, class_tokens, default_models
+from ...comparison._measurement import measure, score
+from ...comparison._texts import code_test_labels, shared_texts
 from .._explain import explain
-from .gathering import Entrant, take
+from ..trace import trace
+from .data import DataSummary
+from .statistics import spread
 
 Codes = NDArray[np.intp]
 
 
-def check_numbers(**numbers: Any) -> None:
-    """Refuse numbers of things to show that are none.
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """A fitted model, the documents, and the predictions of all models for them."""
 
-    Parameters
-    ----------
-    **numbers : int
-        The numbers, by the names of their parameters.
+    estimator: Any  # our model, from documents to labels
+    classifier: Any  # its last step
+    names: NDArray[Any]  # (n_tokens,)
+    documents: Any  # the test documents, texts or a matrix
+    X: sp.csr_array  # (n_test, n_tokens) the classifier's input
+    y: Codes  # (n_test,) positions among the classifier's classes, -1 for others
+    entrants: list[Entrant]  # our model first
+    tokens: list[ClassTokens]
+    notes: list[str]  # caveats about the numbers
+    train_documents: Any = None  # the same of the training documents, where they are known
+    X_train: sp.csr_array | None = None
+    y_train: Codes | None = None
 
-    Raises
-    ------
-    ValueError
-        If one is no integer, or negative.
-    """
-    for name, number in numbers.items():
-        whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-        if not whole or number < 0:
-            raise ValueError(f"{name} must be an integer of 0 or more, got {number!r}")
+    @property
+    def classes(self) -> list[Any]:
+        """The classifier's classes."""
+        return list(self.classifier.classes_.tolist())
+
+    def summary(self, source: str) -> DataSummary:
+        """Return the summary of the documents, which come from `source`."""
+        n_tokens, train = np.diff(self.X.indptr), self.y_train
+        return DataSummary(
+            source=source,
+            classes=self.classes,
+            train_sizes=None if train is None else self._sizes(train),
+            test_sizes=self._sizes(self.y),
+            n_train=None if train is None else len(train),
+            n_test=len(self.y),
+            n_unknown=int(np.count_nonzero(self.y < 0)),
+            n_tokens=self.X.shape[1],
+            n_empty=int(np.count_nonzero(n_tokens == 0)),
+            train_words=_words(self.train_documents),
+            test_words=_words(self.documents),
+            test_tokens=spread(n_tokens),
+            notes=self.notes,
+        )
+
+    def _sizes(self, y: Codes) -> list[int]:
+        return np.bincount(y[y >= 0], minlength=len(self.classes)).tolist()
 
 
-def as_array(values: Any) -> NDArray[Any]:
-    """Return a sequence as an array of one dimension that keeps the types in it.
-
-    Parameters
-    ----------
-    values : sequence of length n
-        Labels or texts.
-
-    Returns
-    -------
-    array : ndarray of shape (n,)
-        Numbers as numbers, all else as objects.
-    """
-    values = list(values)
-    array = np.asarray(values) if values else np.empty(0)
-    if array.ndim == 1 and array.dtype.kind in "biuf":
-        return array
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+def inputs_of_comparison(comparison: Comparison) -> Inputs:
+    """Return a comparison's models, ours first."""
+    pipeline = comparison.pipeline
+    check_classifier(pipeline[-1])
+    return Inputs(
+        estimator=pipeline,
+        classifier=pipeline[-1],
+        names=comparison.vectorizer.get_feature_names_out(),
+        documents=comparison.test_texts,
+        X=sp.csr_array(comparison.X_test),
+        y=comparison.y_test,
+        entrants=sorted(comparison.entrants, key=lambda one: one.result.kind != "ours"),
+        tokens=comparison.tokens,
+        notes=comparison.notes,
+        train_documents=comparison.train_texts,
+        X_train=sp.csr_array(comparison.X),
+        y_train=comparison.y,
+    )
 
 
-def checked_documents(
+def check_classifier(classifier: Any) -> None:
+    """Raise TypeError or ValueError for a classifier that cannot be reported on."""
+    if not isinstance(classifier, BaseAttentionClassifier):
+        raise TypeError(
+            f"classifier must be a ClsAttentionClassifier, got {type(classifier).__name__}"
+        )
+    if classifier.mlp:
+        raise ValueError(
+            "a model with an MLP cannot be reported on: its decisions are no sums over tokens. "
+            "Pass a classifier with mlp=False."
+        )
+
+
+def inputs_of_estimator(
+    estimator: Any,
+    X_test: Any,
+    y_test: ArrayLike,
+    X_train: Any,
+    y_train: ArrayLike | None,
+    baseline: Any,
+    n_top: int,
+) -> Inputs:
+    """Return a fitted model and those beside it, as `ModelReport.from_estimator` documents."""
+    if (X_train is None) != (y_train is None):
+        raise ValueError("X_train and y_train belong together: pass both or neither")
+    documents, labels = _checked_documents(estimator, X_test, y_test, "test")
+    traced = trace(estimator)
+    classifier, names = traced.classifier, traced.columns.names
+    classes = classifier.classes_.tolist()
+    y, notes = code_test_labels(labels, classes)
+    X = _columns(traced.transform(documents))
+    entrants = [score("ClsAttentionClassifier", "ours", classifier, X, y, classes)]
+    if baseline is not None:
+        entrants.append(_given(baseline, documents, y, classes))
+    train, train_codes, matrix = None, None, None
+    if X_train is None:
+        vote = DummyClassifier(strategy="prior").fit(X[y >= 0], y[y >= 0])
+        name = "majority vote of the test texts"
+        codes = list(range(len(classes)))
+        entrants.append(score(name, "floor", vote, X, y, codes, predict_seconds=None))
+        notes.append("Training texts were not given: tokens are those of the test texts.")
+    else:
+        train, labels = _checked_documents(estimator, X_train, y_train, "training")
+        train_codes = _training_codes(labels, classes)
+        matrix = _columns(traced.transform(train))
+        _, counts, tfidf, *_, floor = default_models()
+        same_columns = replace(counts, name="LogisticRegression, same columns")
+        are_counts = np.array_equal(matrix.data, np.round(matrix.data))
+        for model in [counts, tfidf, floor] if are_counts else [same_columns, floor]:
+            entrant, unconverged = measure(
+                *(model, matrix, train_codes, X, y),
+                classes=classes,
+                tune=False,
+                random_state=0,
+                step=lambda _: None,
+            )
+            entrants.append(entrant)
+            notes += unconverged
+        texts, test_texts = _texts(train), _texts(documents)
+        if texts is not None and test_texts is not None:
+            notes += shared_texts(texts, test_texts)
+    on = X if matrix is None else matrix
+    tokens = class_tokens(classifier, on, names, classes=classes, n_top=n_top)
+    return Inputs(
+        *(estimator, classifier, names, documents, X, y, entrants, tokens, notes),
+        train_documents=train,
+        X_train=matrix,
+        y_train=train_codes,
+    )
+
+
+def take(documents: Any, places: list[int]) -> Any:
+    """Return some of the documents, as a container of the same type."""
+    if hasattr(documents, "iloc"):
+        return documents.iloc[places]
+    if hasattr(documents, "shape"):
+        return documents[places]
+    return [documents[place] for place in places]
+
+
+def _checked_documents(
     estimator: Any, documents: Any, labels: ArrayLike | None, which: str
 ) -> tuple[Any, NDArray[Any]]:
-    """Return documents and their labels, or say what is wrong with them.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What takes the documents.
-    documents : sequence or matrix of length n_documents
-        The documents.
-    labels : array-like of shape (n_documents,)
-        Their classes.
-    which : str
-        What errors call them, such as "test".
-
-    Returns
-    -------
-    documents : sequence or matrix
-        A list of what had no length.
-    labels : ndarray of shape (n_documents,)
-        The labels.
-
-    Raises
-    ------
-    TypeError, ValueError, NotFittedError
-        As explaining the first of them does, and if labels differ in number.
-    """
-    if not hasattr(documents, "shape") and not hasattr(documents, "__len__"):
-        documents = list(documents)
+    """Return documents that can be explained and their labels, of shape (n_documents,)."""
     if isinstance(documents, str | bytes):
         raise ValueError(f"expected a sequence of {which} documents, got one text")
+    if sp.issparse(documents):
+        documents = sp.csr_array(documents)  # other formats cannot be indexed by row
+    elif not hasattr(documents, "shape"):
+        documents = list(documents)
     n_documents = documents.shape[0] if hasattr(documents, "shape") else len(documents)
     array = np.asarray(labels)
     if array.shape != (n_documents,):
@@ -107,154 +188,33 @@ def checked_documents(
         )
     if not n_documents:
         raise ValueError(f"there are no {which} documents")
-    # Whatever cannot be explained is refused before anything is measured.
+    # Raise what `explain` raises before anything is measured.
     explain(estimator, take(documents, [0]), removal=False, places=False)
     return documents, array
 
 
-def columns_of(given: Any) -> sp.csr_array:
-    """Return what a classifier is given as CSR, every entry stored once; `given` is unchanged.
-
-    Parameters
-    ----------
-    given : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-        The output of the last step before the classifier.
-
-    Returns
-    -------
-    X : csr_array of shape (n_documents, n_tokens)
-        The same numbers, without stored zeros.
-    """
+def _columns(given: Any) -> sp.csr_array:
+    """Return a classifier's input (n_documents, n_tokens) with every entry stored once."""
     X = sp.csr_array(given, copy=True) if sp.issparse(given) else sp.csr_array(np.asarray(given))
     X.sum_duplicates()
     X.eliminate_zeros()
     return X
 
 
-def training_codes(labels: NDArray[Any], classes: NDArray[Any]) -> Codes:
-    """Return the training labels' places among the classes.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n_train,)
-        The labels.
-    classes : ndarray of shape (n_classes,)
-        The classes of the model.
-
-    Returns
-    -------
-    codes : ndarray of shape (n_train,)
-        The places.
-
-    Raises
-    ------
-    ValueError
-        If the model was fitted on other classes.
-    """
-    found, known = set(labels.tolist()), set(classes.tolist())
+def _training_codes(labels: NDArray[Any], classes: list[Any]) -> Codes:
+    """Return the positions of training labels among the classes, or raise ValueError."""
+    found, known = set(labels.tolist()), set(classes)
     if found != known:
         strange = sorted(map(repr, found ^ known))[:5]
         raise ValueError(
             "X_train and y_train must be what the estimator was fitted on, with the same "
             f"classes; only one of both has {', '.join(strange)}"
         )
-    return code_test_labels(labels, classes)[0]
+    return codes_of(labels, classes)
 
 
-def fitted_beside(
-    X: sp.csr_array, y: Codes, X_test: sp.csr_array, y_test: Codes
-) -> tuple[list[Entrant], list[str]]:
-    """Fit on a model's own columns what is to stand beside it.
-
-    This is a logistic regression, one on TF-IDF if the columns are counts, and a majority vote.
-
-    Parameters
-    ----------
-    X, X_test : csr_array of shape (n_train, n_tokens) and (n_test, n_tokens)
-        The columns of the training and test documents.
-    y, y_test : ndarray of shape (n_train,) and (n_test,)
-        The classes; of the test documents -1 for those that training has not.
-
-    Returns
-    -------
-    entrants : list of Entrant
-        What these models say of the test documents.
-    notes : list of str
-        Which did not converge.
-    """
-    _, counts, tfidf, *_, floor = default_models()
-    if np.array_equal(X.data, np.round(X.data)):
-        models = [counts, tfidf, floor]
-    else:
-        models = [replace(counts, name="LogisticRegression, same columns"), floor]
-    entrants, notes = [], []
-    for model in models:
-        result, fitted, unconverged = measure(
-            *(model, X, y, X_test, y_test), tune=False, random_state=0, step=lambda _: None
-        )
-        proba = probabilities(fitted, X_test)
-        seconds = result.fit_seconds, result.predict_seconds
-        entrants.append(Entrant(model.name, model.kind, proba, *seconds))
-        if unconverged:
-            notes.append(f"{model.name} did not converge {unconverged}.")
-    return entrants, notes
-
-
-def with_coded_weights(
-    classifier: ClsAttentionClassifier, labels: ArrayLike
-) -> ClsAttentionClassifier:
-    """Return a classifier whose class weights are those of the classes' numbers.
-
-    Parameters
-    ----------
-    classifier : ClsAttentionClassifier
-        With weights by label, if it has any.
-    labels : array-like of shape (n_train,)
-        The labels.
-
-    Returns
-    -------
-    classifier : ClsAttentionClassifier
-        The same, or a copy.
-
-    Raises
-    ------
-    ValueError
-        If a weight is that of no class.
-    """
-    weights = classifier.class_weight
-    if not isinstance(weights, dict):
-        return classifier
-    classes = np.unique(np.asarray(labels)).tolist()
-    strange = [label for label in weights if label not in classes]
-    if strange:
-        raise ValueError(f"class_weight has {strange[0]!r}, which is no class: {classes}")
-    coded = {classes.index(label): weight for label, weight in weights.items()}
-    return clone(classifier).set_params(class_weight=coded)
-
-
-def given_baseline(baseline: Any, documents: Any, classes: list[Any]) -> Entrant:
-    """Return a fitted model that somebody has given.
-
-    Parameters
-    ----------
-    baseline : estimator
-        The model.
-    documents : sequence of length n_test
-        The test documents.
-    classes : list
-        The classes that it should have.
-
-    Returns
-    -------
-    entrant : Entrant
-        What it says of the documents.
-
-    Raises
-    ------
-    ValueError
-        If it has no probabilities, or other classes.
-    """
+def _given(baseline: Any, documents: Any, y: Codes, classes: list[Any]) -> Entrant:
+    """Return the predictions of a fitted model that the caller passes."""
     check_is_fitted(baseline)
     name = type(getattr(baseline, "steps", [(None, baseline)])[-1][1]).__name__
     if not hasattr(baseline, "predict_proba"):
@@ -262,45 +222,18 @@ def given_baseline(baseline: Any, documents: Any, classes: list[Any]) -> Entrant
     own = np.asarray(baseline.classes_).tolist()
     if sorted(map(repr, own)) != sorted(map(repr, classes)):
         raise ValueError(f"the baseline must have the classes {classes}, got {own}")
-    start = time.perf_counter()
-    baseline.predict(documents)
-    seconds = time.perf_counter() - start
-    proba = probabilities(baseline, documents)[:, [own.index(label) for label in classes]]
-    return Entrant(f"{name} (given)", "baseline", proba, None, seconds)
+    return score(f"{name} (given)", "baseline", baseline, documents, y, classes)
 
 
-def most_frequent(y: Codes, n_classes: int) -> Entrant:
-    """Return a majority vote where training texts are not known: that of the test texts.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_test,)
-        The true classes, -1 for those that the model has not.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    entrant : Entrant
-        The vote, which is a little better than one by training texts could be.
-    """
-    sizes = np.bincount(y[y >= 0], minlength=n_classes)
-    proba = np.tile(sizes / sizes.sum(), (len(y), 1))
-    return Entrant("majority vote of the test texts", "floor", proba, None, None)
+def _texts(documents: Any) -> NDArray[np.object_] | None:
+    """Return documents as an array of texts (n_documents,); None if they are not texts."""
+    if documents is None or getattr(documents, "ndim", 1) != 1:
+        return None
+    texts = np.array([*documents, None], dtype=object)[:-1]  # one dimension in any case
+    return texts if all(isinstance(text, str) for text in texts) else None
 
 
-def versions() -> str:
-    """Return what the report was made with.
-
-    Returns
-    -------
-    versions : str
-        Of Python, this package and those below it.
-    """
-    named = [f"sklearn-clsattn {__version__}", f"Python {platform.python_version()}"]
-    for package in ("scikit-learn", "numpy", "scipy", "torch"):
-        try:
-            named.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(named)
+def _words(documents: Any) -> Any:
+    """Return the spread of the numbers of words; None if documents are not texts."""
+    texts = _texts(documents)
+    return None if texts is None else spread(np.array([len(text.split()) for text in texts]))

@@ -1,66 +1,45 @@
-"""The report of a fitted model: what it reached, what it goes by, and where it is wrong."""
+"""The report of a fitted model: its measurements, its tokens and its mistakes."""
 
 from __future__ import annotations
 
-import copy
-import time
+import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, fields
+from importlib.metadata import PackageNotFoundError, version
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-import scipy.sparse as sp
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import make_pipeline
+from sklearn.utils import check_scalar
 
+from ... import __version__
 from ..._classifier import ClsAttentionClassifier
 from ...comparison import (
-    ClassTokens,
+    Comparison,
     Model,
     Progress,
-    class_tokens,
+    compare,
     default_models,
-    fit_and_compare,
 )
-from ...comparison._measurement import probabilities
-from ...comparison._texts import code_test_labels, shared_texts
-from ..trace import trace
-from .gathering import CasePicker, Entrant, data_summary, selection, texts_in
-from .inputs import (
-    as_array,
-    check_numbers,
-    checked_documents,
-    columns_of,
-    fitted_beside,
-    given_baseline,
-    most_frequent,
-    training_codes,
-    versions,
-    with_coded_weights,
-)
-from .parts import Cases, DataSummary, Selection
-from .statistics import (
-    CalibrationCurve,
-    Confusion,
-    Difference,
-    ModelScores,
-    calibration_curve,
-    confusion,
-    difference,
-)
+from .cases import telling_cases
+from .data import ReportData, plain
+from .inputs import Inputs, check_classifier, inputs_of_comparison, inputs_of_estimator
+from .statistics import calibration_curve, confusion, difference, selection
+from .text import report_text
+from .view import report_html
 
 _TITLE = "Model report"
-_OURS = "ClsAttentionClassifier"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ModelReport:
-    """What a fitted model reached on test texts, what it goes by, and where it is wrong.
+class ModelReport(ReportData):
+    """A fitted model's measurements on test texts, its important tokens, and its mistakes.
 
-    Made by :meth:`from_texts`, which fits models on texts, or :meth:`from_estimator`, of a model
-    that is fitted already. It is plain data, which can be pickled; `html` makes one page of it
-    that needs no scripts and no network, and notebooks show it.
+    Made by :meth:`from_texts`, which fits models on texts, by :meth:`from_comparison`, of models
+    that have been compared, or by :meth:`from_estimator`, of a model that is fitted already. It is
+    plain data, which can be pickled; `to_html` makes one page of it that needs no scripts and no
+    network, and notebooks show it.
 
     Parameters
     ----------
@@ -68,11 +47,11 @@ class ModelReport:
         Title of the page.
     data : DataSummary
         The texts.
-    models : list of ModelScores
+    models : list of ModelResult
         Our model first, then the baselines and a majority vote.
     baseline : str or None
-        Name of the baseline that stands beside our model throughout: the one of highest test
-        accuracy. None without a baseline.
+        Name of the baseline with which our model is compared throughout: the one of highest test
+        accuracy among those with probabilities. None without one.
     differences : list of Difference
         Our accuracy less that of each other model.
     calibration : list of CalibrationCurve
@@ -80,7 +59,7 @@ class ModelReport:
     confusion : Confusion
         Of our model.
     tokens : list of ClassTokens
-        The tokens by which our model tells each class.
+        The most important and most selected tokens of each class.
     selection : Selection
         Which tokens attention selects, and how concentrated it is.
     mistakes : Cases
@@ -103,23 +82,13 @@ class ModelReport:
     >>> report = ModelReport.from_texts(texts[:200], y[:200], texts[200:], y[200:])
     >>> [model.name for model in report.models][:2]
     ['ClsAttentionClassifier', 'LogisticRegression, counts']
-    >>> report.html().startswith("<!doctype html>")
+    >>> report.to_html().startswith("<!doctype html>")
     True
+    >>> print(report.to_text())  # doctest: +ELLIPSIS
+    Model report
+    <BLANKLINE>
+    On 100 test texts our model finds the right one of 2 classes for ...
     """
-
-    title: str
-    data: DataSummary
-    models: list[ModelScores]
-    baseline: str | None
-    differences: list[Difference]
-    calibration: list[CalibrationCurve]
-    confusion: Confusion
-    tokens: list[ClassTokens]
-    selection: Selection
-    mistakes: Cases
-    ours_right: Cases
-    baseline_right: Cases
-    made: dict[str, str]
 
     @classmethod
     def from_texts(
@@ -163,7 +132,7 @@ class ModelReport:
         source : str, default=""
             Where the texts come from, in words.
         made : mapping of str to str, default=None
-            More of how the report was made, such as a command.
+            Further facts on how the report was made, such as a command.
         progress : callable, default=None
             Called as :func:`~sklearn_clsattn.comparison.compare` does.
 
@@ -176,25 +145,16 @@ class ModelReport:
         ------
         ValueError
             As :func:`~sklearn_clsattn.comparison.compare` does, if a number is negative, or if
-            the model has an MLP, whose decisions are no sums over tokens.
+            the model has an MLP, whose decisions are not sums over tokens.
         TypeError
-            If `classifier` is something else.
+            If a number is no integer, or `classifier` is something else.
         """
-        check_numbers(n_top=n_top, n_mistakes=n_mistakes, n_disagreements=n_disagreements)
+        _check_numbers(n_top=n_top, n_mistakes=n_mistakes, n_disagreements=n_disagreements)
         ours, counts, tfidf, *_, floor = default_models()
         if classifier is not None:
-            if not isinstance(classifier, ClsAttentionClassifier):
-                raise TypeError(
-                    f"classifier must be a ClsAttentionClassifier, got {type(classifier).__name__}"
-                )
-            if classifier.mlp:
-                raise ValueError(
-                    "a model with an MLP cannot be reported on: its decisions are no sums over "
-                    "tokens. Pass a classifier with mlp=False."
-                )
-            coded = with_coded_weights(classifier, train_labels)
-            ours = Model(ours.name, coded, kind="ours")
-        fitted = fit_and_compare(
+            check_classifier(classifier)
+            ours = Model(ours.name, classifier, kind="ours")
+        comparison = compare(
             *(train_texts, train_labels, test_texts, test_labels),
             ngram_range=ngram_range,
             min_df=min_df,
@@ -202,43 +162,52 @@ class ModelReport:
             n_top=n_top,
             progress=progress,
         )
-        result = fitted.result
-        # It was fitted on the classes' numbers, which are of any type of labels.
-        labelled = copy.copy(fitted.estimators[0])
-        labelled.classes_ = as_array(result.classes)
-        if classifier is not None:
-            labelled.class_weight = classifier.class_weight
-        entrants = [
-            Entrant(
-                one.name,
-                one.kind,
-                probabilities(estimator, fitted.X_test),
-                one.fit_seconds,
-                one.predict_seconds,
-            )
-            for one, estimator in zip(result.models, fitted.estimators, strict=True)
-        ]
-        return cls._of(
-            make_pipeline(fitted.vectorizer, labelled),
-            labelled,
-            documents=as_array(test_texts),
-            train_documents=as_array(train_texts),
-            X=sp.csr_array(fitted.X_test),
-            X_train=sp.csr_array(fitted.X),
-            y=fitted.y_test,
-            y_train=fitted.y,
-            names=fitted.vectorizer.get_feature_names_out(),
-            entrants=entrants,
-            notes=result.notes,
-            made={
-                "Counting": f"{result.vectorize_seconds:.2f} s, once for all models, in no other "
-                "time",
-                **(made or {}),
-            },
-            numbers=(n_top, n_mistakes, n_disagreements),
+        return cls.from_comparison(
+            comparison,
+            n_mistakes=n_mistakes,
+            n_disagreements=n_disagreements,
             title=title,
             source=source,
+            made=made,
         )
+
+    @classmethod
+    def from_comparison(
+        cls,
+        comparison: Comparison,
+        *,
+        n_mistakes: int = 10,
+        n_disagreements: int = 5,
+        title: str = _TITLE,
+        source: str = "",
+        made: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Report on models that have been compared; nothing is fitted again.
+
+        Parameters
+        ----------
+        comparison : Comparison
+            What :func:`~sklearn_clsattn.comparison.compare` returns.
+        n_mistakes, n_disagreements, title, source, made
+            As in :meth:`from_texts`.
+
+        Returns
+        -------
+        report : ModelReport
+            The report.
+
+        Raises
+        ------
+        ValueError
+            If our model was not compared, if it has an MLP, or if a number is negative.
+        TypeError
+            If a number is no integer, or our model is no `ClsAttentionClassifier`.
+        """
+        _check_numbers(n_mistakes=n_mistakes, n_disagreements=n_disagreements)
+        seconds = f"{comparison.vectorize_seconds:.2f} s, once for all models, in no other time"
+        inputs = inputs_of_comparison(comparison)
+        made = {"Counting": seconds, **(made or {})}
+        return cls._of(inputs, n_mistakes, n_disagreements, title, source, made)
 
     @classmethod
     def from_estimator(
@@ -265,15 +234,14 @@ class ModelReport:
             A fitted Pipeline from texts that ends in our classifier, a fitted search over one, or
             a fitted classifier.
         X_test : sequence or matrix of length n_test
-            What it takes: texts, or a token matrix.
+            Its input: texts, or a token matrix.
         y_test : array-like of shape (n_test,)
             The classes.
         X_train, y_train : sequence or matrix of length n_train, and array-like, default=None
-            What it was fitted on. With it, logistic regressions are fitted on the same columns to
-            stand beside it; without, tokens are those of the test texts.
+            The data on which it was fitted. With it, logistic regressions are fitted on the same
+            columns as baselines; without, tokens are those of the test texts.
         baseline : estimator, default=None
-            A fitted classifier with ``predict_proba`` that takes the same documents, to stand
-            beside it.
+            A fitted classifier with ``predict_proba`` for the same documents, to compare with.
         n_top, n_mistakes, n_disagreements, title, source, made
             As in :meth:`from_texts`.
 
@@ -285,127 +253,61 @@ class ModelReport:
         Raises
         ------
         TypeError
-            If the estimator is or ends in something else.
+            If the estimator is or ends in something else, or a number is no integer.
         sklearn.exceptions.NotFittedError
             If it is not fitted.
         ValueError
-            If documents and labels differ in number, or are not what the estimator takes; if no
-            test label is one of its classes, or training lacks one of them; if its columns cannot
-            be traced back to tokens or its decisions are no sums over them (see
+            If documents and labels differ in number, or are not the estimator's input; if no test
+            label is one of its classes, or one of them is not in training; if its columns cannot
+            be traced back to tokens or its decisions are not sums over them (see
             :func:`~sklearn_clsattn.inspection.explain`); if a number is negative.
         """
-        check_numbers(n_top=n_top, n_mistakes=n_mistakes, n_disagreements=n_disagreements)
-        X_test, y_test = checked_documents(estimator, X_test, y_test, "test")
-        traced = trace(estimator)
-        classifier = traced.classifier
-        classes = classifier.classes_
-        y, notes = code_test_labels(y_test, classes)
-        X = columns_of(traced.transform(X_test))
-        start = time.perf_counter()
-        classifier.predict(X)
-        seconds = time.perf_counter() - start
-        entrants = [Entrant(_OURS, "ours", probabilities(classifier, X), None, seconds)]
-        if baseline is not None:
-            entrants.append(given_baseline(baseline, X_test, classes.tolist()))
-        train, codes, matrix = None, None, None
-        if (X_train is None) != (y_train is None):
-            raise ValueError("X_train and y_train belong together: pass both or neither")
-        if X_train is not None:
-            train, labels = checked_documents(estimator, X_train, y_train, "training")
-            codes = training_codes(labels, classes)
-            matrix = columns_of(traced.transform(train))
-            beside, unconverged = fitted_beside(matrix, codes, X, y)
-            entrants += beside
-            notes += unconverged
-            texts = texts_in(train), texts_in(X_test)
-            if texts[0] is not None and texts[1] is not None:
-                notes += shared_texts(texts[0], texts[1])
-        else:
-            entrants.append(most_frequent(y, len(classes)))
-            notes.append("Training texts were not given: tokens are those of the test texts.")
-        return cls._of(
-            estimator,
-            classifier,
-            documents=X_test,
-            train_documents=train,
-            X=X,
-            X_train=matrix,
-            y=y,
-            y_train=codes,
-            names=traced.columns.names,
-            entrants=entrants,
-            notes=notes,
-            made=dict(made or {}),
-            numbers=(n_top, n_mistakes, n_disagreements),
-            title=title,
-            source=source,
-        )
+        _check_numbers(n_top=n_top, n_mistakes=n_mistakes, n_disagreements=n_disagreements)
+        inputs = inputs_of_estimator(estimator, X_test, y_test, X_train, y_train, baseline, n_top)
+        return cls._of(inputs, n_mistakes, n_disagreements, title, source, made or {})
 
     @classmethod
     def _of(
         cls,
-        estimator: Any,
-        classifier: ClsAttentionClassifier,
-        *,
-        documents: Any,
-        train_documents: Any,
-        X: sp.csr_array,
-        X_train: sp.csr_array | None,
-        y: NDArray[np.intp],
-        y_train: NDArray[np.intp] | None,
-        names: NDArray[Any],
-        entrants: list[Entrant],
-        notes: list[str],
-        made: dict[str, str],
-        numbers: tuple[int, int, int],
+        inputs: Inputs,
+        n_mistakes: int,
+        n_disagreements: int,
         title: str,
         source: str,
+        made: Mapping[str, str],
     ) -> Self:
-        """Boil down fitted models and their answers to a report."""
-        n_top, n_mistakes, n_disagreements = numbers
-        classes = classifier.classes_.tolist()
-        ours, others = entrants[0], entrants[1:]
-        scores = [entrant.scores(y) for entrant in entrants]
-        usual = [one for one in others if one.kind == "baseline"]
-        # The one that is hardest to beat: max takes the first of equals.
-        beside = max(usual, key=lambda one: (one.predicted == y).mean()) if usual else None
-        picker = CasePicker(classes, y, ours, beside)
-        picked = [
-            picker.mistakes(n_mistakes),
-            picker.ours_right(n_disagreements),
-            picker.baseline_right(n_disagreements),
-        ]
-        mistakes, ours_right, baseline_right = picker.explained(estimator, documents, picked)
-        on, which = (X, "test") if X_train is None else (X_train, "training")
+        """Make a report from fitted models and their predictions."""
+        y, classes = inputs.y, inputs.classes
+        ours, *others = inputs.entrants
+        usual = [one for one in others if one.result.kind == "baseline" and one.proba is not None]
+        # The baseline of highest accuracy, the first of equals.
+        beside = max(usual, key=lambda one: one.result.accuracy, default=None)
+        mistakes, ours_right, baseline_right = telling_cases(
+            inputs, beside, n_mistakes, n_disagreements
+        )
+        on, which = (inputs.X, "test") if inputs.X_train is None else (inputs.X_train, "training")
         right = ours.predicted == y
         return cls(
             title=title,
-            data=data_summary(
-                source=source,
-                classes=classes,
-                y=y,
-                y_train=y_train,
-                X=X,
-                documents=documents,
-                train_documents=train_documents,
-                notes=notes,
-            ),
-            models=scores,
-            baseline=None if beside is None else beside.name,
-            differences=[difference(one.name, right, one.predicted == y) for one in others],
+            data=inputs.summary(source),
+            models=[entrant.result for entrant in inputs.entrants],
+            baseline=None if beside is None else beside.result.name,
+            differences=[difference(one.result.name, right, one.predicted == y) for one in others],
             calibration=[
-                calibration_curve(one.name, one.proba, y) for one in (ours, beside) if one
+                calibration_curve(one.result.name, one.proba, y)
+                for one in (ours, beside)
+                if one is not None and one.proba is not None
             ],
             confusion=confusion(y, ours.predicted, len(classes)),
-            tokens=class_tokens(classifier, on, names, classes=classes, n_top=n_top),
-            selection=selection(classifier, on, names, classes, which),
+            tokens=inputs.tokens,
+            selection=selection(inputs.classifier, on, inputs.names, classes, which),
             mistakes=mistakes,
             ours_right=ours_right,
             baseline_right=baseline_right,
-            made={"Model": str(estimator), **made, "Versions": versions()},
+            made={"Model": str(inputs.estimator), **made, "Versions": _versions()},
         )
 
-    def html(self, *, fragment: bool = False) -> str:
+    def to_html(self, *, fragment: bool = False) -> str:
         """Return the report as a page of HTML that needs no scripts and no network.
 
         Parameters
@@ -418,9 +320,29 @@ class ModelReport:
         html : str
             To be written in UTF-8.
         """
-        from .page import render_report
+        return report_html(self, fragment=fragment)
 
-        return render_report(self, fragment=fragment)
+    def to_text(self) -> str:
+        """Return the report as plain text, for a terminal: without the texts' explanations.
+
+        Returns
+        -------
+        text : str
+            The summary, the models, the tokens of each class, the most confident mistakes, and
+            the notes. Control characters are made visible.
+        """
+        return report_text(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the measurements of the models, one row for each model.
+
+        Returns
+        -------
+        frame : DataFrame of shape (n_models, 9)
+            With the models' names as index, and the fields of :class:`~.comparison.ModelResult`
+            as columns.
+        """
+        return pd.DataFrame([asdict(model) for model in self.models]).set_index("name")
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file.
@@ -435,7 +357,7 @@ class ModelReport:
         OSError
             If it cannot be written.
         """
-        Path(path).expanduser().write_text(self.html(), encoding="utf-8", newline="\n")
+        Path(path).expanduser().write_text(self.to_html(), encoding="utf-8", newline="\n")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists and plain values, which JSON can hold.
@@ -445,12 +367,10 @@ class ModelReport:
         report : dict
             All that the page shows. Labels that JSON does not know are given as strings.
         """
-        from .as_dict import report_dict
-
-        return report_dict(self)
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     def _repr_html_(self) -> str:
-        return self.html(fragment=True)
+        return self.to_html(fragment=True)
 
     def __repr__(self) -> str:
         named = [f"{model.name} {model.accuracy:.3f}" for model in self.models[1:]]
@@ -458,3 +378,22 @@ class ModelReport:
             f"<ModelReport: {self.data.n_test:,} test texts, accuracy "
             f"{self.models[0].accuracy:.3f} ({', '.join(named)})>"
         )
+
+
+def _check_numbers(**numbers: Any) -> None:
+    """Raise an error for parameters that are no integers of 0 or more."""
+    for name, number in numbers.items():
+        if isinstance(number, bool):  # an integer for check_scalar
+            raise TypeError(f"{name} must be an instance of int, not bool.")
+        check_scalar(number, name, Integral, min_val=0)
+
+
+def _versions() -> str:
+    """Return the versions of this package, Python and the dependencies."""
+    named = [f"sklearn-clsattn {__version__}", f"Python {platform.python_version()}"]
+    for package in ("scikit-learn", "numpy", "scipy", "torch"):
+        try:
+            named.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(named)

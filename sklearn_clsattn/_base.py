@@ -1,0 +1,414 @@
+"""What all classifiers share: prediction, reading, and validating, storing and reporting a fit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_expit, log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ._callbacks import CallbackSupportMixin, FitCallbacks
+from ._core.fitted import FittedAttention, count_selected, most_probable, probabilities
+from ._documents import as_csr, canonical, check_two_classes, is_plain, training_dtype
+from ._validation import check_non_negative
+from .importance import signed_frequency
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._core.fit import Documents
+    from ._core.fitted import FittedModel
+    from ._core.problem import Callback, FitResult, Progress
+    from ._core.statistics import CorpusStatistics
+
+
+class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Base of all classifiers: a fitted model is read and predicts in one way.
+
+    A subclass has the parameters `class_weight`, `max_iter`, `verbose` and `device` beside its
+    own, and trains in :meth:`_train`.
+    """
+
+    n_layers: int = 1  # of attention
+    mlp: bool = False  # whether one follows the softmax, so that decisions are no sums over tokens
+
+    _solver_name = "lbfgs"
+    _criterion = "gap"
+    _optional_attributes: tuple[str, ...] = ()
+
+    class_weight: dict[Any, float] | str | None
+    max_iter: int
+    verbose: int
+    device: Any
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights, used as they are.
+
+        y : array-like of shape (n_documents,)
+            Class labels, of any type, two classes or more.
+
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative weights; a weight of 2 is the document twice.
+
+        Returns
+        -------
+        self : estimator
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If X is negative, infinite or NaN somewhere, or if fewer than two classes have
+            documents of positive weight.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` iterations do not reach `tol`.
+        """
+        documents, classes = self._documents(X, y, sample_weight)
+        return self._fit(documents, classes, (X, y, sample_weight), self._train)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the decision values.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_documents,) or (n_documents, n_classes)
+            For two classes the log-odds of ``classes_[1]``, else one value per class.
+        """
+        fitted, X = self._checked(X)
+        outputs = fitted.outputs(X)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of every document.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_documents,)
+            Labels from `classes_`.
+        """
+        numbers = most_probable(self.decision_function(X))  # fails first if not fitted
+        return self.classes_[numbers]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of every class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_documents, n_classes)
+            In the order of `classes_`; rows sum to 1.
+        """
+        return probabilities(self.decision_function(X))
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of the probability of every class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_documents, n_classes)
+            Finite also where probabilities round to 0.
+        """
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return np.column_stack([log_expit(-decision), log_expit(decision)])
+        return log_softmax(decision, axis=1)
+
+    def attention(self, X: Any) -> sp.csr_array:
+        """Return the attention weights of every document's tokens.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        attention : csr_array of shape (n_documents, n_tokens)
+            Rows sum to 1 less the share of ``<cls>``; a document without tokens has none.
+        """
+        fitted, X = self._checked(X)
+        return fitted.attention(X)
+
+    def contributions(self, X: Any) -> sp.csr_array | list[sp.csr_array]:
+        """Return what each token of each document adds to the decision.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        contributions : csr_array of shape (n_documents, n_tokens), or a list of them
+            Attention weight times token value; for more than two classes one array per class.
+            Row sums plus `intercept_` are :meth:`decision_function`.
+        """
+        fitted, X = self._checked(X)
+        terms = fitted.contributions(X)
+        return terms[0] if len(terms) == 1 else terms
+
+    def select_tokens(self, X: Any) -> sp.csr_array:
+        """Return which tokens have the highest attention score of their document.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Token counts or weights.
+
+        Returns
+        -------
+        selected : boolean csr_array of shape (n_documents, n_tokens)
+            The selected tokens S_X(p), ties within 1e-6 included; none in a document without
+            tokens.
+        """
+        fitted, X = self._checked(X)
+        return fitted.selected(X)
+
+    @property
+    def cls_embedding_(self) -> NDArray[np.float64]:
+        """The embedding p of ``<cls>``; the first unit vector where any basis will do."""
+        check_is_fitted(self)
+        if self._embeddings is not None:
+            return self._embeddings.cls_embedding
+        return np.eye(1, 1 + len(self.intercept_))[0]
+
+    @property
+    def output_vector_(self) -> NDArray[np.float64]:
+        """The output vector v, or one row per class; other unit vectors where any basis will do."""
+        check_is_fitted(self)
+        if self._embeddings is not None:
+            vectors = self._embeddings.output_vectors
+        else:
+            vectors = np.eye(1 + len(self.intercept_))[1:]
+        return vectors[0] if len(vectors) == 1 else vectors
+
+    @property
+    def token_embeddings_(self) -> NDArray[np.floating[Any]]:
+        """The embeddings E, made when asked for."""
+        check_is_fitted(self)
+        if self._embeddings is not None:
+            return self._embeddings.token_embeddings()
+        model = self._model()
+        return np.column_stack([model.scores, model.values])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "attention_scores_")
+
+    def _model(self) -> FittedModel:
+        """Return the fitted model, made of the fitted attributes."""
+        values = self.token_values_
+        return FittedAttention(
+            scores=self.attention_scores_,
+            values=values[:, None] if values.ndim == 1 else values.T,
+            intercept=self.intercept_,
+            cls_weight=self.cls_weight_,
+            cls_score=self.cls_score_,
+        )
+
+    def _checked(self, X: Any) -> tuple[FittedModel, Any]:
+        """Return the fitted model, and documents as it takes them."""
+        check_is_fitted(self)
+        if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
+            X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
+            check_non_negative(X, self)
+        return self._model(), as_csr(X)
+
+    def _train(
+        self,
+        documents: Documents,
+        *,
+        dtype: type[np.floating[Any]],
+        device: torch.device,
+        callback: Callback,
+    ) -> FitResult:
+        """Train on the documents; every classifier has its own way."""
+        raise NotImplementedError
+
+    def _documents(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Documents, NDArray[Any]]:
+        """Return validated training documents and the sorted class labels."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", accept_large_sparse=True)
+        check_non_negative(X, self)
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        classes, codes = np.unique(y, return_inverse=True)
+        return self._weighted(X, codes, classes, weights, check_two_classes), classes
+
+    def _weighted(
+        self,
+        X: Any,
+        codes: NDArray[np.intp],
+        classes: NDArray[Any],
+        weights: NDArray[np.float64],
+        check: Callable[[NDArray[Any], NDArray[np.float64]], None],
+    ) -> Documents:
+        """Return documents with the weights of their classes; `check` sees these weights' sums."""
+        from ._core.fit import Documents
+        from ._core.statistics import CorpusStatistics
+
+        sums = np.bincount(codes, weights, len(classes)).astype(np.float64)
+        factors = self._class_factors(classes, sums)
+        check(classes, sums * factors)
+        X = canonical(as_csr(X))
+        statistics = CorpusStatistics.of(X, codes, len(classes), weights).reweighted(factors)
+        return Documents(X, codes, weights * factors[codes], statistics)
+
+    def _class_factors(
+        self, classes: NDArray[Any], class_weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return every class's factor by `class_weight`.
+
+        "balanced" counts sample weights as repetition, which scikit-learn's own function does
+        not before version 1.7.
+        """
+        if self.class_weight is None:
+            return np.ones(len(classes))
+        if self.class_weight == "balanced":
+            present = class_weights > 0
+            mean = class_weights.sum() / np.count_nonzero(present)
+            return np.divide(
+                mean, class_weights, out=np.zeros_like(mean * class_weights), where=present
+            )
+        factors = np.asarray(compute_sample_weight(self.class_weight, classes))
+        if not (np.isfinite(factors).all() and factors.min() >= 0):
+            raise ValueError(
+                f"class_weight must be finite and not negative, got {self.class_weight!r}."
+            )
+        return factors
+
+    def _fit(
+        self,
+        documents: Documents,
+        classes: NDArray[Any],
+        data: tuple[Any, Any, Any],
+        train: Callable[..., FitResult],
+    ) -> Self:
+        """Train, and store what comes back; `data` are X, y and sample weights as given."""
+        from ._core.backend import ThreadShare, resolve_device
+
+        X, weights = documents.X, documents.weights
+        device = resolve_device(self.device)
+        callbacks = FitCallbacks(
+            self, *data, max_iter=self.max_iter, task_name=f"{self._solver_name}-iter"
+        )
+        callbacks.begin()
+        strengths = [getattr(self, name, 1.0) for name in ("C", "attention_C")]
+        with ThreadShare() as threads:
+            result = train(
+                documents,
+                dtype=training_dtype(X, documents.statistics.total_weight, min(strengths)),
+                device=device,
+                callback=self._reporter(callbacks, classes, threads.update),
+            )
+        counts = count_selected(result.model.scores, X if weights.all() else X[weights > 0])
+        self._store(result, classes, documents.statistics, counts)
+        callbacks.end()
+        warn(result)
+        return self
+
+    def _store(
+        self,
+        result: FitResult,
+        classes: NDArray[Any],
+        statistics: CorpusStatistics,
+        selection_counts: NDArray[np.intp],
+    ) -> None:
+        self.classes_ = classes
+        self.n_iter_ = max(1, result.n_iter)
+        self.loss_curve_ = np.array(result.loss_curve)
+        for name in self._optional_attributes:  # of an earlier fit with other parameters
+            self.__dict__.pop(name, None)
+        self.__dict__.update(result.attributes)
+        self.__dict__.update(self._model_attributes(result.model))
+        self.token_importance_ = signed_frequency(statistics.shares, statistics.class_weights)
+        order = np.argsort(-selection_counts, kind="stable")
+        self.selected_tokens_ = order[: np.count_nonzero(selection_counts)]
+        self.selection_counts_ = selection_counts[self.selected_tokens_]
+
+    def _model_attributes(self, model: FittedModel) -> dict[str, Any]:
+        """Return the fitted attributes that predictions are made from."""
+        values = model.values
+        return {
+            "attention_scores_": model.scores,
+            "token_values_": values[:, 0] if values.shape[1] == 1 else values.T,
+            "intercept_": model.intercept,
+            "cls_weight_": model.cls_weight,
+            "cls_score_": model.cls_score,
+            "_embeddings": model.embeddings,
+        }
+
+    def _print(self, progress: Progress) -> None:
+        if self.verbose and progress.n_iter % int(self.verbose) == 0:
+            criterion = progress.criterion
+            measure = "" if np.isnan(criterion) else f"   {self._criterion} {criterion:.2e}"
+            print(f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}{measure}", flush=True)
+
+    def _reporter(
+        self, callbacks: FitCallbacks, classes: NDArray[Any], share_threads: Callable[[], None]
+    ) -> Callback:
+        """Return the callback of training: prints, and calls scikit-learn's callbacks."""
+
+        def report(progress: Progress) -> bool:
+            share_threads()
+            self._print(progress)
+            if progress.n_iter == 0:
+                return False
+            return callbacks.iteration(
+                lambda: {"classes_": classes, **self._model_attributes(progress.model())}
+            )
+
+        return report
+
+
+def warn(result: FitResult, stacklevel: int = 5) -> None:
+    """Warn of what training says, past scikit-learn's wrapper of `fit`."""
+    for message, category in (
+        (result.warning, UserWarning),
+        (result.not_converged, ConvergenceWarning),
+    ):
+        if message:
+            warnings.warn(message, category, stacklevel=stacklevel)

@@ -1,0 +1,88 @@
+"""Where a fit computes: its device, its precision, and its share of the threads."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Self
+
+import torch
+
+
+def resolve_device(device: str | torch.device) -> torch.device:
+    """Return the device that a `device` parameter names; "auto" is CUDA if there is one, else CPU.
+
+    Anything that is no device, is not available, or has no sparse matrix products is a ValueError.
+    """
+    expected = "expected 'cpu', 'cuda', 'auto' or a torch.device"
+    if isinstance(device, str) and device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not isinstance(device, str | torch.device):
+        raise ValueError(f"device: {expected}, got {device!r}.")
+    try:
+        resolved = torch.device(device)
+    except RuntimeError:
+        raise ValueError(f"device: {expected}, got {device!r}.") from None
+    if resolved.type not in ("cpu", "cuda"):
+        raise ValueError(
+            f"device: {resolved.type!r} has no sparse matrix products in PyTorch; use 'cpu' or "
+            "'cuda'."
+        )
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"device: {device!r} was asked for, but PyTorch finds no CUDA device here; use "
+            "'cpu', or 'auto' to take CUDA where there is one."
+        )
+    return resolved
+
+
+# joblib's process workers get their share of the cores through the environment. Its threading
+# backend does not: every thread would use all of PyTorch's threads, which would compete for the
+# cores. So fits that run at the same time in one process share them, and update their share with
+# every iteration.
+_lock = threading.Lock()
+_running = 0
+_whole = 1
+_changed = False
+
+
+class ThreadShare:
+    """A context in which the calling thread has its share of PyTorch's threads.
+
+    PyTorch's setting belongs to the thread that makes it, but is also the initial one of threads
+    that start later. So the last fit to end restores what the first one found.
+    """
+
+    def __enter__(self) -> Self:
+        global _running, _whole
+        self._before = self._current = torch.get_num_threads()
+        with _lock:
+            if _running == 0:
+                _whole = self._before
+            _running += 1
+        self.update()
+        return self
+
+    def update(self) -> None:
+        """Set the share that is due now: the whole for one fit, half of it for two."""
+        global _changed
+        share = max(1, min(self._before, _whole // max(1, _running)))
+        if share != self._current:
+            _changed = True
+            torch.set_num_threads(share)
+            self._current = share
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        global _running, _changed
+        with _lock:
+            _running -= 1
+            if _running == 0 and _changed:
+                torch.set_num_threads(_whole)
+                _changed = False
+            elif self._current != self._before:
+                torch.set_num_threads(self._before)

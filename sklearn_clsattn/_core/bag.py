@@ -1,0 +1,224 @@
+"""Bags of tokens and their two sparse products, the only file with the backends.
+
+A corpus is a sparse matrix ``X`` of shape (n_documents, n_tokens) of non-negative token
+weights. Training needs two products of it with thin dense matrices: a sum over the tokens of
+every document, ``X @ M``, and a sum over the documents of every token, ``X.T @ M``. Two
+implementations share one interface:
+
+- PyTorch's CSR products (MKL on CPUs, cuSPARSE on CUDA), with the transpose built once:
+  multi-threaded, and every row is summed by one thread, so the result does not depend on
+  the number of threads;
+- SciPy's, where PyTorch has no sparse kernels (Arm and macOS builds without MKL).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+Backend = Literal["auto", "torch", "scipy"]
+
+_INT32_MAX = np.iinfo(np.int32).max
+
+
+# PyTorch warns once in a process that sparse CSR tensors are in beta. Users of this package can
+# do nothing about that, so the warning is triggered and suppressed here.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor([0, 0], [], [], size=(1, 1))
+
+
+class _Products(Protocol):
+    """The interface of an implementation of the products."""
+
+    def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor: ...
+
+    def sum_over_documents(self, per_document: torch.Tensor, out: torch.Tensor) -> None: ...
+
+    def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor: ...
+
+
+class TokenBag:
+    """A corpus of token bags with its sums over tokens and over documents.
+
+    `X` is a CSR matrix of token weights, (n_documents, n_tokens); its arrays are shared, not
+    copied, where their types allow it. `dtype` None is float32 for a float32 `X`, else float64.
+    `backend` "auto" is PyTorch on CUDA and where it was built with MKL, else SciPy, which works on
+    the CPU only (a ValueError elsewhere). `shape`, `dtype`, `device` and `backend` are attributes,
+    as chosen.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        *,
+        dtype: type[np.floating[Any]] | None = None,
+        device: torch.device | str = "cpu",
+        backend: Backend = "auto",
+    ) -> None:
+        if dtype is None:
+            dtype = np.float32 if X.dtype == np.float32 else np.float64
+        self.dtype = torch.float32 if dtype == np.float32 else torch.float64
+        self.device = torch.device(device)
+        self.shape: tuple[int, int] = tuple(X.shape)
+        # PyTorch reads the arrays as contiguous; SciPy's may be strided views.
+        values = np.ascontiguousarray(X.data, dtype=dtype)
+        self._csr = _CSR(values, *_narrow(X.indptr, X.indices), self.shape)
+        if backend == "auto":
+            has_kernels = self.device.type == "cuda" or torch.backends.mkl.is_available()
+            backend = "torch" if has_kernels else "scipy"
+        if backend == "scipy" and self.device.type != "cpu":
+            raise ValueError(
+                f"SciPy multiplies on the CPU only, but device is {self.device}; "
+                "use device='cpu' or the 'torch' backend."
+            )
+        self.backend = backend
+        self._products: _Products = (
+            _ScipyProducts(self._csr)
+            if backend == "scipy"
+            else _TorchProducts(self._csr, self.device)
+        )
+
+    @property
+    def nonzeros(self) -> torch.Tensor:
+        """The stored token weights, row by row."""
+        return _tensor(self._csr.data, self.device)
+
+    def coordinates(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the document and the token of every stored weight, as int64 tensors."""
+        lengths = torch.from_numpy(np.diff(self._csr.indptr))
+        documents = torch.repeat_interleave(torch.arange(self.shape[0]), lengths)
+        tokens = _tensor(self._csr.indices, self.device).to(torch.int64)
+        return documents.to(self.device), tokens
+
+    def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
+        """Return ``X @ per_token``: (n_tokens, m) -> (n_documents, m)."""
+        return self._products.sum_over_tokens(per_token)
+
+    def sum_over_documents(
+        self, per_document: torch.Tensor, out: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return ``X.T @ per_document``: (n_documents, m) -> (n_tokens, m), in `out` if given."""
+        if out is None:
+            shape = (self.shape[1], per_document.shape[1])
+            out = torch.empty(shape, dtype=self.dtype, device=self.device)
+        self._products.sum_over_documents(per_document, out)
+        return out
+
+    def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
+        """Return ``(X * X).T @ per_document``: (n_documents, m) -> (n_tokens, m).
+
+        Where an entry is stored in several parts, each part is squared by itself.
+        """
+        return self._products.squared_sum_over_documents(per_document)
+
+    def document_totals(self) -> torch.Tensor:
+        """Return the weight of every document, T_i = sum_s c_is, shape (n_documents,)."""
+        ones = torch.ones((self.shape[1], 1), dtype=self.dtype, device=self.device)
+        return self.sum_over_tokens(ones)[:, 0]
+
+
+class _CSR:
+    """Three NumPy arrays and a shape: no checks, no copies, and no SciPy class in between."""
+
+    def __init__(
+        self,
+        data: NDArray[Any],
+        indptr: NDArray[Any],
+        indices: NDArray[Any],
+        shape: tuple[int, int],
+    ) -> None:
+        self.data, self.indptr, self.indices, self.shape = data, indptr, indices, shape
+
+    def transposed(self) -> _CSR:
+        columns = self.scipy().tocsc()
+        return _CSR(columns.data, *_narrow(columns.indptr, columns.indices), self.shape[::-1])
+
+    def scipy(self) -> Any:
+        return sp.csr_matrix((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
+
+
+class _TorchProducts:
+    """PyTorch's CSR product, with the transpose built once (MKL's own is 100 times slower)."""
+
+    def __init__(self, csr: _CSR, device: torch.device) -> None:
+        self._rows = _torch_csr(csr, device)
+        self._columns = _torch_csr(csr.transposed(), device)
+
+    def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
+        return self._rows @ per_token
+
+    def sum_over_documents(self, per_document: torch.Tensor, out: torch.Tensor) -> None:
+        torch.mm(self._columns, per_document, out=out)
+
+    def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
+        columns = self._columns
+        squared = torch.sparse_csr_tensor(
+            columns.crow_indices(),
+            columns.col_indices(),
+            columns.values().square(),
+            size=columns.shape,
+            check_invariants=False,
+        )
+        return squared @ per_document
+
+
+class _ScipyProducts:
+    """SciPy's CSR and CSC products: one thread, nothing built beforehand."""
+
+    def __init__(self, csr: _CSR) -> None:
+        self._rows = csr.scipy()
+        self._columns = self._rows.T
+
+    def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(self._rows @ per_token.numpy())
+
+    def sum_over_documents(self, per_document: torch.Tensor, out: torch.Tensor) -> None:
+        out.copy_(torch.from_numpy(self._columns @ per_document.numpy()))
+
+    def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
+        squared = self._columns.copy()
+        squared.data *= squared.data
+        return torch.from_numpy(squared @ per_document.numpy())
+
+
+def _narrow(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the index arrays as int32 where they fit (half the memory, faster products)."""
+    fits = indptr[-1] <= _INT32_MAX and (len(indices) == 0 or int(indices.max()) <= _INT32_MAX)
+    dtype = np.int32 if fits else np.int64
+    return np.ascontiguousarray(indptr, dtype=dtype), np.ascontiguousarray(indices, dtype=dtype)
+
+
+def _torch_csr(csr: _CSR, device: torch.device) -> torch.Tensor:
+    return torch.sparse_csr_tensor(
+        _tensor(csr.indptr, device),
+        _tensor(csr.indices, device),
+        _tensor(csr.data, device),
+        size=csr.shape,
+        check_invariants=False,
+    )
+
+
+class _WritableView:
+    """An array's memory, declared writable.
+
+    PyTorch warns of read-only arrays (joblib gives its workers read-only memory maps). Nothing here
+    writes to a corpus, so the flag is set instead of a copy made.
+    """
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+        self._keep_alive = array
+
+
+def _tensor(array: NDArray[Any], device: torch.device) -> torch.Tensor:
+    if not array.flags.writeable and array.size:
+        array = np.asarray(_WritableView(array))
+    return torch.from_numpy(array).to(device)

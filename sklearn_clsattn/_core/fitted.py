@@ -1,0 +1,280 @@
+r"""A fitted one-layer model: a few NumPy arrays, and all that is computed from them.
+
+Predicting, attention, contributions and selection need no PyTorch and no GPU. All of it is
+computed in double precision, whatever the precision of training, so that a document's
+contributions add up to its decision.
+
+With token weights :math:`c_{is}`, scores a, values b and the ``<cls>`` token's weight
+:math:`S_0` and score :math:`a_0`:
+
+.. math::
+
+    q_{is} = \frac{c_{is} e^{a_s}}{S_0 e^{a_0} + \sum_j c_{ij} e^{a_j}}, \qquad
+    F_{ik} = \beta_k + \sum_s q_{is} b_{sk}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+Array = NDArray[np.float64]
+
+SELECTION_TOLERANCE = 1e-6
+"""Scores that differ by less than this tie for a document's highest."""
+
+_BLOCK_ENTRIES = 500_000
+
+# Below this a document's attention mass has underflowed against the largest score's.
+_SMALLEST_MASS = 1e-200
+
+
+class Embeddings(Protocol):
+    """p, the output vectors and the token embeddings of a model in d dimensions."""
+
+    @property
+    def cls_embedding(self) -> Array:
+        """p, shape (d,)."""
+        ...
+
+    @property
+    def output_vectors(self) -> Array:
+        """The v_k, shape (n_outputs, d)."""
+        ...
+
+    def token_embeddings(self) -> NDArray[np.floating[Any]]:
+        """Return E, shape (n_tokens, d)."""
+        ...
+
+
+class FittedModel(Protocol):
+    """The interface of every fitted model; :class:`FittedAttention` documents it."""
+
+    @property
+    def scores(self) -> Array: ...
+
+    @property
+    def values(self) -> Array: ...
+
+    @property
+    def intercept(self) -> Array: ...
+
+    @property
+    def cls_weight(self) -> float: ...
+
+    @property
+    def cls_score(self) -> float: ...
+
+    @property
+    def embeddings(self) -> Embeddings | None: ...
+
+    @property
+    def n_layers(self) -> int: ...
+
+    @property
+    def mlp(self) -> bool: ...
+
+    def outputs(self, X: Any) -> Array: ...
+
+    def attention(self, X: Any) -> sp.csr_array: ...
+
+    def contributions(self, X: Any) -> list[sp.csr_array]: ...
+
+    def selected(self, X: Any) -> sp.csr_array: ...
+
+
+@dataclass(frozen=True)
+class FittedAttention:
+    """A fitted one-layer attention model.
+
+    scores : (n_tokens,), attention scores a
+    values : (n_tokens, n_outputs), token values b; one output for two classes
+    intercept : (n_outputs,)
+    cls_weight, cls_score : weight and score of ``<cls>``, whose value is 0; weight 0 leaves it out
+    embeddings : None where the dimension drops out: any embeddings with these scores and values
+    """
+
+    scores: Array
+    values: Array
+    intercept: Array
+    cls_weight: float
+    cls_score: float
+    embeddings: Embeddings | None = None
+
+    n_layers: ClassVar[int] = 1
+    mlp: ClassVar[bool] = False
+
+    def token_matrix(self) -> Array:
+        """Return rows [a, b_1..b_K] over [a_0, beta_1..beta_K]; the score a_0 is 0 without <cls>.
+
+        The layout of :mod:`sklearn_clsattn._core.objective`.
+        """
+        cls_score = self.cls_score if self.cls_weight else 0.0
+        tokens = np.column_stack([self.scores, self.values])
+        return np.vstack([tokens, [cls_score, *self.intercept]])
+
+    def outputs(self, X: Any) -> Array:
+        """Return the decision values F, shape (n_documents, n_outputs).
+
+        `X` is a CSR matrix or an ndarray of shape (n_documents, n_tokens), of any number type.
+        """
+        if sp.issparse(X) and X.nnz < len(self.scores):
+            # A few documents have fewer entries than there are tokens.
+            shares = self._shares(X)
+            return self.intercept + np.column_stack(
+                [_row_sums(shares * column[X.indices], X.indptr) for column in self.values.T]
+            )
+        logit = self._cls_logit()
+        shift = max(self.scores.max(initial=-np.inf), logit)
+        weights = np.exp(self.scores - shift)
+        cls_mass = np.exp(logit - shift)
+        if (
+            sp.issparse(X) and X.dtype != np.float64
+        ):  # once, rather than in every product; indices are shared
+            X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
+        # Two products with a vector are no slower than SciPy's with a two-column matrix.
+        if self.values.shape[1] == 1:
+            mass = X @ weights
+            attended = (X @ (weights * self.values[:, 0]))[:, None]
+        else:
+            sums = X @ np.column_stack([weights, weights[:, None] * self.values])
+            mass, attended = sums[:, 0], sums[:, 1:]
+        mass = mass + cls_mass
+        underflown = np.flatnonzero(mass < _SMALLEST_MASS)
+        mass[underflown] = 1.0
+        outputs = attended / mass[:, None]
+        if len(underflown):
+            outputs[underflown] = self.attention(sp.csr_array(X[underflown])) @ self.values
+        outputs += self.intercept
+        return outputs
+
+    def attention(self, X: Any) -> sp.csr_array:
+        """Return the attention weights q of the tokens, in the layout of the CSR matrix `X`.
+
+        Every row sums to 1 less the share of ``<cls>``.
+        """
+        return in_the_layout_of(X, self._shares(X))
+
+    def contributions(self, X: Any) -> list[sp.csr_array]:
+        """Return q * b as one CSR array per output, in the layout of the CSR matrix `X`.
+
+        Row sums plus the intercept are :meth:`outputs`.
+        """
+        shares = self._shares(X)
+        return [in_the_layout_of(X, shares * column[X.indices]) for column in self.values.T]
+
+    def _shares(self, X: Any) -> Array:
+        """Return the attention weight of every entry of the CSR matrix `X`."""
+        with np.errstate(divide="ignore"):
+            logits = np.log(X.data, dtype=np.float64)
+        logits += self.scores[X.indices]
+        cls_logit = self._cls_logit()
+        lengths = np.diff(X.indptr)
+        largest = np.maximum(_row_maxima(logits, X.indptr), cls_logit)
+        largest[np.isneginf(largest)] = 0.0
+        masses = np.exp(logits - np.repeat(largest, lengths))
+        total = _row_sums(masses, X.indptr) + np.exp(cls_logit - largest)
+        total[total == 0] = 1.0
+        masses /= np.repeat(total, lengths)
+        return masses
+
+    def selected(self, X: Any) -> sp.csr_array:
+        """Return the selected tokens S_X(p) of every document as a boolean CSR array.
+
+        They are the tokens of the document with its highest score, ties within
+        `SELECTION_TOLERANCE` included. ``<cls>`` is never among them.
+        """
+        documents, tokens = select_tokens(self.scores, X)
+        indptr = np.zeros(X.shape[0] + 1, dtype=X.indptr.dtype)
+        np.cumsum(np.bincount(documents, minlength=X.shape[0]), out=indptr[1:])
+        flags = np.ones(len(tokens), dtype=bool)
+        return sp.csr_array((flags, tokens, indptr), shape=X.shape)
+
+    def _cls_logit(self) -> float:
+        return self.cls_score + float(np.log(self.cls_weight)) if self.cls_weight else -np.inf
+
+
+def probabilities(decision: Array) -> Array:
+    """Return the probability of every class, (n_documents, n_classes), rows of a sum of 1.
+
+    `decision` holds decision values: (n_documents,) log-odds of the second of two classes, or
+    (n_documents, n_classes).
+    """
+    if decision.ndim == 1:
+        return np.column_stack([expit(-decision), expit(decision)])
+    return np.asarray(softmax(decision, axis=1))
+
+
+def most_probable(decision: Array) -> NDArray[np.intp]:
+    """Return the number of every document's most probable class, of :func:`probabilities`."""
+    if decision.ndim == 1:
+        return (decision > 0).astype(np.intp)
+    return decision.argmax(axis=1)
+
+
+def select_tokens(
+    scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    r"""Return the (document, token) pairs with the highest score of their document.
+
+    `scores` is (n_tokens,), `X` a CSR matrix of which only the positive entries count; both arrays
+    returned are (n_pairs,), rows and columns of `X` in ascending order. Scores within `tolerance`
+    of a document's highest tie with it. The paper's :math:`S_X(p) = \{s \in X : p^\top E_s =
+    \max_{s' \in X} p^\top E_{s'}\}`.
+    """
+    of_entries = scores[X.indices]
+    if len(X.data) and not X.data.min() > 0:
+        of_entries[X.data <= 0] = -np.inf
+    thresholds = _row_maxima(of_entries, X.indptr) - tolerance
+    # A document without tokens has no maximum, and selects nothing.
+    thresholds[np.isneginf(thresholds)] = np.inf
+    entries = np.flatnonzero(of_entries >= np.repeat(thresholds, np.diff(X.indptr)))
+    documents = np.searchsorted(X.indptr, entries, side="right") - 1
+    # An entry may be stored in several parts; its token is selected once.
+    pairs = np.unique(documents.astype(np.int64) * X.shape[1] + X.indices[entries])
+    return pairs // X.shape[1], pairs % X.shape[1]
+
+
+def count_selected(
+    scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
+) -> NDArray[np.intp]:
+    """Return in how many documents each token is selected (:func:`select_tokens`), (n_tokens,).
+
+    Works through blocks of documents, so that a large corpus needs little memory.
+    """
+    counts = np.zeros(X.shape[1], dtype=np.intp)
+    starts = np.searchsorted(X.indptr, np.arange(0, max(X.indptr[-1], 1), _BLOCK_ENTRIES))
+    bounds = np.unique([0, *starts.clip(max=X.shape[0]), X.shape[0]])
+    for first, last in pairwise(bounds.tolist()):
+        tokens = select_tokens(scores, X[first:last], tolerance)[1]
+        counts += np.bincount(tokens, minlength=len(counts))
+    return counts
+
+
+def in_the_layout_of(X: Any, data: Array) -> sp.csr_array:
+    """Return a CSR array with these entries at the positions of those of the CSR matrix `X`."""
+    return sp.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+
+
+def _row_maxima(entries: Array, indptr: NDArray[Any]) -> Array:
+    """Return the maximum of every row's entries, -inf for an empty row."""
+    maxima = np.full(len(indptr) - 1, -np.inf)
+    filled = np.flatnonzero(np.diff(indptr))
+    if len(filled):
+        maxima[filled] = np.maximum.reduceat(entries, indptr[filled])
+    return maxima
+
+
+def _row_sums(entries: Array, indptr: NDArray[Any]) -> Array:
+    """Return the sum of every row's entries, 0 for an empty row."""
+    sums = np.zeros(len(indptr) - 1)
+    filled = np.flatnonzero(np.diff(indptr))
+    if len(filled):
+        sums[filled] = np.add.reduceat(entries, indptr[filled])
+    return sums

@@ -1,0 +1,104 @@
+"""Numbers, labels and tokens as text, for terminals and pages alike."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+MINUS = "\N{MINUS SIGN}"
+"""The minus sign on pages and in plots."""
+
+# Control characters, line and paragraph separators, marks of direction, surrogates, noncharacters.
+_NOT_SHOWN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
+    + "]"
+)
+
+
+def visible(text: str, *, keep_lines: bool = False) -> str:
+    """Return a text that can be encoded and does not control a terminal or the text around it.
+
+    Lone surrogates and noncharacters become U+FFFD, control characters their Unicode symbols, and
+    characters that change the direction of writing their numbers. Line breaks and tabs stay or
+    become spaces.
+    """
+    if text.isprintable():  # the usual case, checked fastest
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _NOT_SHOWN.sub(lambda found: _sign(found[0], keep_lines), text)
+
+
+def _sign(character: str, keep_lines: bool) -> str:
+    code = ord(character)
+    if character in "\n\t\u2028\u2029":
+        line = character if code < 0x20 else "\n"
+        return line if keep_lines else " "
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    return f"[U+{code:04X}]" if 0x2000 < code < 0x2070 else "\ufffd"
+
+
+def label_text(label: Any) -> str:
+    """Return a class label on one line, of at most 60 characters."""
+    text = " ".join(visible(str(label)).split()) or repr(label)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def token_text(name: str) -> str:
+    """Return a token's name on one line, with the spaces at its ends visible, such as "ing␣"."""
+    text = visible(name)
+    inner = text.strip(" ")
+    if len(inner) == len(text):
+        return text
+    start = len(text) - len(text.lstrip(" "))
+    return "␣" * start + inner + "␣" * (len(text) - start - len(inner))
+
+
+def aligned(numbers: Sequence[float], minus: str = "-") -> list[str]:
+    """Return signed numbers with equally many decimals, to be aligned in a column.
+
+    There are two decimals, or so many that the largest number has two digits.
+    """
+    largest = max((abs(number) for number in numbers), default=0.0)
+    magnitude = math.floor(math.log10(largest)) if largest > 0 else 0
+    if not -5 <= magnitude <= 5:
+        return [signed(number, minus) for number in numbers]
+    decimals = max(0, 3 - max(1, magnitude)) if magnitude >= -1 else 1 - magnitude
+    return [f"{number:+.{decimals}f}".replace("-", minus) for number in numbers]
+
+
+def signed(number: float, minus: str = "-") -> str:
+    """Return a number with its sign and two or three digits, such as "+0.31"."""
+    size = abs(number)
+    if size >= 999.5:
+        text = f"{number:+.3g}"
+    elif size >= 0.0995 or size == 0:
+        text = f"{number:+.2f}"
+    elif size >= 0.00095:
+        text = f"{number:+.3f}"
+    else:
+        text = f"{number:+.0e}"
+    return text.replace("-", minus)
+
+
+def percent(share: float) -> str:
+    """Return a share between 0 and 1 in percent, such as "3.1%"."""
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    return f"{share:.1%}" if share < 0.9995 else "100%"
+
+
+def count_text(count: float) -> str:
+    """Return a count, such as "2", or a weight, such as "0.31"."""
+    return f"{count:.0f}" if count == round(count) and count < 1e6 else f"{count:.3g}"
+
+
+def level(size: float, largest: float, n_levels: int) -> int:
+    """Return the level of a size, from 0 (below a tenth of the largest) to `n_levels`."""
+    share = abs(size) / largest if largest > 0 else 0.0
+    return 0 if share < 0.1 else min(n_levels, 1 + int(share * n_levels * 0.9999))

@@ -1,1 +1,0 @@
-"""How explanations look: HTML and text for terminals."""

@@ -1,0 +1,214 @@
+"""Explanations as text for terminals, in colour where the terminal has it."""
+
+from __future__ import annotations
+
+from io import StringIO
+from numbers import Integral
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+from sklearn.utils import check_scalar
+
+from .formatting import aligned, count_text, level, percent, token_text, visible
+from .terms import DecisionTerms
+from .view import ShownText, Side, View, views
+
+_NARROWEST = 40
+_WITHOUT_TERMINAL = 100
+# Narrower terminals have no bars.
+_NO_BARS = 60
+_N_LEVELS = 3
+# The lowest level of a word's share that is marked where there are no colours.
+_MARKED_FROM = 2
+# Blue and orange with the same contrast, 4.5 to 1, on black and on white.
+BLUE, ORANGE = "#2678c8", "#b45f06"
+# Stronger words are white on a colour; words against the class are underlined as well.
+FOR = ("", BLUE, "#ffffff on #1f5f9e", "bold #ffffff on #0a4a8a")
+AGAINST = (
+    "",
+    f"underline {ORANGE}",
+    "underline #ffffff on #a85400",
+    "bold underline #ffffff on #8a3c00",
+)
+
+
+def render_text(
+    explanation: DecisionTerms,
+    *,
+    target: Any,
+    top: int,
+    color: bool | None,
+    width: int | None,
+) -> str:
+    """Return an explanation as text, with the parameters of `Explanation.to_text`."""
+    check_scalar(top, "top", Integral, min_val=0)
+    screen = Console()
+    if width is None:
+        width = max(screen.width, _NARROWEST) if screen.is_terminal else _WITHOUT_TERMINAL
+    if width < _NARROWEST:
+        raise ValueError(f"width must be at least {_NARROWEST} columns, got {width}")
+    if color is None:
+        color = screen.is_terminal and screen.color_system is not None and not screen.no_color
+    colors: Any = screen.color_system or "truecolor"
+    console = Console(
+        file=StringIO(),
+        width=width,
+        force_terminal=color,
+        color_system=colors if color else None,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    shown = views(explanation, target, top)
+    with console.capture() as capture:
+        if not shown:
+            console.print("No documents.")
+        for i, one in enumerate(shown):
+            if i:
+                console.print(Text(f"\n{'─' * width}\n", "dim"))
+            console.print(_document(one, color=color, width=width))
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def _document(view: View, *, color: bool, width: int) -> RenderableType:
+    parts: list[RenderableType] = [_head(view)]
+    shown, more = view.classes()
+    if shown:
+        listed = ", ".join(f"{one.label} {percent(one.probability)}" for one in shown)
+        parts.append(Text(listed + (f", and {more} more" if more else ""), "dim"))
+    parts.append(_sum(view, color=color))
+    for text in view.texts:
+        body = _text(view, text, color=color)
+        if text.name is not None:
+            body = Text.assemble((f"{visible(text.name)}: ", "bold"), body)
+        if body.plain.strip():
+            parts += [Text(), body]
+    if view.unplaced:
+        parts.append(Text())
+        if view.texts:
+            parts.append(Text(f"{view.unplaced_title()}:", "dim"))
+        parts.append(_joined(view, color=color))
+    if view.knows_nothing:
+        parts += [Text(), Text("No token that the model knows: the decision is the intercept.")]
+    parts += _tables(view, color=color, width=width)
+    remarks = view.remarks()
+    if remarks:
+        parts += [Text(), Text("\n".join(f"{remark}." for remark in remarks), "dim")]
+    return Group(*parts)
+
+
+def _head(view: View) -> Text:
+    head = Text.assemble(
+        (f"Document {view.number}", "dim"),
+        "  predicted ",
+        (view.predicted, "bold"),
+        " with probability ",
+        (percent(view.probability), "bold"),
+    )
+    if view.true is not None:
+        head.append("  right" if view.is_right else "  WRONG, truly ")
+        head.append("" if view.is_right else view.true, "bold")
+    return head
+
+
+def _sum(view: View, *, color: bool) -> Text:
+    """Return the decision as a sum, whose terms show the meaning of the colours."""
+    sides = (view.plus, view.minus)
+    numbers = aligned([view.end, view.start, *(side.total for side in sides)])
+    shown = Text.assemble((f"decision {numbers[0]}", "bold"), f" = {numbers[1]} intercept")
+    for side, number in zip(sides, numbers[2:], strict=True):
+        if side.total:
+            shown.append(f", {number} ")
+            shown.append(side.label, _style(side.sign, 2) if color else "")
+    return shown
+
+
+def _style(sign: float, strength: int) -> str:
+    return (FOR if sign > 0 else AGAINST)[strength]
+
+
+def _text(view: View, text: ShownText, *, color: bool) -> Text:
+    shown = Text()
+    for piece in text.pieces:
+        written = visible(piece.text, keep_lines=True)
+        if piece.tokens and piece.text.strip():
+            shown.append_text(_marked(view, written, piece.contribution, color=color))
+        else:
+            shown.append(written, "dim" if piece.text.strip() else "")
+    return shown
+
+
+def _joined(view: View, *, color: bool) -> Text:
+    shown = Text()
+    for at, token in enumerate(view.unplaced):
+        name = token_text(token.name)
+        if token.count != 1:
+            name += f"×{count_text(token.count)}"
+        shown.append(" " if at else "")
+        shown.append_text(_marked(view, name, token.contribution, color=color))
+    return shown
+
+
+def _marked(view: View, written: str, added: float, *, color: bool) -> Text:
+    strength = level(added, view.largest, _N_LEVELS)
+    if color:
+        return Text(written, _style(added, strength))
+    if strength < _MARKED_FROM:
+        return Text(written)
+    return Text(f"[{'+' if added > 0 else '-'}{written}]")
+
+
+def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
+    """Return the strongest tokens of both sides, in tables of equal column widths."""
+    tokens = view.listed
+    if not tokens:
+        return []
+    longest = 0 if width < _NO_BARS else 6 if width < 80 else 16
+    largest = max(abs(token.contribution) for token in tokens)
+    columns = {
+        "adds": aligned([token.contribution for token in tokens]),
+        "": [
+            ("█" if token.contribution > 0 else "▒")
+            * round(longest * abs(token.contribution) / largest)
+            for token in tokens
+        ],
+        "token": [token_text(token.name) for token in tokens],
+        "count": [count_text(token.count) for token in tokens],
+        "attention": [percent(token.attention) for token in tokens],
+        "without": aligned([token.without for token in tokens if token.without is not None]),
+    }
+    if not longest:
+        del columns[""]
+    if not view.has_without:
+        del columns["without"]
+    widths = {head: max(map(cell_len, [head, *cells])) for head, cells in columns.items()}
+    gap = 2 if longest else 1
+    left = width - sum(widths.values()) + widths["token"] - gap * (len(widths) - 1)
+    widths["token"] = max(1, min(widths["token"], left))
+    rows = list(zip(*columns.values(), strict=True))
+    n = len(view.plus.tokens)
+    parts: list[RenderableType] = []
+    for side in view.sides:
+        if side.tokens:
+            style = _style(side.sign, 2) if color else "bold"
+            title = Text(f"{'+' if side.sign > 0 else '-'} {side.label}", style)
+            listed = rows[:n] if side.sign > 0 else rows[n:]
+            parts += [Text(), title, _table(side, widths, listed, gap)]
+    return parts
+
+
+def _table(side: Side, widths: dict[str, int], rows: list[tuple[str, ...]], gap: int) -> Table:
+    table = Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
+    for head, width in widths.items():
+        justify: JustifyMethod = "left" if head in ("", "token") else "right"
+        table.add_column(justify=justify, overflow="fold", width=width)
+    table.add_row(*(Text(head, "dim") for head in widths))
+    for row in rows:
+        styles = [("" if head else BLUE if side.sign > 0 else ORANGE) for head in widths]
+        table.add_row(*map(Text, row, styles))
+    return table

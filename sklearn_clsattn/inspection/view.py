@@ -1,0 +1,380 @@
+"""The content of one document's explanation for one class, for pages and terminals alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .formatting import label_text, level, percent, signed
+from .pieces import Piece, cut, tokens_in
+from .terms import DecisionTerms
+
+Array = NDArray[np.float64]
+
+N_SHADES = 5
+"""Levels of shading by contribution."""
+
+N_OUTLINES = 2
+"""Levels of outlining by attention."""
+
+# The maximum number of classes to name.
+_MAX_CLASSES = 6
+# Tokens of each side with their own segments in a bar; more would be too short to read.
+_MAX_SEGMENTS = 6
+# The least contribution, in log-odds, that the strongest shade stands for.
+_FAINT = 0.05
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token of a document: its name and its numbers for the class shown."""
+
+    name: str
+    prefix: str  # "title" for "title__film", else ""
+    term: str  # the rest of the name
+    count: float
+    attention: float
+    contribution: float
+    without: float | None  # the decision without the token, where it was computed
+
+
+@dataclass(frozen=True)
+class Side:
+    """The contributions of one sign."""
+
+    sign: int
+    label: str  # such as "for good"
+    total: float  # the sum over all tokens of this sign, also those that `top` left out
+    tokens: list[Token]  # the strongest, to be listed
+    more: int  # the number of others
+    more_total: float  # their sum
+
+
+@dataclass(frozen=True)
+class ShownClass:
+    """A class, its probability and decision, and whether it is the class shown."""
+
+    label: str
+    probability: float
+    decision: float
+    shown: bool
+
+
+@dataclass(frozen=True)
+class ShownText:
+    """A text in pieces, named where a document has several texts."""
+
+    name: str | None
+    pieces: list[Piece]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment of a bar, in percent; without a token it is all others together."""
+
+    left: float
+    width: float
+    token: Token | None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The decision as a bar, in percent of its width.
+
+    From the intercept (`start`), one row adds the contributions for the class; from there, another
+    subtracts those against it, down to the decision (`end`).
+    """
+
+    start: float
+    end: float
+    zero: float | None  # where the prediction of two classes changes
+    rows: list[tuple[int, list[Segment]]]  # their signs and segments
+
+
+@dataclass(frozen=True)
+class View:
+    """One document, explained for one class."""
+
+    one: DecisionTerms  # the document
+    k: int  # position of the class among the explained ones
+    number: int  # of the document among the explained ones
+    predicted: str
+    probability: float  # of the predicted class
+    true: str | None  # the true class, where it is known
+    is_right: bool
+    target: str  # the class shown
+    other: str | None  # the other one of two classes
+    has_without: bool  # whether the decisions without the tokens are known
+    knows_nothing: bool  # whether the document has no token of the vocabulary
+    has_text: bool
+    has_lines: bool  # whether n-grams have lines below their words
+    tokens: list[Token]  # all of the document, in the order of the columns
+    start: float  # the intercept
+    end: float  # the decision
+    plus: Side  # contributions for the class
+    minus: Side  # contributions against it
+    texts: list[ShownText]
+    unplaced: list[Token]  # tokens without a position in any text
+    # The largest contribution and attention of a piece or unplaced token, which have the strongest
+    # shade and outline: the same in all texts of the document, so that they can be compared.
+    largest: float
+    most: float
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Both sides, that of the predicted one of two classes first."""
+        if self.is_binary and self.one.predicted.tolist()[0] != self.one.targets.tolist()[self.k]:
+            return self.minus, self.plus
+        return self.plus, self.minus
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether there are two classes, so that the decision's sign is the prediction."""
+        return self.other is not None
+
+    @property
+    def listed(self) -> list[Token]:
+        """The tokens that are listed, those for the class first."""
+        return self.plus.tokens + self.minus.tokens
+
+    @property
+    def bar(self) -> Bar | None:
+        """The decision as a bar; None where there are no contributions."""
+        sides = [side for side in (self.plus, self.minus) if side.total]
+        if not sides:
+            return None
+        highest = self.start + self.plus.total
+        values = [self.start, self.end, highest] + [0.0] * self.is_binary
+        low, width = min(values), (max(values) - min(values)) or 1.0
+
+        def at(value: float) -> float:
+            return 1.0 + 98.0 * (value - low) / width
+
+        rows = []
+        strongest = _strongest(self.tokens, _MAX_SEGMENTS)
+        for side in sides:
+            here, stop = (self.start, highest) if side.sign > 0 else (highest, self.end)
+            segments = []
+            for token in strongest[side.sign]:
+                there = here + token.contribution
+                segments.append(_segment(at(here), at(there), token))
+                here = there
+            if abs(stop - here) > 1e-9 * max(1.0, abs(stop)):
+                segments.append(_segment(at(here), at(stop), None))
+            rows.append((side.sign, segments))
+        zero = at(0.0) if self.is_binary else None
+        return Bar(start=at(self.start), end=at(self.end), zero=zero, rows=rows)
+
+    def shade(self, contribution: float) -> int:
+        """Return the level of shading of a contribution, from 0 to `N_SHADES`."""
+        return level(contribution, self.largest, N_SHADES)
+
+    def outline(self, attention: float) -> int:
+        """Return the level of outlining of an attention share, from 0 to `N_OUTLINES`."""
+        # Attention varies less than contributions: its lower half has no outlines.
+        over = 2 * attention / self.most - 1 if self.most else -1.0
+        return min(N_OUTLINES, 1 + int(N_OUTLINES * over)) if over >= 0 else 0
+
+    def tokens_of(self, piece: Piece) -> list[Token]:
+        """Return the tokens that a piece is part of, the strongest first."""
+        tokens = [self.tokens[token] for token in piece.tokens if token >= 0]
+        return sorted(tokens, key=lambda token: -abs(token.contribution))
+
+    def classes(self) -> tuple[list[ShownClass], int]:
+        """Return the explained classes, if several, in order, and the number of others.
+
+        Of many classes only the most probable are returned, in order of probability.
+        """
+        one = self.one
+        n = len(one.targets)
+        if n == 1:
+            return [], 0
+        order = list(range(n))
+        if n > _MAX_CLASSES:
+            order = np.argsort(-one.probability[0], kind="stable")[:_MAX_CLASSES].tolist()
+        labels = one.targets.tolist()
+        shown = [
+            ShownClass(
+                label_text(labels[at]),
+                float(one.probability[0, at]),
+                float(one.decision[0, at]),
+                at == self.k,
+            )
+            for at in order
+        ]
+        return shown, n - len(order)
+
+    def unplaced_title(self) -> str:
+        """Return the title above the tokens without a position in a text."""
+        if not self.texts:
+            return "Its tokens, in the order of the columns"
+        if len(self.unplaced) < len(self.tokens):
+            return "Tokens without a position in the text"
+        return "Its tokens, whose positions in the text are unknown"
+
+    def remarks(self, minus: str = "-") -> list[str]:
+        """Return the sum's other terms, as parts of a sentence, with this minus sign."""
+        one = self.one
+        remarks = [
+            f"{side.more:,} more {side.label} ({signed(side.more_total, minus)})"
+            for side in self.sides
+            if side.more
+        ]
+        if one.others_count[0]:
+            remarks.append(
+                f"{one.others_count[0]} others, left out by top "
+                f"({signed(float(one.others_contributions[0, self.k]), minus)}, "
+                f"attention {percent(float(one.others_attention[0]))})"
+            )
+        if one.cls_attention[0]:
+            remarks.append(
+                f"<cls>, the classifier's own token, keeps "
+                f"{percent(float(one.cls_attention[0]))} of the attention and adds 0"
+            )
+        # The decision alone does not say how close the next class is.
+        decisions, labels = one.decision[0], one.targets.tolist()
+        if len(labels) > 2 and labels[self.k] == one.predicted.tolist()[0]:
+            at = int(np.argsort(-decisions, kind="stable")[1])
+            number = signed(float(decisions[at]), minus)
+            remarks.append(f"the next highest decision is {number} for {label_text(labels[at])}")
+        return remarks
+
+
+def views(explanation: DecisionTerms, target: Any, top: int) -> list[View]:
+    """Return the views of all documents for one class, by default the predicted one of each."""
+    if target is not None:  # checked even without documents
+        _shown_target(explanation, target)
+    return [view(one, target, top) for one in explanation]
+
+
+def view(one: DecisionTerms, target: Any, top: int) -> View:
+    """Return the view of one document for a class, by default the predicted one."""
+    k = _shown_target(one, target)
+    tokens = _tokens(one, k)
+    contributions, attention = one.contributions[:, k], one.attention
+    of_document = one.texts[0]
+    texts = [
+        ShownText(
+            text.name,
+            [Piece(text.text, (), 0.0, 0.0, ())]
+            if text.words is None
+            else cut(text, contributions, attention),
+        )
+        for text in of_document
+    ]
+    placed = set[int]().union(*(tokens_in(text) for text in of_document))
+    unplaced = [token for at, token in enumerate(tokens) if at not in placed]
+    shown: list[Piece | Token] = [piece for text in texts for piece in text.pieces]
+    shown += unplaced
+    plus, minus = _sides(one, k, tokens, top)
+    (predicted,), (true,) = (
+        one.predicted.tolist(),
+        [None] if one.true is None else one.true.tolist(),
+    )
+    return View(
+        one=one,
+        k=k,
+        number=int(one.index[0]),
+        predicted=label_text(predicted),
+        probability=float(one.predicted_probability[0]),
+        true=None if one.true is None else label_text(true),
+        is_right=one.true is not None and bool(true == predicted),
+        target=label_text(one.targets.tolist()[k]),
+        other=_other(one, k),
+        has_without=one.decision_without is not None,
+        knows_nothing=not tokens and not one.others_count[0],
+        has_text=any(text.pieces for text in texts),
+        has_lines=any(piece.lines for text in texts for piece in text.pieces),
+        tokens=tokens,
+        start=float(one.intercept[k]),
+        end=float(one.decision[0, k]),
+        plus=plus,
+        minus=minus,
+        texts=texts,
+        unplaced=unplaced,
+        largest=max([_FAINT, *(abs(part.contribution) for part in shown)]),
+        most=max((part.attention for part in shown), default=0.0),
+    )
+
+
+def _shown_target(explanation: DecisionTerms, target: Any) -> int:
+    """Return the position of a class among the targets; None is the predicted one, or the first."""
+    targets = explanation.targets.tolist()
+    if target is None:
+        predicted = explanation.predicted.tolist()[0]
+        return targets.index(predicted) if predicted in targets else 0
+    if np.ndim(target) == 0 and target in targets:
+        return targets.index(target)
+    raise ValueError(f"target must be None or one of the classes explained, {targets}: {target!r}")
+
+
+def _tokens(one: DecisionTerms, k: int) -> list[Token]:
+    names = [str(name) for name in one.tokens]
+    parts = [name.partition("__") for name in names]
+    # Names have a prefix where all are such as those of a ColumnTransformer.
+    has_prefixes = all(before and after for before, _, after in parts)
+    n = len(names)
+    without = [None] * n if one.decision_without is None else one.decision_without[:, k].tolist()
+    return [
+        Token(name, before if has_prefixes else "", after if has_prefixes else name, *numbers)
+        for name, (before, _, after), *numbers in zip(
+            names,
+            parts,
+            one.counts.tolist(),
+            one.attention.tolist(),
+            one.contributions[:, k].tolist(),
+            without,
+            strict=True,
+        )
+    ]
+
+
+def _sides(one: DecisionTerms, k: int, tokens: list[Token], top: int) -> tuple[Side, Side]:
+    label = label_text(one.targets.tolist()[k])
+    other = _other(one, k)
+    against = f"against {label}" if other is None else f"for {other}"
+    others = float(one.others_contributions[0, k])
+    strongest = _strongest(tokens, top)
+    made = []
+    for sign, words in ((1, f"for {label}"), (-1, against)):
+        listed = strongest[sign]
+        on_side = [token for token in tokens if sign * token.contribution > 0]
+        total = _sum(on_side)
+        made.append(
+            Side(
+                sign=sign,
+                label=words,
+                total=total + sign * max(sign * others, 0.0),
+                tokens=listed,
+                more=len(on_side) - len(listed),
+                more_total=total - _sum(listed),
+            )
+        )
+    return made[0], made[1]
+
+
+def _sum(tokens: Iterable[Token]) -> float:
+    return float(np.sum([token.contribution for token in tokens]))
+
+
+def _other(one: DecisionTerms, k: int) -> str | None:
+    """Return the other one of two classes; None of more."""
+    others = [label for label in one.classes.tolist() if label != one.targets.tolist()[k]]
+    return label_text(others[0]) if len(others) == 1 else None
+
+
+def _strongest(tokens: Sequence[Token], top: int) -> dict[int, list[Token]]:
+    """Return the `top` tokens of each sign with the largest contributions, the largest first."""
+    order = sorted(tokens, key=lambda token: -token.contribution)
+    return {
+        1: [token for token in order if token.contribution > 0][:top],
+        -1: [token for token in reversed(order) if token.contribution < 0][:top],
+    }
+
+
+def _segment(one: float, other: float, token: Token | None) -> Segment:
+    return Segment(min(one, other), abs(one - other), token)

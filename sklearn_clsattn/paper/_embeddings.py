@@ -1,0 +1,236 @@
+r"""Training of explicit embeddings by full-batch Adam, and the same without a dimension.
+
+The paper's figures come from training (E, p, v) in dimension d. The loss sees them through the
+scores :math:`a = E p` and the values :math:`b_k = E v_k` alone, so that with
+:math:`D = [\partial L / \partial a, \partial L / \partial b_1, ..]`, of which every column is as
+long as the vocabulary,
+
+.. math::
+
+    \frac{\partial L}{\partial E} = D\,[p, v_1, ..]^\top, \quad
+    \frac{\partial L}{\partial p} = E^\top D_0, \quad
+    \frac{\partial L}{\partial v_k} = E^\top D_k .
+
+D costs two thin sparse products (:mod:`sklearn_clsattn._core.objective`); what d costs is dense
+work on E: reading it twice, writing its gradient, and Adam's step.
+
+**Without a dimension**, scores and values are the parameters. At the paper's random start
+both tend to 0 as d grows, so 0 is where they start. A step of Adam changes every coordinate of E by
+about the learning rate, and with it a score by that times :math:`\sum_j |p_j|`, which is
+:math:`\sqrt{2 d / \pi}` for :math:`p \sim N(0, I / d)`; so is a value, by v. That factor turns the
+learning rate of E into one of scores and values: 36 at d = 2048. It is also the ratio of the
+learning rate of the intercepts and of the score of ``<cls>``, which are in the units of values and
+scores, to that of E, p and v (the paper has neither). Gradients by E are about
+:math:`\sqrt d` times smaller than those by a score or value, so Adam's epsilon is larger by as much
+here: otherwise rare tokens would change as much as frequent ones, and overfit.
+
+The two are alike, not equal. Adam on E divides a token's steps by one size for its score and its
+values together, Adam on scores and values each by its own; and p and the v_k, trained as well,
+grow, so that later steps on E change scores and values more. ``docs/paper.md`` compares them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from .._core.fit import CLS_PENALTY, Documents, fitted_attention
+from .._core.fitted import FittedAttention
+from .._core.problem import Callback, FitResult, Progress
+from .._core.statistics import class_log_odds
+from ..theory._gradient_step import draw_embeddings
+from ._adam import EPSILON, minimize_adam, not_converged
+from ._embedding_source import StoredEmbeddings
+from ._validation import hold_out
+
+EMBEDDINGS_LEARNING_RATE = 1e-3
+"""Of Adam on E, p and v."""
+
+SCORES_LEARNING_RATE = 0.036
+"""Of Adam on scores and values: the former times sqrt(2 d / pi) at d = 2048."""
+
+SCORES_EPSILON = 4.5e-7
+"""Of Adam there: its usual 1e-8 times sqrt(d) at d = 2048."""
+
+
+def fit_embeddings(
+    documents: Documents,
+    *,
+    embedding_dim: int | None,
+    learning_rate: float | None,
+    attend_cls: bool,
+    early_stopping: bool,
+    validation_fraction: float,
+    n_iter_no_change: int,
+    max_iter: int,
+    tol: float,
+    seed: int,
+    fit_intercept: bool = True,
+    dtype: type[np.floating[Any]] = np.float64,
+    device: torch.device | str = "cpu",
+    callback: Callback | None = None,
+) -> FitResult:
+    """Train embeddings, or scores and values, by full-batch Adam from the paper's random start.
+
+    The parameters are those of :class:`~sklearn_clsattn.paper.EmbeddingClassifier`. Intercepts
+    start at the log-odds of the classes; without `fit_intercept` they are 0, as in the paper. Only
+    the score of ``<cls>``, which has the mean weight of a document and starts at 0, is penalised.
+    Without early stopping weights act as repetition; with it, documents are held out without regard
+    to their weights. A dimension that is too small, a class with too few documents to hold one out,
+    and a learning rate at which the loss is no longer finite are ValueErrors.
+    """
+    cls_weight = documents.statistics.cls_weight if attend_cls else 0.0
+    trained_on, validation = documents, None
+    if early_stopping:
+        kept, held_out = hold_out(documents.codes, documents.weights, validation_fraction, seed)
+        trained_on = documents.rows(kept)
+        others = documents.rows(held_out)
+        validation = others.loss(others.bag(dtype, device), cls_weight=cls_weight)
+    loss = trained_on.loss(trained_on.bag(dtype, device), cls_weight=cls_weight)
+    class_weights = np.zeros(documents.n_classes)
+    np.add.at(class_weights, trained_on.codes, trained_on.weights)
+
+    token_map: TrainedMap
+    last_row = loss.zeros()[-1]
+    if fit_intercept:
+        last_row[1:] = torch.from_numpy(class_log_odds(class_weights))
+    if embedding_dim is None:
+        rate = SCORES_LEARNING_RATE if learning_rate is None else learning_rate
+        token_map = ScoresAndValues(loss.zeros(), last_row)
+        rates = [rate]
+    else:
+        rate = EMBEDDINGS_LEARNING_RATE if learning_rate is None else learning_rate
+        drawn = draw_embeddings(
+            documents.X.shape[1],
+            documents.n_outputs,
+            embedding_dim,
+            seed=seed,
+            dtype=loss.bag.dtype,
+            device=device,
+        )
+        directions = torch.vstack([drawn.cls_embedding, drawn.output_vectors])
+        token_map = EmbeddingMap(drawn.embeddings, directions, last_row)
+        rates = [rate, rate, rate * math.sqrt(2 * embedding_dim / math.pi)]
+
+    def evaluate() -> tuple[float, float | None]:
+        matrix = token_map.matrix()
+        value, gradient = loss.mean(matrix)
+        cls_score = float(matrix[-1, 0])
+        value += 0.5 * CLS_PENALTY * cls_score**2
+        gradient[-1, 0] += CLS_PENALTY * cls_score
+        if not fit_intercept:
+            gradient[-1, 1:] = 0.0
+        token_map.pull_back(gradient)
+        if validation is None:
+            return value, None
+        return value, validation(matrix)[0] / validation.total_weight
+
+    def model() -> FittedAttention:
+        return fitted_attention(token_map.matrix(), cls_weight, token_map.embeddings())
+
+    def report(n_iter: int, value: float, validation_loss: float | None) -> bool:
+        criterion = math.nan if validation_loss is None else validation_loss
+        return callback is not None and callback(Progress(n_iter, value, criterion, model))
+
+    result = minimize_adam(
+        token_map.trained,
+        rates,
+        evaluate,
+        max_iter=max_iter,
+        n_iter_no_change=n_iter_no_change,
+        tol=tol,
+        epsilon=SCORES_EPSILON if embedding_dim is None else EPSILON,
+        callback=report,
+    )
+    return FitResult(
+        model(),
+        result.losses,
+        result.n_iter,
+        result.status,
+        {"validation_loss_curve_": np.array(result.validation_losses)} if early_stopping else {},
+        not_converged(result.status, result.n_iter, "step", early_stopping=early_stopping),
+    )
+
+
+class TrainedMap(Protocol):
+    """A map from tensors that Adam changes in place to the token matrix."""
+
+    @property
+    def trained(self) -> list[torch.Tensor]:
+        """The tensors that Adam changes."""
+        ...
+
+    def matrix(self) -> torch.Tensor:
+        """Return the token matrix, shape (n_tokens + 1, 1 + n_outputs)."""
+        ...
+
+    def pull_back(self, gradient: torch.Tensor) -> None:
+        """Set ``.grad`` of the tensors from the gradient by the token matrix."""
+        ...
+
+    def embeddings(self) -> StoredEmbeddings | None:
+        """Return the embeddings, None if scores and values are trained."""
+        ...
+
+
+class ScoresAndValues:
+    """The token matrix itself, (n_tokens + 1, 1 + n_outputs).
+
+    It starts at `matrix`, but for its last row, (1 + n_outputs,).
+    """
+
+    def __init__(self, matrix: torch.Tensor, last_row: torch.Tensor) -> None:
+        matrix[-1] = last_row
+        self.trained = [matrix]
+
+    def matrix(self) -> torch.Tensor:
+        """Return the token matrix."""
+        return self.trained[0]
+
+    def pull_back(self, gradient: torch.Tensor) -> None:
+        """Set the gradient by the token matrix."""
+        self.trained[0].grad = gradient
+
+    def embeddings(self) -> None:
+        """Return None."""
+
+
+class EmbeddingMap:
+    """Token embeddings E, (n_tokens, d), and the directions p, v_1, .., v_K, (1 + n_outputs, d).
+
+    `last_row`, (1 + n_outputs,), has the score of ``<cls>`` and the intercepts.
+    """
+
+    def __init__(
+        self, embeddings: torch.Tensor, directions: torch.Tensor, last_row: torch.Tensor
+    ) -> None:
+        self.trained = [embeddings, directions, last_row.clone()]
+        self._gradient: torch.Tensor | None = None
+
+    def matrix(self) -> torch.Tensor:
+        """Return ``E @ directions.T`` over the last row."""
+        embeddings, directions, last_row = self.trained
+        matrix = embeddings.new_empty((len(embeddings) + 1, len(directions)))
+        torch.mm(embeddings, directions.T, out=matrix[:-1])
+        matrix[-1] = last_row
+        return matrix
+
+    def pull_back(self, gradient: torch.Tensor) -> None:
+        """Set the gradients of E, of rank 1 + n_outputs, of the directions and the last row."""
+        embeddings, directions, last_row = self.trained
+        per_token = gradient[:-1]
+        if self._gradient is None:
+            self._gradient = torch.empty_like(embeddings)
+        embeddings.grad = torch.mm(per_token, directions, out=self._gradient)
+        # MKL is twice as fast by rows as at E.T @ per_token.
+        directions.grad = per_token.T.contiguous() @ embeddings
+        last_row.grad = gradient[-1].clone()
+
+    def embeddings(self) -> StoredEmbeddings:
+        """Return copies of the directions, and E itself."""
+        embeddings, directions, _ = self.trained
+        p, v = np.split(directions.double().cpu().numpy().copy(), [1])
+        return StoredEmbeddings(p[0], v, embeddings.cpu().numpy())

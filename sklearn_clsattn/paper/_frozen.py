@@ -1,0 +1,168 @@
+r"""Training with frozen random embeddings: the paper's ablation, in which E stays as drawn.
+
+Only p, the output vectors, the intercepts and the score of ``<cls>`` are trained. With
+:math:`E \sim N(0, I / d)` and the value scale :math:`\sigma` of the default training, the same in
+all tokens,
+
+.. math::
+
+    a = E p, \qquad b_k = \sigma E w_k, \qquad v_k = \sigma w_k,
+
+and what is minimised is the default objective with :math:`u = E p` and :math:`t_k = E w_k`,
+but with the penalties on what is trained,
+:math:`\|p\|^2 / (2 \Omega C_u) + \|w\|^2 / (2 \Omega C_t)`.
+
+Those are in the default training's units: the least :math:`\|p\|^2` with given scores u is
+:math:`u^\top (E E^\top)^{-1} u`, which tends to :math:`\|u\|^2` as d grows past the number of
+tokens. So frozen embeddings of enough dimensions are no restriction, and this fit tends to the
+default training without token scaling; it is d far below the number of tokens that costs accuracy.
+
+p and w start at 0: nothing is random but E.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._core.fit import AttentionProblem, Documents, fitted_attention
+from .._core.fitted import FittedAttention
+from .._core.problem import Callback, FitResult, solve
+from .._core.statistics import token_scaling
+from ..theory._gradient_step import draw_embeddings
+from ._embedding_source import RedrawnEmbeddings
+
+
+def fit_frozen(
+    documents: Documents,
+    *,
+    embedding_dim: int,
+    seed: int,
+    C: float,
+    attention_C: float,
+    attend_cls: bool = True,
+    max_iter: int,
+    tol: float,
+    dtype: type[np.floating[Any]] = np.float64,
+    device: torch.device | str = "cpu",
+    callback: Callback | None = None,
+) -> FitResult:
+    """Train p and the output vectors over random embeddings by L-BFGS.
+
+    The parameters are those of :class:`~sklearn_clsattn.paper.FrozenEmbeddingClassifier`, the
+    penalties in the units of :func:`sklearn_clsattn._core.fit.fit_attention`. The embeddings need
+    memory for n_tokens * d numbers in the precision of training. A dimension that is too small is a
+    ValueError.
+    """
+    problem = FrozenProblem(
+        documents,
+        embedding_dim=embedding_dim,
+        seed=seed,
+        C=C,
+        attention_C=attention_C,
+        attend_cls=attend_cls,
+        dtype=dtype,
+        device=device,
+    )
+    return solve(problem, max_iter=max_iter, tol=tol, callback=callback)
+
+
+class FrozenProblem(AttentionProblem):
+    """The default problem as a function of p and the w_k, with the penalties on these.
+
+    What is trained is a matrix, (d + 1, 1 + n_outputs): a column for p and one for every w_k, over
+    a last row with the score of ``<cls>`` and the intercepts. Parameters as in :func:`fit_frozen`.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        *,
+        embedding_dim: int,
+        seed: int,
+        C: float,
+        attention_C: float,
+        attend_cls: bool,
+        dtype: type[np.floating[Any]],
+        device: torch.device | str,
+    ) -> None:
+        units = token_scaling(
+            documents.statistics, scaling=None, attend_cls=attend_cls, dtype=dtype
+        )
+        loss = documents.loss(documents.bag(dtype, device), cls_weight=units.cls_weight)
+        super().__init__(
+            loss, documents.statistics.class_weights, units, C=C, attention_C=attention_C
+        )
+        drawn = draw_embeddings(
+            documents.X.shape[1],
+            loss.n_outputs,
+            embedding_dim,
+            seed=seed,
+            dtype=loss.bag.dtype,
+            device=device,
+        )
+        self._seed = seed
+        # All tokens have the same scale; without tokens it is not used.
+        self._scales = torch.ones_like(self.start[-1, 1:])
+        if len(self.units.value_scales):
+            self._scales = self.units.value_scales[0]
+        self.token_map = FrozenMap(drawn.embeddings, self._scales)
+        last_row = self.start[-1]
+        self.start = last_row.new_zeros((embedding_dim + 1, len(last_row)))
+        self.start[-1] = last_row
+
+    def curvature(self) -> torch.Tensor:
+        """Return the mean over random E of the Hessian's diagonal at the start.
+
+        A document's coordinate j is a sum of independent E_sj of variance 1 / d, so that its
+        mean square is the sum over tokens of what curves the default training's values, divided
+        by d: one number for all coordinates of a w_k.
+        """
+        by_token = super().curvature()
+        dimension = len(self.start) - 1
+        scores, values, _, _ = self.blocks
+        curvature = torch.empty_like(self.start)
+        curvature[-1] = by_token[-1]
+        curvature[scores.index] = scores.penalty
+        of_values = (by_token[values.index].to(torch.float64) - values.penalty).sum(dim=0)
+        curvature[values.index] = of_values / dimension + values.penalty
+        return curvature
+
+    def model(self, x: torch.Tensor) -> FittedAttention:
+        """Return the model at a point, with its embeddings."""
+        trained = x[:-1].to("cpu", torch.float64).numpy()
+        embeddings = RedrawnEmbeddings(
+            cls_embedding=trained[:, 0].copy(),
+            output_vectors=(
+                trained[:, 1:] * self._scales.to("cpu", torch.float64).numpy()
+            ).T.copy(),
+            n_tokens=self.loss.bag.shape[1],
+            seed=self._seed,
+            single_precision=x.dtype == torch.float32,
+        )
+        return fitted_attention(self.token_map.matrix(x), self.loss.cls_weight, embeddings)
+
+
+class FrozenMap:
+    """The token matrix of frozen embeddings: [E p | scale_k E w_k] over the last row.
+
+    E is (n_tokens, d) and `scales` (n_outputs,).
+    """
+
+    def __init__(self, embeddings: torch.Tensor, scales: torch.Tensor) -> None:
+        self.embeddings, self.scales = embeddings, scales
+
+    def matrix(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the token matrix of x, shape (d + 1, 1 + n_outputs)."""
+        matrix = torch.cat([self.embeddings @ x[:-1], x[-1:]])
+        matrix[:-1, 1:] *= self.scales
+        return matrix
+
+    def pull_back(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient by x."""
+        gradient[:-1, 1:] *= self.scales
+        # MKL is twice as fast by rows as at E.T @ gradient.
+        by_x = gradient[:-1].T.contiguous() @ self.embeddings
+        return torch.cat([by_x.T, gradient[-1:]])

@@ -1,0 +1,257 @@
+r"""The paper's regime literally: p alone is trained, E and v frozen, until its direction converges.
+
+The length of p grows without bound, attention concentrates on the selected tokens
+:math:`S_X(p)`, and by Theorem 4.3 a direction that converges is that of the max-margin problem on
+its own selection. Training has two phases:
+
+1. **Normalised descent** on the stable gradient of
+   :mod:`sklearn_clsattn.paper._selective_gradient`, by steps of fixed size in score units,
+   :math:`p \leftarrow p - \delta\, c / \max |E c|` with
+   :math:`c = E^\top \partial L / \partial a` and :math:`\delta` = 2, until the selected tokens of
+   all documents have not changed for `PATIENCE` = 30 steps and hold 99 % of the attention in every
+   one. These large steps are not gradient flow, and at other than the smallest eta_0 they
+   can settle on another selection than the flow does (measured in ``docs/theory.md``).
+2. **Margin maximisation** on that selection
+   (:func:`sklearn_clsattn.theory.maximise_margin`), until 1 less the cosine to the max-margin
+   direction is *certified* to be at most `tol`: descent alone takes thousands of steps for what
+   this does in a few.
+
+So "the direction has converged" means: it is within `tol` of the one that Theorem 4.3 names, for
+the selection that descent settled on. Where the selection does not settle within `max_iter` steps
+(on real text it hardly does) there is no second phase, and the fit warns.
+
+The theorem's direction has no length. The one stored is long enough to leave every document at most
+1 % of its attention on unselected tokens.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+from .._core.fit import Documents, fitted_attention
+from .._core.fitted import FittedAttention
+from .._core.objective import AttentionLoss
+from .._core.problem import Callback, FitResult, Progress
+from ..importance import signed_frequency
+from ..theory import maximise_margin, token_pairs
+from ._selective_gradient import SelectiveObjective
+from ._step import FrozenEmbeddings, take_step
+
+Array = NDArray[np.float64]
+
+SCORE_STEP = 2.0
+"""Largest change of a score in one step of descent."""
+
+PATIENCE = 30
+"""Steps without a change of the selection after which it counts as settled."""
+
+UNSELECTED_ATTENTION = 0.01
+"""Share of attention that may be left on unselected tokens."""
+
+PASSES_PER_STEP = 100
+"""How many passes of margin maximisation `max_iter` allows per step of descent."""
+
+
+def fit_one_step(
+    documents: Documents,
+    *,
+    step_size: float | None,
+    embedding_dim: int | None,
+    seed: int,
+    max_iter: int,
+    tol: float,
+    dtype: type[np.floating[Any]] = np.float64,
+    device: torch.device | str = "cpu",
+    callback: Callback | None = None,
+) -> FitResult:
+    """Make one gradient step on random embeddings, then train p by :func:`follow_gradient_flow`.
+
+    The parameters are those of :class:`~sklearn_clsattn.paper.OneStepClassifier`.
+    """
+    if not documents.weights.all():  # a pair of tokens has no weight
+        documents = documents.rows(np.flatnonzero(documents.weights))
+    statistics = documents.statistics
+    loss = documents.loss(documents.bag(dtype, device))
+    frozen = take_step(
+        loss,
+        signed_frequency(statistics.shares, statistics.class_weights),
+        step_size=step_size,
+        embedding_dim=embedding_dim,
+        seed=seed,
+        for_flow=True,
+    )
+    return follow_gradient_flow(
+        documents.X, loss, frozen, max_iter=max_iter, tol=tol, callback=callback
+    )
+
+
+def follow_gradient_flow(
+    X: Any,
+    loss: AttentionLoss,
+    frozen: FrozenEmbeddings,
+    *,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None = None,
+) -> FitResult:
+    """Train p with the embeddings frozen, until selection and direction have converged.
+
+    All documents of the CSR matrix `X` have positive weight; `loss` is theirs, without ``<cls>``.
+    At most `max_iter` steps of descent are made, and `PASSES_PER_STEP` times as many passes of
+    margin maximisation, until 1 less the cosine to the max-margin direction is at most `tol`. The
+    criterion of `callback`, called at the start and after each step of descent, is the largest
+    share of attention that a document leaves on unselected tokens.
+
+    The result's attributes are `step_size_` and `direction_curve_`, the certified bounds on 1 less
+    that cosine after each step of margin maximisation, empty where the selection did not settle.
+    Its status is "converged", "stopped", "selection" where the selection did not settle,
+    "direction" where `tol` is not certified, or "no_gradient" where all tokens of every document
+    have the same value.
+    """
+    selective = SelectiveObjective(loss, frozen.values)
+    embeddings = frozen.embeddings
+
+    def model(p: torch.Tensor, scores: torch.Tensor) -> FittedAttention:
+        matrix = loss.zeros().to(torch.float64)
+        matrix[:-1, 0] = scores
+        matrix[:-1, 1:] = frozen.values
+        ones = np.ones(loss.n_outputs)
+        return fitted_attention(matrix, 0.0, frozen.located(p.cpu().numpy().copy(), ones))
+
+    p = frozen.cls_embedding.to(torch.float64)
+    dtype = frozen.cls_embedding.dtype
+    losses: list[float] = []
+    changes: list[int] = []
+    before: torch.Tensor | None = None
+    unchanged, n_iter, status = 0, 0, "selection"
+    while True:
+        scores = embeddings.scores(p.to(dtype)).to(torch.float64)
+        point = selective(scores)
+        losses.append(point.loss)
+        if before is not None:
+            changed = int((point.selected != before).sum())
+            changes.append(changed)
+            unchanged = 0 if changed else unchanged + 1
+        before = point.selected
+        most_unselected = max(0.0, -math.expm1(float(point.log_selected_attention.min())))
+        if callback is not None and callback(
+            Progress(n_iter, point.loss, most_unselected, partial(model, p, scores))
+        ):
+            status = "stopped"
+            break
+        if point.log_scale == -math.inf:
+            status = "no_gradient"
+            break
+        if unchanged >= PATIENCE and most_unselected <= UNSELECTED_ATTENTION:
+            status = "direction"
+            break
+        if n_iter >= max_iter:
+            break
+        change = embeddings.pull_back(point.by_score.to(dtype))
+        largest = float(embeddings.scores(change).abs().max())
+        if not largest > 0:  # the rest is lost to rounding
+            status = "no_gradient"
+            break
+        p = p - change.to(torch.float64) * (SCORE_STEP / largest)
+        n_iter += 1
+
+    direction_curve: list[float] = []
+    if status == "direction":
+        selected = _selection(X, selective.entries, point.selected)
+        pairs = token_pairs(X, selected)
+        ascent = maximise_margin(
+            embeddings,
+            torch.from_numpy(pairs.better).to(p.device, torch.int64),
+            torch.from_numpy(pairs.worse).to(p.device, torch.int64),
+            start=p,
+            max_iter=PASSES_PER_STEP * max_iter,
+            tol=max(tol, sys.float_info.min),  # must be positive
+        )
+        direction_curve = list(ascent.history)
+        if len(pairs) == 0:  # nothing is unselected: any direction is a solution
+            status = "converged"
+        elif math.isfinite(ascent.margin) and ascent.margin > 0:
+            length = _length(selective, X.data, point.selected)
+            p, scores = ascent.direction * length, ascent.scores * length
+            if ascent.status == "converged":
+                status = "converged"
+    return FitResult(
+        model=model(p, scores),
+        loss_curve=losses,
+        n_iter=n_iter,
+        status=status,
+        attributes={
+            "step_size_": frozen.step_size,
+            "direction_curve_": np.array(direction_curve),
+        },
+        not_converged=_not_converged(status, changes, direction_curve, max_iter, tol),
+        warning=frozen.warning,
+    )
+
+
+def _selection(X: Any, entries: torch.Tensor, selected: torch.Tensor) -> sp.csr_array:
+    """Return the selection, flags of `entries`, as a boolean CSR array of the shape of X."""
+    flags = np.zeros(len(X.data), dtype=bool)
+    flags[entries.cpu().numpy()[selected.cpu().numpy()]] = True
+    indptr = np.concatenate([[0], np.cumsum(flags)])[X.indptr].astype(X.indptr.dtype)
+    indices = X.indices[flags]
+    return sp.csr_array((np.ones(len(indices), dtype=bool), indices, indptr), shape=X.shape)
+
+
+def _length(selective: SelectiveObjective, weights: Any, selected: torch.Tensor) -> float:
+    """Return the factor on a direction of margin 1 that leaves little on unselected tokens.
+
+    Scores of unselected tokens are at least that factor lower, so their attention is at most
+    exp(-factor) times the ratio of the counts.
+    """
+    # By entries: one that X stores in two parts counts with both.
+    flags, documents = selected.cpu().numpy(), selective.documents.cpu().numpy()
+    counts = weights[selective.entries.cpu().numpy()].astype(np.float64)
+    on_selected = np.bincount(documents, counts * flags)
+    on_others = np.bincount(documents, counts * ~flags)
+    ratios = np.divide(on_others, on_selected, out=np.zeros_like(on_others), where=on_selected > 0)
+    odds = (1 - UNSELECTED_ATTENTION) / UNSELECTED_ATTENTION
+    return math.log(max(float(ratios.max(initial=0.0)) * odds, math.e))
+
+
+def _not_converged(
+    status: str,
+    selection_curve: list[int],
+    direction_curve: list[float],
+    max_iter: int,
+    tol: float,
+) -> str:
+    """Return the warning about a run that ended in this way; "" if none."""
+    if status == "selection":
+        recent = selection_curve[-PATIENCE:]
+        changes = sum(1 for changed in recent if changed)
+        what = f"they changed in {changes} of the last {len(recent)} steps"
+        if not changes and len(recent) == PATIENCE:
+            what = "some document still attends to others"
+        return (
+            f"Descent on p stopped at max_iter={max_iter}: the selected tokens have "
+            f"not settled ({what}), so that p has no limit yet, and Theorem 4.3 does not apply. "
+            "Increase max_iter; on real text the selection may never settle, and "
+            "PenalizedOneStepClassifier is what predicts."
+        )
+    if status == "direction":
+        error = direction_curve[-1] if direction_curve else np.inf
+        return (
+            "The direction of p is not certified: 1 less its cosine to the max-margin direction "
+            f"of the tokens selected is known to be at most {error:.1e} only, > "
+            f"tol={tol:.1e}. Increase max_iter or raise tol."
+        )
+    if status == "no_gradient":
+        return (
+            "The gradient of p is 0: in every document all tokens have the same value. "
+            "Documents need tokens of different importance; or increase step_size."
+        )
+    return ""

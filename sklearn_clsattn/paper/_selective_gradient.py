@@ -1,0 +1,131 @@
+r"""The gradient by the scores where softmax is nearly a maximum, to full relative precision.
+
+With values held fixed and attention on one token, the gradient is a difference of nearly equal
+numbers: in the plain form only rounding is left of it, and so descent along its normalised
+direction fails. Here every document's differences are taken from its leading token, and
+magnitudes are carried as logarithms. With :math:`l_j = \log c_j + a_j` and, in each document,
+
+.. math::
+
+    q_j = e^{l_j - \mathrm{logsumexp}(l)}, \quad r = \arg\max_j l_j, \quad
+    D_{jk} = b_{jk} - b_{rk}, \quad f_k = b_{rk} + \sum_j q_j D_{jk},
+
+and :math:`g_k = \omega\, \partial \ell / \partial F_k`, the gradient by a token's score is
+
+.. math::
+
+    \frac{\partial L}{\partial a_s}
+        = \frac{1}{\Omega} \sum_i \big( e_{is} - q_{is} \textstyle\sum_j e_{ij} \big), \qquad
+    e_{ij} = q_{ij} \textstyle\sum_k g_{ik} D_{ijk},
+
+where :math:`D` is exactly 0 at the leading token, and all e are computed relative to the largest
+one in the corpus, :math:`e^M`. What is returned is the gradient divided by :math:`e^M`: its
+direction is right even where its length is below the smallest number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .._core.fitted import SELECTION_TOLERANCE
+from .._core.objective import AttentionLoss
+
+
+@dataclass(frozen=True)
+class SelectiveGradient:
+    """The gradient at some scores, and the attention there.
+
+    by_score : (n_tokens,), dL/da divided by exp(`log_scale`); all 0 where no token of any document
+        differs in value from the leading one
+    log_scale : M - log(Omega); -inf where the gradient is 0
+    loss : mean loss
+    selected : (n_entries,), whether each positive entry's token has its document's highest score,
+        ties included
+    log_selected_attention : (n_documents,), logarithm of the attention on these; 0 for a document
+        without tokens
+    """
+
+    by_score: torch.Tensor
+    log_scale: float
+    loss: float
+    selected: torch.Tensor
+    log_selected_attention: torch.Tensor
+
+
+class SelectiveObjective:
+    """The mean loss as a function of the scores, values held fixed, with its stable gradient.
+
+    `loss` is without ``<cls>``; `values` are the token values b, (n_tokens, n_outputs).
+    """
+
+    def __init__(self, loss: AttentionLoss, values: torch.Tensor) -> None:
+        self._loss, bag = loss, loss.bag
+        self._n_documents, self._n_tokens = bag.shape
+        weights = bag.nonzeros.to(torch.float64)
+        documents, tokens = bag.coordinates()
+        positive = weights > 0
+        self.entries = torch.nonzero(positive)[:, 0]
+        self.documents, self.tokens = documents[positive], tokens[positive]
+        self._log_weights = torch.log(weights[positive])
+        self._values = values.to(torch.float64)
+        self._places = torch.arange(len(self.tokens), device=bag.device)
+        self._empty = torch.ones(self._n_documents, dtype=torch.bool, device=bag.device)
+        self._empty[self.documents] = False
+
+    def __call__(self, scores: torch.Tensor) -> SelectiveGradient:
+        """Return loss, direction of the gradient and selection at `scores`, in float64."""
+        documents, tokens = self.documents, self.tokens
+        scores = scores.to(torch.float64)
+        of_entries = scores[tokens]
+        logits = self._log_weights + of_entries
+        leading_logit = self._maxima(logits)
+        attention = torch.exp(logits - leading_logit[documents])
+        mass = torch.where(self._empty, 1.0, self._sums(attention))
+        log_attention = logits - (leading_logit + torch.log(mass))[documents]
+        attention /= mass[documents]
+
+        leading = self._first(logits == leading_logit[documents])
+        reference = self._values.new_zeros((self._n_documents, self._values.shape[1]))
+        filled = ~self._empty
+        reference[filled] = self._values[tokens[leading[filled]]]
+        differences = self._values[tokens] - reference[documents]
+        attended = reference + self._sums(attention[:, None] * differences)
+        total, per_output = self._loss.output_loss(attended)
+
+        signed = (differences * per_output[documents]).sum(dim=1)
+        log_terms = log_attention + torch.log(signed.abs())
+        largest = float(log_terms.max()) if len(log_terms) else -torch.inf
+        by_score = scores.new_zeros(self._n_tokens)
+        if largest > -torch.inf:
+            terms = torch.sign(signed) * torch.exp(log_terms - largest)
+            terms -= attention * self._sums(terms)[documents]
+            by_score.index_add_(0, tokens, terms)
+
+        selected = of_entries >= (self._maxima(of_entries) - SELECTION_TOLERANCE)[documents]
+        on_selected = self._sums(torch.where(selected, attention, 0.0))
+        on_selected = torch.where(self._empty, 1.0, on_selected)
+        return SelectiveGradient(
+            by_score=by_score,
+            log_scale=largest - float(torch.log(self._loss.sample_weight.sum())),
+            loss=total / self._loss.total_weight,
+            selected=selected,
+            log_selected_attention=torch.log(on_selected),
+        )
+
+    def _maxima(self, per_entry: torch.Tensor) -> torch.Tensor:
+        maxima = per_entry.new_full((self._n_documents,), -torch.inf)
+        maxima.scatter_reduce_(0, self.documents, per_entry, reduce="amax")
+        return torch.where(self._empty, 0.0, maxima)
+
+    def _sums(self, per_entry: torch.Tensor) -> torch.Tensor:
+        shape = (self._n_documents, *per_entry.shape[1:])
+        return per_entry.new_zeros(shape).index_add_(0, self.documents, per_entry)
+
+    def _first(self, flags: torch.Tensor) -> torch.Tensor:
+        """Return the index of every document's first flagged entry, (n_documents,)."""
+        last = len(self._places)
+        places = torch.where(flags, self._places, last)
+        first = places.new_full((self._n_documents,), last)
+        return first.scatter_reduce_(0, self.documents, places, reduce="amin")

@@ -1,0 +1,84 @@
+r"""Frozen token embeddings, as the two maps that training the embedding of ``<cls>`` needs.
+
+With the embeddings E frozen, ``<cls>`` enters the model through the scores :math:`a = E p` alone,
+and a gradient by the scores becomes one by p as :math:`E^\top \partial L / \partial a`. Training of
+p uses these two maps alone, whatever the embeddings:
+
+- :class:`ExplicitEmbeddings`: a dense matrix, (n_tokens, d);
+- :class:`LimitEmbeddings`: what one gradient step makes of random embeddings as d grows without
+  bound. Then the rows of :math:`E^0` are orthonormal, and orthogonal to the output vectors, so
+  that in the basis of the former followed by the latter
+
+  .. math:: E^1 = [\, I \mid S \,], \qquad E^1 {E^1}^\top = I + S S^\top,
+
+  where :math:`S = \tfrac{\eta_0}{2} \alpha` (two classes) or :math:`\eta_0 \alpha` (K classes) is
+  what the step wrote along the output vectors (Lemma 4.1 of the paper). Nothing is random, and
+  both maps cost O(n_tokens).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+
+
+class TokenEmbeddings(Protocol):
+    """The embeddings as training of p uses them."""
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of p."""
+        ...
+
+    def scores(self, directions: torch.Tensor) -> torch.Tensor:
+        """Return ``E @ directions``: (dimension,) or (dimension, m) -> one row per token."""
+        ...
+
+    def pull_back(self, per_token: torch.Tensor) -> torch.Tensor:
+        """Return ``E.T @ per_token``: (n_tokens,) or (n_tokens, m) -> one row per dimension."""
+        ...
+
+
+class ExplicitEmbeddings:
+    """Embeddings of finite dimension: `matrix` is E, (n_tokens, d)."""
+
+    def __init__(self, matrix: torch.Tensor) -> None:
+        self.matrix = matrix
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of p, d."""
+        return int(self.matrix.shape[1])
+
+    def scores(self, directions: torch.Tensor) -> torch.Tensor:
+        """Return ``E @ directions``."""
+        return self.matrix @ directions
+
+    def pull_back(self, per_token: torch.Tensor) -> torch.Tensor:
+        """Return ``E.T @ per_token``."""
+        return self.matrix.T @ per_token
+
+
+class LimitEmbeddings:
+    """The embeddings after one gradient step in infinitely many dimensions.
+
+    `shifts` is S, (n_tokens, n_outputs), what the step wrote along the output vectors.
+    """
+
+    def __init__(self, shifts: torch.Tensor) -> None:
+        self.shifts = shifts
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of p: n_tokens + n_outputs."""
+        return int(sum(self.shifts.shape))
+
+    def scores(self, directions: torch.Tensor) -> torch.Tensor:
+        """Return ``[I | S] @ directions``."""
+        n_tokens = len(self.shifts)
+        return directions[:n_tokens] + self.shifts @ directions[n_tokens:]
+
+    def pull_back(self, per_token: torch.Tensor) -> torch.Tensor:
+        """Return ``[I | S].T @ per_token``."""
+        return torch.cat([per_token, self.shifts.T @ per_token])

@@ -1,1 +1,0 @@
-"""Training regimes, one a file, and the optimiser they share."""

@@ -1,0 +1,31 @@
+"""docs/api.md is the contract: it names every public name and every parameter of a classifier."""
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import sklearn_clsattn
+from sklearn_clsattn import paper
+
+PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
+MODULES = ("comparison", "datasets", "importance", "inspection", "metrics", "paper", "theory")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_is_on_the_page(module):
+    names = import_module(f"sklearn_clsattn.{module}").__all__
+    if module == "theory":  # "the three importances", which importance has
+        names = [name for name in names if name not in sklearn_clsattn.importance.__all__]
+    prefix = "paper." if module == "paper" else ""
+    assert [name for name in names if f"`{prefix}{name}`" not in PAGE] == []
+
+
+@pytest.mark.parametrize("name", ["ClsAttentionClassifier", *paper.__all__])
+def test_the_page_has_a_classifiers_parameters(name):
+    kind = getattr(paper, name, None) or getattr(sklearn_clsattn, name)
+    row = re.search(rf"^\| `(?:paper\.)?{name}` \| (.*?)(?:;.*)?\|$", PAGE, re.M)
+    assert row
+    assert re.findall(r"`(\w+)`", row.group(1)) == list(inspect.signature(kind).parameters)

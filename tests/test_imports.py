@@ -1,0 +1,129 @@
+"""The floors of the house: imports run one way, and a fit loads no more than it needs."""
+
+import ast
+import graphlib
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sklearn_clsattn
+
+ROOT = Path(sklearn_clsattn.__file__).parent
+PACKAGE = "sklearn_clsattn"
+
+# From the ground up; a module imports from its own floor and those below.
+FLOORS = [
+    {"importance", "datasets", "_validation", "_documents", "_callbacks"},
+    {"_core"},
+    {"theory"},
+    {"_base", "_classifier", "_transformer"},
+    {"paper"},
+    {"metrics"},
+    {"inspection", "comparison"},
+    {"cli", "__main__"},
+]
+FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+
+
+def module_name(path):
+    parts = [PACKAGE, *path.relative_to(ROOT).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def imported(name, path):
+    """Yield the package's modules that a file imports anywhere but for type checking alone."""
+    tree = ast.parse(path.read_text())
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            targets = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for target in targets:
+            while target and target not in MODULES:
+                target = target.rpartition(".")[0]
+            if target and target != PACKAGE:
+                yield target
+
+
+GRAPH = {name: set(imported(name, path)) - {name} for name, path in MODULES.items()}
+
+
+def test_there_is_no_circle():
+    """An `__init__` counts as what it imports, so a file may not import from its own package."""
+    graphlib.TopologicalSorter(GRAPH).prepare()
+
+
+@pytest.mark.parametrize("name", sorted(set(GRAPH) - {PACKAGE}))
+def test_imports_run_downwards(name):
+    floor = FLOOR_OF[name.split(".")[1]]
+    above = [target for target in GRAPH[name] if FLOOR_OF[target.split(".")[1]] > floor]
+    assert not above
+
+
+FIT = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        blocked = ("theory", "paper", "inspection", "comparison", "metrics", "cli")
+        if name.startswith(tuple("sklearn_clsattn." + part for part in blocked)):
+            raise AssertionError(f"{name} is imported")
+
+sys.meta_path.insert(0, Blocked())
+from sklearn_clsattn import ClsAttentionClassifier
+X, y = [[2, 0, 1], [0, 1, 1], [1, 0, 0], [0, 2, 0]], [0, 1, 0, 1]
+model = ClsAttentionClassifier().fit(X, y)
+
+ClsAttentionClassifier().partial_fit(X, y)
+model.predict_proba(X), model.attention(X), model.contributions(X), model.select_tokens(X)
+model.token_embeddings_
+"""
+
+PREDICT = """
+import pickle, sys
+with open(sys.argv[1], "rb") as file:
+    model = pickle.load(file)
+model.predict_proba([[1, 0, 1]]), model.contributions([[1, 0, 1]])
+assert "torch" not in sys.modules
+"""
+
+
+def run(code, *arguments):
+    subprocess.run([sys.executable, "-W", "error", "-c", code, *arguments], check=True)
+
+
+def test_a_default_fit_imports_nothing_above_the_core():
+    run(FIT)
+
+
+def test_a_model_predicts_without_pytorch(tmp_path):
+    import pickle
+
+    X, y = [[2, 0, 1], [0, 1, 1], [1, 0, 0], [0, 2, 0]], [0, 1, 0, 1]
+    for k, model in enumerate(
+        [
+            sklearn_clsattn.ClsAttentionClassifier().fit(X, y),
+            sklearn_clsattn.ClsAttentionClassifier().partial_fit(X, y),
+        ]
+    ):
+        path = tmp_path / str(k)
+        path.write_bytes(pickle.dumps(model))
+        run(PREDICT, str(path))
