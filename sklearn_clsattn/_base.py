@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -81,8 +82,12 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         ConvergenceWarning
             If `max_iter` iterations do not reach `tol`.
         """
+        before = self._trained_on() if getattr(self, "warm_start", False) else None
         documents, classes = self._documents(X, y, sample_weight)
-        return self._fit(documents, classes, (X, y, sample_weight), self._train)
+        train: Callable[..., FitResult] = self._train
+        if before is not None and before[1:] == (*self._tokens(), classes.tolist()):
+            train = partial(train, start=before[0])
+        return self._fit(documents, classes, (X, y, sample_weight), train)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the decision values.
@@ -267,6 +272,17 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """Train on the documents; every classifier has its own way."""
         raise NotImplementedError
 
+    def _trained_on(self) -> tuple[Any, ...] | None:
+        """Return the fitted model, its tokens' number and names, and its classes, if any."""
+        if not hasattr(self, "classes_"):
+            return None
+        return self._model(), *self._tokens(), self.classes_.tolist()
+
+    def _tokens(self) -> tuple[int, list[Any] | None]:
+        """Return number and names of the features that scikit-learn's validation noted."""
+        names = getattr(self, "feature_names_in_", None)
+        return self.n_features_in_, None if names is None else list(names)
+
     def _documents(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Documents, NDArray[Any]]:
@@ -346,6 +362,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             )
         counts = count_selected(result.model.scores, X if weights.all() else X[weights > 0])
         self._store(result, classes, documents.statistics, counts)
+        self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
         callbacks.end()
         warn(result)
         return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -228,46 +227,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self.verbose = verbose
         self.device = device
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Non-negative token counts or weights, used as they are.
-
-        y : array-like of shape (n_documents,)
-            Class labels, of any type, two classes or more.
-
-        sample_weight : array-like of shape (n_documents,), default=None
-            Non-negative weights; a weight of 2 is the document twice.
-
-        Returns
-        -------
-        self : ClsAttentionClassifier
-            The fitted classifier.
-
-        Raises
-        ------
-        ValueError
-            If X is negative, infinite or NaN somewhere, or if fewer than two classes have
-            documents of positive weight.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If `max_iter` iterations do not reach `tol`.
-        """
-        before = self._trained_on() if self.warm_start else None
-        documents, classes = self._documents(X, y, sample_weight)
-        start = None
-        if before is not None and before[1:] == (*self._tokens(), classes.tolist()):
-            start = before[0]
-        self._fit(documents, classes, (X, y, sample_weight), partial(self._train, start=start))
-        self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
-        return self
-
     @available_if(_learns_from_batches)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -416,14 +375,3 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             "max_iter": self.max_iter,
             "tol": self.tol,
         }
-
-    def _trained_on(self) -> tuple[Any, ...] | None:
-        """Return the fitted model, its tokens' number and names, and its classes, if any."""
-        if not hasattr(self, "classes_"):
-            return None
-        return self._model(), *self._tokens(), self.classes_.tolist()
-
-    def _tokens(self) -> tuple[int, list[Any] | None]:
-        """Return number and names of the features that scikit-learn's validation noted."""
-        names = getattr(self, "feature_names_in_", None)
-        return self.n_features_in_, None if names is None else list(names)
