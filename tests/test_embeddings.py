@@ -65,15 +65,13 @@ def padded_loss(d, leaves, cls_weight):
 @CLASSES
 @CLS
 @DIMENSIONS
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_steps_are_those_of_padded_sequences(n_classes, attend_cls, dimension, fit_intercept):
+def test_steps_are_those_of_padded_sequences(n_classes, attend_cls, dimension):
     """Fifty steps of PyTorch's Adam on autograd's gradients."""
     d = data(n_classes)
     n_outputs, n_tokens = d.n_outputs, d.X.shape[1]
     cls_weight = d.statistics.cls_weight if attend_cls else 0.0
     last_row = torch.zeros(1 + n_outputs, dtype=torch.float64)
-    if fit_intercept:
-        last_row[1:] = torch.from_numpy(class_log_odds(d.statistics.class_weights))
+    last_row[1:] = torch.from_numpy(class_log_odds(d.statistics.class_weights))
     if dimension is None:
         of_tokens = torch.zeros((n_tokens, 1 + n_outputs), dtype=torch.float64)
         leaves = [torch.vstack([of_tokens, last_row])]
@@ -92,14 +90,10 @@ def test_steps_are_those_of_padded_sequences(n_classes, attend_cls, dimension, f
         losses.append(loss.item())
         optimizer.zero_grad()
         loss.backward()
-        if not fit_intercept:
-            leaves[-1].grad.view(-1)[-n_outputs:] = 0.0
         optimizer.step()
     losses.append(padded_loss(d, leaves, cls_weight).item())
 
-    result = fit(
-        d, dimension, attend_cls=attend_cls, fit_intercept=fit_intercept, n_iter_no_change=99
-    )
+    result = fit(d, dimension, attend_cls=attend_cls, n_iter_no_change=99)
     assert (result.n_iter, result.status) == (50, "max_iter")
     assert_allclose(result.loss_curve, losses, atol=1e-8)
     model, leaves = result.model, [leaf.detach().numpy() for leaf in leaves]
@@ -117,8 +111,6 @@ def test_steps_are_those_of_padded_sequences(n_classes, attend_cls, dimension, f
     assert_allclose(model.intercept, rows[-1, 1:], atol=1e-8)
     assert model.cls_weight == cls_weight
     assert model.cls_score == (pytest.approx(rows[-1, 0], abs=1e-8) if attend_cls else -np.inf)
-    if not fit_intercept:
-        assert_array_equal(model.intercept, 0.0)
 
 
 @CLASSES

@@ -250,10 +250,6 @@ def test_precision():
     assert_array_equal(of_single.model.embedding_matrix, double.model.embedding_matrix)
 
 
-def test_without_intercepts_there_are_none():
-    assert_array_equal(fit(data(3), fit_intercept=False).model.intercept, np.zeros(3))
-
-
 @VARIANTS
 def test_documents_without_tokens_can_be_trained_on(n_layers, mlp):
     X = sp.csr_matrix(([2.0], ([0], [1])), shape=(12, 4))

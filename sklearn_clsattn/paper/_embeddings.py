@@ -68,7 +68,6 @@ def fit_embeddings(
     max_iter: int,
     tol: float,
     seed: int,
-    fit_intercept: bool = True,
     dtype: type[np.floating[Any]] = np.float64,
     device: torch.device | str = "cpu",
     callback: Callback | None = None,
@@ -76,11 +75,11 @@ def fit_embeddings(
     """Train embeddings, or scores and values, by full-batch Adam from the paper's random start.
 
     The parameters are those of :class:`~sklearn_clsattn.paper.EmbeddingClassifier`. Intercepts
-    start at the log-odds of the classes; without `fit_intercept` they are 0, as in the paper. Only
-    the score of ``<cls>``, which has the mean weight of a document and starts at 0, is penalised.
-    Without early stopping weights act as repetition; with it, documents are held out without regard
-    to their weights. A dimension that is too small, a class with too few documents to hold one out,
-    and a learning rate at which the loss is no longer finite are ValueErrors.
+    start at the log-odds of the classes. Only the score of ``<cls>``, which has the mean weight of
+    a document and starts at 0, is penalised. Without early stopping weights act as repetition; with
+    it, documents are held out without regard to their weights. A dimension that is too small, a
+    class with too few documents to hold one out, and a learning rate at which the loss is no longer
+    finite are ValueErrors.
     """
     cls_weight = documents.statistics.cls_weight if attend_cls else 0.0
     trained_on, validation = documents, None
@@ -95,8 +94,7 @@ def fit_embeddings(
 
     token_map: TrainedMap
     last_row = loss.zeros()[-1]
-    if fit_intercept:
-        last_row[1:] = torch.from_numpy(class_log_odds(class_weights))
+    last_row[1:] = torch.from_numpy(class_log_odds(class_weights))
     if embedding_dim is None:
         rate = SCORES_LEARNING_RATE if learning_rate is None else learning_rate
         token_map = ScoresAndValues(loss.zeros(), last_row)
@@ -121,8 +119,6 @@ def fit_embeddings(
         cls_score = float(matrix[-1, 0])
         value += 0.5 * CLS_PENALTY * cls_score**2
         gradient[-1, 0] += CLS_PENALTY * cls_score
-        if not fit_intercept:
-            gradient[-1, 1:] = 0.0
         token_map.pull_back(gradient)
         if validation is None:
             return value, None

@@ -43,7 +43,6 @@ def fit_network(
     learning_rate: float,
     batch_size: int,
     attend_cls: bool,
-    fit_intercept: bool = True,
     early_stopping: bool,
     validation_fraction: float,
     n_iter_no_change: int,
@@ -57,12 +56,11 @@ def fit_network(
     """Train a network of attention layers by mini-batches.
 
     The parameters are those of :class:`~sklearn_clsattn.paper.AttentionNetworkClassifier`;
-    documents of weight 0 are left out. Intercepts start at the class log-odds; without
-    `fit_intercept` there are none. ``<cls>`` has the mean weight of a document, score and value 0.
-    On the CPU the same seed gives the same model, on CUDA up to rounding. Losses of the result are
-    the mean training losses at the start and, for each epoch, of its mini-batches before their
-    steps. A class with too few documents to hold one out, a dimension that is too small and a loss
-    that is not finite are ValueErrors.
+    documents of weight 0 are left out. Intercepts start at the class log-odds. ``<cls>`` has the
+    mean weight of a document, score and value 0. On the CPU the same seed gives the same model, on
+    CUDA up to rounding. Losses of the result are the mean training losses at the start and, for
+    each epoch, of its mini-batches before their steps. A class with too few documents to hold one
+    out, a dimension that is too small and a loss that is not finite are ValueErrors.
     """
     X, codes, sample_weight = documents.X, documents.codes, documents.weights
     n_classes, n_outputs = documents.n_classes, documents.n_outputs
@@ -72,17 +70,13 @@ def fit_network(
         trained_on, held_out = hold_out(codes, sample_weight, validation_fraction, seed)
     trained_on = trained_on[sample_weight[trained_on] > 0]
 
-    intercept = None
-    if fit_intercept:
-        totals = np.bincount(codes[trained_on], sample_weight[trained_on], n_classes).astype(
-            np.float64
-        )
-        intercept = torch.from_numpy(class_log_odds(totals)).to(device, precision)
+    totals = np.zeros(n_classes)
+    np.add.at(totals, codes[trained_on], sample_weight[trained_on])
     network = AttentionNetwork(
         draw_embeddings(
             X.shape[1], n_outputs, embedding_dim, seed=seed, dtype=precision, device=device
         ),
-        intercept=intercept,
+        intercept=torch.from_numpy(class_log_odds(totals)).to(device, precision),
         n_layers=n_layers,
         mlp=mlp,
         cls_weight=documents.statistics.cls_weight if attend_cls else 0.0,
