@@ -39,10 +39,9 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     own, and trains in :meth:`_train`.
     """
 
-    n_layers: int = 1  # of attention
-    mlp: bool = False  # whether one follows the softmax, so that decisions are no sums over tokens
+    mlp = False  # whether one follows the softmax, so that decisions are no sums over tokens
 
-    _solver_name = "lbfgs"
+    _solver_name = "lbfgs"  # callbacks' tasks are named after it
     _criterion = "gap"
     _optional_attributes: tuple[str, ...] = ()
 
@@ -82,12 +81,15 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         ConvergenceWarning
             If `max_iter` iterations do not reach `tol`.
         """
+        from ._core.backend import resolve_device
+
+        device = resolve_device(self.device)
         before = self._trained_on() if getattr(self, "warm_start", False) else None
-        documents, classes = self._documents(X, y, sample_weight)
-        train: Callable[..., FitResult] = self._train
+        documents, classes, y = self._documents(X, y, sample_weight)
+        train: Callable[..., FitResult] = partial(self._train, device=device)
         if before is not None and before[1:] == (*self._tokens(), classes.tolist()):
             train = partial(train, start=before[0])
-        return self._fit(documents, classes, (X, y, sample_weight), train)
+        return self._fit(documents, classes, (documents.X, y, sample_weight), train)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the decision values.
@@ -274,8 +276,8 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _trained_on(self) -> tuple[Any, ...] | None:
         """Return the fitted model, its tokens' number and names, and its classes, if any."""
-        if not hasattr(self, "classes_"):
-            return None
+        if len(getattr(self, "attention_scores_", ())) != getattr(self, "n_features_in_", None):
+            return None  # not fitted, or a later fit on other tokens failed
         return self._model(), *self._tokens(), self.classes_.tolist()
 
     def _tokens(self) -> tuple[int, list[Any] | None]:
@@ -285,14 +287,14 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _documents(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Documents, NDArray[Any]]:
-        """Return validated training documents and the sorted class labels."""
+    ) -> tuple[Documents, NDArray[Any], NDArray[Any]]:
+        """Return validated training documents, the sorted class labels, and validated y."""
         X, y = validate_data(self, X, y, accept_sparse="csr", accept_large_sparse=True)
         check_non_negative(X, self)
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         classes, codes = np.unique(y, return_inverse=True)
-        return self._weighted(X, codes, classes, weights, check_two_classes), classes
+        return self._weighted(X, codes, classes, weights, check_two_classes), classes, np.asarray(y)
 
     def _weighted(
         self,
@@ -306,29 +308,21 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         from ._core.fit import Documents
         from ._core.statistics import CorpusStatistics
 
-        sums = np.bincount(codes, weights, len(classes)).astype(np.float64)
-        factors = self._class_factors(classes, sums)
-        check(classes, sums * factors)
         X = canonical(as_csr(X))
-        statistics = CorpusStatistics.of(X, codes, len(classes), weights).reweighted(factors)
-        return Documents(X, codes, weights * factors[codes], statistics)
+        with np.errstate(over="ignore", invalid="ignore"):  # `check` refuses what is not finite
+            statistics = CorpusStatistics.of(X, codes, len(classes), weights)
+            factors = self._class_factors(classes, statistics)
+            check(classes, statistics.class_weights * factors)
+        return Documents(X, codes, weights * factors[codes], statistics.reweighted(factors))
 
     def _class_factors(
-        self, classes: NDArray[Any], class_weights: NDArray[np.float64]
+        self, classes: NDArray[Any], statistics: CorpusStatistics
     ) -> NDArray[np.float64]:
-        """Return every class's factor by `class_weight`.
-
-        "balanced" counts sample weights as repetition, which scikit-learn's own function does
-        not before version 1.7.
-        """
+        """Return every class's factor by `class_weight`, (n_classes,)."""
         if self.class_weight is None:
             return np.ones(len(classes))
         if self.class_weight == "balanced":
-            present = class_weights > 0
-            mean = class_weights.sum() / np.count_nonzero(present)
-            return np.divide(
-                mean, class_weights, out=np.zeros_like(mean * class_weights), where=present
-            )
+            return statistics.balancing_factors()
         factors = np.asarray(compute_sample_weight(self.class_weight, classes))
         if not (np.isfinite(factors).all() and factors.min() >= 0):
             raise ValueError(
@@ -343,11 +337,10 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         data: tuple[Any, Any, Any],
         train: Callable[..., FitResult],
     ) -> Self:
-        """Train, and store what comes back; `data` are X, y and sample weights as given."""
-        from ._core.backend import ThreadShare, resolve_device
+        """Train, and store what comes back; `data` are X, y and sample weights for callbacks."""
+        from ._core.backend import ThreadShare
 
         X, weights = documents.X, documents.weights
-        device = resolve_device(self.device)
         callbacks = FitCallbacks(
             self, *data, max_iter=self.max_iter, task_name=f"{self._solver_name}-iter"
         )
@@ -357,7 +350,6 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             result = train(
                 documents,
                 dtype=training_dtype(X, documents.statistics.total_weight, min(strengths)),
-                device=device,
                 callback=self._reporter(callbacks, classes, threads.update),
             )
         counts = count_selected(result.model.scores, X if weights.all() else X[weights > 0])

@@ -23,6 +23,16 @@ def test_every_public_name_is_on_the_page(module):
     assert [name for name in names if f"`{prefix}{name}`" not in PAGE] == []
 
 
+def test_every_name_of_the_page_is_public():
+    rows = re.findall(r"^\| `(\w+)` \| (`.*) \|$", PAGE.split("## Beside them")[1], re.M)
+    assert len(rows) == 7
+    for module, cell in rows:
+        home = import_module(f"sklearn_clsattn.{module}".removesuffix(".sklearn_clsattn"))
+        kinds = re.sub(r"\([^)]*\)", "", cell).split("`: `")[0]  # without parameters and methods
+        names = re.findall(r"`(\w+)", kinds + "`")
+        assert [name for name in names if name not in home.__all__] == []
+
+
 @pytest.mark.parametrize("name", ["ClsAttentionClassifier", *paper.__all__])
 def test_the_page_has_a_classifiers_parameters(name):
     kind = getattr(paper, name, None) or getattr(sklearn_clsattn, name)

@@ -377,3 +377,27 @@ def test_one_document_is_answered_as_among_many():
         model = ClsAttentionClassifier().fit(X, labels)
         alone = np.concatenate([model.predict_proba(X[[i]]) for i in range(20)])
         assert_allclose(alone, model.predict_proba(X)[:20], rtol=1e-12, atol=1e-15)
+
+
+def test_a_device_that_is_not_there_leaves_the_model_as_it_is():
+    X, y = data(2)
+    model = ClsAttentionClassifier().fit(X, y)
+    expected = model.predict_proba(X)
+    with pytest.raises(ValueError, match="device"):
+        model.set_params(device="nowhere").fit(X[:, :5], y)
+    assert_array_equal(model.predict_proba(X), expected)
+
+
+def test_a_warm_start_after_a_failed_fit_on_other_tokens():
+    X, y = data(2)
+    model = ClsAttentionClassifier(warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match="one class only"):
+        model.fit(X[:, :5], np.zeros(len(y)))
+    expected = ClsAttentionClassifier().fit(X[:, :5], y).predict_proba(X[:, :5])
+    assert_array_equal(model.fit(X[:, :5], y).predict_proba(X[:, :5]), expected)
+
+
+def test_entries_whose_squares_overflow_are_refused():
+    X, y = data(2)
+    with pytest.raises(ValueError, match="Divide X by a constant"):
+        ClsAttentionClassifier().fit(X * 1e160, y)

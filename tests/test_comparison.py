@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -286,11 +287,15 @@ def test_frame(result):
 class Attention:
     """What class_tokens reads of a classifier: four tokens a, b, c, d."""
 
-    n_layers, mlp = 1, False
+    model = SimpleNamespace(n_layers=1, mlp=False)
     classes_ = np.array(["neg", "pos"])
     token_values_ = np.array([1.0, -2.0, 3.0, 0.0])
     selected_tokens_ = np.array([2, 1, 0])
     selection_counts_ = np.array([9, 5, 2])
+
+    @classmethod
+    def _model(cls):
+        return cls.model
 
     @staticmethod
     def attention(X):
@@ -357,7 +362,7 @@ def test_effects_are_spreads_of_contributions_less_their_mean(n_classes, n_layer
 
 def test_tokens_of_an_mlp_are_told_by_their_values():
     class Mlp(Attention):
-        mlp = True
+        model = SimpleNamespace(n_layers=1, mlp=True)
 
     assert class_tokens(Mlp, X, list("abcd")) == class_tokens(Attention, X, list("abcd"))
     counts, y = make_token_classification(n_samples=40, random_state=3)

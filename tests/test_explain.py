@@ -500,3 +500,13 @@ def test_a_vectorizer_that_has_no_hash():
 
     model = make_pipeline(Equal(), ClsAttentionClassifier()).fit(["good fun", "bad"], [1, 0])
     assert explain(model, ["good"]).tokens.tolist() == ["good"]
+
+
+def test_parameters_set_after_fitting_change_no_explanation():
+    X, y = make_token_classification(60, random_state=0)
+    network = AttentionNetworkClassifier(n_layers=2, embedding_dim=4, max_iter=2, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        network.fit(X, y)
+    before = explain(network, X[:3]).to_frame()
+    after = explain(network.set_params(n_layers=1, mlp=True), X[:3]).to_frame()
+    pd.testing.assert_frame_equal(before, after)

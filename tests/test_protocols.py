@@ -145,6 +145,16 @@ def with_all_statistics(shard, reduce):
     return replace(shard, statistics=statistics)
 
 
+def balanced(part):
+    """Return a part of a corpus in which all classes weigh the same."""
+    factors = part.statistics.balancing_factors()
+    return replace(
+        part,
+        weights=part.weights * factors[part.codes],
+        statistics=part.statistics.reweighted(factors),
+    )
+
+
 SHARDS = pytest.mark.parametrize("n_shards", [1, 3, 7])
 
 
@@ -196,13 +206,22 @@ def test_loss_and_gradient_of_shards_are_those_of_the_whole(
 
 @CLASSES
 @SHARDS
-def test_a_default_fit_of_shards_is_that_of_the_whole(n_classes, n_shards):
-    whole = documents(n_classes)
+@pytest.mark.parametrize(
+    "changed",
+    [{}, {"attend_cls": False}, {"scaling": None, "C": 3.0}],
+    ids=["default", "without <cls>", "unscaled"],
+)
+def test_a_fit_of_shards_is_that_of_the_whole(n_classes, n_shards, changed):
+    """The default, and what takes other branches; classes are balanced, by their sums alone."""
+    whole, settings = balanced(documents(n_classes)), {**SETTINGS, **changed}
 
     def train(shard, reduce):
-        return fit_attention(with_all_statistics(shard, reduce), reduce=reduce, **SETTINGS)
+        return fit_attention(
+            balanced(with_all_statistics(shard, reduce)), reduce=reduce, **settings
+        )
 
-    expected = fit_attention(whole, **SETTINGS)
+    expected = fit_attention(whole, **settings)
+    assert np.ptp(whole.statistics.class_weights) < 1e-12 * whole.statistics.total_weight
     for result in InThreads.run(train, cut(whole, n_shards))[0]:
         assert result.n_iter == expected.n_iter
         assert_allclose(result.loss_curve, expected.loss_curve, rtol=1e-12)

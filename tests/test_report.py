@@ -561,6 +561,7 @@ def test_two_layers():
         pipeline = fitted(parts, AttentionNetworkClassifier, random_state=0, **deeper)
     report = ModelReport.from_estimator(pipeline, *parts[2:])
     Page(report.to_html())
+    assert report.to_frame().index[0] == "AttentionNetworkClassifier"
 
 
 def test_classifier_given():
@@ -577,7 +578,7 @@ def test_classifier_given():
     assert "class_weight={'pos': 20.0}" in weighted.made["Model"]
     with pytest.raises(ValueError, match="'odd', which is no class"):
         ModelReport.from_texts(*named, classifier=ClsAttentionClassifier(class_weight={"odd": 2}))
-    with pytest.raises(TypeError, match="must be a ClsAttentionClassifier, got LinearSVC"):
+    with pytest.raises(TypeError, match="such as ClsAttentionClassifier, got LinearSVC"):
         ModelReport.from_texts(*parts, classifier=LinearSVC())
     with pytest.raises(ValueError, match="with an MLP"):
         ModelReport.from_texts(

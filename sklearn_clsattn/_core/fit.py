@@ -115,7 +115,7 @@ def fit_attention(
     stops after `max_iter` steps, when the optimality gap, in nats per document, is at most `tol`,
     or when `callback`, whose criterion is the gap, returns True. `start` is a model of the same
     tokens and outputs to start from; `reduce` sums over all parts of a corpus of which these
-    documents are one.
+    documents are one; settings, `dtype` and what `callback` returns must then be the same in all.
     """
     units = token_scaling(documents.statistics, scaling=scaling, attend_cls=attend_cls, dtype=dtype)
     loss = documents.loss(documents.bag(dtype, device), cls_weight=units.cls_weight, reduce=reduce)

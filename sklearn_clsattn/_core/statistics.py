@@ -17,7 +17,7 @@ machines. :func:`token_scaling` derives from them where training starts and in w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -76,29 +76,29 @@ class CorpusStatistics:
         return cls(nothing, nothing, nothing, np.zeros((n_classes, n_tokens)))
 
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
-        return CorpusStatistics(
-            self.class_weights + other.class_weights,
-            self.token_weights + other.token_weights,
-            self.n_entries + other.n_entries,
-            self.shares + other.shares,
-        )
+        return CorpusStatistics(*map(np.add, self._arrays(), other._arrays()))
 
     def reweighted(self, factors: Array) -> CorpusStatistics:
-        """Return the sums with every class's document weights multiplied by its factor."""
-        return CorpusStatistics(
-            self.class_weights * factors,
-            self.token_weights * factors,
-            self.n_entries * factors,
-            self.shares * factors[:, None],
-        )
+        """Return the sums with every class's document weights times its factor, (n_classes,)."""
+        return CorpusStatistics(*((array.T * factors).T for array in self._arrays()))
+
+    def balancing_factors(self) -> Array:
+        """Return the factors that give the classes with documents equal weights, (n_classes,)."""
+        weights = self.class_weights
+        mean = weights.sum() / max(np.count_nonzero(weights), 1)
+        return np.divide(mean, weights, out=np.zeros(len(weights)), where=weights > 0)
 
     def reduced(self, reduce: Callable[[Array], Array]) -> CorpusStatistics:
         """Return the sums over all parts of a corpus; `reduce` adds up flat float64 arrays."""
-        k = len(self.class_weights)
-        parts = [self.class_weights, self.token_weights, self.n_entries, self.shares.ravel()]
-        sums = reduce(np.concatenate(parts))
-        weights, tokens, entries, shares = np.split(sums, [k, 2 * k, 3 * k])
-        return CorpusStatistics(weights, tokens, entries, shares.reshape(self.shares.shape))
+        arrays = self._arrays()
+        sums = reduce(np.concatenate([array.ravel() for array in arrays]))
+        parts = np.split(sums, np.cumsum([array.size for array in arrays])[:-1])
+        return CorpusStatistics(
+            *(part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True))
+        )
+
+    def _arrays(self) -> list[Array]:
+        return [getattr(self, field.name) for field in fields(self)]
 
     @property
     def total_weight(self) -> float:
@@ -180,11 +180,17 @@ def token_scaling(
     # With u = 0 and a document of mean mass, the output is then that of logistic regression
     # on the scaled counts with coefficients t.
     scales *= 2.0 * mass if attend_cls else mass
+    document_scale = mean_document_weight * mean_entry
+    if not (np.isfinite(document_scale) and np.isfinite(scales).all()):
+        raise ValueError(
+            "Training leaves the range of floating-point numbers: expected entries of X whose "
+            f"squares are finite, got a mean of {mean_entry:.2g}. Divide X by a constant."
+        )
     return Scaling(
         starting_scores=scores.astype(dtype),
         value_scales=np.ascontiguousarray(scales, dtype=dtype),
         cls_weight=mass if attend_cls else 0.0,
-        document_scale=mean_document_weight * mean_entry,
+        document_scale=document_scale,
     )
 
 

@@ -46,7 +46,7 @@ def class_tokens(
 
     Parameters
     ----------
-    classifier : ClsAttentionClassifier
+    classifier : classifier of this package
         A fitted classifier.
     X : csr_matrix of shape (n_documents, n_tokens)
         The token counts on which it was fitted.
@@ -80,7 +80,7 @@ def class_tokens(
     values = values_by_class(classifier.token_values_)
     if len(names) != values.shape[1]:
         raise ValueError(f"expected {values.shape[1]} names of tokens, got {len(names)}")
-    if classifier.mlp:  # decisions are not sums over tokens
+    if classifier._model().mlp:  # decisions are not sums over tokens
         importance = effects_of_values(values, classifier.attention(X))
     else:
         importance = token_effects(classifier, X)

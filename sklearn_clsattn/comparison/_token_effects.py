@@ -16,7 +16,7 @@ def token_effects(classifier: Any, X: Any) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    classifier : ClsAttentionClassifier
+    classifier : classifier of this package
         A fitted classifier.
     X : {array-like, sparse matrix} of shape (n_documents, n_tokens)
         Token counts or weights, sparse ones with every entry stored once.
@@ -51,7 +51,8 @@ def token_effects(classifier: Any, X: Any) -> NDArray[np.float64]:
     array([[ 1., -1.],
            [-1.,  1.]])
     """
-    if classifier.n_layers == 1 and not classifier.mlp:
+    model = classifier._model()
+    if model.n_layers == 1 and not model.mlp:
         return effects_of_values(classifier.token_values_, classifier.attention(X))
     contributions = classifier.contributions(X)
     terms = contributions if isinstance(contributions, list) else [contributions]

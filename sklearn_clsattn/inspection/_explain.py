@@ -43,7 +43,7 @@ def explain(
 
     Parameters
     ----------
-    estimator : ClsAttentionClassifier or Pipeline
+    estimator : classifier of this package, or Pipeline
         A fitted classifier, a fitted Pipeline that ends in one, or a fitted search over either.
     documents : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
         The estimator's input: for a classifier the token matrix, for a Pipeline the raw texts (or
@@ -123,7 +123,7 @@ def explain(
     X, attention, terms = _terms(fitted, X)
     n_documents = X.shape[0]
     rows = np.repeat(np.arange(n_documents), np.diff(X.indptr))
-    one_layer = _has_one_layer(classifier, X, attention, terms)
+    one_layer = fitted.n_layers == 1  # contributions are attention times the tokens' own values
     cls_attention = _cls_attention(classifier, X, attention, rows, one_layer=one_layer)
     without = None
     if one_layer and removal is not False:
@@ -291,17 +291,6 @@ def _terms(fitted: FittedModel, X: Any) -> tuple[sp.csr_array, Array, Array]:
 def _own_values(classifier: BaseAttentionClassifier, X: sp.csr_array) -> Array:
     values = classifier.token_values_
     return values[X.indices][:, None] if values.ndim == 1 else values.T[X.indices]
-
-
-def _has_one_layer(
-    classifier: BaseAttentionClassifier, X: sp.csr_array, attention: Array, terms: Array
-) -> bool:
-    """Whether contributions are attention times the tokens' own values.
-
-    The numbers are compared as well, because parameters may have been set after fitting.
-    """
-    own = attention[:, None] * _own_values(classifier, X)
-    return classifier.n_layers == 1 and bool(np.allclose(terms, own, rtol=1e-9, atol=1e-300))
 
 
 def _values(

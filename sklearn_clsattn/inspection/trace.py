@@ -125,7 +125,8 @@ def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttention
         else:
             where = "" if estimator is outermost else f" with {_kind(estimator)} as its last step"
             raise TypeError(
-                "expected a fitted ClsAttentionClassifier, or a Pipeline that ends in one, got "
+                "expected a fitted ClsAttentionClassifier (or another classifier of this package), "
+                "or a Pipeline that ends in one, got "
                 f"{_kind(outermost)}{where}"
             )
     return steps, estimator

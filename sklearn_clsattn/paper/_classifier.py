@@ -116,9 +116,9 @@ class PaperClassifier(BaseAttentionClassifier):
         raise NotImplementedError
 
     def _train(self, documents: Documents, **options: Any) -> FitResult:
-        """Train with the parameters that the base class has not dealt with."""
-        parameters = self.get_params(deep=False)
-        for name in ("class_weight", "random_state", "verbose", "device"):
-            del parameters[name]
+        """Train with the parameters of this classifier that its training function has."""
+        train = self._trainer()
+        names = inspect.signature(train).parameters.keys() - options.keys()
+        parameters = {name: getattr(self, name) for name in names if hasattr(self, name)}
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return self._trainer()(documents, seed=seed, **parameters, **options)
+        return train(documents, seed=seed, **parameters, **options)

@@ -83,13 +83,11 @@ def fit_penalized_one_step(
     statistics, n_classes = documents.statistics, documents.n_classes
     bag = documents.bag(dtype, device)
     class_weights = statistics.class_weights
-    present = class_weights > 0
-    mean = class_weights.sum() / np.count_nonzero(present)
-    factors = np.divide(mean, class_weights, where=present, out=np.zeros(n_classes))
+    factors = statistics.balancing_factors()
     importance = signed_frequency(statistics.shares, class_weights, centred=True)
     frozen = take_step(
         replace(documents, weights=documents.weights * factors[documents.codes]).loss(bag),
-        importance * (n_classes / np.count_nonzero(present)),
+        importance * (n_classes / np.count_nonzero(class_weights)),
         step_size=step_size,
         embedding_dim=embedding_dim,
         seed=seed,

@@ -32,6 +32,7 @@ grow, so that later steps on E change scores and values more. ``docs/paper.md`` 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -125,11 +126,19 @@ def fit_embeddings(
         return value, validation(matrix)[0] / validation.total_weight
 
     def model() -> FittedAttention:
-        return fitted_attention(token_map.matrix(), cls_weight, token_map.embeddings())
+        embeddings = token_map.embeddings()
+        return fitted_attention(token_map.matrix(), cls_weight, embeddings)
+
+    def so_far() -> FittedAttention:
+        result = model()
+        if isinstance(result.embeddings, StoredEmbeddings):  # E itself is still being trained
+            copy = replace(result.embeddings, matrix=result.embeddings.matrix.copy())
+            result = replace(result, embeddings=copy)
+        return result
 
     def report(n_iter: int, value: float, validation_loss: float | None) -> bool:
         criterion = math.nan if validation_loss is None else validation_loss
-        return callback is not None and callback(Progress(n_iter, value, criterion, model))
+        return callback is not None and callback(Progress(n_iter, value, criterion, so_far))
 
     result = minimize_adam(
         token_map.trained,
@@ -152,7 +161,7 @@ def fit_embeddings(
 
 
 class TrainedMap(Protocol):
-    """A map from tensors that Adam changes in place to the token matrix."""
+    """A token map of tensors that Adam changes in place, with a learning rate for each."""
 
     @property
     def trained(self) -> list[torch.Tensor]:

@@ -91,7 +91,7 @@ class OneStepClassifier(PaperClassifier):
     1.0
     """
 
-    _criterion = "unselected attention"
+    _solver_name, _criterion = "descent", "unselected attention"
 
     _parameter_constraints = {
         **PaperClassifier._parameter_constraints,

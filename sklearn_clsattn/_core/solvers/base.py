@@ -24,8 +24,8 @@ class Iterate:
     """One accepted point of a minimisation.
 
     n_iter : number of accepted steps so far, 0 at the start
-    x, gradient : the point and the gradient there, of one shape; their memory is used again, so
-        read them at once
+    x : the point, a tensor of its own
+    gradient : the gradient there, of the same shape; its memory is used again
     value : the function's value there
     """
 

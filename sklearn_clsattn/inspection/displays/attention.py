@@ -134,7 +134,7 @@ class AttentionDisplay:
 
         Parameters
         ----------
-        estimator : ClsAttentionClassifier or Pipeline
+        estimator : classifier of this package, or Pipeline
             A fitted classifier, or a fitted Pipeline that ends in one.
         document : str, or {array-like, sparse matrix, data frame} of shape (1, n_tokens) or \
                 (n_tokens,), or a list of one text

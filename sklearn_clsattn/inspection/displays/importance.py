@@ -145,7 +145,7 @@ class TokenImportanceDisplay:
 
         Parameters
         ----------
-        estimator : ClsAttentionClassifier or Pipeline
+        estimator : classifier of this package, or Pipeline
             A fitted classifier, or a fitted Pipeline that ends in one.
         X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens), or texts, \
                 default=None

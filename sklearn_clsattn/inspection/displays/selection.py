@@ -138,7 +138,7 @@ class SelectionDisplay:
 
         Parameters
         ----------
-        estimator : ClsAttentionClassifier or Pipeline
+        estimator : classifier of this package, or Pipeline
             A fitted classifier, or a fitted Pipeline that ends in one.
 
         X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens), or texts
@@ -460,7 +460,7 @@ class SelectionDisplay:
 
 def _classes_of_values(classifier: Any) -> NDArray[np.object_] | None:
     """Return the class (n_tokens,) with each token's highest value, or None with an MLP."""
-    if classifier.mlp:
+    if classifier._model().mlp:
         return None
     values = values_by_class(classifier.token_values_)
     labels = np.array(classifier.classes_.tolist(), dtype=object)[values.argmax(axis=0)]

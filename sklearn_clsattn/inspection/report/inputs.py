@@ -93,7 +93,8 @@ def check_classifier(classifier: Any) -> None:
     """Raise TypeError or ValueError for a classifier that cannot be reported on."""
     if not isinstance(classifier, BaseAttentionClassifier):
         raise TypeError(
-            f"classifier must be a ClsAttentionClassifier, got {type(classifier).__name__}"
+            "expected classifier to be one of sklearn_clsattn, such as ClsAttentionClassifier, "
+            f"got {type(classifier).__name__}"
         )
     if classifier.mlp:
         raise ValueError(
@@ -120,7 +121,7 @@ def inputs_of_estimator(
     classes = classifier.classes_.tolist()
     y, notes = code_test_labels(labels, classes)
     X = _columns(traced.transform(documents))
-    entrants = [score("ClsAttentionClassifier", "ours", classifier, X, y, classes)]
+    entrants = [score(type(classifier).__name__, "ours", classifier, X, y, classes)]
     if baseline is not None:
         entrants.append(_given(baseline, documents, y, classes))
     train, train_codes, matrix = None, None, None

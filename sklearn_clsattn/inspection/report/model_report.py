@@ -201,7 +201,7 @@ class ModelReport(ReportData):
         ValueError
             If our model was not compared, if it has an MLP, or if a number is negative.
         TypeError
-            If a number is no integer, or our model is no `ClsAttentionClassifier`.
+            If a number is no integer, or our model is no classifier of this package.
         """
         _check_numbers(n_mistakes=n_mistakes, n_disagreements=n_disagreements)
         seconds = f"{comparison.vectorize_seconds:.2f} s, once for all models, in no other time"
@@ -230,7 +230,7 @@ class ModelReport(ReportData):
 
         Parameters
         ----------
-        estimator : Pipeline or ClsAttentionClassifier
+        estimator : Pipeline, or classifier of this package
             A fitted Pipeline from texts that ends in our classifier, a fitted search over one, or
             a fitted classifier.
         X_test : sequence or matrix of length n_test
