@@ -46,7 +46,7 @@ help:
 	@echo "make tests TESTS=tests/test_fit.py   some tests alone"
 	@echo "make test-oldest   tests of what faces scikit-learn, with the oldest supported release"
 	@echo "make test-roundings   tests of what computes, as two other kinds of CPU round"
-	@echo "make lint          ruff alone"
+	@echo "make lint | types | tests | doctests   one part of make test; make clean   remove environments and caches"
 	@echo "make bench         the benchmark table (REVIEWS=folder for the real reviews; FAST=1 for a short run)"
 	@echo "make paper         the paper's figures and tables, on docs/paper.md (REVIEWS=folder; FAST=1 for a trial)"
 	@echo "make docs          the figures of the documentation"

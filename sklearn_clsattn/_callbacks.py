@@ -26,7 +26,7 @@ class FitCallbacks:
         Calls :meth:`begin`, then :meth:`iteration` after each step, then :meth:`end`.
 
     X, y, sample_weight
-        The data of the fit, as callbacks are handed them.
+        The data of the fit, as callbacks receive them.
 
     max_iter : int
         At most this many iterations.

@@ -1,4 +1,4 @@
-"""The floors of the house: imports run one way, and a fit loads no more than it needs."""
+"""The import layers: imports run one way, and a fit loads no more than it needs."""
 
 import ast
 import graphlib
@@ -66,7 +66,7 @@ def imported(name, path):
 GRAPH = {name: set(imported(name, path)) - {name} for name, path in MODULES.items()}
 
 
-def test_there_is_no_circle():
+def test_there_is_no_import_cycle():
     """An `__init__` counts as what it imports, so a file may not import from its own package."""
     graphlib.TopologicalSorter(GRAPH).prepare()
 

@@ -1,4 +1,4 @@
-"""The two walls of the core: any solver solves the problem, any split of the documents adds up."""
+"""The two interfaces of the core: any solver solves the problem, any split of the documents adds up."""
 
 import threading
 from dataclasses import replace
