@@ -1,4 +1,4 @@
-"""The two interfaces of the core: any solver solves the problem, any split of the documents adds up."""
+"""The two interfaces of the core: any solver fits, and sums over any split of documents add up."""
 
 import threading
 from dataclasses import replace
