@@ -16,7 +16,7 @@ QUICK = $(addprefix tests/test_,$(addsuffix .py,bag classifier fit fitted golden
 NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,adam bag classifier cls_regression embeddings \
 	fitted fitted_network frozen golden gradient_flow gradient_step importance fit lbfgs minibatch \
 	network objective one_step protocols regimes selective_gradient streaming theory_assumptions \
-	theory_margin_ascent theory_max_margin theory_one_step theory_selection trainings))
+	theory_margin_ascent theory_max_margin theory_one_step theory_selection token_maps trainings))
 # Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.
 # Features that NumPy can do without are asked of NumPy, which refuses those that a CPU lacks.
 NUMPY_FEATURES = $$($(BIN)/python -c "from numpy._core._multiarray_umath import \
