@@ -8,7 +8,6 @@ import sys
 import unicodedata
 import zipfile
 from html.parser import HTMLParser
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -127,7 +126,6 @@ def test_every_character_is_made_visible():
         assert "\n" not in visible(character)
 
 
-@pytest.mark.skipif(find_spec("setuptools") is None, reason="setuptools is not installed")
 def test_an_installed_wheel_has_its_templates(tmp_path):
     source = tmp_path / "source"
     root = Path(__file__).parents[1]
