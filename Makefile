@@ -6,14 +6,15 @@ BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas and NumPy: what an older release of these can break.
-FACING = $(addprefix tests/test_,$(addsuffix .py,bag classifier classifier_inputs cli \
-	comparison estimators explain fitted importance pipelines regimes report reviews streaming synthetic \
-	trainings transformer))
+FACING = $(addprefix tests/test_,$(addsuffix .py,bag classifier classifier_cv classifier_inputs cli \
+	comparison context estimators explain explain_context fitted hashing_vectorizer importance pipelines \
+	regimes report reviews streaming synthetic token_vectorizer trainings transformer))
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
-QUICK = $(addprefix tests/test_,$(addsuffix .py,bag classifier fit fitted golden importance imports lbfgs \
+QUICK = $(addprefix tests/test_,$(addsuffix .py,bag choose_c classifier fit fitted golden importance imports lbfgs \
 	objective protocols streaming transformer))
 # Tests of what computes: where another CPU's rounding could reach a threshold.
-NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,adam bag classifier cls_regression embeddings \
+NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,adam bag choose_c classifier classifier_cv cls_regression \
+	context embeddings leave_one_out \
 	fitted fitted_network frozen golden gradient_flow gradient_step importance fit lbfgs minibatch \
 	network objective one_step protocols regimes selective_gradient streaming theory_assumptions \
 	theory_margin_ascent theory_max_margin theory_one_step theory_selection token_maps trainings))
@@ -31,11 +32,13 @@ TESTS ?=
 DATA ?=
 TEST ?=
 REVIEWS ?= ../shared/data
+# Sets that defaults are chosen on: NAME.csv.gz with the columns text, label and part.
+EXPLORE ?= $(REVIEWS)/explore
 # Where the report goes.
 OUT ?= report.html
 IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
-.PHONY: help demo report test quick lint types tests doctests test-oldest test-roundings bench paper \
+.PHONY: help demo report test quick lint types tests doctests test-oldest test-roundings bench defaults paper \
 	docs clean
 
 help:
@@ -48,6 +51,7 @@ help:
 	@echo "make test-roundings   tests of what computes, as two other kinds of CPU round"
 	@echo "make lint | types | tests | doctests   one part of make test; make clean   remove environments and caches"
 	@echo "make bench         the benchmark table (REVIEWS=folder for the real reviews; FAST=1 for a short run)"
+	@echo "make defaults      how the defaults were chosen (EXPLORE=folder, REVIEWS=folder; FAST=1 for a trial)"
 	@echo "make paper         the paper's figures and tables, on docs/paper.md (REVIEWS=folder; FAST=1 for a trial)"
 	@echo "make docs          the figures of the documentation"
 
@@ -94,6 +98,9 @@ test-roundings: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --reviews $(REVIEWS) $(if $(FAST),--fast)
+
+defaults: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) --reviews $(REVIEWS) $(if $(FAST),--fast)
 
 paper: $(STAMP)
 	$(BIN)/python -m benchmarks.paper --reviews $(REVIEWS) $(if $(FAST),--fast)

@@ -15,6 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 # Okabe and Ito's palette; the shape of the mark says the same, for print and for the colour-blind.
 _MARKS = {
     "ours": ("#D55E00", "*", "ClsAttentionClassifier, defaults", 240),
+    "ours_given_c": ("#E69F00", "P", "ClsAttentionClassifier, C given", 90),
     "logistic_counts": ("#0072B2", "o", "LogisticRegression, counts", 75),
     "logistic_tfidf": ("#56B4E9", "s", "LogisticRegression, TF-IDF", 70),
     "nb_svm": ("#009E73", "^", "NB-SVM", 85),

@@ -31,7 +31,8 @@ def gradient_against_products(problem: Problem, *, runs: int) -> dict[str, float
     """One loss-and-gradient against the two sparse products that it must make."""
     import torch
 
-    from sklearn_clsattn._core.fit import AttentionProblem, Documents
+    from sklearn_clsattn._core.attention_problem import AttentionProblem
+    from sklearn_clsattn._core.documents import Documents
     from sklearn_clsattn._core.statistics import CorpusStatistics, token_scaling
 
     X, weights = problem.X_train, np.ones(len(problem.y_train))
@@ -62,21 +63,22 @@ def gradient_against_products(problem: Problem, *, runs: int) -> dict[str, float
 
 
 def prediction(problem: Problem, *, runs: int) -> dict[str, float]:
-    """predict_proba on the test matrix against LogisticRegression's on the same matrix.
+    """Prediction of the test documents against LinearSVC's on TF-IDF, each on its own matrix.
 
-    Models are fitted on a few rows: how long a prediction takes does not depend on what was
-    learned. As floats too, since int64 counts have to be converted by both.
+    Of labels, and of probabilities against LinearSVC's decision values. Models are fitted on a few
+    rows: how long a prediction takes does not depend on what was learned.
     """
-    models = _fitted_on_few(problem)
+    (ours, X), (svc, X_svc) = (_fitted_on_few(problem, name) for name in ("ours", "linear_svc"))
     result: dict[str, float] = {}
-    for suffix, X in (("", problem.X_test), ("_float64", problem.X_test.astype(np.float64))):
-        ours, theirs = interleaved(
-            *(lambda model=model, X=X: model.predict_proba(X) for model in models), runs=runs
-        )
+    for suffix, functions in (
+        ("", (lambda: ours.predict(X), lambda: svc.predict(X_svc))),
+        ("_proba", (lambda: ours.predict_proba(X), lambda: svc.decision_function(X_svc))),
+    ):
+        seconds = interleaved(*functions, runs=runs)
         result |= {
-            f"ours_seconds{suffix}": ours,
-            f"logistic_seconds{suffix}": theirs,
-            f"ratio{suffix}": ours / theirs,
+            f"ours_seconds{suffix}": seconds[0],
+            f"linear_svc_seconds{suffix}": seconds[1],
+            f"ratio{suffix}": seconds[0] / seconds[1],
         }
     return result
 
@@ -98,12 +100,11 @@ def short_fit(problem: Problem, *, runs: int) -> dict[str, float]:
     }
 
 
-def _fitted_on_few(problem: Problem) -> list[Any]:
-    rows = warm_up_rows(problem.y_train)
-    models = [
-        COMPETITORS["ours"].make(None, problem.n_classes),
-        COMPETITORS["logistic_counts"].make(0.1, problem.n_classes),
-    ]
+def _fitted_on_few(problem: Problem, name: str) -> tuple[Any, Any]:
+    """Return a competitor fitted on some rows, and the test matrix as it takes it."""
+    competitor, rows = COMPETITORS[name], warm_up_rows(problem.y_train)
+    X, X_test = competitor.matrices(problem.X_train, problem.X_test)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [model.fit(problem.X_train[rows], problem.y_train[rows]) for model in models]
+        model = competitor.make(competitor.untuned, problem.n_classes)
+        return model.fit(X[rows], problem.y_train[rows]), X_test

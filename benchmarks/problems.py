@@ -31,14 +31,17 @@ Texts = tuple[NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Problem:
-    """Matrices and labels, and the file they are cached in (for processes that measure memory)."""
+    """Matrices and labels, and the file they are cached in (for processes that measure memory).
+
+    Of a problem from raw text, `X_train` and `X_test` are arrays of texts, and there is no file.
+    """
 
     name: str
     title: str
     path: Path
-    X_train: sp.csr_matrix
+    X_train: Any
     y_train: NDArray[Any]
-    X_test: sp.csr_matrix
+    X_test: Any
     y_test: NDArray[Any]
 
     @property
@@ -54,7 +57,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Spec:
-    """How a problem is made: from reviews (`stem`, `labels`, `vectorizer`), or generated."""
+    """How a problem is made: from reviews (`stem`, `labels`, `vectorizer`), or generated.
+
+    `from_text` says whether competitors are compared from raw text too.
+    """
 
     name: str
     title: str
@@ -65,6 +71,7 @@ class Spec:
     binary: bool = False
     max_rows: int | None = None
     max_words: int | None = None
+    from_text: bool = True
 
 
 # Words with their contractions ("don't" is one), and words of one letter too: reviews' own
@@ -77,6 +84,7 @@ REAL = (
         "IMDB, unigram counts",
         "imdb",
         vectorizer={"min_df": 5, "token_pattern": WORDS},
+        from_text=False,
     ),
     Spec(
         "imdb_bigrams",
@@ -165,6 +173,18 @@ def load(
     return read(path, spec.name, spec.title)
 
 
+def load_texts(spec: Spec, reviews: Path | None, *, n_rows: int | None = None) -> Problem:
+    """Return a problem from raw text; generated documents are written out as words."""
+    halves: list[Any] = []
+    if spec.stem and reviews:
+        for part in _PARTS:
+            halves += some_rows(labelled_texts(spec, reviews, part), spec.max_rows, n_rows)
+    else:
+        for half in generate(spec, None, n_rows):
+            halves.append(_as_texts(half) if sp.issparse(half) else half)
+    return Problem(spec.name, spec.title, Path(), *halves)
+
+
 def read(path: Path, name: str = "", title: str = "") -> Problem:
     """Read a cached problem."""
     with np.load(path) as stored:
@@ -222,6 +242,16 @@ def generate(spec: Spec, _: Path | None, n_rows: int | None) -> tuple[Any, ...]:
     if spec.binary:
         X.data[:] = 1
     return X[:n_train], y[:n_train], X[n_train:], y[n_train:]
+
+
+def _as_texts(X: sp.csr_matrix) -> NDArray[Any]:
+    """Return documents as words: the number of each token, as often as it counts."""
+    texts = np.empty(X.shape[0], dtype=object)
+    for row in range(X.shape[0]):
+        entries = slice(X.indptr[row], X.indptr[row + 1])
+        tokens = np.repeat(X.indices[entries], X.data[entries].astype(int))
+        texts[row] = " ".join(f"w{token}" for token in tokens)
+    return texts
 
 
 def _save(path: Path, X: Any, y: Any, X_test: Any, y_test: Any) -> None:

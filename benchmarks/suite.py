@@ -17,9 +17,10 @@ import threadpoolctl
 from . import machine, memory, micro, problems, timing
 from .competitors import COMPETITORS
 from .competitors.base import Competitor
-from .problems import Problem
+from .problems import Problem, Spec
 from .report import markdown, targets_table
 from .targets import judge
+from .text_competitors import left_out, text_competitors
 from .tuning import tuned_value
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,6 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         [problems.load(available[name], reviews, n_rows=rows) for name in names],
         [COMPETITORS[name] for name in options.competitors or COMPETITORS],
         short=problems.short_documents(reviews),
+        texts=[available[name] for name in names if available[name].from_text]
+        if not options.competitors
+        else [],
+        reviews=reviews,
         fast=options.fast,
         retune=options.retune,
     )
@@ -70,12 +75,18 @@ def run(
     competitors: list[Competitor],
     *,
     short: Problem | None,
+    texts: Sequence[Spec] = (),
+    reviews: Path | None = None,
     fast: bool,
     retune: bool = False,
     measure_memory: bool = True,
     cache: Path = problems.CACHE,
 ) -> dict[str, Any]:
-    """Return everything measured, ready to be written as JSON."""
+    """Return everything measured, ready to be written as JSON.
+
+    `texts` are the problems that are compared from raw text too, and `reviews` the folder of their
+    reviews.
+    """
     results: dict[str, Any] = {
         "command": "python benchmarks/run.py" + (" --fast" if fast else ""),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -105,6 +116,9 @@ def run(
         if measure_memory:
             entry["memory"] = _memory(problem, tuned, fast)
         results["problems"][problem.name] = entry
+    for spec in texts:
+        results.setdefault("from_text", {})[spec.name] = _from_text(spec, reviews, fast)
+    results["left_out"] = left_out() if texts else {}
     if with_ours and short is not None:
         _say(f"fit on {short.title}")
         results["short_fit"] = {
@@ -114,6 +128,18 @@ def run(
         }
     results["targets"] = [verdict.as_dict() for verdict in judge(results)]
     return results
+
+
+def _from_text(spec: Spec, reviews: Path | None, fast: bool) -> dict[str, Any]:
+    """Return the comparison from raw text on one problem."""
+    problem = problems.load_texts(spec, reviews, n_rows=problems.FAST_ROWS if fast else None)
+    chosen = [(competitor, None) for competitor in text_competitors(spec.vectorizer)]
+    effort = _FAST if fast else timing.Effort(max_runs=3)
+    return {
+        "title": spec.title,
+        "rows": len(problem.y_train),
+        "competitors": timing.compare(problem, chosen, effort=effort, report=_say),
+    }
 
 
 def write(results: dict[str, Any], folder: Path, stem: str) -> None:

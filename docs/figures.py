@@ -23,15 +23,20 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core.leave_one_out import evidence, same_documents
+from sklearn_clsattn._core.statistics import CorpusStatistics, TokenTotals
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
 from sklearn_clsattn.importance import class_totals, posterior_difference
 from sklearn_clsattn.inspection import (
     AttentionDisplay,
+    ContextDisplay,
     ModelReport,
+    RegularizationPathDisplay,
     SelectionDisplay,
     TokenImportanceDisplay,
     explain,
 )
+from sklearn_clsattn.text import make_text_classifier
 
 WORDS = r"(?u)\b\w+(?:'\w+)?\b"
 REVIEW = (  # ours
@@ -123,6 +128,9 @@ def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
     terms = review.to_frame().sort_values("contribution", key=abs, ascending=False)
     print(terms[["token", "attention", "value", "contribution"]].head(20).to_string(index=False))
     photograph(review.to_html(top=6), folder / "explaining_document.png", 920)
+    in_context = make_text_classifier().fit(texts, named)
+    review = explain(in_context, [REVIEW], y_true=["bad"])
+    photograph(review.to_html(top=6), folder / "explaining_context.png", 920)
     displays = {
         "tokens": TokenImportanceDisplay.from_estimator(model, texts, named, kind="bars"),
         "selection": SelectionDisplay.from_estimator(model, texts),
@@ -177,6 +185,49 @@ def photograph(html: str, path: Path, width: int, height: int | None = None) -> 
     print(path)
 
 
+def mean_figure(texts: Any, labels: Any, path: Path) -> None:
+    """Evidence for the training documents, by log-odds that have seen them and that have not."""
+    X = CountVectorizer(ngram_range=(1, 2), min_df=2).fit_transform(texts[::5])
+    codes = np.unique(labels[::5], return_inverse=True)[1]
+    X.sort_indices()
+    weights = np.ones(X.shape[0])
+    totals = TokenTotals.of(CorpusStatistics.of(X, codes, 2, weights))
+    unseen = evidence(X, codes, weights, totals, same_documents(X))[:, 0]
+    lengths = np.maximum(np.asarray(X.sum(axis=1)).ravel(), 1)
+    panels = (
+        ("by log-odds that have seen the document", X @ totals.log_odds()[:, 0] / lengths),
+        ("by log-odds of all other documents", unseen / lengths),
+    )
+    figure, axes = plt.subplots(
+        1, 2, figsize=(11.5, 3.6), layout="constrained", sharex=True, sharey=True
+    )
+    bins = np.linspace(*np.percentile(np.concatenate([of for _, of in panels]), [0.2, 99.8]), 60)
+    for ax, (title, of_documents) in zip(axes, panels, strict=True):
+        for code, colour, name in ((0, NEGATIVE, "negative"), (1, POSITIVE, "positive")):
+            chosen = of_documents[codes == code]
+            ax.hist(chosen, bins, color=colour, alpha=0.55, label=f"{name} reviews")
+        wrong = np.mean((of_documents > 0) != codes)
+        ax.set_title(f"{title}: {wrong:.0%} on the wrong side", loc="left", fontsize=11)
+        ax.axvline(0, color=INK, linewidth=0.6)
+        ax.set(xlabel="mean log-odds of the review's words and bigrams")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.set_yticks([])
+    axes[0].legend(frameon=False)
+    figure.savefig(path, dpi=130)
+    print(path)
+
+
+def choice_figures(texts: Any, labels: Any, folder: Path) -> None:
+    """The path of C, and what the places of words do."""
+    model = make_text_classifier(characters=None).fit(texts, labels)
+    figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
+    RegularizationPathDisplay.from_estimator(model[-1], ax=ax)
+    figure.savefig(folder / "path.png", dpi=130)
+    display = ContextDisplay.from_estimator(model)
+    display.figure_.savefig(folder / "context.png", dpi=130, bbox_inches="tight")
+    print(folder / "path.png", folder / "context.png")
+
+
 def cut_below(path: Path, margin: int = 20) -> None:
     """Cut off the blank rows at the foot of a picture."""
     picture = plt.imread(path)
@@ -188,6 +239,8 @@ def main() -> None:
     """Draw everything."""
     texts, labels, folder = read(sys.argv[1:])
     tokens_figure(texts, labels, folder / "tokens.png")
+    mean_figure(texts, labels, folder / "prior_mean.png")
+    choice_figures(texts, labels, folder)
     explaining_figures(texts, labels, folder)
     report_figure(folder)
 

@@ -5,18 +5,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._classifier import ClsAttentionClassifier
+    from ._classifier_cv import ClsAttentionClassifierCV
     from ._transformer import TokenImportanceTransformer
 
-__all__ = ["ClsAttentionClassifier", "TokenImportanceTransformer", "__version__"]
+__all__ = [
+    "ClsAttentionClassifier",
+    "ClsAttentionClassifierCV",
+    "TokenImportanceTransformer",
+    "__version__",
+]
 
 __version__ = "0.1.0"
 
 _HOME = {
     "ClsAttentionClassifier": "._classifier",
+    "ClsAttentionClassifierCV": "._classifier_cv",
     "TokenImportanceTransformer": "._transformer",
 }
 
-_SUBMODULES = ("comparison", "datasets", "importance", "inspection", "metrics", "paper", "theory")
+_SUBMODULES = (
+    "comparison",
+    "datasets",
+    "importance",
+    "inspection",
+    "metrics",
+    "paper",
+    "text",
+    "theory",
+)
 
 
 def __getattr__(name: str) -> Any:

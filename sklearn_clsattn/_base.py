@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ._callbacks import CallbackSupportMixin, FitCallbacks
 from ._core.fitted import FittedAttention, count_selected, most_probable, probabilities
+from ._core.statistics import balancing_factors
 from ._documents import as_csr, canonical, check_two_classes, is_plain, training_dtype
 from ._validation import check_non_negative
 from .importance import signed_frequency
@@ -26,7 +27,7 @@ from .importance import signed_frequency
 if TYPE_CHECKING:
     import torch
 
-    from ._core.fit import Documents
+    from ._core.documents import Documents
     from ._core.fitted import FittedModel
     from ._core.problem import Callback, FitResult, Progress
     from ._core.statistics import CorpusStatistics
@@ -253,6 +254,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             intercept=self.intercept_,
             cls_weight=self.cls_weight_,
             cls_score=self.cls_score_,
+            entry_scale=getattr(self, "entry_scale_", None),
         )
 
     def _checked(self, X: Any) -> tuple[FittedModel, Any]:
@@ -261,7 +263,11 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
             X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
             check_non_negative(X, self)
-        return self._model(), as_csr(X)
+        model = self._model()
+        X = as_csr(X)
+        if hasattr(self, "entry_scale_"):  # of an entry in several parts, the sum is damped
+            X = canonical(type(X)((X.data, X.indices, X.indptr), shape=X.shape))
+        return model, X
 
     def _train(
         self,
@@ -303,26 +309,39 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         classes: NDArray[Any],
         weights: NDArray[np.float64],
         check: Callable[[NDArray[Any], NDArray[np.float64]], None],
+        entry_scale: float | None = None,
     ) -> Documents:
-        """Return documents with the weights of their classes; `check` sees these weights' sums."""
-        from ._core.fit import Documents
+        """Return documents with the weights of their classes; `check` sees these weights' sums.
+
+        `entry_scale` is that of earlier documents, if there were any.
+        """
+        from ._core.documents import Documents
         from ._core.statistics import CorpusStatistics
 
         X = canonical(as_csr(X))
         with np.errstate(over="ignore", invalid="ignore"):  # `check` refuses what is not finite
+            class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
+            factors = self._class_factors(classes, class_weights)
+            check(classes, class_weights * factors)
+            weights = weights * factors[codes]
+            X, scale = self._training_entries(X, weights, entry_scale)
             statistics = CorpusStatistics.of(X, codes, len(classes), weights)
-            factors = self._class_factors(classes, statistics)
-            check(classes, statistics.class_weights * factors)
-        return Documents(X, codes, weights * factors[codes], statistics.reweighted(factors))
+        return Documents(X, codes, weights, statistics, scale)
+
+    def _training_entries(
+        self, X: Any, weights: NDArray[np.float64], entry_scale: float | None
+    ) -> tuple[Any, float | None]:
+        """Return the CSR matrix that is trained on, and the unit of its entries if damped."""
+        return X, None
 
     def _class_factors(
-        self, classes: NDArray[Any], statistics: CorpusStatistics
+        self, classes: NDArray[Any], class_weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return every class's factor by `class_weight`, (n_classes,)."""
+        """Return every class's factor by `class_weight`, from their weights, both (n_classes,)."""
         if self.class_weight is None:
             return np.ones(len(classes))
         if self.class_weight == "balanced":
-            return statistics.balancing_factors()
+            return balancing_factors(class_weights)
         factors = np.asarray(compute_sample_weight(self.class_weight, classes))
         if not (np.isfinite(factors).all() and factors.min() >= 0):
             raise ValueError(
@@ -346,14 +365,15 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         )
         callbacks.begin()
         strengths = [getattr(self, name, 1.0) for name in ("C", "attention_C")]
+        strengths = [strength for strength in strengths if strength != "auto"]
         with ThreadShare() as threads:
             result = train(
                 documents,
                 dtype=training_dtype(X, documents.statistics.total_weight, min(strengths)),
-                callback=self._reporter(callbacks, classes, threads.update),
+                callback=self._reporter(callbacks, classes, documents.entry_scale, threads.update),
             )
         counts = count_selected(result.model.scores, X if weights.all() else X[weights > 0])
-        self._store(result, classes, documents.statistics, counts)
+        self._store(result, classes, documents.statistics, counts, documents.entry_scale)
         self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
         callbacks.end()
         warn(result)
@@ -365,6 +385,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         classes: NDArray[Any],
         statistics: CorpusStatistics,
         selection_counts: NDArray[np.intp],
+        entry_scale: float | None,
     ) -> None:
         self.classes_ = classes
         self.n_iter_ = max(1, result.n_iter)
@@ -372,16 +393,17 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         for name in self._optional_attributes:  # of an earlier fit with other parameters
             self.__dict__.pop(name, None)
         self.__dict__.update(result.attributes)
-        self.__dict__.update(self._model_attributes(result.model))
+        self.__dict__.update(self._model_attributes(result.model, entry_scale))
         self.token_importance_ = signed_frequency(statistics.shares, statistics.class_weights)
         order = np.argsort(-selection_counts, kind="stable")
         self.selected_tokens_ = order[: np.count_nonzero(selection_counts)]
         self.selection_counts_ = selection_counts[self.selected_tokens_]
 
-    def _model_attributes(self, model: FittedModel) -> dict[str, Any]:
+    def _model_attributes(self, model: FittedModel, entry_scale: float | None) -> dict[str, Any]:
         """Return the fitted attributes that predictions are made from."""
         values = model.values
-        return {
+        scale = {} if entry_scale is None else {"entry_scale_": entry_scale}
+        return scale | {
             "attention_scores_": model.scores,
             "token_values_": values[:, 0] if values.shape[1] == 1 else values.T,
             "intercept_": model.intercept,
@@ -397,7 +419,11 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             print(f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}{measure}", flush=True)
 
     def _reporter(
-        self, callbacks: FitCallbacks, classes: NDArray[Any], share_threads: Callable[[], None]
+        self,
+        callbacks: FitCallbacks,
+        classes: NDArray[Any],
+        entry_scale: float | None,
+        share_threads: Callable[[], None],
     ) -> Callback:
         """Return the callback of training: prints, and calls scikit-learn's callbacks."""
 
@@ -407,7 +433,10 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             if progress.n_iter == 0:
                 return False
             return callbacks.iteration(
-                lambda: {"classes_": classes, **self._model_attributes(progress.model())}
+                lambda: {
+                    "classes_": classes,
+                    **self._model_attributes(progress.model(), entry_scale),
+                }
             )
 
         return report

@@ -14,13 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ._base import BaseAttentionClassifier, warn
-from ._documents import check_total_weight
+from ._documents import check_total_weight, damped, mean_entry
 from ._validation import check_non_negative, code_labels
 
 if TYPE_CHECKING:
     import torch
 
-    from ._core.fit import Documents
+    from ._core.documents import Documents
     from ._core.fitted import FittedAttention
     from ._core.memory import Stream
     from ._core.problem import Callback, FitResult, Progress
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
     """Whether there is `partial_fit`."""
     why = ""
-    if classifier.class_weight == "balanced":
+    if "C" not in classifier._parameter_constraints:
+        why = "C is chosen by cross-validation of all documents: use ClsAttentionClassifier"
+    elif classifier.class_weight == "balanced":
         why = "class_weight='balanced' needs all documents at once: weigh documents or classes"
     elif hasattr(classifier, "classes_") and not hasattr(classifier, "_stream"):
         why = "fit remembers no documents: train a clone() by partial_fit from the start"
@@ -49,10 +51,12 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Inverse strength of the L2 penalty on token values, in units in which 1.0 is good
-        whatever the documents' length and the scale of X. Larger fits the training data more
-        closely.
+    C : float or "auto", default="auto"
+        Inverse strength of the L2 penalty on token values (on what they have beyond their prior
+        mean, see Notes), in units in which 1.0 is good whatever the documents' length and the
+        scale of X. Larger fits the training data more closely. "auto" chooses it by the log loss
+        of held-out documents: deterministic, in the time of some two fits for 4,000 documents and
+        more, of up to seven for fewer.
 
     attention_C : float, default=0.03
         Inverse strength of the L2 penalty on what the attention scores learn beyond their
@@ -67,13 +71,18 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         How values are scaled and where attention starts: by the tokens' log-odds between the
         classes (as in NB-SVM [2]_), or all alike.
 
+    sublinear_counts : bool, default=True
+        Whether a count c enters as :math:`m \log_2 (1 + c / m)`, m being the mean positive entry
+        of the training data: the tenth occurrence of a token in a document says less than the
+        first. Bags of 0 and 1 stay as they are. False takes X as it is.
+
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
 
     max_iter : int, default=100
         Maximum number of iterations.
 
-    tol : float, default=1e-3
+    tol : float, default=1e-2
         Training stops when the optimality gap is at most this, in nats per document. For the
         values it is a duality gap: at the attention and intercepts reached, no values bring
         the penalised mean log loss lower by more than `tol`. For scores and intercepts it is
@@ -93,6 +102,19 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     Attributes
     ----------
+    C_ : float
+        The value of `C` used.
+
+    Cs_ : ndarray of shape (n_Cs,)
+        With ``C="auto"``, the values tried, ascending; empty where there are fewer than eight
+        different documents.
+
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Minus the mean log loss of the documents that were held out, for each of them.
+
+    entry_scale_ : float
+        The m of `sublinear_counts`; absent without.
+
     classes_ : ndarray of shape (n_classes,)
         Class labels.
 
@@ -163,6 +185,10 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         F_{ik} = \beta_k + \frac{\sum_s c_{is} e^{a_s} b_{sk}}
                                 {S_0 e^{a_0} + \sum_s c_{is} e^{a_s}} .
 
+    Before training, the values have a prior mean: a share of what a naive Bayes says of the token,
+    fitted without the document at hand for every training document (``docs/model.md``). What
+    training adds to it is penalised.
+
     In terms of embeddings, :math:`a_s = E_s \cdot p` and :math:`b_{sk} = E_s \cdot v_k`. For p
     and v_k fixed and orthogonal, an L2 penalty on E is two L2 penalties, on a and on b: the
     dimension of the embeddings drops out.
@@ -189,11 +215,14 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     array(['good', 'bad'], dtype='<U4')
     """
 
+    _optional_attributes = ("Cs_", "scores_", "entry_scale_")
+
     _parameter_constraints = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "attention_C": [Interval(Real, 0, None, closed="neither")],
         "attend_cls": ["boolean"],
         "token_scaling": [StrOptions({"log_odds"}), None],
+        "sublinear_counts": ["boolean"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -205,13 +234,14 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     def __init__(
         self,
         *,
-        C: float = 1.0,
+        C: float | Literal["auto"] = "auto",
         attention_C: float = 0.03,
         attend_cls: bool = True,
         token_scaling: Literal["log_odds"] | None = "log_odds",
+        sublinear_counts: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 100,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         warm_start: bool = False,
         verbose: int = 0,
         device: Any = "cpu",
@@ -220,6 +250,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self.attention_C = attention_C
         self.attend_cls = attend_cls
         self.token_scaling = token_scaling
+        self.sublinear_counts = sublinear_counts
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.tol = tol
@@ -329,7 +360,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 )
             check_total_weight(seen.class_weights + class_weights)
 
-        batch = self._weighted(X, codes, known, weights, check_weights)
+        batch = self._weighted(X, codes, known, weights, check_weights, stream.entry_scale)
 
         def callback(progress: Progress) -> bool:
             self._print(progress)
@@ -340,7 +371,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 stream, batch, device=device, callback=callback, **self._settings()
             )
         warn(result, stacklevel=4)  # first: where it is an error, the batch has not been learnt
-        self._store(result, known, kept.statistics, kept.selection_counts)
+        self._store(result, known, kept.statistics, kept.selection_counts, kept.entry_scale)
         self._stream = kept
         return self
 
@@ -365,10 +396,19 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             **self._settings(),
         )
 
+    def _training_entries(
+        self, X: Any, weights: NDArray[np.float64], entry_scale: float | None
+    ) -> tuple[Any, float | None]:
+        if not self.sublinear_counts:
+            return X, None
+        scale = mean_entry(X, weights) if entry_scale is None else entry_scale
+        exact = X.dtype == np.float32 or X.dtype.kind in "biu"
+        return damped(X, scale, np.float32 if exact else np.float64), scale
+
     def _settings(self) -> dict[str, Any]:
         """Return the parameters of training."""
         return {
-            "C": self.C,
+            "C": None if self.C == "auto" else self.C,
             "attention_C": self.attention_C,
             "attend_cls": self.attend_cls,
             "scaling": self.token_scaling,

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .importance import row_totals
+
 _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.int32)))
 _LARGEST_EXACT_FLOAT32 = 2**24
 _LARGEST_FLOAT32 = 1e8
@@ -49,6 +51,39 @@ def canonical(X: Any) -> Any:
     X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
     X.sum_duplicates()
     return X
+
+
+def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:
+    """Return ``scale * log2(1 + c / scale)`` for every entry c of an ndarray or CSR matrix.
+
+    An entry as large as `scale` stays as it is, and so do all of a matrix of 0 and `scale`. Index
+    arrays are shared.
+    """
+    if not sp.issparse(X):
+        return _damped_entries(X, scale, dtype)
+    return sp.csr_array((_damped_entries(X.data, scale, dtype), X.indices, X.indptr), shape=X.shape)
+
+
+def _damped_entries(
+    entries: NDArray[Any], scale: float, dtype: type[np.floating[Any]]
+) -> NDArray[np.floating[Any]]:
+    """Return :func:`damped` of an array of any shape; of few different integers, by a table."""
+    if entries.dtype.kind in "iu" and 0 <= (largest := entries.max(initial=0)) < entries.size:
+        table = scale * np.log2(1.0 + np.arange(largest + 1) / scale)
+        return np.asarray(table.astype(dtype)[entries])
+    return np.asarray(scale * np.log2(1.0 + np.divide(entries, scale, dtype=np.float64)), dtype)
+
+
+def mean_entry(X: Any, weights: NDArray[np.float64]) -> float:
+    """Return the mean positive entry of a CSR matrix by document weights, (n_documents,).
+
+    1 if there is none.
+    """
+    total = weights @ row_totals(X)
+    positive = X.data > 0
+    rows = np.repeat(weights, np.diff(X.indptr))
+    number = rows.sum() if positive.all() else rows[positive].sum()
+    return float(total / number) if number > 0 else 1.0
 
 
 def training_dtype(X: Any, total: float, smallest_C: float) -> type[np.floating[Any]]:

@@ -7,6 +7,7 @@ other function is a formula on such totals. Sample weights act as repetition: a 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,8 @@ __all__ = [
     "posterior_difference",
     "signed_frequency",
 ]
+
+_BLOCK_ENTRIES = 1_000_000
 
 
 def class_totals(
@@ -75,7 +78,7 @@ def class_totals(
         X = np.asarray(X)
     elif X.format not in ("csr", "csc"):
         X = X.tocsr()
-    n_documents, n_tokens = X.shape
+    n_documents, _n_tokens = X.shape
     codes = np.asarray(y)
     weights = np.ones(n_documents) if sample_weight is None else np.asarray(sample_weight, float)
     for name, values in (("y", codes), ("sample_weight", weights)):
@@ -95,21 +98,53 @@ def class_totals(
     if kind == "presence":
         X = _presence(X)
     elif kind == "shares":
-        # A product, not X.sum: the latter adds float32 numbers up in float32.
-        document_weights = X @ np.ones(n_tokens)
+        document_weights = row_totals(X)
         weights = np.divide(
             weights, document_weights, out=np.zeros(n_documents), where=document_weights > 0
         )
-    # A sparse weighted one-hot matrix: one addition a non-zero of X for any number of classes.
-    # A dense one takes 0.8 times as long for 2 classes and 6 times as long for 77.
+    if sparse.issparse(X) and X.format == "csr":
+        return _class_totals_of_rows(X, codes, n_classes, weights)
     members = sparse.csr_array(
         (weights, codes, np.arange(n_documents + 1)), shape=(n_documents, n_classes)
     )
     if not sparse.issparse(X):
         return np.asarray(members.T @ X, dtype=np.float64)
-    if X.format == "csc":  # X.T is CSR at no cost, where members.T @ X would convert X
-        return np.ascontiguousarray((X.T @ members).toarray().T)
-    return np.asarray((members.T.tocsr() @ X).toarray())
+    return np.ascontiguousarray((X.T @ members).toarray().T)
+
+
+def _class_totals_of_rows(
+    X: Any, codes: NDArray[Any], n_classes: int, weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the totals of a CSR matrix: one addition a non-zero, for any number of classes."""
+    n_documents, n_tokens = X.shape
+    totals = np.zeros(n_classes * n_tokens)
+    size = max(_BLOCK_ENTRIES, len(totals))
+    bounds = np.searchsorted(X.indptr, np.arange(0, X.indptr[-1] + size, size))
+    bounds = np.unique([0, *bounds.clip(max=n_documents), n_documents])
+    for start, stop in pairwise(bounds.tolist()):
+        entries, lengths = (
+            slice(X.indptr[start], X.indptr[stop]),
+            np.diff(X.indptr[start : stop + 1]),
+        )
+        places = np.repeat(codes[start:stop].astype(np.intp) * n_tokens, lengths)
+        places += X.indices[entries]
+        own = np.repeat(weights[start:stop], lengths)
+        own *= X.data[entries]
+        totals += np.bincount(places, own, len(totals))
+    return totals.reshape(n_classes, n_tokens)
+
+
+def row_totals(X: Any) -> NDArray[np.float64]:
+    """Return the sum of every row of an ndarray or sparse matrix, added up in float64."""
+    if not sparse.issparse(X):
+        return np.asarray(X.sum(axis=1, dtype=np.float64))
+    if X.format != "csr":
+        return np.asarray(X @ np.ones(X.shape[1]))
+    sums = np.zeros(X.shape[0])
+    filled = np.flatnonzero(np.diff(X.indptr))
+    if len(filled):
+        sums[filled] = np.add.reduceat(X.data, X.indptr[filled], dtype=np.float64)
+    return sums
 
 
 def _presence(X: Any) -> Any:
@@ -298,20 +333,28 @@ def log_odds(totals: ArrayLike, *, smoothing: ArrayLike = 1.0) -> NDArray[np.flo
             f"smoothing must be a positive number, or one for each of {n_classes} classes, "
             f"got {smoothing!r}."
         )
-    beta = np.broadcast_to(beta, n_classes)[:, None]
-    smoothed = totals + beta
+    smoothed, rest, prior_odds = smoothed_totals(totals, np.broadcast_to(beta, n_classes))
     if n_classes == 2:
-        logs = np.log(smoothed)
-        logs -= np.log(smoothed.sum(axis=1, keepdims=True))
-        return np.asarray(logs[1] - logs[0])
-    rest = smoothed.sum(axis=0) - smoothed
-    # By rounding, the difference may be smaller than the smoothing.
-    np.maximum(rest, beta.sum() - beta, out=rest)
-    prior_odds = np.log(smoothed.sum(axis=1, keepdims=True)) - np.log(
-        rest.sum(axis=1, keepdims=True)
-    )
+        return np.asarray(np.log(smoothed[1]) - np.log(smoothed[0]) - prior_odds[1])
     smoothed /= rest
-    return np.asarray(np.log(smoothed, out=smoothed) - prior_odds)
+    return np.asarray(np.log(smoothed, out=smoothed) - prior_odds[:, None])
+
+
+def smoothed_totals(
+    totals: NDArray[np.float64], smoothing: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return every class's smoothed totals, those of all other classes, and the sums' log-odds.
+
+    The first two are (n_classes, n_tokens), as `totals`; `smoothing` and the last are (n_classes,).
+    """
+    smoothed = totals + smoothing[:, None]
+    if len(totals) == 2:
+        rest = smoothed[::-1]
+    else:
+        rest = smoothed.sum(axis=0) - smoothed
+        # By rounding, the difference may be smaller than the smoothing.
+        np.maximum(rest, (smoothing.sum() - smoothing)[:, None], out=rest)
+    return smoothed, rest, np.log(smoothed.sum(axis=1)) - np.log(rest.sum(axis=1))
 
 
 def overall_importance(importance: ArrayLike) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_array_equal
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.fit import Documents
+from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.statistics import CorpusStatistics
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]

@@ -11,7 +11,16 @@ import sklearn_clsattn
 from sklearn_clsattn import paper
 
 PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
-MODULES = ("comparison", "datasets", "importance", "inspection", "metrics", "paper", "theory")
+MODULES = (
+    "comparison",
+    "datasets",
+    "importance",
+    "inspection",
+    "metrics",
+    "paper",
+    "text",
+    "theory",
+)
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -25,7 +34,7 @@ def test_every_public_name_is_on_the_page(module):
 
 def test_every_name_of_the_page_is_public():
     rows = re.findall(r"^\| `(\w+)` \| (`.*) \|$", PAGE.split("## Beside them")[1], re.M)
-    assert len(rows) == 7
+    assert len(rows) == 8
     for module, cell in rows:
         home = import_module(f"sklearn_clsattn.{module}".removesuffix(".sklearn_clsattn"))
         kinds = re.sub(r"\([^)]*\)", "", cell).split("`: `")[0]  # without parameters and methods
@@ -33,7 +42,9 @@ def test_every_name_of_the_page_is_public():
         assert [name for name in names if name not in home.__all__] == []
 
 
-@pytest.mark.parametrize("name", ["ClsAttentionClassifier", *paper.__all__])
+@pytest.mark.parametrize(
+    "name", ["ClsAttentionClassifier", "ClsAttentionClassifierCV", *paper.__all__]
+)
 def test_the_page_has_a_classifiers_parameters(name):
     kind = getattr(paper, name, None) or getattr(sklearn_clsattn, name)
     row = re.search(rf"^\| `(?:paper\.)?{name}` \| (.*?)(?:;.*)?\|$", PAGE, re.M)

@@ -232,17 +232,17 @@ def test_page_and_targets(fitted):
     faster = "{}, a document faster than by LIME".format
     at_k = "comprehensiveness at k = 10, {}".format
     assert words == {
-        ("exactness error of contributions", "below 1e-10"): "met",
-        (faster("`explain` of all documents in one call"), "at least 1,000 times"): "met",
+        ("exactness error of contributions", "below 1e-10"): "MET",
+        (faster("`explain` of all documents in one call"), "at least 1,000 times"): "MET",
         (faster("contributions, one document at a time"), "at least 1,000 times"): (
-            "missed by 100 times"
+            "MISSED by 100 times"
         ),
-        (at_k("one"), "no worse than LR's own coefficients on counts"): "met",
-        (at_k("one"), "no worse than LR's own coefficients on TF-IDF"): "met",
-        (at_k("one"), "no worse than LR's coefficients, both explaining our model"): "met",
-        (at_k("two"), "no worse than LR's own coefficients on counts"): "missed by 0.050",
-        (at_k("two"), "no worse than LR's own coefficients on TF-IDF"): "met",
-        (at_k("two"), "no worse than LR's coefficients, both explaining our model"): "met",
+        (at_k("one"), "no worse than LR's own coefficients on counts"): "MET",
+        (at_k("one"), "no worse than LR's own coefficients on TF-IDF"): "MET",
+        (at_k("one"), "no worse than LR's coefficients, both explaining our model"): "MET",
+        (at_k("two"), "no worse than LR's own coefficients on counts"): "MISSED by 0.050",
+        (at_k("two"), "no worse than LR's own coefficients on TF-IDF"): "MET",
+        (at_k("two"), "no worse than LR's coefficients, both explaining our model"): "MET",
     }
     table = bench_explanations.table(results)
     assert "| one | ClsAttentionClassifier | LIME | 2 | 0.400 ± 0.100 |" in table

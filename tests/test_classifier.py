@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._documents import damped
 from sklearn_clsattn.importance import class_totals, signed_frequency
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
@@ -29,7 +30,7 @@ def test_fitted_attributes(n_classes, attend_cls):
     assert model.output_vector_.shape == ((d,) if n_classes == 2 else (n_classes, d))
     assert model.token_embeddings_.shape == (n, d)
     assert model.n_features_in_ == n
-    assert model.loss_curve_.shape == (model.n_iter_ + 1,)
+    assert len(model.loss_curve_) in (model.n_iter_ + 1, 1)
     assert (np.diff(model.loss_curve_) < 0).all()
     assert 0 <= model.optimality_gap_ <= model.tol
     assert_array_equal(model.classes_, range(n_classes))
@@ -41,7 +42,7 @@ def test_fitted_attributes(n_classes, attend_cls):
     assert_allclose(E @ v.T, model.token_values_.T, rtol=1e-12)
     assert_allclose(np.vstack([p, v]) @ np.vstack([p, v]).T, np.eye(d), atol=1e-15)
 
-    shares = class_totals(X, y, n_classes, kind="shares")
+    shares = class_totals(damped(X, model.entry_scale_), y, n_classes, kind="shares")
     assert_allclose(model.token_importance_, signed_frequency(shares, np.bincount(y)), atol=1e-12)
     counts = np.asarray(model.select_tokens(X).sum(axis=0)).ravel()
     assert_array_equal(np.sort(model.selected_tokens_), np.flatnonzero(counts))
@@ -115,12 +116,16 @@ def test_the_order_of_documents_and_tokens_does_not_matter(n_classes):
     X, y = data(n_classes)
     rng = np.random.default_rng(0)
     rows, columns = rng.permutation(X.shape[0]), rng.permutation(X.shape[1])
-    model = settled().fit(X, y)
-    permuted = settled().fit(X[rows][:, columns], y[rows])
+    model = settled(C=1.0).fit(X, y)
+    permuted = settled(C=1.0).fit(X[rows][:, columns], y[rows])
     assert_allclose(
         permuted.decision_function(X[:, columns]), model.decision_function(X), atol=1e-4
     )
     assert_allclose(permuted.attention_scores_, model.attention_scores_[columns], atol=1e-4)
+    # The choice of C does not depend on the order of documents either.
+    chosen, again = settled().fit(X, y), settled().fit(X[rows], y[rows])
+    assert pytest.approx(chosen.C_, rel=1e-3) == again.C_
+    assert_allclose(again.decision_function(X), chosen.decision_function(X), atol=1e-3)
 
 
 @CLASSES
@@ -176,12 +181,12 @@ def test_warm_start_continues(n_classes, attend_cls):
 
 def test_a_warm_start_on_nearby_data_is_shorter():
     X, y = data(n_documents=200)
-    model = settled(warm_start=True).fit(X, y)
+    model = ClsAttentionClassifier(C=1.0, tol=1e-6, warm_start=True).fit(X, y)
     first = model.n_iter_
     model.set_params(C=1.1).fit(X, y)
-    cold = settled(C=1.1).fit(X, y)
+    cold = ClsAttentionClassifier(C=1.1, tol=1e-6).fit(X, y)
     assert model.n_iter_ < min(first, cold.n_iter_)
-    assert model.loss_curve_[-1] == pytest.approx(cold.loss_curve_[-1], abs=1e-8)
+    assert model.loss_curve_[-1] == pytest.approx(cold.loss_curve_[-1], abs=1e-5)
 
 
 @pytest.mark.parametrize("other", ["tokens", "classes", "labels"])
@@ -208,9 +213,9 @@ def test_without_warm_start_a_fit_forgets_the_last():
 @pytest.mark.parametrize("verbose", [1, True, 3])
 def test_verbose_prints_iterations(verbose, capsys):
     X, y = data()
-    silent = ClsAttentionClassifier().fit(X, y)
+    silent = ClsAttentionClassifier(C=1.0).fit(X, y)
     assert capsys.readouterr() == ("", "")
-    model = ClsAttentionClassifier(verbose=verbose).fit(X, y)
+    model = ClsAttentionClassifier(C=1.0, verbose=verbose).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     shown = [re.fullmatch(r"iteration +(\d+) +loss (\S+) +gap (\S+)", line) for line in lines]
     iterations = [int(match[1]) for match in shown]

@@ -24,6 +24,7 @@ from sklearn_clsattn.cli import commands, main, reading, tables
 from sklearn_clsattn.cli.writing import written_whole
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.text import make_text_classifier
 
 
 @pytest.fixture(scope="module")
@@ -104,14 +105,14 @@ def test_compare_prints_a_table_and_tokens(data, run):
     assert next(line for line in lines if "LinearSVC" in line).split()[4] == "-"
     assert "*" not in next(line for line in lines if "majority" in line)
     assert sum("*" in line for line in lines) >= 1
-    assert "Tokens were counted once for all models" in out
+    assert "Making the features of all texts, which is in no other time: our features " in out
     assert "Most important tokens of each class" in out
     assert "Most selected tokens of each class" in out
     assert "\x1b" not in out
     assert not any(line.endswith(" ") for line in lines)
     progress = err.splitlines()
     assert len(progress) == len(comparison.default_models())
-    assert progress[0].startswith("[1/7] ClsAttentionClassifier: fitted in ")
+    assert progress[0].startswith("[1/9] ClsAttentionClassifier: fitted in ")
 
 
 def test_compare_generates_reviews(run, few_models, monkeypatch):
@@ -215,7 +216,7 @@ def test_round_trip_in_every_format(frame, tmp_path, run, name):
     assert code == 0
     assert re.search(r"^texts +160 of .*, column 'text'$", out, re.MULTILINE)
     assert re.search(r"^classes +0 \(80\), 1 \(80\) \(column 'label'\)$", out, re.MULTILINE)
-    assert re.search(r"^fit +[\d.]+ s, \d+ iterations, loss [\d.]+$", out, re.MULTILINE)
+    assert re.search(r"^fit +[\d.]+ s, \d+ iterations, loss [\d.]+, C [\d.]+$", out, re.MULTILINE)
     assert "Most important tokens of each class" in out
     predictions = tmp_path / "predictions.csv"
     assert run("predict", model, data, "-o", predictions, *encoding) == (0, "", "")
@@ -252,11 +253,16 @@ def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels, dtype
 
 def test_fit_passes_parameters(data, tmp_path, run):
     model = tmp_path / "model.joblib"
-    options = ["--C", "0.5", "--attention-C", "0.1", "--ngrams", "2", "--min-df", "3", "--quiet"]
+    options = ["--C", "0.5", "--attention-C", "0.1", "--ngrams", "3", "--min-df", "3"]
+    options += ["--no-characters", "--no-context", "--quiet"]
     assert run("fit", data, "-o", model, *options)[0] == 0
-    vectorizer, classifier = (step for _, step in joblib.load(model).steps)
-    assert (classifier.C, classifier.attention_C) == (0.5, 0.1)
-    assert (vectorizer.ngram_range, vectorizer.min_df) == ((1, 2), 3)
+    expected = make_text_classifier(
+        **{"C": 0.5, "attention_C": 0.1, "ngram_range": (1, 3), "min_df": 3},
+        **{"characters": None, "context": False},
+    )
+    assert str(joblib.load(model)) == str(expected)
+    assert run("fit", data, "-o", model, "--C", "auto", "--quiet", "--force")[0] == 0
+    assert str(joblib.load(model)) == str(make_text_classifier())
 
 
 def test_fit_overwrites_only_by_force(data, model, run, refused):
@@ -389,7 +395,7 @@ def test_report_on_a_test_file_and_on_generated_reviews(frame, data, tmp_path, r
     assert run("report", data, *options, "--quiet") == (0, "", "")
     html = (tmp_path / "page.html").read_text("utf-8")
     assert "40 distinct test texts are also in the training set" in html
-    assert "ngram_range=(1, 2)" in html
+    assert "min_df=1" in html
     generate = reading.make_token_classification
     monkeypatch.setattr(
         reading,
@@ -427,7 +433,11 @@ BAD_FILES = {
         "text,label\n" + "".join(f"good,{i}\n" for i in range(50)),
         "50 different labels in 50 rows",
     ),
-    "no token twice": ("a.csv", "text,label\n" + "? !,0\n! ?,1\n" * 9, "--min-df"),
+    "no token twice": (
+        "a.csv",
+        "text,label\n" + "".join(f"a{i},{i % 2}\n" for i in range(20)),
+        "--min-df",
+    ),
 }
 
 
@@ -453,6 +463,8 @@ def test_bad_files(case, command, tmp_path, refused):
         (["compare", "--test", "a.csv"], "--test needs a file"),
         (["fit", "a.csv"], "-o"),
         (["fit", "a.csv", "-o", "m", "--C", "nan"], "expected a number above 0"),
+        (["fit", "a.csv", "-o", "m", "--C", "high"], "expected a number above 0"),
+        (["fit", "a.csv", "-o", "m", "--attention-C", "auto"], "expected a number above 0"),
         (["predict", "m"], "DATA"),
     ],
 )

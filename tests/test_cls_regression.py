@@ -10,7 +10,7 @@ import torch
 from helpers import assert_gradient, centred, documents, scipy_minimum, weighted_and_repeated
 from numpy.testing import assert_allclose
 
-from sklearn_clsattn._core.fit import CLS_PENALTY
+from sklearn_clsattn._core.attention_problem import CLS_PENALTY
 from sklearn_clsattn._core.objective import encode_targets
 from sklearn_clsattn._core.problem import solve
 from sklearn_clsattn._core.statistics import class_log_odds

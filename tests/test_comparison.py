@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -28,9 +29,15 @@ from sklearn_clsattn.comparison import (
     hold_out,
     token_effects,
 )
-from sklearn_clsattn.comparison._measurement import expected_calibration_error
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import AttentionNetworkClassifier
+from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
+
+
+def counts():
+    """What models are given by default, as scikit-learn counts it."""
+    return CountVectorizer(ngram_range=(1, 2), min_df=2)
+
 
 NAIVE = Model("nb", MultinomialNB(), {"alpha": [0.1, 1.0, 10.0]})
 
@@ -59,10 +66,25 @@ def test_all_models_are_measured(result):
         assert model.predict_seconds > 0
         assert model.tuning_seconds is None
     without = [model.name for model in result.models if model.log_loss is None]
-    assert without == ["LinearSVC, TF-IDF"]
+    assert without == ["LinearSVC, TF-IDF", "LinearSVC, same features"]
     plain = result.to_dict()
     assert (plain["n_train"], plain["n_test"], plain["classes"]) == (150, 50, [0, 1])
-    assert result.vectorize_seconds > 0
+    assert list(result.vectorize_seconds) == ["ours", "counts", "plain"]
+    assert min(result.vectorize_seconds.values()) > 0
+
+
+def test_every_model_has_its_own_features(reviews, result):
+    train, y, test, _ = reviews
+    for name, vectorizer in (
+        ("LogisticRegression, same features", ContextVectorizer(context=False)),
+        ("LogisticRegression, TF-IDF", CountVectorizer(ngram_range=(1, 2), min_df=2)),
+    ):
+        model = make_pipeline(vectorizer, TfidfTransformer(), LogisticRegression()).fit(train, y)
+        entrant = next(one for one in result.entrants if one.result.name == name)
+        np.testing.assert_allclose(entrant.proba, model.predict_proba(test), rtol=1e-4)
+    assert (ContextVectorizer().fit_transform(train, y) != result.X).nnz == 0
+    ours = make_text_classifier().fit(train, y)
+    np.testing.assert_allclose(result.entrants[0].proba, ours.predict_proba(test), rtol=1e-12)
 
 
 def test_measurements_are_those_of_scikit_learn(reviews):
@@ -100,10 +122,13 @@ def test_our_model_comes_back_as_a_pipeline_from_texts_to_labels(reviews):
     compared = compare(
         train, names[y], test, names[y_test], models=[Model("ours", weighted, kind="ours")]
     )
-    expected = make_pipeline(CountVectorizer(min_df=2), weighted).fit(train, names[y])
+    expected = make_pipeline(counts(), weighted).fit(train, names[y])
     assert compared.pipeline.predict(test).tolist() == expected.predict(test).tolist()
     assert compared.pipeline[-1].class_weight == {"pos": 20.0}
     assert compared.pipeline.score(test, names[y_test]) == compared.models[0].accuracy
+    inside = compare(train, names[y], test, names[y_test], models=default_models()[:1]).pipeline
+    for step in inside:
+        assert step.classes_.tolist() == ["neg", "pos"]
     with pytest.raises(ValueError, match="no model of kind 'ours'"):
         _ = compare(*reviews, models=[NAIVE]).pipeline
 
@@ -121,35 +146,12 @@ def test_class_weights_are_by_label(reviews, estimator, name):
     parts = train, names[y], test, names[y_test]
     estimator.set_params(**{name: {"pos": 20.0}})
     entrant = compare(*parts, models=[Model("weighted", estimator)]).entrants[0]
-    expected = make_pipeline(CountVectorizer(min_df=2), estimator).fit(*parts[:2]).predict(test)
+    expected = make_pipeline(counts(), estimator).fit(*parts[:2]).predict(test)
     assert (entrant.predicted == (expected == "pos")).all()
     assert estimator.get_params()[name] == {"pos": 20.0}
     estimator.set_params(**{name: {"odd": 2.0}})
     with pytest.raises(ValueError, match="'odd', which is no class"):
         compare(*parts, models=[Model("weighted", estimator)])
-
-
-def test_calibration_error_by_hand():
-    proba = np.array([[0.95, 0.05], [0.05, 0.95], [0.7, 0.3]])
-    error = expected_calibration_error(proba, np.array([0, 0, 0]))
-    assert error == pytest.approx((abs(1 - 2 * 0.95) + 0.3) / 3)
-    assert expected_calibration_error(np.eye(3), np.arange(3)) == 0
-    assert expected_calibration_error(np.eye(2), np.array([-1, -1])) == 1
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 15])
-def test_calibration_error_by_bins_that_own_their_upper_border(n_classes):
-    rng = np.random.default_rng(n_classes)
-    # Multiples of 1/15 lie on the borders of the bins.
-    proba = np.eye(n_classes)[rng.integers(n_classes, size=2000)]
-    mix = rng.integers(16, size=(2000, 1)) / 15
-    proba = mix * proba + (1 - mix) / n_classes
-    y = rng.integers(n_classes, size=2000)
-    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
-    bins = np.searchsorted(np.linspace(0, 1, 16)[1:-1], confidence, side="left")
-    gaps = np.bincount(bins, weights=right - confidence)
-    error = expected_calibration_error(proba, y)
-    np.testing.assert_allclose(error, np.abs(gaps).sum() / 2000, rtol=1e-12)
 
 
 def test_floor_is_the_majority_vote(reviews):
@@ -161,7 +163,8 @@ def test_floor_is_the_majority_vote(reviews):
 
 def test_tuning_is_a_grid_search(reviews):
     train, y, _, _ = reviews
-    tuned = compare(*reviews, models=[NAIVE, default_models()[-1]], tune=True, min_df=1).models
+    models = [NAIVE, default_models()[-1]]
+    tuned = compare(*reviews, models=models, tune=True, min_df=1, ngram_range=(1, 1)).models
     search = GridSearchCV(
         MultinomialNB(),
         NAIVE.grid,
@@ -175,10 +178,11 @@ def test_tuning_is_a_grid_search(reviews):
     assert not hasattr(NAIVE.estimator, "classes_")
 
 
-def test_all_models_can_be_tuned_over_as_many_values():
-    grids = [model.grid for model in default_models() if model.kind != "floor"]
+def test_all_baselines_can_be_tuned_over_as_many_values():
+    grids = [model.grid for model in default_models() if model.kind == "baseline"]
     assert all(len(grid) == 1 for grid in grids)
     assert {len(values) for grid in grids for values in grid.values()} == {5}
+    assert default_models()[0].estimator.C == "auto"
     for model in default_models():
         for name, values in model.grid.items():
             model.estimator.set_params(**{name: values[0]})
@@ -435,6 +439,13 @@ TWO = ["good good", "bad bad"] * 3
 def test_errors(arguments, message):
     with pytest.raises(ValueError, match=message):
         compare(*arguments)
+
+
+def test_models_must_be_and_have_features_that_are_known(reviews):
+    with pytest.raises(ValueError, match="no models to compare"):
+        compare(*reviews, models=[])
+    with pytest.raises(ValueError, match=r"'counts'.*, got 'words'"):
+        compare(*reviews, models=[replace(NAIVE, features="words")])
 
 
 def test_tuning_needs_texts_for_every_fold():

@@ -24,7 +24,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
+from sklearn_clsattn import (
+    ClsAttentionClassifier,
+    ClsAttentionClassifierCV,
+    TokenImportanceTransformer,
+)
 from sklearn_clsattn.comparison import class_tokens
 from sklearn_clsattn.importance import class_totals, posterior_difference
 
@@ -37,6 +41,8 @@ with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
 
 from sklearn_clsattn.inspection import (
     AttentionDisplay,
+    ContextDisplay,
+    RegularizationPathDisplay,
     SelectionDisplay,
     TokenImportanceDisplay,
     explain,
@@ -47,6 +53,7 @@ from sklearn_clsattn.inspection.displays._plotting import shown
 from sklearn_clsattn.inspection.displays.importance import _binned as binned_means
 from sklearn_clsattn.inspection.displays.importance import _spread as spread
 from sklearn_clsattn.paper import AttentionNetworkClassifier
+from sklearn_clsattn.text import ContextVectorizer
 
 TEXTS = ["a good film", "good fun, good plot", "a bad film", "a dull, bad plot"] * 6
 LABELS = np.array(["pos", "pos", "neg", "neg"] * 6)
@@ -611,6 +618,84 @@ def test_several_documents_are_refused(pipeline, two):
         AttentionDisplay.from_estimator(pipeline, "good", target=["pos", "neg"])
 
 
+# ---- scores by C --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [ClsAttentionClassifierCV(Cs=[0.1, 1, 10], cv=3), ClsAttentionClassifier(C="auto")],
+    ids=["cv", "auto"],
+)
+def test_scores_of_every_fold_are_drawn(classifier):
+    model = make_pipeline(CountVectorizer(), classifier)
+    texts = [f"{text} of {at}0 and {at}1" for at, text in enumerate(TEXTS)]
+    fitted = model.fit(texts, LABELS)[-1]
+    display = RegularizationPathDisplay.from_estimator(model)
+    *folds, mean, chosen = display.ax_.lines
+    assert_array_equal([line.get_ydata() for line in folds], fitted.scores_)
+    assert_allclose(mean.get_ydata(), fitted.scores_.mean(axis=0))
+    assert_array_equal(mean.get_xdata(), fitted.Cs_)
+    assert chosen.get_xdata() == [fitted.C_, fitted.C_]
+    assert display.ax_.get_xscale() == "log"
+    assert display.ax_.get_ylabel() == "minus mean log loss"
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == [
+        f"{len(fitted.scores_)} folds",
+        "their mean",
+        f"chosen: C = {fitted.C_:.3g}",
+    ]
+    assert_readable(display.figure_)
+    frame = display.to_frame()
+    assert_array_equal(frame["C"], fitted.Cs_)
+    assert_array_equal(frame["fold 2"], fitted.scores_[1])
+    with plt.style.context("dark_background"):
+        _, ax = plt.subplots()
+        assert display.plot(ax).ax_ is ax
+
+
+@pytest.mark.parametrize("Cs", [[1e-6, 1e6], [3.0], [2.0, 2.5]])
+def test_every_range_of_C_has_a_tick(Cs):
+    display = RegularizationPathDisplay.from_arrays(Cs, np.ones((1, len(Cs))), C=2.2)
+    assert_readable(display.figure_)
+    assert 1 <= len(drawn_ticks(display.ax_.xaxis)) <= 8
+    assert len(display.ax_.lines) == 2  # one fold is its own mean
+
+
+def test_the_scores_name_is_shown(two):
+    _, X, y = two
+    model = ClsAttentionClassifierCV(Cs=2, cv=2, scoring="f1").fit(X, y)
+    assert RegularizationPathDisplay.from_estimator(model).ax_.get_ylabel() == "f1"
+    model = ClsAttentionClassifierCV(Cs=2, cv=2, scoring=lambda *_: 0.0).fit(X, y)
+    assert RegularizationPathDisplay.from_estimator(model).ax_.get_ylabel() == "score"
+
+
+def test_what_chose_no_C_is_refused(two):
+    given = ClsAttentionClassifier(C=1).fit(*two[1:])
+    few = ClsAttentionClassifier(C="auto").fit([[1, 0], [0, 1]], [0, 1])
+    for model in (given, few):
+        with pytest.raises(ValueError, match="did not choose C by held-out documents"):
+            RegularizationPathDisplay.from_estimator(model)
+    with pytest.raises(NotFittedError):
+        RegularizationPathDisplay.from_estimator(ClsAttentionClassifierCV())
+    with pytest.raises(TypeError, match="expected a fitted ClsAttentionClassifier"):
+        RegularizationPathDisplay.from_estimator(LogisticRegression())
+
+
+@pytest.mark.parametrize(
+    ("Cs", "scores", "C", "message"),
+    [
+        ([1, 2], [[1, 2, 3]], None, r"\(n_folds, 2\), .* got \(1, 3\)"),
+        ([], [[]], None, "one or more Cs"),
+        ([2, 1], [[1, 2]], None, "positive and ascending"),
+        ([0, 1], [[1, 2]], None, "positive and ascending"),
+        ([1, 2], [[1, np.nan]], None, "scores must be finite"),
+        ([1, 2], [[1, 2]], -1.0, "C must be positive"),
+    ],
+)
+def test_wrong_paths_are_refused(Cs, scores, C, message):
+    with pytest.raises(ValueError, match=message):
+        RegularizationPathDisplay(Cs, scores, C=C)
+
+
 # ---- estimators, names and input ----------------------------------------------------------------
 
 
@@ -878,3 +963,81 @@ def test_a_single_token_can_be_drawn():
     model = ClsAttentionClassifier().fit(X, y)
     for display in displays_of(model, X, y, X[0]):
         display().figure_.canvas.draw()
+
+
+# ---- ContextDisplay -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def vectorizer():
+    return ContextVectorizer(min_df=1, characters=None).fit(TEXTS, LABELS)
+
+
+def test_context_lines_are_the_multipliers(vectorizer):
+    display = ContextDisplay.from_estimator(vectorizer)
+    tables = (vectorizer.start_scores_, vectorizer.end_scores_)
+    for ax, table in zip(display.ax_[:2], tables, strict=True):
+        assert len(ax.lines) == 3  # two orders and the line at 1
+        for line, scores in zip(ax.lines, table, strict=False):
+            drawn = np.asarray(line.get_ydata())
+            assert_array_equal(np.isnan(drawn), scores == 0)
+            assert_allclose(drawn[scores != 0], scores[scores != 0] / 2)
+    assert [text.get_text() for text in display.ax_[0].get_legend().get_texts()] == [
+        "single words",
+        "pairs of words",
+    ]
+    frame = display.to_frame()
+    chosen = frame.query("n_words == 2 and counted_from == 'end'")
+    assert_array_equal(chosen["first_position"], 2 ** np.arange(10))
+    assert_allclose(chosen["multiplier"], np.exp(vectorizer.end_scores_[1] / 2))
+
+
+def test_context_bars_are_the_words_that_matter_most():
+    words, scores = ["a", "b", "c", "d", "e"], [0.1, -0.8, 0.9, 0.0, -0.2]
+    display = ContextDisplay.from_arrays([[0.0, 0.3]], [[0.1, -0.3]], words, scores, min_n=2, k=1)
+    ax = display.ax_[2]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["c …", "b …"]
+    assert_allclose([bar.get_width() for bar in ax.patches], [0.45, -0.4])
+    assert [text.get_text() for text in ax.texts] == ["1.57", "0.67"]
+    assert display.to_frame("words")["previous_word"].tolist() == ["c", "a", "d", "e", "b"]
+    assert display.ax_[0].get_legend().get_texts()[0].get_text() == "pairs of words"
+    assert [label.get_text() for label in display.ax_[1].get_xticklabels()] == ["1", "2+"]
+
+
+def test_context_without_words_before():
+    display = ContextDisplay.from_arrays([[0.0]], [[0.0]])
+    assert "no word" in display.ax_[2].texts[0].get_text()
+    assert display.to_frame("words").empty
+
+
+def test_context_is_found_in_pipelines_and_searches(vectorizer):
+    pipeline = make_pipeline(ContextVectorizer(min_df=1, characters=None), LogisticRegression())
+    search = GridSearchCV(pipeline, {"logisticregression__C": [1.0]}, cv=2).fit(TEXTS, LABELS)
+    for estimator in (search, search.best_estimator_, pipeline.fit(TEXTS, LABELS)):
+        display = ContextDisplay.from_estimator(estimator)
+        assert_allclose(display.start_scores, vectorizer.start_scores_, atol=1e-9)
+
+
+def test_context_errors(vectorizer):
+    with pytest.raises(TypeError, match="got CountVectorizer"):
+        ContextDisplay.from_estimator(CountVectorizer())
+    with pytest.raises(NotFittedError):
+        ContextDisplay.from_estimator(ContextVectorizer())
+    with pytest.raises(ValueError, match="context=False"):
+        ContextDisplay.from_estimator(ContextVectorizer(context=False, min_df=1).fit(TEXTS))
+    with pytest.raises(ValueError, match="end_scores"):
+        ContextDisplay([[0.0, 1.0]], [[0.0]])
+    with pytest.raises(ValueError, match="start_scores"):
+        ContextDisplay([0.0, 1.0], [0.0, 1.0])
+    with pytest.raises(ValueError, match='"positions" or "words"'):
+        ContextDisplay([[0.0]], [[0.0]]).to_frame("documents")
+    with pytest.raises(ValueError, match="k == 0"):
+        ContextDisplay.from_estimator(vectorizer, k=0)
+
+
+def test_context_text_is_in_the_picture_and_apart():
+    random = np.random.default_rng(0)
+    start, end = random.normal(0.0, 0.8, (2, 3, 10))
+    scores = np.linspace(-3.0, 2.0, 40)
+    display = ContextDisplay.from_arrays(start, end, hostile_names(40), scores)
+    assert_readable(display.figure_)

@@ -7,12 +7,32 @@ import pandas as pd
 import pytest
 
 import sklearn_clsattn
-from sklearn_clsattn import comparison, datasets, importance, inspection, metrics, paper, theory
+from sklearn_clsattn import (
+    comparison,
+    datasets,
+    importance,
+    inspection,
+    metrics,
+    paper,
+    text,
+    theory,
+)
 from sklearn_clsattn._base import BaseAttentionClassifier
 
-MODULES = (sklearn_clsattn, comparison, datasets, importance, inspection, metrics, paper, theory)
+MODULES = (
+    sklearn_clsattn,
+    comparison,
+    datasets,
+    importance,
+    inspection,
+    metrics,
+    paper,
+    text,
+    theory,
+)
 FITTED = {  # with parameters for a short fit
     sklearn_clsattn.ClsAttentionClassifier: {},
+    sklearn_clsattn.ClsAttentionClassifierCV: {"Cs": 2, "cv": 2},
     sklearn_clsattn.TokenImportanceTransformer: {},
     paper.OneStepClassifier: {"max_iter": 10},
     paper.PenalizedOneStepClassifier: {"max_iter": 10},
@@ -32,7 +52,11 @@ METHODS = [
     getattr(kind, name)
     for kind in (
         BaseAttentionClassifier,
-        *(getattr(home, name) for home in (sklearn_clsattn, inspection) for name in home.__all__),
+        *(
+            getattr(home, name)
+            for home in (sklearn_clsattn, inspection, text)
+            for name in home.__all__
+        ),
     )
     if inspect.isclass(kind)
     for name, method in vars(kind).items()

@@ -10,7 +10,7 @@ import torch
 from helpers import documents, weighted_and_repeated
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_clsattn._core.fit import CLS_PENALTY
+from sklearn_clsattn._core.attention_problem import CLS_PENALTY
 from sklearn_clsattn._core.objective import encode_targets
 from sklearn_clsattn._core.statistics import class_log_odds
 from sklearn_clsattn.paper._embeddings import (

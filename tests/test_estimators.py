@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, ClsAttentionClassifierCV
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
     EmbeddingClassifier,
@@ -30,7 +30,8 @@ CHECKS = parametrize_with_checks(
     [
         ClsAttentionClassifier(),
         ClsAttentionClassifier(class_weight="balanced"),
-        ClsAttentionClassifier(token_scaling=None, attention_C=1.0, warm_start=True),
+        ClsAttentionClassifier(C=30.0, token_scaling=None, attention_C=1.0, warm_start=True),
+        ClsAttentionClassifierCV(Cs=3, cv=3),
         # The tag `poor_score` of one step in infinitely many dimensions leaves out the accuracy on
         # three blobs of two tokens alone: these have one number by which nothing tells them apart.
         OneStepClassifier(max_iter=40, random_state=0),

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.text import make_text_classifier
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -53,6 +54,8 @@ def pages():
     texts, y = make_token_classification(60, n_classes=8, as_text=True, random_state=0)
     long_labels.fit(texts, [f"{label}{'_name' * 12}" for label in y])
     yield explain(long_labels, texts[:2])
+    characters = make_text_classifier().fit(texts, y)
+    yield explain(characters, [texts[0].replace(" ", "_") + " " + texts[1], *texts[2:4]])
     columns = make_column_transformer(*((CountVectorizer(), [0, 1][at]) for at in range(2)))
     table = [[text, text] for text in texts[:20]]
     yield explain(make_pipeline(columns, ClsAttentionClassifier()).fit(table, y[:20]), table[:2])

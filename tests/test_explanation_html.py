@@ -257,7 +257,7 @@ def test_pieces_are_the_text_and_add_up_to_its_tokens(chosen, seed):
 def test_overlapping_ngrams_have_lines_of_their_own():
     words = np.array([[0, 3], [4, 6], [7, 11]], dtype=np.int32)
     occurrences = np.array([[0, 2, 0], [1, 2, 1], [2, 1, 2]], dtype=np.int32)
-    text = DocumentText(None, "not so good", words, occurrences)
+    text = DocumentText(None, "not so good", words, occurrences, np.ones(3))
     pieces = cut(text, np.array([-1.0, 2.0, 0.5]), np.full(3, 0.2))
     assert [piece.text for piece in pieces] == ["not", " ", "so", " ", "good"]
     assert [piece.lines for piece in pieces] == [
@@ -268,7 +268,7 @@ def test_overlapping_ngrams_have_lines_of_their_own():
         ((0, 1),),
     ]
     assert [piece.contribution for piece in pieces] == [-0.5, 0.0, 0.5, 0.0, 1.5]
-    unplaced = DocumentText(None, "not so good", None, None)
+    unplaced = DocumentText(None, "not so good", None, None, None)
     with pytest.raises(ValueError, match="not known"):
         cut(unplaced, np.zeros(0), np.zeros(0))
 

@@ -9,14 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import counts
 from sklearn.linear_model import LogisticRegression
 
+from sklearn_clsattn._core.attention_problem import AttentionProblem
 from sklearn_clsattn._core.bag import TokenBag
-from sklearn_clsattn._core.fit import (
-    MULTICLASS_C_UNIT,
-    VALUE_C_UNIT,
-    AttentionProblem,
-    Documents,
-    fit_attention,
-)
+from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._core.fit import fit_attention
 from sklearn_clsattn._core.objective import AttentionLoss, encode_targets
 from sklearn_clsattn._core.problem import solve
 from sklearn_clsattn._core.solvers.lbfgs import minimize_lbfgs
@@ -87,7 +83,7 @@ def random_problem(n_classes, seed, attend_cls):
         rng.normal(size=X.shape[1]),
         np.exp(rng.normal(size=(X.shape[1], n_outputs))),
         3.0 if attend_cls else 0.0,
-        8.0 if n_classes == 2 else 2.0,
+        2.0,
     )
     loss = AttentionLoss(
         TokenBag(X),
@@ -257,7 +253,7 @@ def test_logistic_regression_is_inside_the_model_class(n_classes):
             starting_scores=np.zeros(n_tokens),
             value_scales=np.full((n_tokens, n_outputs), cls_weight),
             cls_weight=cls_weight,
-            document_scale=VALUE_C_UNIT if n_classes == 2 else MULTICLASS_C_UNIT,
+            C_unit=1.0,
         )
         problem = AttentionProblem(
             documents(X, codes, weights).loss(TokenBag(X), cls_weight=cls_weight),

@@ -7,9 +7,10 @@ from helpers import assert_gradient, centred, documents, scipy_minimum, weighted
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import PaddedDocuments, counts, mean_loss, outputs
 
-from sklearn_clsattn._core.fit import CLS_PENALTY, fit_attention
+from sklearn_clsattn._core.attention_problem import CLS_PENALTY
+from sklearn_clsattn._core.fit import fit_attention
 from sklearn_clsattn._core.objective import encode_targets
-from sklearn_clsattn.paper._frozen import FrozenProblem, fit_frozen
+from sklearn_clsattn.paper._frozen import FrozenProblem, _C_scale, fit_frozen
 from sklearn_clsattn.theory._gradient_step import draw_embeddings
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
@@ -90,7 +91,9 @@ def test_many_dimensions_tend_to_the_default_training(n_classes, attend_cls):
     """E E^T tends to the identity like d^(-1/2), and with it the fit to that of no dimension."""
     d = data(n_classes)
     settings = {**SETTINGS, "attend_cls": attend_cls, "max_iter": 2000, "tol": 1e-9}
-    expected = centred(fit_attention(d, scaling=None, **settings).model.outputs(d.X))
+    C = settings["C"] * _C_scale(d.statistics)
+    expected = fit_attention(d, scaling=None, **{**settings, "C": C}).model.outputs(d.X)
+    expected = centred(expected)
     distances = []
     for dimension in (64, 512, 4096):
         errors = [

@@ -19,7 +19,7 @@ FLOORS = [
     {"importance", "datasets", "_validation", "_documents", "_callbacks"},
     {"_core"},
     {"theory"},
-    {"_base", "_classifier", "_transformer"},
+    {"_base", "_classifier", "_classifier_cv", "_transformer", "text"},
     {"paper"},
     {"metrics"},
     {"inspection", "comparison"},

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_clsattn._core.solvers.lbfgs import minimize_lbfgs
+from sklearn_clsattn._core.solvers.lbfgs import Pairs, add_curvature, lbfgs, minimize_lbfgs
 
 
 def gradient_below(tolerance):
@@ -295,3 +295,43 @@ def test_the_same_problem_gives_the_same_iterates():
     )
     assert one.values == other.values
     assert torch.equal(one.x, other.x)
+
+
+def run(minimisation, function):
+    """Return the result of a minimisation that leaves evaluations to its caller."""
+    point = next(minimisation)
+    while True:
+        try:
+            point = minimisation.send(function(point))
+        except StopIteration as stop:
+            return stop.value
+
+
+def test_curvature_pairs_serve_the_next_function():
+    """They know the curvature of the function with a penalty added, and save iterations."""
+    rng = np.random.default_rng(0)
+    eigenvalues = torch.from_numpy(np.concatenate([10 ** rng.uniform(0, 3, 5), np.ones(15)]))
+    minimum = torch.from_numpy(rng.normal(size=20))
+    how = {"is_converged": gradient_below(1e-6), "max_iter": 200}
+    pairs = Pairs()
+    first = run(
+        lbfgs(torch.zeros(20).double(), pairs=pairs, **how), quadratic(eigenvalues, minimum)
+    )
+    assert 0 < len(pairs) <= 10
+    more = torch.zeros(20).double()
+    more[:7] = 0.5
+    add_curvature(pairs, slice(7), 0.5)
+    for change, gradient_change, product in pairs:
+        torch.testing.assert_close(gradient_change, (eigenvalues + more) * change)
+        assert product == pytest.approx(float(change @ gradient_change))
+    following = quadratic(eigenvalues + more, -minimum)
+    with_pairs = run(lbfgs(first.x, pairs=pairs, **how), following)
+    without = run(lbfgs(first.x, **how), following)
+    assert_allclose(with_pairs.x, -minimum, atol=1e-6)
+    assert with_pairs.n_iter < without.n_iter
+
+
+def test_pairs_without_positive_curvature_are_dropped():
+    pairs = Pairs([(torch.ones(2), torch.ones(2), 2.0), (torch.ones(2), 3 * torch.ones(2), 6.0)])
+    add_curvature(pairs, slice(None), -2.0)
+    assert [product for *_, product in pairs] == [2.0]

@@ -23,6 +23,7 @@ from sklearn_clsattn.metrics import (
     _perturbation,
     comprehensiveness,
     deletion_curve,
+    expected_calibration_error,
     sufficiency,
 )
 
@@ -382,5 +383,75 @@ def test_answers_of_another_shape_are_refused():
 def test_the_public_names():
     assert set(metrics.__all__) == {
         "ERASER_FRACTIONS",
+        "expected_calibration_error",
         *(metric.__name__ for metric in METRICS),
     }
+
+
+# ---- calibration --------------------------------------------------------------------------------
+
+
+def slow_error(codes, proba, weights, edges):
+    """Return the expected calibration error, document by document; an edge is of the bin below."""
+    gaps = dict.fromkeys(range(len(edges) + 1), 0.0)
+    for code, row, weight in zip(codes, proba, weights, strict=True):
+        confidence = max(row)
+        place = sum(edge < confidence for edge in edges)
+        gaps[place] += weight * ((list(row).index(confidence) == code) - confidence)
+    return sum(map(abs, gaps.values())) / sum(weights)
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 5), st.integers(1, 40), st.integers(1, 20), st.integers(0, 10**6))
+def test_calibration_error_is_that_of_a_slow_loop(n_classes, n, n_bins, seed):
+    rng = np.random.default_rng(seed)
+    mix = rng.integers(16, size=(n, 1)) / 15  # many of the same confidence, some on edges
+    proba = mix * np.eye(n_classes)[rng.integers(n_classes, size=n)] + (1 - mix) / n_classes
+    codes = rng.integers(-1, n_classes, size=n)
+    labels = np.array(list("edcba"))[:n_classes]
+    y = np.where(codes < 0, "none of them", labels[codes])
+    weights = rng.integers(1, 4, size=n)
+    shares = np.linspace(0, 1, n_bins + 1)[1:-1]
+    for strategy in ("uniform", "quantile"):
+        edges = shares if strategy == "uniform" else np.quantile(proba.max(axis=1), shares)
+        expected = slow_error(codes, proba, weights, edges)
+        how = {"labels": labels, "n_bins": n_bins, "strategy": strategy}
+        found = expected_calibration_error(y, proba, sample_weight=weights, **how)
+        assert found == pytest.approx(expected, abs=1e-12)
+    rows = np.repeat(np.arange(n), weights)
+    repeated = expected_calibration_error(y[rows], proba[rows], labels=labels)
+    weighted = expected_calibration_error(y, proba, labels=labels, sample_weight=weights)
+    assert repeated == pytest.approx(weighted, abs=1e-12)
+
+
+def test_calibration_error_by_hand():
+    proba = [[0.95, 0.05], [0.05, 0.95], [0.7, 0.3]]
+    error = expected_calibration_error([0, 0, 0], proba, labels=[0, 1])
+    assert error == pytest.approx((abs(1 - 2 * 0.95) + 0.3) / 3)
+    assert expected_calibration_error([0, 0, 0], [0.05, 0.95, 0.3], labels=[0, 1]) == pytest.approx(
+        error
+    )
+    assert expected_calibration_error(["x", "y", "z"], np.eye(3)) == 0
+    assert expected_calibration_error([-1, -1], np.eye(2), labels=[0, 1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"y_true": [0, 1, 2]}, ValueError, "inconsistent numbers of samples"),
+        ({"y_true": [0, 0]}, ValueError, "2 classes, but there are 1 labels: pass labels="),
+        ({"labels": [0, 1, 2]}, ValueError, "there are 3 labels"),
+        ({"y_true": [[0], [1]]}, ValueError, r"y_true of shape \(n_documents,\)"),
+        ({"y_proba": [[0.5, 0.6]] * 2}, ValueError, "must be probabilities"),
+        ({"y_proba": [[-0.5, 1.5]] * 2}, ValueError, "must be probabilities"),
+        ({"y_proba": [[np.nan, 1]] * 2}, ValueError, "NaN"),
+        ({"n_bins": 0}, ValueError, "n_bins == 0, must be >= 1"),
+        ({"n_bins": 1.5}, TypeError, "n_bins must be an instance of int"),
+        ({"strategy": "equal"}, ValueError, "strategy must be"),
+        ({"sample_weight": [0, 0]}, ValueError, "positive for some document|at least one non-zero"),
+    ],
+)
+def test_wrong_probabilities_are_refused(change, error, message):
+    arguments = {"y_true": [0, 1], "y_proba": [[0.5, 0.5]] * 2, **change}
+    with pytest.raises(error, match=message):
+        expected_calibration_error(arguments.pop("y_true"), arguments.pop("y_proba"), **arguments)

@@ -17,7 +17,13 @@ from reference import (
 from torch.testing import assert_close
 
 from sklearn_clsattn._core.bag import TokenBag
-from sklearn_clsattn._core.objective import AttentionLoss, Block, Objective, Units
+from sklearn_clsattn._core.objective import (
+    AttentionLoss,
+    Block,
+    Objective,
+    Units,
+    evaluate_together,
+)
 from sklearn_clsattn._core.solvers.lbfgs import minimize_lbfgs
 
 PENALTIES = (0.7, 0.3, 0.9)  # value_C, score_C, cls_penalty
@@ -328,3 +334,22 @@ def test_minimising_over_embeddings_is_minimising_over_scores_and_values(n_outpu
     assert pairs.value == pytest.approx(embeddings.value, abs=1e-10)
     assert_close(pairs.x[:, 0], embeddings.x @ p, rtol=1e-5, atol=1e-6)
     assert_close(pairs.x[:, 1:], embeddings.x @ v.T, rtol=1e-5, atol=1e-6)
+
+
+@N_OUTPUTS
+@BACKEND
+def test_losses_are_evaluated_together_as_one_by_one(n_outputs, backend):
+    """Also where one of them saturates."""
+    problem = Problem(n_outputs)
+    losses = [problem.loss(backend=backend) for _ in range(3)]
+    for loss, weights in zip(losses, torch.rand(3, len(problem.weights)), strict=True):
+        loss.bag, loss.sample_weight = losses[0].bag, weights.to(torch.float64)
+    points = [problem.point, problem.point.clone(), -problem.point]
+    points[1][:-1, 0] *= 1000
+    assert_close(losses[1](points[1]), losses[1]._own_saturated_sums(points[1]), **EXACT)
+    evaluations = [loss.evaluation(x) for loss, x in zip(losses, points, strict=True)]
+    found = evaluate_together(evaluations, losses[0].bag)
+    for (value, gradient), loss, x in zip(found, losses, points, strict=True):
+        expected = loss(x)
+        assert value == pytest.approx(expected[0], rel=1e-12)
+        assert_close(gradient, expected[1], **EXACT)

@@ -297,7 +297,7 @@ class Recorder:
 def test_callbacks_see_every_iteration():
     X, y = data(3)
     recorder = Recorder(X)
-    model = ClsAttentionClassifier().set_callbacks(recorder).fit(X, y)
+    model = ClsAttentionClassifier(C=1.0, tol=1e-4).set_callbacks(recorder).fit(X, y)
     assert recorder.hooks == ["setup", "teardown"]
     assert recorder.max_subtasks == model.max_iter
     assert recorder.ended == ["lbfgs-iter"] * model.n_iter_ + ["fit"]
@@ -307,7 +307,7 @@ def test_callbacks_see_every_iteration():
     # The end of the fit shows the whole model, as fitted.
     final = -model.predict_log_proba(X)[np.arange(len(y)), y].mean()
     assert recorder.losses[-2:] == [pytest.approx(final), pytest.approx(final)]
-    assert_same_fit(model, ClsAttentionClassifier().fit(X, y))
+    assert_same_fit(model, ClsAttentionClassifier(C=1.0, tol=1e-4).fit(X, y))
 
 
 @CALLBACKS

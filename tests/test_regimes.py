@@ -74,7 +74,7 @@ COMMON = "class_weight max_iter tol verbose device"
 PENALTIES = "C attention_C attend_cls"
 ADAMS = "learning_rate attend_cls early_stopping validation_fraction n_iter_no_change random_state"
 PARAMETERS = {
-    ClsAttentionClassifier: f"{PENALTIES} token_scaling warm_start",
+    ClsAttentionClassifier: f"{PENALTIES} token_scaling sublinear_counts warm_start",
     OneStepClassifier: "step_size embedding_dim random_state",
     PenalizedOneStepClassifier: f"{PENALTIES} step_size embedding_dim random_state",
     FrozenEmbeddingClassifier: f"{PENALTIES} embedding_dim random_state",
@@ -86,6 +86,7 @@ OUT_OF_RANGE = {
     "attention_C": -1,
     "attend_cls": "yes",
     "token_scaling": "idf",
+    "sublinear_counts": "yes",
     "step_size": 0,
     "embedding_dim": 1,
     "learning_rate": 0,

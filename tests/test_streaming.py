@@ -158,8 +158,9 @@ def in_batches(model, X, y, size, **parameters):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_one_batch_is_fit(n_classes, attend_cls):
     X, y = data(n_classes=n_classes)
+    X = X.astype(float)
     tight = ClsAttentionClassifier(tol=1e-10, max_iter=1000, attend_cls=attend_cls)
-    whole, batch = clone(tight).fit(X.astype(float), y), clone(tight).partial_fit(X, y)
+    whole, batch = clone(tight).fit(X, y), clone(tight).partial_fit(X, y)
     assert_allclose(batch.decision_function(X), whole.decision_function(X), rtol=1e-4, atol=1e-4)
     assert_allclose(batch.token_importance_, whole.token_importance_)
     assert_array_equal(batch.selected_tokens_, whole.selected_tokens_)
@@ -176,9 +177,17 @@ def test_batches_come_close_to_all_at_once(n_classes):
     scores = [model.score(X[test], y[test]) for model in (first, streamed, whole)]
     assert scores[1] > scores[0] + 0.02
     assert scores[1] > scores[2] - 0.03
-    # Statistics of tokens are those of all documents, exactly.
-    assert_allclose(streamed.token_importance_, whole.token_importance_, rtol=1e-12)
     assert streamed._stream.statistics.total_weight == 2000
+    # C and the unit of counts are those of the first batch.
+    assert pytest.approx(first.C_, rel=1e-5) == streamed.C_
+    assert streamed.entry_scale_ == first.entry_scale_
+
+
+def test_statistics_of_tokens_are_those_of_all_documents():
+    X, y = data(300)
+    one = ClsAttentionClassifier(sublinear_counts=False).fit(X, y)
+    streamed = in_batches(ClsAttentionClassifier(sublinear_counts=False), X, y, 100)
+    assert_allclose(streamed.token_importance_, one.token_importance_, rtol=1e-12)
 
 
 def test_the_order_of_documents_in_a_batch_does_not_matter():
@@ -333,7 +342,7 @@ def test_a_failed_first_batch_leaves_an_unfitted_model():
 def test_a_warning_that_is_an_error_has_learnt_nothing():
     X, y = data(200)
     model = ClsAttentionClassifier().partial_fit(X[:100], y[:100])
-    before = pickle.dumps(model.set_params(max_iter=1))
+    before = pickle.dumps(model.set_params(max_iter=1, tol=1e-9))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ConvergenceWarning):

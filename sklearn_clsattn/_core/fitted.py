@@ -22,7 +22,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
+
+from .._documents import damped
 
 Array = NDArray[np.float64]
 
@@ -98,6 +100,8 @@ class FittedAttention:
     intercept : (n_outputs,)
     cls_weight, cls_score : weight and score of ``<cls>``, whose value is 0; weight 0 leaves it out
     embeddings : None where the dimension drops out: any embeddings with these scores and values
+    entry_scale : unit of the counts, which are damped (:func:`~sklearn_clsattn._documents.damped`);
+        None takes them as they are
     """
 
     scores: Array
@@ -106,6 +110,7 @@ class FittedAttention:
     cls_weight: float
     cls_score: float
     embeddings: Embeddings | None = None
+    entry_scale: float | None = None
 
     n_layers: ClassVar[int] = 1
     mlp: ClassVar[bool] = False
@@ -118,6 +123,10 @@ class FittedAttention:
         cls_score = self.cls_score if self.cls_weight else 0.0
         tokens = np.column_stack([self.scores, self.values])
         return np.vstack([tokens, [cls_score, *self.intercept]])
+
+    def token_weights(self, entries: Any) -> Any:
+        """Return the token weights c of the entries of an ndarray or a CSR matrix."""
+        return entries if self.entry_scale is None else damped(entries, self.entry_scale)
 
     def outputs(self, X: Any) -> Array:
         """Return the decision values F, shape (n_documents, n_outputs).
@@ -134,9 +143,10 @@ class FittedAttention:
         shift = max(self.scores.max(initial=-np.inf), logit)
         weights = np.exp(self.scores - shift)
         cls_mass = np.exp(logit - shift)
-        if (
-            sp.issparse(X) and X.dtype != np.float64
-        ):  # once, rather than in every product; indices are shared
+        if self.entry_scale is not None:
+            X = self.token_weights(X)
+        elif sp.issparse(X) and X.dtype != np.float64:
+            # Once, rather than in every product; indices are shared.
             X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
         # Two products with a vector are no slower than SciPy's with a two-column matrix.
         if self.values.shape[1] == 1:
@@ -172,7 +182,7 @@ class FittedAttention:
     def _shares(self, X: Any) -> Array:
         """Return the attention weight of every entry of the CSR matrix `X`."""
         with np.errstate(divide="ignore"):
-            logits = np.log(X.data, dtype=np.float64)
+            logits = np.log(self.token_weights(X.data), dtype=np.float64)
         logits += self.scores[X.indices]
         cls_logit = self._cls_logit()
         lengths = np.diff(X.indptr)
@@ -209,6 +219,14 @@ def probabilities(decision: Array) -> Array:
     if decision.ndim == 1:
         return np.column_stack([expit(-decision), expit(decision)])
     return np.asarray(softmax(decision, axis=1))
+
+
+def log_losses(outputs: Array, codes: NDArray[np.intp]) -> Array:
+    """Return every document's log loss, (n_documents,), of outputs (n_documents, n_outputs)."""
+    if outputs.shape[1] == 1:
+        return np.asarray(np.logaddexp(0.0, np.where(codes == 1, -1.0, 1.0) * outputs[:, 0]))
+    own = np.take_along_axis(outputs, codes[:, None], axis=1)[:, 0]
+    return np.asarray(logsumexp(outputs, axis=1) - own)
 
 
 def most_probable(decision: Array) -> NDArray[np.intp]:

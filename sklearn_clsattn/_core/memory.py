@@ -44,7 +44,8 @@ Array = NDArray[np.float64]
 class Memory:
     """The losses of documents that have been trained on, expanded around the model reached.
 
-    center : (n_tokens + 1, 1 + n_outputs), that model's parameters (:func:`parameters_of`)
+    center : (n_tokens + 1, 1 + n_outputs), that model's parameters (:func:`parameters_of`), values
+        without their prior mean
     loss : the sum of the losses there
     gradient, curvature : (n_tokens + 1, 1 + n_outputs), its derivatives
     attend_cls : whether ``<cls>`` attends to itself
@@ -65,11 +66,17 @@ class Stream:
     statistics : their sums
     selection_counts : (n_tokens,), how often each token was selected, by the model trained with the
         document
+    C : as it was chosen, if it was
+    evidence : scale and precision of the prior mean (:class:`.prior_mean.PriorMean`)
+    entry_scale : unit of the counts where they are damped: that of the first batch
     """
 
     memory: Memory | None
     statistics: CorpusStatistics
     selection_counts: NDArray[np.intp]
+    C: float | None = None
+    evidence: tuple[float, float] = (0.0, 0.0)
+    entry_scale: float | None = None
 
     @classmethod
     def empty(cls, n_classes: int, n_tokens: int) -> Stream:
@@ -84,15 +91,17 @@ def add_batch(
     X: Any,
     codes: NDArray[np.intp],
     weights: Array,
+    evidence: Array | None = None,
 ) -> Memory:
     """Return the memory of the earlier documents and these, around a new model.
 
     `memory` is that of the earlier documents, None if there are none; `model` was trained on all of
-    them. `X` is the CSR matrix of the new documents, `codes` and `weights`, (n_documents,), are
-    their class codes and weights.
+    them, its values without their prior mean. `X` is the CSR matrix of the new documents, `codes`
+    and `weights`, (n_documents,), are their class codes and weights, and `evidence`, (n_documents,
+    n_outputs), what the prior mean adds to the sums over their tokens, None for 0.
     """
     center = parameters_of(model)
-    loss, gradient, curvature = loss_derivatives(model, X, codes, weights)
+    loss, gradient, curvature = loss_derivatives(model, X, codes, weights, evidence)
     if memory is not None:
         step = center - memory.center
         change = memory.curvature * step
@@ -110,22 +119,30 @@ def parameters_of(model: FittedAttention) -> Array:
 
 
 def loss_derivatives(
-    fitted: FittedAttention, X: Any, codes: NDArray[np.intp], weights: Array
+    fitted: FittedAttention,
+    X: Any,
+    codes: NDArray[np.intp],
+    weights: Array,
+    evidence: Array | None = None,
 ) -> tuple[float, Array, Array]:
     """Return the weighted sum of the documents' losses, its gradient and its curvature.
 
-    `X` is a CSR matrix, (n_documents, n_tokens); `codes`, 0..K-1, and `weights` are (n_documents,).
-    Both derivatives are (n_tokens + 1, 1 + n_outputs): by score and values, a row per token; in the
-    last row by the logarithm of the mass of ``<cls>`` (0 without) and the intercepts. No curvature
-    is negative.
+    For the parameters of :func:`add_batch`. Both derivatives are (n_tokens + 1, 1 + n_outputs): by
+    score and values, a row per token; in the last row by the logarithm of the mass of ``<cls>`` (0
+    without) and the intercepts. No curvature is negative.
     """
     n_tokens, n_outputs = fitted.values.shape
     q = fitted.attention(X).data
     documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     own_values = fitted.values[X.indices]
-    attended = np.column_stack(
+    attended: Array = np.column_stack(
         [np.bincount(documents, q * column, X.shape[0]) for column in own_values.T]
     )
+    if evidence is not None:
+        mass = X @ np.exp(fitted.scores)
+        if fitted.cls_weight:
+            mass += fitted.cls_weight * np.exp(fitted.cls_score)
+        attended = attended + evidence / np.where(mass > 0, mass, 1.0)[:, None]
     outputs = attended + fitted.intercept
     p = probabilities(outputs[:, 0] if n_outputs == 1 else outputs)
     log_odds = _log_odds(outputs)

@@ -3,13 +3,14 @@ r"""The loss of the attention model, its closed-form gradient, and the penalties
 **Model.** A document is a bag of tokens with weights :math:`c_{is} \ge 0`. Every token has an
 attention score :math:`a_s` and, per output k, a value :math:`b_{sk}`; the ``<cls>`` token has
 weight :math:`S_0`, score :math:`a_0` and value 0 (``<cls>`` and the output vectors are
-orthogonal):
+orthogonal). A document may come with evidence :math:`N_{ik}` that its tokens give whatever the
+values (:mod:`~sklearn_clsattn._core.prior_mean`; 0 without):
 
 .. math::
 
     w_s = e^{a_s}, \quad
     d_i = S_0 e^{a_0} + \sum_s c_{is} w_s, \quad
-    f_{ik} = \frac{1}{d_i} \sum_s c_{is} w_s b_{sk}, \quad
+    f_{ik} = \frac{1}{d_i} \Big( N_{ik} + \sum_s c_{is} w_s b_{sk} \Big), \quad
     F_{ik} = f_{ik} + \beta_k .
 
 **Loss** (:class:`AttentionLoss`): the sum over documents :math:`\sum_i \omega_i\, \ell(y_i, F_i)`
@@ -56,7 +57,7 @@ The default map is :class:`Units`: :math:`a_s = \pi_s + u_s` and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -70,6 +71,11 @@ from .solvers.base import Evaluation
 
 Reduce = Callable[[torch.Tensor], torch.Tensor]
 """Maps a flat float64 tensor to its sum over all parts of a corpus, the same in every part."""
+
+OwnSums = Generator[
+    tuple[torch.Tensor, torch.Tensor], torch.Tensor | None, tuple[float, torch.Tensor]
+]
+"""Yields an operand of a product and where its result may go, and is sent the result or None."""
 
 # Below this a document's whole attention mass has underflowed against the largest score's.
 _SMALLEST_MASS = {torch.float32: 1e-25, torch.float64: 1e-200}
@@ -92,9 +98,10 @@ class AttentionLoss:
 
     See the module's docstring for the formulas. `targets`, (n_documents,), come from
     :func:`encode_targets`; `sample_weight`, (n_documents,), is non-negative; `n_outputs` is 1 for
-    two classes, K for K > 2; `cls_weight` is S_0, 0 without ``<cls>``. `reduce` sums over all parts
-    of a corpus of which these documents are one (None if they are all); every part calls it equally
-    often. `total_weight` is the weight of all parts' documents.
+    two classes, K for K > 2; `cls_weight` is S_0, 0 without ``<cls>``. `evidence`, (n_documents,
+    n_outputs) in float64, are the N_ik, None for 0. `reduce` sums over all parts of a corpus of
+    which these documents are one (None if they are all); every part calls it equally often.
+    `total_weight` is the weight of all parts' documents.
     """
 
     def __init__(
@@ -105,9 +112,11 @@ class AttentionLoss:
         n_outputs: int,
         *,
         cls_weight: float = 0.0,
+        evidence: torch.Tensor | None = None,
         reduce: Reduce | None = None,
     ) -> None:
         self.bag, self.targets, self.n_outputs = bag, targets, n_outputs
+        self.evidence = evidence
         self.sample_weight = sample_weight.to(torch.float64)
         self.cls_weight = cls_weight
         self._reduce = reduce
@@ -123,7 +132,10 @@ class AttentionLoss:
 
     def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the sum of the losses of all parts' documents and its gradient by `matrix`."""
-        loss, gradient = self._own_sums(matrix)
+        return self.summed(*self._own_sums(matrix))
+
+    def summed(self, loss: float, gradient: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """Return a loss and its gradient, summed over all parts in one call of `reduce`."""
         if self._reduce is None:
             return loss, gradient
         flat = gradient.new_empty(gradient.numel() + 1, dtype=torch.float64)
@@ -169,6 +181,14 @@ class AttentionLoss:
 
     def _own_sums(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return loss and gradient of this part's documents alone."""
+        return evaluate_together([self.evaluation(matrix)], self.bag)[0]
+
+    def evaluation(self, matrix: torch.Tensor) -> OwnSums:
+        """Evaluate :meth:`_own_sums`, for :func:`evaluate_together`, which computes its products.
+
+        It yields what the bag is to sum over tokens, then what it is to sum over documents and
+        where to.
+        """
         bag, tokens = self.bag, matrix[:-1]
         cls_score, intercept = float(matrix[-1, 0]), matrix[-1, 1:].to(torch.float64)
         shift = float(tokens[:, 0].max()) if len(tokens) else 0.0
@@ -179,12 +199,17 @@ class AttentionLoss:
         weighted[:, 0] = weights
         torch.mul(tokens[:, 1:], weights[:, None], out=weighted[:, 1:])
 
-        sums = bag.sum_over_tokens(weighted).to(torch.float64)
+        sums = yield weighted, weighted
+        assert sums is not None
+        sums = sums.to(torch.float64)
         cls_mass = self.cls_weight * _exp(cls_score - shift)
         mass = sums[:, 0] + (cls_mass if self._missing_mass is None else self._missing_mass)
         if len(mass) and float(mass.min()) < _SMALLEST_MASS[bag.dtype]:
             return self._own_saturated_sums(matrix)
-        attended = sums[:, 1:] / mass[:, None]
+        attended = sums[:, 1:]
+        if self.evidence is not None:
+            attended.add_(self.evidence, alpha=_exp(-shift))
+        attended = attended / mass[:, None]
         loss, per_output = self.output_loss(attended + intercept)
 
         per_document = torch.empty_like(sums)
@@ -193,7 +218,7 @@ class AttentionLoss:
         # The product is written into the gradient's memory, and made the gradient in place.
         gradient = torch.empty_like(matrix)
         by_token = gradient[:-1]
-        bag.sum_over_documents(per_document.to(bag.dtype), out=by_token)
+        yield per_document.to(bag.dtype), by_token
         by_token[:, 0] *= weights
         for k in range(1, 1 + self.n_outputs):
             by_token[:, 0].addcmul_(by_token[:, k], weighted[:, k])
@@ -212,6 +237,7 @@ class AttentionLoss:
             self.cls_weight,
             float(wide[-1, 0]),
             wide[-1, 1:],
+            self.evidence,
             self.output_loss,
         )
         gradient = torch.empty_like(matrix)
@@ -222,6 +248,46 @@ class AttentionLoss:
     def _summed(self, sums: torch.Tensor) -> torch.Tensor:
         """Return a flat tensor summed over all parts, in its own precision."""
         return sums if self._reduce is None else self._reduce(sums.double()).to(sums.dtype)
+
+
+def evaluate_together(
+    evaluations: Sequence[OwnSums], bag: TokenBag
+) -> list[tuple[float, torch.Tensor]]:
+    """Return loss and gradient of several losses on one bag.
+
+    Each product is one for all: with a few columns it takes hardly longer than with one.
+    """
+    results: dict[OwnSums, tuple[float, torch.Tensor]] = {}
+    weighted = [next(evaluation)[0] for evaluation in evaluations]
+    sums = _of_columns(bag.sum_over_tokens, weighted)
+    products, wanted = [], []
+    for evaluation, own in zip(evaluations, sums, strict=True):
+        try:
+            products.append(evaluation.send(own))
+            wanted.append(evaluation)
+        except StopIteration as stop:  # saturated
+            results[evaluation] = stop.value
+    if len(products) == 1:
+        bag.sum_over_documents(products[0][0], out=products[0][1])
+    elif products:
+        sums = _of_columns(bag.sum_over_documents, [per_document for per_document, _ in products])
+        for (_, out), own in zip(products, sums, strict=True):
+            out.copy_(own)
+    for evaluation in wanted:
+        try:
+            next(evaluation)
+        except StopIteration as stop:
+            results[evaluation] = stop.value
+    return [results[evaluation] for evaluation in evaluations]
+
+
+def _of_columns(
+    product: Callable[[torch.Tensor], torch.Tensor], parts: list[torch.Tensor]
+) -> Sequence[torch.Tensor]:
+    """Return the products with some matrices, (n, m) each, as one with all their columns."""
+    if len(parts) == 1:
+        return [product(parts[0])]
+    return product(torch.cat(parts, dim=1)).split([part.shape[1] for part in parts], dim=1)
 
 
 class TokenMap(Protocol):
@@ -310,6 +376,12 @@ class Objective:
             more, gradient = other(matrix)
             loss += more
             by_matrix += gradient
+        return self.penalised(x, loss, by_matrix)
+
+    def penalised(
+        self, x: torch.Tensor, loss: float, by_matrix: torch.Tensor
+    ) -> tuple[float, torch.Tensor]:
+        """Return the same from the sum of the losses and its gradient by the token matrix."""
         by_matrix /= self.total_weight
         gradient = self.token_map.pull_back(x, by_matrix)
         for block in self.blocks:

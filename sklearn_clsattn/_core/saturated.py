@@ -23,12 +23,14 @@ def saturated_sums(
     cls_weight: float,
     cls_score: float,
     intercept: torch.Tensor,
+    evidence: torch.Tensor | None,
     loss: Loss,
 ) -> tuple[float, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the summed loss and its derivatives, whatever the spread of the scores.
 
     `scores` is (n_tokens,), `values` (n_tokens, n_outputs) and `intercept` (n_outputs,), in
-    float64; `cls_weight` 0 leaves ``<cls>`` out. `loss` maps outputs, (n_documents, n_outputs), to
+    float64; `cls_weight` 0 leaves ``<cls>`` out; `evidence`, (n_documents, n_outputs), is added to
+    what the tokens sum up to, None for 0. `loss` maps outputs, (n_documents, n_outputs), to
     the summed loss and its derivative by them. After the loss come its derivatives by the scores,
     the values, the score of ``<cls>`` and the intercept.
     """
@@ -48,6 +50,8 @@ def saturated_sums(
     n_outputs = values.shape[1]
     attended = torch.zeros((bag.shape[0], n_outputs), dtype=torch.float64, device=bag.device)
     attended.index_add_(0, documents, attention[:, None] * values[tokens])
+    if evidence is not None:
+        attended += evidence * (torch.exp(-largest) / mass)[:, None]
     total, per_output = loss(attended + intercept)
 
     value_gradient = torch.zeros_like(values)

@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..importance import class_totals, log_odds, overall_importance
+from ..importance import class_totals, overall_importance, row_totals, smoothed_totals
 
 Array = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ class CorpusStatistics:
         cls, X: Any, codes: NDArray[np.intp], n_classes: int, weights: Array
     ) -> CorpusStatistics:
         """Return the sums over the rows of a CSR matrix, given class codes and weights."""
-        totals = X @ np.ones(X.shape[1])  # unlike X.sum, in double precision
+        totals = row_totals(X)
         per_token = np.divide(weights, totals, out=np.zeros(len(weights)), where=totals > 0)
         return cls(
             _by_class(codes, n_classes, weights),
@@ -77,16 +77,6 @@ class CorpusStatistics:
 
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
         return CorpusStatistics(*map(np.add, self._arrays(), other._arrays()))
-
-    def reweighted(self, factors: Array) -> CorpusStatistics:
-        """Return the sums with every class's document weights times its factor, (n_classes,)."""
-        return CorpusStatistics(*((array.T * factors).T for array in self._arrays()))
-
-    def balancing_factors(self) -> Array:
-        """Return the factors that give the classes with documents equal weights, (n_classes,)."""
-        weights = self.class_weights
-        mean = weights.sum() / max(np.count_nonzero(weights), 1)
-        return np.divide(mean, weights, out=np.zeros(len(weights)), where=weights > 0)
 
     def reduced(self, reduce: Callable[[Array], Array]) -> CorpusStatistics:
         """Return the sums over all parts of a corpus; `reduce` adds up flat float64 arrays."""
@@ -122,6 +112,59 @@ class CorpusStatistics:
 
 
 @dataclass(frozen=True)
+class TokenTotals:
+    """Smoothed totals of tokens by class, and the tokens' log-odds between the classes.
+
+    seen : (n_tokens,), whether there are any documents with the token
+    smoothed, rest : (n_tokens, n_classes), totals of every class and of all others together, in
+        units of documents of 0 and 1
+    prior_odds : (n_classes,), log-odds of the classes' sums
+    unit : a document of weight 1 counts this times each token's share of it
+    """
+
+    seen: NDArray[np.bool_]
+    smoothed: Array
+    rest: Array
+    prior_odds: Array
+    unit: float
+
+    @classmethod
+    def of(cls, statistics: CorpusStatistics) -> TokenTotals:
+        """Return the totals of the documents of some statistics."""
+        n_classes, n_tokens = statistics.shares.shape
+        unit = statistics.mean_token_weight / (statistics.mean_entry or 1.0)
+        priors = statistics.class_weights / statistics.total_weight
+        smoothing = np.maximum(SMOOTHING * n_classes * priors, 1e-9)
+        # A token of no document would enter the sums over tokens; its log-odds are 0.
+        seen = np.asarray(statistics.shares.any(axis=0))
+        smoothed, rest = np.ones((2, n_tokens, n_classes))
+        if not seen.any():
+            return cls(seen, smoothed, rest, np.zeros(n_classes), unit)
+        of_class, others, prior_odds = smoothed_totals(statistics.shares[:, seen] * unit, smoothing)
+        smoothed[seen], rest[seen] = of_class.T, others.T
+        smoothed[~seen] = np.exp(prior_odds)
+        return cls(seen, smoothed, rest, prior_odds, unit)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K."""
+        return len(self.prior_odds)
+
+    @property
+    def n_outputs(self) -> int:
+        """1 for two classes, K for K > 2."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def log_odds(self) -> Array:
+        """Return the tokens' log-odds, (n_tokens, n_outputs)."""
+        first = self.n_classes - self.n_outputs
+        odds = np.log(self.smoothed[:, first:] / self.rest[:, first:])
+        odds -= self.prior_odds[first:]
+        odds[~self.seen] = 0.0  # exactly
+        return np.asarray(odds)
+
+
+@dataclass(frozen=True)
 class Scaling:
     """Starting scores and value scales, in NumPy.
 
@@ -130,14 +173,18 @@ class Scaling:
         the scale of logistic regression's coefficients on the counts
     cls_weight : weight of ``<cls>`` in every document: the mean attention mass of a document's
         tokens at the start, so that attention starts out half on ``<cls>``; 0 without it
-    document_scale : mean document weight times mean positive entry, for bags of 0 and 1 the mean
-        length; the penalty on values is in its units, so that X may be rescaled
+    C_unit : C = 1 in units of logistic regression's C: for bags of 0 and 1, one over the root of
+        the mean length; it follows the scale of X, so that X may be rescaled
+    unit : numerator of a document of mean mass whose output is 1, in units of the mean entry
+    totals : totals of tokens by class; None where all tokens are alike
     """
 
     starting_scores: NDArray[np.floating[Any]]
     value_scales: NDArray[np.floating[Any]]
     cls_weight: float
-    document_scale: float
+    C_unit: float
+    unit: float = 1.0
+    totals: TokenTotals | None = None
 
 
 def token_scaling(
@@ -153,35 +200,29 @@ def token_scaling(
     long. `scaling` None treats all tokens alike: no scaling, uniform attention at the start.
     `dtype` is the precision of the arrays returned: that of training saves a copy there.
     """
-    shares, class_weights = statistics.shares, statistics.class_weights
-    n_classes, n_tokens = shares.shape
+    n_classes, n_tokens = statistics.shares.shape
     n_outputs = 1 if n_classes == 2 else n_classes
     total_weight = statistics.total_weight
     mean_document_weight, mean_entry = statistics.mean_token_weight, statistics.mean_entry
     if not mean_document_weight > 0:  # all documents are empty
         mean_document_weight = mean_entry = 1.0
-    token_shares = shares.sum(axis=0)
+    token_shares = statistics.shares.sum(axis=0)
     scores = np.zeros(n_tokens)
     scales = np.ones((n_tokens, n_outputs))
+    totals = None
     if scaling == "log_odds":
-        # A token of no document would enter the normalisers; it keeps the least importance.
-        seen = token_shares > 0
-        pseudo_counts = SMOOTHING * n_classes * class_weights / total_weight
-        odds = np.zeros((n_outputs, n_tokens))
-        if seen.any():
-            smoothing = np.maximum(pseudo_counts, 1e-9)
-            # Pseudo-counts are those of documents of 0 and 1, whatever the scale of X.
-            totals = shares[:, seen] * (mean_document_weight / mean_entry)
-            odds[:, seen] = log_odds(totals, smoothing=smoothing)
-        importance = overall_importance(odds) + IMPORTANCE_FLOOR
+        totals = TokenTotals.of(statistics)
+        odds = totals.log_odds()
+        importance = overall_importance(odds.T) + IMPORTANCE_FLOOR
         scores = np.log(importance)
-        scales = _rescaled_power(odds, seen).T / importance[:, None]
+        scales = _rescaled_power(odds, token_shares > 0) / importance[:, None]
     mass = float(token_shares @ np.exp(scores)) / total_weight * mean_document_weight or 1.0
     # With u = 0 and a document of mean mass, the output is then that of logistic regression
     # on the scaled counts with coefficients t.
-    scales *= 2.0 * mass if attend_cls else mass
-    document_scale = mean_document_weight * mean_entry
-    if not (np.isfinite(document_scale) and np.isfinite(scales).all()):
+    unit = 2.0 * mass if attend_cls else mass
+    scales *= unit
+    squared_entry = mean_entry * mean_entry
+    if not (np.isfinite(squared_entry) and np.isfinite(scales).all()):
         raise ValueError(
             "Training leaves the range of floating-point numbers: expected entries of X whose "
             f"squares are finite, got a mean of {mean_entry:.2g}. Divide X by a constant."
@@ -190,20 +231,29 @@ def token_scaling(
         starting_scores=scores.astype(dtype),
         value_scales=np.ascontiguousarray(scales, dtype=dtype),
         cls_weight=mass if attend_cls else 0.0,
-        document_scale=document_scale,
+        C_unit=1.0 / (squared_entry * np.sqrt(mean_document_weight / mean_entry)),
+        unit=unit / mean_entry,
+        totals=totals,
     )
 
 
 def _rescaled_power(odds: Array, seen: NDArray[np.bool_]) -> Array:
     """Return ``|odds| ** LOG_ODDS_EXPONENT``, rescaled to the odds' own root mean square.
 
-    Where no token separates the classes (all odds 0) the result is 1.
+    `odds` is (n_tokens, n_outputs). Where no token separates the classes (all odds 0) the result is
+    1.
     """
-    size = np.sqrt(np.mean(odds[:, seen] ** 2)) if seen.any() else 0.0
+    size = np.sqrt(np.mean(odds[seen] ** 2)) if seen.any() else 0.0
     if not size > 1e-6:
         return np.ones_like(odds)
     powers = np.abs(odds) ** LOG_ODDS_EXPONENT
-    return powers * (size / np.sqrt(np.mean(powers[:, seen] ** 2)))
+    return np.asarray(powers * (size / np.sqrt(np.mean(powers[seen] ** 2))))
+
+
+def balancing_factors(class_weights: Array) -> Array:
+    """Return the factors that give the classes with documents equal weights, (n_classes,)."""
+    mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
+    return np.divide(mean, class_weights, out=np.zeros(len(class_weights)), where=class_weights > 0)
 
 
 def class_log_odds(class_weights: Array) -> Array:

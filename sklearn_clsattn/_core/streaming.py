@@ -29,10 +29,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .fit import AttentionProblem, Documents
+from .attention_problem import AttentionProblem
+from .choose_c import choose_C
+from .documents import Documents
 from .fitted import FittedAttention, count_selected
 from .memory import Memory, Stream, add_batch
 from .objective import AttentionLoss, Block
+from .prior_mean import PriorMean, prior_mean
 from .problem import Callback, FitResult, solve
 from .statistics import Scaling, TokenScaling, token_scaling
 
@@ -46,7 +49,7 @@ def learn_batch(
     stream: Stream,
     batch: Documents,
     *,
-    C: float,
+    C: float | None,
     attention_C: float,
     attend_cls: bool = True,
     scaling: TokenScaling = "log_odds",
@@ -61,8 +64,8 @@ def learn_batch(
     weight, and the statistics of the batch alone. The other parameters are those of
     :func:`~sklearn_clsattn._core.fit.fit_attention`. Losses of the result are means over all
     documents, by the expansion for the earlier ones, with penalties; its gap estimates how far that
-    is from stationary. The stream returned includes the batch. A change of `attend_cls` is a
-    ValueError.
+    is from stationary. C None is chosen on the first batch with two classes, and kept. The stream
+    returned includes the batch. A change of `attend_cls` is a ValueError.
     """
     memory = stream.memory
     if memory is not None and memory.attend_cls != attend_cls:
@@ -72,20 +75,42 @@ def learn_batch(
         )
     statistics = stream.statistics + batch.statistics
     units = token_scaling(statistics, scaling=scaling, attend_cls=attend_cls)
-    loss = batch.loss(batch.bag(np.float64, device), cls_weight=units.cls_weight)
+    bag = batch.bag(np.float64, device)
+    loss = batch.loss(bag, cls_weight=units.cls_weight)
+    mean = prior_mean(replace(batch, statistics=statistics), loss, units, stream.evidence)
+    choice = None
+    if C is None and stream.C is None and np.count_nonzero(batch.statistics.class_weights) > 1:
+        how = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
+        choice = choose_C(batch, bag, mean, **how)
+        stream = replace(stream, C=choice.C)
     problem = StreamProblem(
-        loss, statistics.class_weights, units, memory, C=C, attention_C=attention_C
+        loss,
+        statistics.class_weights,
+        units,
+        memory,
+        C=C or stream.C or 1.0,
+        attention_C=attention_C,
+        mean=mean,
     )
+    if memory is None and choice is not None and choice.point is not None:
+        problem.start = choice.point
     result = solve(problem, max_iter=max_iter, tol=tol, callback=callback)
     model = result.model
     assert isinstance(model, FittedAttention)
     counts = count_selected(model.scores, batch.X[batch.weights > 0])
+    trained, evidence = model, None
+    if mean is not None and loss.evidence is not None:
+        trained, evidence = mean.subtracted_from(model), loss.evidence.cpu().numpy()
     kept = Stream(
-        add_batch(memory, model, batch.X, batch.codes, batch.weights),
+        add_batch(memory, trained, batch.X, batch.codes, batch.weights, evidence),
         statistics,
         stream.selection_counts + counts,
+        stream.C,
+        (0.0, 0.0) if mean is None else (mean.scale, mean.precision),
+        batch.entry_scale,
     )
-    return result, kept
+    attributes = result.attributes | {"C_": C or stream.C or 1.0}
+    return replace(result, attributes=attributes), kept
 
 
 class StreamProblem(AttentionProblem):
@@ -104,6 +129,7 @@ class StreamProblem(AttentionProblem):
         *,
         C: float,
         attention_C: float,
+        mean: PriorMean | None = None,
     ) -> None:
         total = float(class_weights.sum())
         remembered = None if memory is None else RememberedLoss(memory, loss)
@@ -114,6 +140,7 @@ class StreamProblem(AttentionProblem):
             scaling,
             C=C,
             attention_C=attention_C,
+            mean=mean,
             more=[] if remembered is None else [remembered],
             total_weight=total,
         )

@@ -59,7 +59,7 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument(
         "--tune",
         action="store_true",
-        help="tune every model alike first (5 values, 3-fold cross-validation)",
+        help="tune all baselines alike first (5 values, 3-fold cross-validation); ours does itself",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="also write all of it as JSON")
 
@@ -68,7 +68,7 @@ def _add_fit(commands: Any) -> None:
     parser = commands.add_parser(
         "fit",
         help="fit a model and save it",
-        description="Fit a pipeline of CountVectorizer and ClsAttentionClassifier on labelled "
+        description="Fit a pipeline of ContextVectorizer and ClsAttentionClassifier on labelled "
         f"texts and save it with joblib. {_TRUST}",
     )
     parser.add_argument("data", type=Path, metavar="DATA", help=f"labelled texts ({_FORMATS})")
@@ -77,15 +77,21 @@ def _add_fit(commands: Any) -> None:
     )
     _add_force(parser, "MODEL")
     _add_fitting(parser)
-    for option, strength in (
-        ("--C", "inverse strength of the penalty on token values"),
-        ("--attention-C", "the same for attention scores"),
+    for option, what in (
+        ("--no-characters", "leave out character n-grams"),
+        ("--no-context", "count words alike wherever they stand"),
+    ):
+        parser.add_argument(option, action="store_true", help=what)
+    for option, kind, strength in (
+        (
+            "--C",
+            _positive_float_or_auto,
+            'inverse strength of the penalty on token values, or "auto"',
+        ),
+        ("--attention-C", _positive_float, "the same for attention scores, a number"),
     ):
         parser.add_argument(
-            option,
-            type=_positive_float,
-            metavar="C",
-            help=f"{strength} (default: the classifier's)",
+            option, type=kind, metavar="C", help=f"{strength} (default: the classifier's)"
         )
 
 
@@ -189,8 +195,8 @@ def _add_labelled(parser: argparse.ArgumentParser) -> None:
 def _add_fitting(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of commands that fit a model."""
     _add_reading(parser, label="column of the labels (default: usual names)")
-    _add_count(parser, "--ngrams", _positive_int, 1, "tokens are sequences of 1 to N words")
-    fewer = "leave out tokens in fewer than N training texts"
+    _add_count(parser, "--ngrams", _positive_int, 2, "tokens are sequences of 1 to N words")
+    fewer = "leave out word sequences in fewer than N training texts"
     _add_count(parser, "--min-df", _positive_int, 2, fewer)
     _add_count(parser, "--top", _natural, 10, "show N tokens of each class")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -225,6 +231,10 @@ def _positive_int(text: str) -> int:
 
 def _positive_float(text: str) -> float:
     return _number(text, float, sys.float_info.min)
+
+
+def _positive_float_or_auto(text: str) -> Any:
+    return text if text == "auto" else _positive_float(text)
 
 
 def _number(text: str, kind: type, least: float) -> Any:

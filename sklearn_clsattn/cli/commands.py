@@ -12,10 +12,8 @@ import joblib
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import __version__
-from sklearn_clsattn._classifier import ClsAttentionClassifier
 from sklearn_clsattn.cli.reading import (
     SEED,
     load_model,
@@ -25,7 +23,8 @@ from sklearn_clsattn.cli.reading import (
 )
 from sklearn_clsattn.cli.tables import busy, fit_report, progress_shown, result_report, show
 from sklearn_clsattn.cli.writing import check_output, written_whole
-from sklearn_clsattn.comparison import class_tokens, compare, count_tokens
+from sklearn_clsattn.comparison import class_tokens, compare
+from sklearn_clsattn.text import make_text_classifier
 
 
 def run_compare(arguments: Namespace) -> None:
@@ -76,13 +75,19 @@ def run_fit(arguments: Namespace) -> None:
         # scikit-learn would treat them as targets of a regression.
         labels = np.array([str(label) for label in labels.tolist()], dtype=object)
     given = {"C": arguments.C, "attention_C": arguments.attention_C}
-    classifier = ClsAttentionClassifier(
-        **{name: value for name, value in given.items() if value is not None}
+    left_out = {"characters": None} if arguments.no_characters else {}
+    model = make_text_classifier(
+        ngram_range=(1, arguments.ngrams),
+        min_df=arguments.min_df,
+        context=not arguments.no_context,
+        **left_out,
+        **{name: value for name, value in given.items() if value is not None},
     )
-    with busy("counting tokens", quiet=arguments.quiet):
+    vectorizer, classifier = (step for _, step in model.steps)
+    with busy("vectorizing texts", quiet=arguments.quiet):
         start = time.perf_counter()
-        vectorizer, X = count_tokens(texts, (1, arguments.ngrams), arguments.min_df)
-        counting_seconds = time.perf_counter() - start
+        X = vectorizer.fit_transform(texts, labels)
+        vectorizing_seconds = time.perf_counter() - start
     with busy("fitting", quiet=arguments.quiet):
         import torch  # noqa: F401 - not part of the time to fit
 
@@ -90,13 +95,13 @@ def run_fit(arguments: Namespace) -> None:
         classifier.fit(X, labels)
         fit_seconds = time.perf_counter() - start
     with written_whole(arguments.output, text=False) as file:
-        joblib.dump(make_pipeline(vectorizer, classifier), file)
+        joblib.dump(model, file)
     facts = {
         "texts": f"{len(texts):,} of {arguments.data}, column {columns[0]!r}",
         "classes": f"{_sizes(classes, sizes)} (column {columns[1]!r})",
-        "tokens": f"{X.shape[1]:,}, counted in {counting_seconds:.2f} s",
+        "features": f"{X.shape[1]:,}, made in {vectorizing_seconds:.2f} s",
         "fit": f"{fit_seconds:.2f} s, {int(np.max(classifier.n_iter_))} iterations, "
-        f"loss {classifier.loss_curve_[-1]:.4f}",
+        f"loss {classifier.loss_curve_[-1]:.4f}, C {classifier.C_:.3g}",
         "model": f"{arguments.output}, {arguments.output.expanduser().stat().st_size / 1e6:.1f} MB",
     }
     names = vectorizer.get_feature_names_out()

@@ -13,7 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sklearn_clsattn.comparison import ClassTokens, Comparison, ModelResult, Progress
+from sklearn_clsattn.comparison._baselines import seconds_by_features
 from sklearn_clsattn.comparison._measurement import shown_measure
+from sklearn_clsattn.inspection.formatting import token_text
 
 MAX_CLASSES = 20  # whose tokens are shown
 # A rule under the heading and nothing else.
@@ -37,8 +39,8 @@ def result_report(result: Comparison, *, source: str) -> RenderableType:
     """Return the report of a comparison; `source` describes the texts."""
     tuned = any(model.tuning_seconds is not None for model in result.models)
     notes = [
-        f"Tokens were counted once for all models, in {result.vectorize_seconds:.2f} s, which the "
-        "other times do not include.",
+        "Making the features of all texts, which is in no other time: "
+        f"{seconds_by_features(result.vectorize_seconds)}.",
         *(["Fit s is the fit with the tuned parameters; tune s the search before."] * tuned),
         *result.notes,
     ]
@@ -46,7 +48,7 @@ def result_report(result: Comparison, *, source: str) -> RenderableType:
         Text(source),
         Text(
             f"{len(result.y):,} training texts, {len(result.y_test):,} test texts, "
-            f"{len(result.classes)} classes, {result.X.shape[1]:,} tokens."
+            f"{len(result.classes)} classes, {result.X.shape[1]:,} features."
         ),
         Text(),
         _models_table(result.models, tuned=tuned),
@@ -130,9 +132,8 @@ def _models_table(models: Sequence[ModelResult], *, tuned: bool) -> Table:
     ]
     if tuned:
         columns.append(("tune s", "tuning_seconds", ".1f", min))
-    # Narrow enough for a terminal of 80 columns, with tuning as well.
-    padding = (0, 0 if tuned else 1, 0, 0)
-    table = Table(box=_RULE, show_edge=False, pad_edge=False, padding=padding)
+    # Without padding narrow enough for a terminal of 80 columns; with tuning a name is folded.
+    table = Table(box=_RULE, show_edge=False, pad_edge=False, padding=0)
     table.add_column("  model", overflow="fold")
     cells = []
     for title, *column in columns:
@@ -156,7 +157,7 @@ def _token_tables(tokens: Sequence[ClassTokens]) -> list[RenderableType]:
     rows = tokens[:MAX_CLASSES]
     left_out = len(tokens) - len(rows)
     parts: list[RenderableType] = []
-    important = [(of.label, [Text(token) for token, _ in of.important]) for of in rows]
+    important = [(of.label, [Text(token_text(token)) for token, _ in of.important]) for of in rows]
     selected = [(of.label, [_with_count(*pair) for pair in of.selected]) for of in rows]
     for title, meaning, lists in (
         ("Most important tokens", "value times standard deviation of attention", important),
@@ -188,4 +189,4 @@ def _list(notes: Sequence[str]) -> Table:
 
 def _with_count(token: str, count: int) -> Text:
     # Without a space, so that no line ends between the two.
-    return Text.assemble(token, (f":{count}", "dim"))
+    return Text.assemble(token_text(token), (f":{count}", "dim"))

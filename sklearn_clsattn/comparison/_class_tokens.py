@@ -49,7 +49,7 @@ def class_tokens(
     classifier : classifier of this package
         A fitted classifier.
     X : csr_matrix of shape (n_documents, n_tokens)
-        The token counts on which it was fitted.
+        The token counts or weights on which it was fitted.
     names : sequence of str of length n_tokens
         Names of the tokens.
     classes : sequence of length n_classes, default=None

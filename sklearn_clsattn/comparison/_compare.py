@@ -9,18 +9,18 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 
-from sklearn_clsattn.comparison._baselines import Model, default_models
+from sklearn_clsattn.comparison._baselines import Features, Model, default_models
 from sklearn_clsattn.comparison._class_tokens import ClassTokens, class_tokens
 from sklearn_clsattn.comparison._measurement import Entrant, ModelResult, check_folds, measure
 from sklearn_clsattn.comparison._texts import (
     check_texts,
     code_test_labels,
-    count_tokens,
+    fit_features,
     shared_texts,
 )
+from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,15 @@ class Comparison:
         The classes of the training labels.
     train_texts, test_texts : ndarray of shape (n_train,) and (n_test,)
         The texts.
-    vectorizer : CountVectorizer
-        The fitted vectorizer.
+    vectorizer : ContextVectorizer or TokenVectorizer
+        The fitted vectorizer of our model, or of the first model where ours was not compared.
     X, X_test : csr_matrix of shape (n_train, n_tokens) and (n_test, n_tokens)
-        The token counts.
+        What it makes of the texts.
     y, y_test : ndarray of shape (n_train,) and (n_test,)
         The classes; -1 for test texts of classes that are not in training.
-    vectorize_seconds : float
-        Seconds to count the tokens of all texts, once for all models.
+    vectorize_seconds : dict of str to float
+        For each kind of features that a model takes, see :class:`Model`, seconds to make them of
+        all texts, once for all models.
     notes : list of str
         Caveats about the numbers, such as models that did not converge.
     """
@@ -80,12 +81,12 @@ class Comparison:
     classes: list[Any]
     train_texts: NDArray[np.object_]
     test_texts: NDArray[np.object_]
-    vectorizer: CountVectorizer
+    vectorizer: ContextVectorizer | TokenVectorizer
     X: Any
     X_test: Any
     y: NDArray[np.intp]
     y_test: NDArray[np.intp]
-    vectorize_seconds: float
+    vectorize_seconds: dict[Features, float]
     notes: list[str]
 
     @property
@@ -105,14 +106,16 @@ class Comparison:
         ours = next((one for one in self.entrants if one.result.kind == "ours"), None)
         if ours is None:
             raise ValueError("the comparison has no model of kind 'ours'")
-        labelled = copy.copy(ours.estimator)
+        vectorizer, labelled = copy.copy(self.vectorizer), copy.copy(ours.estimator)
         # As objects, so that strings of any length are unchanged.
         dtype = object if isinstance(self.classes[0], str) else None
-        labelled.classes_ = np.array(self.classes, dtype=dtype)
+        for step in (vectorizer, labelled):
+            if hasattr(step, "classes_"):
+                step.classes_ = np.array(self.classes, dtype=dtype)
         if isinstance(labelled.class_weight, dict):
             weights = {self.classes[k]: weight for k, weight in labelled.class_weight.items()}
             labelled.class_weight = weights
-        return make_pipeline(self.vectorizer, labelled)
+        return Pipeline([("vectorizer", vectorizer), ("classifier", labelled)])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the measurements, one row for each model, with the models' names as index."""
@@ -149,7 +152,7 @@ def compare(
     test_texts: Sequence[str] | NDArray[Any],
     test_labels: ArrayLike,
     *,
-    ngram_range: tuple[int, int] = (1, 1),
+    ngram_range: tuple[int, int] = (1, 2),
     min_df: int = 2,
     tune: bool = False,
     models: Sequence[Model] | None = None,
@@ -157,7 +160,7 @@ def compare(
     progress: Callable[[Progress], None] | None = None,
     random_state: int | None = 0,
 ) -> Comparison:
-    """Fit models on the same token counts of the same texts, and measure them on others.
+    """Fit models on the same texts, and measure them on others.
 
     Parameters
     ----------
@@ -165,12 +168,13 @@ def compare(
         The texts to fit on and to measure on.
     train_labels, test_labels : array-like of shape (n_train,) and (n_test,)
         Their classes, of any type that can be sorted.
-    ngram_range : tuple (min_n, max_n), default=(1, 1)
+    ngram_range : tuple (min_n, max_n), default=(1, 2)
         Lengths of the word sequences that are tokens.
     min_df : int, default=2
-        Tokens in fewer training texts are left out.
+        Word sequences in fewer training texts are left out.
     tune : bool, default=False
-        Choose each model's regularisation by accuracy in 3-fold cross-validation first.
+        Choose each baseline's regularisation by accuracy in 3-fold cross-validation first; ours
+        chooses its own in any case.
     models : sequence of Model, default=None
         The models to compare; None for :func:`default_models`.
     n_top : int, default=10
@@ -188,15 +192,16 @@ def compare(
     Raises
     ------
     ValueError
-        If texts are not strings, texts and labels differ in number, there are fewer than two
-        classes, no token is left, no test label occurs in training, a class weight is that of no
-        class, or with `tune` a class has fewer texts than there are folds.
+        If there are no models, texts are not strings, texts and labels differ in number, there are
+        fewer than two classes, no token is left, no test label occurs in training, a class weight
+        is that of no class, or with `tune` a class has fewer texts than there are folds.
 
     Notes
     -----
-    All models get the same matrix of counts; transforming it, as to TF-IDF, is part of their fit
-    seconds. PyTorch is imported, and each model fitted on a few texts, before anything is timed, so
-    that the time to load libraries is in no measurement.
+    Models of the same kind of features, see :class:`Model`, get the same matrix; transforming it,
+    as to TF-IDF, is part of their fit seconds, and making it is not. PyTorch is imported, and each
+    model fitted on a few texts, before anything is timed, so that the time to load libraries is in
+    no measurement.
 
     Examples
     --------
@@ -211,6 +216,8 @@ def compare(
     """
     report = progress or (lambda _: None)
     models = default_models(random_state) if models is None else list(models)
+    if not models:
+        raise ValueError("there are no models to compare")
     train_texts, train_labels = check_texts(train_texts, train_labels, "training")
     test_texts, test_labels = check_texts(test_texts, test_labels, "test")
     # Codes, so that labels of any type work and their type is in no measurement.
@@ -226,15 +233,18 @@ def compare(
     report(Progress("vectorizing", None, 0, len(models)))
     import torch  # noqa: F401 - so that its import is in no measurement
 
-    start = time.perf_counter()
-    vectorizer, X = count_tokens(train_texts, ngram_range, min_df)
-    X_test = vectorizer.transform(test_texts)
-    vectorize_seconds = time.perf_counter() - start
+    made, vectorize_seconds = {}, {}
+    for features in dict.fromkeys(model.features for model in models):
+        start = time.perf_counter()
+        vectorizer, X = fit_features(features, train_texts, y, ngram_range, min_df)
+        made[features] = vectorizer, X, vectorizer.transform(test_texts)
+        vectorize_seconds[features] = time.perf_counter() - start
 
     entrants: list[Entrant] = []
     tokens: list[ClassTokens] = []
     for model in models:
         place = model.name, len(entrants), len(models)
+        vectorizer, X, X_test = made[model.features]
 
         def step(stage: Literal["tuning", "fitting"], place: tuple[str, int, int] = place) -> None:
             report(Progress(stage, *place))
@@ -252,6 +262,8 @@ def compare(
             names = vectorizer.get_feature_names_out()
             tokens = class_tokens(entrant.estimator, X, names, classes=classes, n_top=n_top)
         report(Progress("done", model.name, len(entrants), len(models), entrant.result))
+    shown = next((model for model in models if model.kind == "ours"), models[0])
+    vectorizer, X, X_test = made[shown.features]
     return Comparison(
         entrants=entrants,
         tokens=tokens,

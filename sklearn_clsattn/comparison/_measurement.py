@@ -17,18 +17,17 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from sklearn_clsattn._validation import codes_of
 from sklearn_clsattn.comparison._baselines import Kind, Model
+from sklearn_clsattn.metrics import expected_calibration_error
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 N_FOLDS = 3
-# As in the benchmarks of this package and in most papers.
-_N_ERROR_BINS = 15
 
 
 @dataclass(frozen=True)
 class ModelResult:
-    """The measurements of one model; seconds are of one run, without counting tokens.
+    """The measurements of one model; seconds are of one run, without vectorizing texts.
 
     Parameters
     ----------
@@ -183,24 +182,13 @@ def quality(y: Codes, predicted: Codes, proba: Array | None) -> dict[str, Any]:
     if proba is not None:
         seen = y >= 0
         loss = float(log_loss(y[seen], proba[seen], labels=np.arange(proba.shape[1])))
-        error = expected_calibration_error(proba, y)
+        error = expected_calibration_error(y, proba, labels=np.arange(proba.shape[1]))
     return {
         "accuracy": float(accuracy_score(y, predicted)),
         "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0.0)),
         "log_loss": loss,
         "calibration_error": error,
     }
-
-
-def expected_calibration_error(proba: Array, y: Codes) -> float:
-    """Return the mean gap between confidence and accuracy, over 15 bins of equal width.
-
-    Bins are weighted by their texts; `proba` is of shape (n_texts, n_classes), `y` of shape
-    (n_texts,), -1 for a class without a probability.
-    """
-    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
-    bins = binned(confidence, np.linspace(0, 1, _N_ERROR_BINS + 1).tolist())
-    return float(pd.Series(right - confidence).groupby(bins).sum().abs().sum() / len(y))
 
 
 def binned(values: Array, edges: list[float]) -> Codes:

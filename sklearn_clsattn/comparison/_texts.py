@@ -1,19 +1,20 @@
 """Preparation of texts and labels for a comparison: checking, splitting, counting, coding."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
 
 from sklearn_clsattn._validation import codes_of
+from sklearn_clsattn.comparison._baselines import Features
+from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 
 
 def count_tokens(
     texts: Sequence[str] | NDArray[Any], ngram_range: tuple[int, int], min_df: int
-) -> tuple[CountVectorizer, Any]:
+) -> tuple[TokenVectorizer, Any]:
     """Fit a vectorizer on texts and count their tokens.
 
     Parameters
@@ -27,7 +28,7 @@ def count_tokens(
 
     Returns
     -------
-    vectorizer : CountVectorizer
+    vectorizer : TokenVectorizer
         The fitted vectorizer.
     X : csr_matrix of shape (n_texts, n_tokens)
         The counts.
@@ -44,7 +45,7 @@ def count_tokens(
     >>> vectorizer.get_feature_names_out().tolist(), X.toarray().tolist()
     (['so'], [[1], [1]])
     """
-    vectorizer = CountVectorizer(ngram_range=ngram_range, min_df=min_df)
+    vectorizer = TokenVectorizer(ngram_range=ngram_range, min_df=min_df)
     try:
         return vectorizer, vectorizer.fit_transform(texts)
     except ValueError as error:
@@ -52,6 +53,26 @@ def count_tokens(
             f"no word of the {len(texts):,} training texts is in {min_df} of them or more: lower "
             "min_df, or pass more texts"
         ) from error
+
+
+def fit_features(
+    features: Features,
+    texts: NDArray[np.object_],
+    y: NDArray[np.intp],
+    ngram_range: tuple[int, int],
+    min_df: int,
+) -> tuple[TokenVectorizer | ContextVectorizer, Any]:
+    """Return the fitted vectorizer of some features, and the texts' CSR (n_texts, n_features)."""
+    if features not in get_args(Features):
+        raise ValueError(
+            f"a model's features must be one of {get_args(Features)}, got {features!r}"
+        )
+    if features == "counts":
+        return count_tokens(texts, ngram_range, min_df)
+    vectorizer = ContextVectorizer(
+        ngram_range=ngram_range, min_df=min_df, context=features == "ours"
+    )
+    return vectorizer, vectorizer.fit_transform(texts, y)
 
 
 def hold_out(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._explain import explain
     from .displays.attention import AttentionDisplay
+    from .displays.context import ContextDisplay
     from .displays.importance import TokenImportanceDisplay
+    from .displays.regularization import RegularizationPathDisplay
     from .displays.selection import SelectionDisplay
     from .explanation import Explanation
     from .report.model_report import ModelReport
@@ -14,9 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AttentionDisplay",
+    "ContextDisplay",
     "DocumentText",
     "Explanation",
     "ModelReport",
+    "RegularizationPathDisplay",
     "SelectionDisplay",
     "TokenImportanceDisplay",
     "explain",
@@ -24,9 +28,11 @@ __all__ = [
 
 _HOME = {
     "AttentionDisplay": ".displays.attention",
+    "ContextDisplay": ".displays.context",
     "DocumentText": ".terms",
     "Explanation": ".explanation",
     "ModelReport": ".report.model_report",
+    "RegularizationPathDisplay": ".displays.regularization",
     "SelectionDisplay": ".displays.selection",
     "TokenImportanceDisplay": ".displays.importance",
     "explain": "._explain",

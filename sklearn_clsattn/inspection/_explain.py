@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar
 
 from .._base import BaseAttentionClassifier
-from .._core.fitted import FittedModel, most_probable, probabilities
+from .._core.fitted import FittedAttention, FittedModel, most_probable, probabilities
+from ..text._context_vectorizer import ContextVectorizer
 from .document_texts import document_texts
 from .explanation import Explanation
 from .removal import (
@@ -124,7 +125,7 @@ def explain(
     n_documents = X.shape[0]
     rows = np.repeat(np.arange(n_documents), np.diff(X.indptr))
     one_layer = fitted.n_layers == 1  # contributions are attention times the tokens' own values
-    cls_attention = _cls_attention(classifier, X, attention, rows, one_layer=one_layer)
+    cls_attention = _cls_attention(fitted, X, attention, rows)
     without = None
     if one_layer and removal is not False:
         without, unresolved = decisions_without_in_closed_form(
@@ -230,12 +231,19 @@ def _checked_documents(documents: Any, traced: Trace) -> Any:
             "pass the classifier, pipeline[-1]"
         )
     for vectorizer in directly:
-        usual = vectorizer.preprocessor is None and isinstance(vectorizer.analyzer, str)
-        if usual and vectorizer.input == "content":
-            for at, text in enumerate(documents):
-                if not isinstance(text, str | bytes):
-                    raise ValueError(f"expected texts, but document {at} is {text!r}")
+        kinds = _text_types(vectorizer)
+        for at, text in enumerate(documents):
+            if not isinstance(text, kinds):
+                raise ValueError(f"expected texts, but document {at} is {text!r}")
     return documents
+
+
+def _text_types(vectorizer: Any) -> type | tuple[type, ...]:
+    """Return the types of documents that a vectorizer reads."""
+    if isinstance(vectorizer, ContextVectorizer):
+        return str
+    usual = vectorizer.preprocessor is None and isinstance(vectorizer.analyzer, str)
+    return (str, bytes) if usual and vectorizer.input == "content" else object
 
 
 def _first(documents: Any) -> Any:
@@ -308,26 +316,22 @@ def _values(
 
 
 def _cls_attention(
-    classifier: BaseAttentionClassifier,
-    X: sp.csr_array,
-    attention: Array,
-    rows: NDArray[np.intp],
-    *,
-    one_layer: bool,
+    fitted: FittedModel, X: sp.csr_array, attention: Array, rows: NDArray[np.intp]
 ) -> Array:
     """Return the share of attention that ``<cls>`` keeps in each document."""
     n_documents = X.shape[0]
-    if not classifier.cls_weight_:
+    if not fitted.cls_weight:
         return np.zeros(n_documents)
     of_tokens = row_sums(attention, rows, n_documents)
     shares = (1.0 - of_tokens).clip(min=0.0)
-    if one_layer:
+    if isinstance(fitted, FittedAttention):
         # A small share is computed from its odds against the token with the most attention, as
         # the difference from 1 has lost its digits.
         small = np.flatnonzero(of_tokens > 0.5)
         most = np.lexsort((attention, rows))[X.indptr[small + 1] - 1]
-        scores = classifier.attention_scores_[X.indices[most]]
-        log_odds = np.log(classifier.cls_weight_ / X.data[most]) + classifier.cls_score_ - scores
+        scores = fitted.scores[X.indices[most]]
+        weights = fitted.token_weights(X.data[most])
+        log_odds = np.log(fitted.cls_weight / weights) + fitted.cls_score - scores
         shares[small] = np.exp(log_odds + np.log(attention[most]))
     return shares
 

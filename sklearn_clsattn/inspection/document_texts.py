@@ -8,9 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..text._context_vectorizer import ContextVectorizer
 from .spans import SpanFinder, Spans
 from .terms import DocumentText
 from .trace import Trace
+from .weighted_spans import WeightedSpanFinder, WeightedSpans
+
+Finder = SpanFinder | WeightedSpanFinder
 
 
 def document_texts(
@@ -27,10 +31,11 @@ def document_texts(
     before = np.concatenate([[0], np.cumsum(kept)])
     numbers = np.where(kept, before[:-1] - np.repeat(before[X.indptr[:-1]], np.diff(X.indptr)), -1)
     terms, sources = traced.columns.terms[X.indices], traced.columns.sources[X.indices]
-    fields: dict[tuple[Any, ...], dict[int, SpanFinder]] = {}
+    fields: dict[tuple[Any, ...], dict[int, Finder]] = {}
     for source, (vectorizer, reads) in enumerate(traced.sources):
-        if vectorizer.input != "file":  # an open file cannot be read twice
-            fields.setdefault(reads.key, {})[source] = SpanFinder(vectorizer)
+        finder = _finder(vectorizer)
+        if finder is not None:
+            fields.setdefault(reads.key, {})[source] = finder
     inputs = {reads.key: reads for _, reads in traced.sources}
     contents = {key: inputs[key].of(documents) for key in fields}
     texts = []
@@ -40,11 +45,20 @@ def document_texts(
         parts = []
         for key, finders in fields.items():
             vectorizer = traced.sources[next(iter(finders))][0]
-            text = vectorizer.decode(contents[key][i])
+            text = contents[key][i]
+            if not isinstance(vectorizer, ContextVectorizer):
+                text = vectorizer.decode(text)
             if isinstance(text, str):
                 parts.append(_located(inputs[key].name, text, finders, known))
         texts.append(tuple(parts))
     return tuple(texts)
+
+
+def _finder(vectorizer: Any) -> Finder | None:
+    if isinstance(vectorizer, ContextVectorizer):
+        return WeightedSpanFinder(vectorizer)
+    # An open file cannot be read twice.
+    return None if vectorizer.input == "file" else SpanFinder(vectorizer)
 
 
 class _Known:
@@ -67,34 +81,43 @@ class _Known:
                     layer[term] = number
             self._layers[source] = layers
 
-    def occurrences(self, source: int, spans: Spans) -> list[NDArray[np.int32]]:
-        """Return first word, number of words and token number of each occurrence."""
-        found = []
+    def occurrences(self, source: int, spans: Spans | WeightedSpans) -> tuple[Any, Any]:
+        """Return first word, number of words and token number of each occurrence, (n, 3).
+
+        And what each counts, (n,).
+        """
+        first, lengths, terms, weights = spans.occurrences()
+        rows, counts = [np.zeros((0, 3), dtype=np.int32)], [np.zeros(0)]
         for layer in self._layers.get(source, ()):
-            for length, grams in spans.grams.items():
-                absent = -2
-                numbers = np.fromiter((layer.get(gram, absent) for gram in grams), np.int32)
-                first = np.flatnonzero(numbers != absent)
-                lengths = np.full(len(first), length)
-                found.append(np.column_stack([first, lengths, numbers[first]]).astype(np.int32))
-        return found
+            absent = -2
+            numbers = np.fromiter((layer.get(term, absent) for term in terms), np.int32)
+            here = numbers != absent
+            rows.append(np.stack([first, lengths, numbers], axis=1)[here].astype(np.int32))
+            counts.append(weights[here])
+        return np.concatenate(rows), np.concatenate(counts)
 
 
 def _located(
-    name: str | None, text: str, finders: dict[int, SpanFinder], known: _Known
+    name: str | None, text: str, finders: dict[int, Finder], known: _Known
 ) -> DocumentText:
     words: list[NDArray[np.int32]] = []
-    occurrences = [np.zeros((0, 3), dtype=np.int32)]
+    occurrences: list[NDArray[np.int32]] = []
+    weights: list[NDArray[np.float64]] = []
     n_words = 0
     for source, finder in finders.items():
         spans = finder.find(text)
         if spans is None:
             continue
-        for found in known.occurrences(source, spans):
-            found[:, 0] += n_words
-            occurrences.append(found)
+        found, counts = known.occurrences(source, spans)
+        found[:, 0] += n_words
+        occurrences.append(found)
+        weights.append(counts)
         words.append(spans.words)
         n_words += len(spans.words)
     if not words:
-        return DocumentText(name, text, None, None)
-    return DocumentText(name, text, np.concatenate(words), np.concatenate(occurrences))
+        return DocumentText(name, text, None, None, None)
+    joined = np.concatenate(occurrences)
+    numbers, counted = joined[:, 2], np.concatenate(weights)
+    shares = counted / np.bincount(numbers + 1, counted)[numbers + 1]
+    shares[numbers < 0] = 0.0
+    return DocumentText(name, text, np.concatenate(words), joined, shares)

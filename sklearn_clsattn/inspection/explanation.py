@@ -222,7 +222,8 @@ class Explanation(DecisionTerms):
             The class to show; None for the predicted class of each document where all are
             explained.
         top : int, default=8
-            How many tokens for and against to list.
+            How many tokens for and against to list. Character n-grams of a ContextVectorizer are
+            listed together by the word that they are in.
         color : bool, default=None
             Whether to use colours; None to use them where standard output is a terminal that
             has them. Without, the strongest words are marked [+so] and [-so].
@@ -252,7 +253,8 @@ class Explanation(DecisionTerms):
             The class to show; None for the predicted class of each document where all are
             explained.
         top : int, default=8
-            How many tokens for and against to list.
+            How many tokens for and against to list. Character n-grams of a ContextVectorizer are
+            listed together by the word that they are in.
         fragment : bool, default=False
             Whether to return an element to put into a page, rather than a page.
 

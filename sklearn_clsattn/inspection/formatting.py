@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..text._context_vectorizer import CHARACTER_PREFIX
+
 MINUS = "\N{MINUS SIGN}"
 """The minus sign on pages and in plots."""
 
@@ -50,7 +52,13 @@ def label_text(label: Any) -> str:
 
 
 def token_text(name: str) -> str:
-    """Return a token's name on one line, with the spaces at its ends visible, such as "ing␣"."""
+    """Return a token's name on one line, with the spaces at its ends visible, such as "ing␣".
+
+    A ContextVectorizer's character n-grams become "char: ing␣".
+    """
+    family, found, ngram = name.partition(CHARACTER_PREFIX)
+    if found:
+        return f"{visible(family)}char: {token_text(ngram)}"
     text = visible(name)
     inner = text.strip(" ")
     if len(inner) == len(text):
@@ -59,17 +67,20 @@ def token_text(name: str) -> str:
     return "␣" * start + inner + "␣" * (len(text) - start - len(inner))
 
 
-def aligned(numbers: Sequence[float], minus: str = "-") -> list[str]:
-    """Return signed numbers with equally many decimals, to be aligned in a column.
+def aligned(numbers: Sequence[float | None], minus: str = "-") -> list[str]:
+    """Return signed numbers with equally many decimals, to be aligned in a column; "" for None.
 
     There are two decimals, or so many that the largest number has two digits.
     """
-    largest = max((abs(number) for number in numbers), default=0.0)
+    largest = max((abs(number) for number in numbers if number is not None), default=0.0)
     magnitude = math.floor(math.log10(largest)) if largest > 0 else 0
     if not -5 <= magnitude <= 5:
-        return [signed(number, minus) for number in numbers]
+        return ["" if number is None else signed(number, minus) for number in numbers]
     decimals = max(0, 3 - max(1, magnitude)) if magnitude >= -1 else 1 - magnitude
-    return [f"{number:+.{decimals}f}".replace("-", minus) for number in numbers]
+    return [
+        "" if number is None else f"{number:+.{decimals}f}".replace("-", minus)
+        for number in numbers
+    ]
 
 
 def signed(number: float, minus: str = "-") -> str:

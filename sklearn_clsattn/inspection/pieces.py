@@ -1,19 +1,21 @@
 """A text in pieces to be shaded by what each word of it adds to the decision.
 
-A token's contribution is shared equally among its occurrences, and an n-gram's among its words, so
-that the pieces' shares sum to the contributions of the tokens in the text. N-grams with large
-contributions also have a line below their words; overlapping lines are in different lanes.
+A token's contribution is shared among its occurrences by what each counts, an n-gram's equally
+among its words, a word's and a character n-gram's equally among its characters: the pieces' shares
+sum to the contributions of the tokens in the text. N-grams with large contributions also have a
+line below their words; overlapping lines are in different lanes.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from bisect import bisect
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..text._symbols import ranges
 from .terms import DocumentText
 
 Array = NDArray[np.float64]
@@ -38,52 +40,51 @@ class Piece:
 
 def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Piece]:
     """Split a text into pieces at the borders of its words."""
-    if text.words is None or text.occurrences is None:
+    if text.words is None or text.occurrences is None or text.shares is None:
         raise ValueError("the places of the tokens in this text are not known")
-    words, occurrences = text.words, text.occurrences
-    times = np.bincount(occurrences[:, 2] + 1, minlength=len(contributions) + 1)[1:]
-    of_word: dict[int, list[int]] = defaultdict(list)
-    added, attended = np.zeros(len(words)), np.zeros(len(words))
-    for first, length, token in occurrences.tolist():
-        for word in range(first, first + length):
-            of_word[word].append(token)
-        if token >= 0:
-            share = 1.0 / (length * times[token])
-            added[first : first + length] += contributions[token] * share
-            attended[first : first + length] += attention[token] * share
-    lines = _lanes(words, occurrences, contributions)
+    words, (first, length, tokens) = text.words, text.occurrences.T
+    # Every occurrence by word, every word by character.
+    n_words = length.clip(min=1)
+    number = np.repeat(np.arange(len(tokens)), n_words)
+    starts, stops = words[ranges(first, n_words)].T
+    sizes = stops - starts
+    character = ranges(starts, sizes)
+    token = np.repeat(tokens[number], sizes)
+    weight = np.repeat((text.shares / n_words)[number] / sizes, sizes)
+    amounts = [
+        np.bincount(character, weight * np.append(of_token, 0.0)[token], len(text.text))
+        for of_token in (contributions, attention)
+    ]
 
-    read = sorted(of_word)
+    lines = _lanes(words, text.occurrences, contributions)
     borders = {0, len(text.text)}
-    borders.update(words[read].ravel().tolist())
+    whole = (length > 0)[number]  # character n-grams cut no words
+    borders.update(starts[whole].tolist(), stops[whole].tolist())
+    covered = np.zeros(len(text.text) + 1, dtype=np.int8)
+    covered[character] = 1
+    borders.update(np.flatnonzero(np.diff(covered, prepend=0)).tolist())
     for start, stop, _, _ in lines:
         borders.update((start, stop))
     edges = sorted(borders)
-    place = {edge: at for at, edge in enumerate(edges)}
-    # Equal words of several vectorizers that read the same text are one piece.
-    covering: list[list[int]] = [[] for _ in edges]
-    for word in read:
-        for at in range(place[int(words[word, 0])], place[int(words[word, 1])]):
-            covering[at].append(word)
     below: list[list[tuple[int, int]]] = [[] for _ in edges]
-    for start, stop, lane, token in lines:
-        for at in range(place[start], place[stop]):
-            below[at].append((lane, token))
-
-    pieces = []
-    for at, (start, stop) in enumerate(pairwise(edges)):
-        # A word split by another vectorizer's word is shared in proportion to characters.
-        shares = {word: (stop - start) / (words[word, 1] - words[word, 0]) for word in covering[at]}
-        pieces.append(
-            Piece(
-                text=text.text[start:stop],
-                tokens=tuple(sorted({token for word in shares for token in of_word[word]})),
-                contribution=float(sum(added[word] * share for word, share in shares.items())),
-                attention=float(sum(attended[word] * share for word, share in shares.items())),
-                lines=tuple(sorted(below[at])),
-            )
+    for start, stop, lane, line in lines:
+        for at in range(bisect(edges, start) - 1, bisect(edges, stop) - 1):
+            below[at].append((lane, line))
+    place = np.searchsorted(edges, character, side="right") - 1
+    of_piece: list[list[int]] = [[] for _ in edges]
+    for pair in np.unique(place * (len(contributions) + 1) + token + 1).tolist():
+        at, one = divmod(pair, len(contributions) + 1)
+        of_piece[at].append(one - 1)
+    return [
+        Piece(
+            text=text.text[start:stop],
+            tokens=tuple(of_piece[at]),
+            contribution=float(amounts[0][start:stop].sum()),
+            attention=float(amounts[1][start:stop].sum()),
+            lines=tuple(sorted(below[at])),
         )
-    return pieces
+        for at, (start, stop) in enumerate(pairwise(edges))
+    ]
 
 
 def tokens_in(text: DocumentText) -> set[int]:

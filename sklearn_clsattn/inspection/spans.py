@@ -30,6 +30,13 @@ class Spans:
     words: NDArray[np.int32]  # (n_words, 2): start and stop of each word in the text
     grams: dict[int, list[str]]  # by number of words, the tokens that begin at each word, in order
 
+    def occurrences(self) -> tuple[Any, Any, list[str], Any]:
+        """Return first words, numbers of words, tokens and weights of all tokens, each (n,)."""
+        counts = [len(grams) for grams in self.grams.values()]
+        first = np.concatenate([np.arange(count) for count in counts])
+        terms = list(chain.from_iterable(self.grams.values()))
+        return first, np.repeat(list(self.grams), counts), terms, np.ones(len(terms))
+
 
 class SpanFinder:
     """Finds the positions of a fitted CountVectorizer's tokens in texts."""

@@ -180,7 +180,7 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
         "token": [token_text(token.name) for token in tokens],
         "count": [count_text(token.count) for token in tokens],
         "attention": [percent(token.attention) for token in tokens],
-        "without": aligned([token.without for token in tokens if token.without is not None]),
+        "without": aligned([token.without for token in tokens]),
     }
     if not longest:
         del columns[""]

@@ -30,17 +30,21 @@ class DocumentText:
     text : str
         The text.
     words : ndarray of shape (n_words, 2), or None
-        Where each word that the vectorizer read starts and stops in the text; None where the
-        positions are unknown, as with a custom tokenizer.
+        Where each word that the vectorizer read starts and stops in the text, then the places of
+        character n-grams; None where the positions are unknown, as with a custom tokenizer.
     occurrences : ndarray of shape (n_occurrences, 3), or None
         For each occurrence of a token of the model: its first word, its number of words (more
-        than 1 for an n-gram), and the number of the token in the document; -1 for one that `top`
-        left out.
+        than 1 for an n-gram; 0 for a character n-gram, whose place is a row of `words`), and the
+        number of the token in the document; -1 for one that `top` left out.
+    shares : ndarray of shape (n_occurrences,), or None
+        The occurrence's share of its token's count, and so of its attention and contributions:
+        those of a token sum to 1. They are equal unless the vectorizer weights occurrences, as
+        :class:`~sklearn_clsattn.text.ContextVectorizer` does; 0 for tokens that `top` left out.
 
     Examples
     --------
     >>> from sklearn_clsattn.inspection import DocumentText
-    >>> DocumentText(None, "a film", None, None).text
+    >>> DocumentText(None, "a film", None, None, None).text
     'a film'
     """
 
@@ -48,6 +52,7 @@ class DocumentText:
     text: str
     words: NDArray[np.int32] | None
     occurrences: NDArray[np.int32] | None
+    shares: Array | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -26,9 +26,12 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseAttentionClassifier
+from ..text._context_vectorizer import ContextVectorizer
+
+_VECTORIZERS = (CountVectorizer, ContextVectorizer)
 
 # Tokens of vectorizers that have been traced, with the vocabulary that they come from.
-_TERMS: WeakKeyDictionary[CountVectorizer, tuple[Any, NDArray[np.object_]]] = WeakKeyDictionary()
+_TERMS: WeakKeyDictionary[Any, tuple[Any, NDArray[np.object_]]] = WeakKeyDictionary()
 
 _INSTEAD = (
     "explain(pipeline[-1], pipeline[:-1].transform(documents)) explains the classifier in terms "
@@ -74,7 +77,7 @@ class Trace:
     classifier: BaseAttentionClassifier
     transformers: list[Any]
     columns: Columns
-    sources: list[tuple[CountVectorizer, TextInput]]  # vectorizers, with their input
+    sources: list[tuple[Any, TextInput]]  # vectorizers, with their input
 
     def transform(self, documents: Any) -> Any:
         """Return the classifier's input, of shape (n_documents, n_columns)."""
@@ -136,7 +139,7 @@ class _Walk:
     """Follows columns through steps, and collects the vectorizers among them."""
 
     def __init__(self) -> None:
-        self.sources: list[tuple[CountVectorizer, TextInput]] = []
+        self.sources: list[tuple[Any, TextInput]] = []
 
     def through(
         self, name: str, step: Any, state: TextInput | Columns, later: Iterable[Any] = ()
@@ -161,7 +164,7 @@ class _Walk:
             return self._side_by_side(step, state)
         if isinstance(state, Columns):
             return _followed(name, step, state)
-        if isinstance(step, CountVectorizer):
+        if isinstance(step, _VECTORIZERS):
             return self._vectorized(step, state)
         if any(map(_reads_text, later)):  # the step changes or selects texts
             return replace(
@@ -175,9 +178,9 @@ class _Walk:
             return _columns(_own_names(name, step))
         return _followed(name, step, _table(step, width))
 
-    def _vectorized(self, vectorizer: CountVectorizer, state: TextInput) -> Columns:
+    def _vectorized(self, vectorizer: Any, state: TextInput) -> Columns:
         check_is_fitted(vectorizer, "vocabulary_")
-        terms = _terms(vectorizer)
+        terms = vectorizer_terms(vectorizer)
         self.sources.append((vectorizer, state))
         return Columns(terms, np.full(len(terms), len(self.sources) - 1), terms)
 
@@ -212,7 +215,7 @@ class _Walk:
         return _joined(branches)
 
 
-def _terms(vectorizer: CountVectorizer) -> NDArray[np.object_]:
+def vectorizer_terms(vectorizer: Any) -> NDArray[np.object_]:
     """Return the vectorizer's tokens (n_tokens,) in the order of its columns.
 
     They are cached: computing them takes longer than explaining a document.
@@ -220,10 +223,14 @@ def _terms(vectorizer: CountVectorizer) -> NDArray[np.object_]:
     vocabulary = vectorizer.vocabulary_
     hashable = type(vectorizer).__hash__ is not None
     known = _TERMS.get(vectorizer) if hashable else None
-    if known is not None and known[0] is vocabulary and len(known[1]) == len(vocabulary):
+    n_terms = len(vocabulary) + len(getattr(vectorizer, "character_vocabulary_", ()))
+    if known is not None and known[0] is vocabulary and len(known[1]) == n_terms:
         return known[1]
-    terms = np.empty(len(vocabulary), dtype=object)
-    terms[list(vocabulary.values())] = list(vocabulary)
+    if isinstance(vectorizer, ContextVectorizer):
+        terms = vectorizer.get_feature_names_out()
+    else:
+        terms = np.empty(len(vocabulary), dtype=object)
+        terms[list(vocabulary.values())] = list(vocabulary)
     terms.flags.writeable = False
     if hashable:
         _TERMS[vectorizer] = (vocabulary, terms)
@@ -365,7 +372,7 @@ def _reads_text(step: Any) -> bool:
         return any(_reads_text(inner) for _, inner in step.transformer_list)
     if isinstance(step, ColumnTransformer):
         return any(_reads_text(inner) for _, inner, _ in step.transformers_)
-    return isinstance(step, CountVectorizer | HashingVectorizer)
+    return isinstance(step, (*_VECTORIZERS, HashingVectorizer))
 
 
 def _kind(estimator: Any) -> str:

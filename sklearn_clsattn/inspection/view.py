@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..text._context_vectorizer import CHARACTER_PREFIX
 from .formatting import label_text, level, percent, signed
 from .pieces import Piece, cut, tokens_in
-from .terms import DecisionTerms
+from .terms import DecisionTerms, DocumentText
 
 Array = NDArray[np.float64]
 
@@ -31,7 +33,7 @@ _FAINT = 0.05
 
 @dataclass(frozen=True)
 class Token:
-    """A token of a document: its name and its numbers for the class shown."""
+    """A token of a document, or its character n-grams in a word: numbers for the class shown."""
 
     name: str
     prefix: str  # "title" for "title__film", else ""
@@ -40,6 +42,11 @@ class Token:
     attention: float
     contribution: float
     without: float | None  # the decision without the token, where it was computed
+
+    @property
+    def is_characters(self) -> bool:
+        """Whether it is a character n-gram of a ContextVectorizer."""
+        return CHARACTER_PREFIX in self.name
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,7 @@ class View:
     has_text: bool
     has_lines: bool  # whether n-grams have lines below their words
     tokens: list[Token]  # all of the document, in the order of the columns
+    terms: list[Token]  # the same, with character n-grams that have places put together by word
     start: float  # the intercept
     end: float  # the decision
     plus: Side  # contributions for the class
@@ -155,7 +163,7 @@ class View:
             return 1.0 + 98.0 * (value - low) / width
 
         rows = []
-        strongest = _strongest(self.tokens, _MAX_SEGMENTS)
+        strongest = _strongest(self.terms, _MAX_SEGMENTS)
         for side in sides:
             here, stop = (self.start, highest) if side.sign > 0 else (highest, self.end)
             segments = []
@@ -180,9 +188,14 @@ class View:
         return min(N_OUTLINES, 1 + int(N_OUTLINES * over)) if over >= 0 else 0
 
     def tokens_of(self, piece: Piece) -> list[Token]:
-        """Return the tokens that a piece is part of, the strongest first."""
-        tokens = [self.tokens[token] for token in piece.tokens if token >= 0]
+        """Return the tokens that a piece is part of but character n-grams, the strongest first."""
+        tokens = [self.tokens[at] for at in piece.tokens if at >= 0]
+        tokens = [token for token in tokens if not token.is_characters]
         return sorted(tokens, key=lambda token: -abs(token.contribution))
+
+    def n_characters(self, piece: Piece) -> int:
+        """Return how many character n-grams a piece has characters of."""
+        return sum(self.tokens[at].is_characters for at in piece.tokens if at >= 0)
 
     def classes(self) -> tuple[list[ShownClass], int]:
         """Return the explained classes, if several, in order, and the number of others.
@@ -224,6 +237,8 @@ class View:
             for side in self.sides
             if side.more
         ]
+        if self.terms != self.tokens:
+            remarks.append('"characters": all character n-grams in the word together')
         if one.others_count[0]:
             remarks.append(
                 f"{one.others_count[0]} others, left out by top "
@@ -270,7 +285,8 @@ def view(one: DecisionTerms, target: Any, top: int) -> View:
     unplaced = [token for at, token in enumerate(tokens) if at not in placed]
     shown: list[Piece | Token] = [piece for text in texts for piece in text.pieces]
     shown += unplaced
-    plus, minus = _sides(one, k, tokens, top)
+    terms = _by_word(tokens, of_document, contributions, attention)
+    plus, minus = _sides(one, k, terms, top)
     (predicted,), (true,) = (
         one.predicted.tolist(),
         [None] if one.true is None else one.true.tolist(),
@@ -290,6 +306,7 @@ def view(one: DecisionTerms, target: Any, top: int) -> View:
         has_text=any(text.pieces for text in texts),
         has_lines=any(piece.lines for text in texts for piece in text.pieces),
         tokens=tokens,
+        terms=terms,
         start=float(one.intercept[k]),
         end=float(one.decision[0, k]),
         plus=plus,
@@ -330,6 +347,37 @@ def _tokens(one: DecisionTerms, k: int) -> list[Token]:
             without,
             strict=True,
         )
+    ]
+
+
+def _by_word(
+    tokens: list[Token], texts: Iterable[DocumentText], contributions: Array, attention: Array
+) -> list[Token]:
+    """Return the tokens, with character n-grams that have places put together by word.
+
+    One n-gram of thousands says little; together they say what the spelling of a word adds.
+    """
+    numbers = np.stack([[token.count for token in tokens], attention, contributions])
+    sums: dict[tuple[str, str], Array] = {}
+    grouped = set[int]()
+    for text in texts:
+        if text.words is None or text.occurrences is None or text.shares is None:
+            continue
+        inside = (text.occurrences[:, 1] == 0) & (text.occurrences[:, 2] >= 0)
+        first, _, token = text.occurrences[inside].T
+        grouped.update(token.tolist())
+        stretches = list(re.finditer(r"\S+", text.text))
+        ends = [stretch.end() for stretch in stretches]
+        parts = numbers[:, token] * text.shares[inside]
+        at = np.searchsorted(ends, text.words[first, 0], side="right")
+        family = "characters" if text.name is None else f"characters, {text.name}"
+        for number in np.unique(at).tolist():
+            word = stretches[number].group().lower()
+            key = family, re.sub(r"^\W+|\W+$", "", word) or word
+            sums[key] = sums.get(key, 0.0) + parts[:, at == number].sum(axis=1)
+    return [token for at, token in enumerate(tokens) if at not in grouped] + [
+        Token(f"{word} ({family})", family, word, count, attended, added, None)
+        for (family, word), (count, attended, added) in sums.items()
     ]
 
 

@@ -1,4 +1,6 @@
-"""Faithfulness of explanations: whether predictions depend on the tokens that they name.
+"""Measures beyond those of scikit-learn: faithfulness of explanations, and calibration.
+
+Faithfulness: whether predictions depend on the tokens that they name.
 
 For any scikit-learn classifier of a token matrix, and any scores per token: the tokens with the
 highest scores, or all others, are removed, and the probability of the class is compared.
@@ -17,6 +19,13 @@ The conventions are the same in all functions:
   the estimator.
 """
 
+from ._calibration import expected_calibration_error
 from ._faithfulness import ERASER_FRACTIONS, comprehensiveness, deletion_curve, sufficiency
 
-__all__ = ["ERASER_FRACTIONS", "comprehensiveness", "deletion_curve", "sufficiency"]
+__all__ = [
+    "ERASER_FRACTIONS",
+    "comprehensiveness",
+    "deletion_curve",
+    "expected_calibration_error",
+    "sufficiency",
+]

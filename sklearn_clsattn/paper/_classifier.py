@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._base import BaseAttentionClassifier
 
 if TYPE_CHECKING:
-    from .._core.fit import Documents
+    from .._core.documents import Documents
     from .._core.problem import FitResult
 
 SHARED = {

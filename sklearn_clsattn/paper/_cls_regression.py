@@ -33,12 +33,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._core.fit import CLS_PENALTY, Documents, fitted_attention
+from .._core.attention_problem import CLS_PENALTY, fitted_attention
+from .._core.documents import Documents
 from .._core.fitted import FittedAttention
 from .._core.objective import AttentionLoss, Block, Objective
 from .._core.problem import Callback, FitResult, solve
 from .._core.solvers.base import Multiply
-from .._core.statistics import class_log_odds
+from .._core.statistics import balancing_factors, class_log_odds
 from ..importance import class_totals, signed_frequency
 from ..theory._token_embeddings import LimitEmbeddings
 from ._step import FrozenEmbeddings, take_step
@@ -83,7 +84,7 @@ def fit_penalized_one_step(
     statistics, n_classes = documents.statistics, documents.n_classes
     bag = documents.bag(dtype, device)
     class_weights = statistics.class_weights
-    factors = statistics.balancing_factors()
+    factors = balancing_factors(statistics.class_weights)
     importance = signed_frequency(statistics.shares, class_weights, centred=True)
     frozen = take_step(
         replace(documents, weights=documents.weights * factors[documents.codes]).loss(bag),

@@ -38,7 +38,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from .._core.fit import CLS_PENALTY, Documents, fitted_attention
+from .._core.attention_problem import CLS_PENALTY, fitted_attention
+from .._core.documents import Documents
 from .._core.fitted import FittedAttention
 from .._core.problem import Callback, FitResult, Progress
 from .._core.statistics import class_log_odds

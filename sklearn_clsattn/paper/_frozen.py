@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._core.fit import AttentionProblem, Documents, fitted_attention
+from .._core.attention_problem import AttentionProblem, fitted_attention
+from .._core.documents import Documents
 from .._core.fitted import FittedAttention
 from .._core.problem import Callback, FitResult, solve
-from .._core.statistics import token_scaling
+from .._core.statistics import CorpusStatistics, token_scaling
 from ..theory._gradient_step import draw_embeddings
 from ._embedding_source import RedrawnEmbeddings
 
@@ -93,7 +94,11 @@ class FrozenProblem(AttentionProblem):
         )
         loss = documents.loss(documents.bag(dtype, device), cls_weight=units.cls_weight)
         super().__init__(
-            loss, documents.statistics.class_weights, units, C=C, attention_C=attention_C
+            loss,
+            documents.statistics.class_weights,
+            units,
+            C=C * _C_scale(documents.statistics),
+            attention_C=attention_C,
         )
         drawn = draw_embeddings(
             documents.X.shape[1],
@@ -166,3 +171,13 @@ class FrozenMap:
         # MKL is twice as fast by rows as at E.T @ gradient.
         by_x = gradient[:-1].T.contiguous() @ self.embeddings
         return torch.cat([by_x.T, gradient[-1:]])
+
+
+def _C_scale(statistics: CorpusStatistics) -> float:
+    """Return C = 1 of frozen embeddings in units of that of the default training.
+
+    Without starting scores and scales, what is good goes with the documents' length, not its root.
+    """
+    by_class = 16.0 if len(statistics.class_weights) == 2 else 4.0
+    length = statistics.mean_token_weight / statistics.mean_entry if statistics.mean_entry else 1.0
+    return float(by_class / np.sqrt(length))

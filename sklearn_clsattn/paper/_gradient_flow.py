@@ -36,7 +36,8 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from .._core.fit import Documents, fitted_attention
+from .._core.attention_problem import fitted_attention
+from .._core.documents import Documents
 from .._core.fitted import FittedAttention
 from .._core.objective import AttentionLoss
 from .._core.problem import Callback, FitResult, Progress

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
-from .._core.fit import Documents
+from .._core.documents import Documents
 from .._core.objective import encode_targets
 from .._core.problem import Callback, FitResult, Progress
 from .._core.statistics import class_log_odds

@@ -168,5 +168,5 @@ class AttentionNetworkClassifier(PaperClassifier):
     def _model(self) -> FittedNetwork:
         return self._network
 
-    def _model_attributes(self, model: FittedModel) -> dict[str, Any]:
-        return {**super()._model_attributes(model), "_network": model}
+    def _model_attributes(self, model: FittedModel, entry_scale: float | None) -> dict[str, Any]:
+        return {**super()._model_attributes(model, entry_scale), "_network": model}

@@ -10,12 +10,21 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 
 from .base import Evaluation, Iterate, Multiply, SolverResult
+
+Result = TypeVar("Result")
+Minimisation = Generator[torch.Tensor, tuple[float, torch.Tensor], Result]
+"""Yields points, and is sent the function's value and a new gradient tensor at each."""
+
+Pair = tuple[torch.Tensor, torch.Tensor, float]
+Pairs = deque[Pair]
+"""Steps with the changes of the gradient along them and the products of both, the newest last."""
 
 _SUFFICIENT_DECREASE = 1e-4
 _CURVATURE = 0.9
@@ -31,28 +40,57 @@ def minimize_lbfgs(
     max_iter: int,
     inverse_curvature: Multiply | None = None,
     memory: int | None = None,
+    pairs: Pairs | None = None,
 ) -> SolverResult:
     """Minimise a smooth function by preconditioned L-BFGS.
 
-    A :class:`~sklearn_clsattn._core.solvers.base.Solver`. `memory` is the number of curvature
+    A :class:`~sklearn_clsattn._core.solvers.base.Solver`; `memory` and `pairs` are those of
+    :func:`lbfgs`.
+    """
+    minimisation = lbfgs(
+        start,
+        is_converged=is_converged,
+        max_iter=max_iter,
+        inverse_curvature=inverse_curvature,
+        memory=memory,
+        pairs=pairs,
+    )
+    point = next(minimisation)
+    while True:
+        try:
+            point = minimisation.send(function(point))
+        except StopIteration as stop:
+            result: SolverResult = stop.value
+            return result
+
+
+def lbfgs(
+    start: torch.Tensor,
+    *,
+    is_converged: Callable[[Iterate], bool],
+    max_iter: int,
+    inverse_curvature: Multiply | None = None,
+    memory: int | None = None,
+    pairs: Pairs | None = None,
+) -> Minimisation[SolverResult]:
+    """Minimise as :func:`minimize_lbfgs`, but leave the evaluations to the caller.
+
+    So several minimisations can be evaluated side by side. `memory` is the number of curvature
     pairs, each two tensors of the size of `start`. None is 10, and down to 3 where there are many
     parameters: with many classes and rare tokens more pairs would need more memory than the
-    documents, and hardly save iterations.
+    documents, and hardly save iterations. `pairs` are those to start with, and end as the last
+    ones.
     """
     if memory is None:
         memory = min(10, max(3, _PAIR_ENTRIES // max(start.numel(), 1)))
     result = SolverResult(start, [])
     precondition = inverse_curvature or torch.clone
-
-    def evaluate(point: torch.Tensor) -> tuple[float, torch.Tensor]:
-        result.n_evaluations += 1
-        return function(point)
-
     x = start
-    value, gradient = evaluate(x)
+    value, gradient = yield x
+    result.n_evaluations = 1
     result.values.append(value)
-    pairs: deque[tuple[torch.Tensor, torch.Tensor, float]] = deque()
-    scale = 1.0
+    pairs = deque() if pairs is None else pairs
+    scale = _scale(pairs[-1], precondition) if pairs else 1.0
     while True:
         result.x = x
         if is_converged(Iterate(result.n_iter, x, value, gradient)):
@@ -65,31 +103,48 @@ def minimize_lbfgs(
         slope = _dot(gradient, direction)
         if len(pairs) == memory:
             pairs.popleft()  # frees memory for the next pair
-        step = _weak_wolfe_step(evaluate, x, value, direction, slope) if slope < 0 else None
+        step = yield from _weak_wolfe_step(result, x, value, direction, slope)
         if step is None and pairs:
             # Rounding can spoil the curvature pairs: drop them before giving up.
             pairs.clear()
             direction = _direction(gradient, pairs, precondition, scale)
             slope = _dot(gradient, direction)
-            step = _weak_wolfe_step(evaluate, x, value, direction, slope) if slope < 0 else None
+            step = yield from _weak_wolfe_step(result, x, value, direction, slope)
         if step is None:
             result.status = "no_progress"
             return result
         change = direction.mul_(step.length)
         gradient_change = torch.sub(step.gradient, gradient, out=gradient)  # in its memory
         curvature = _dot(change, gradient_change)
-        norm = _dot(gradient_change, precondition(gradient_change))
-        if curvature > 0 and norm > 0 and math.isfinite(norm):
+        new_scale = _scale((change, gradient_change, curvature), precondition)
+        if new_scale > 0:
             pairs.append((change, gradient_change, curvature))
-            scale = curvature / norm
+            scale = new_scale
         x, value, gradient = step.x, step.value, step.gradient
         result.n_iter += 1
         result.values.append(value)
 
 
+def add_curvature(pairs: Pairs, index: Any, curvature: float) -> None:
+    """Change pairs to those of the function with ``curvature / 2 * |x[index]|^2`` added."""
+    for change, gradient_change, _ in list(pairs):
+        pairs.popleft()
+        gradient_change[index].add_(change[index], alpha=curvature)
+        product = _dot(change, gradient_change)
+        if product > 0:
+            pairs.append((change, gradient_change, product))
+
+
+def _scale(pair: Pair, precondition: Multiply) -> float:
+    """Return the factor that gives a preconditioner the curvature of a pair, 0 if there is none."""
+    _, gradient_change, curvature = pair
+    norm = _dot(gradient_change, precondition(gradient_change))
+    return curvature / norm if curvature > 0 and norm > 0 and math.isfinite(norm) else 0.0
+
+
 def _direction(
     gradient: torch.Tensor,
-    pairs: deque[tuple[torch.Tensor, torch.Tensor, float]],
+    pairs: Pairs,
     precondition: Multiply,
     scale: float,
 ) -> torch.Tensor:
@@ -118,22 +173,26 @@ class _Step:
 
 
 def _weak_wolfe_step(
-    function: Evaluation,
+    result: SolverResult,
     x: torch.Tensor,
     value: float,
     direction: torch.Tensor,
     slope: float,
-) -> _Step | None:
+) -> Minimisation[_Step | None]:
     """Return a step that satisfies the weak Wolfe conditions, the full one where it does.
 
     Brackets by steps of four times the last and shrinks by safeguarded quadratic
-    interpolation (Lewis & Overton, 2013). None where no step lowers the value.
+    interpolation (Lewis & Overton, 2013). None where no step lowers the value. Evaluations are
+    counted in `result`.
     """
+    if not slope < 0:
+        return None
     low, high, length = 0.0, math.inf, 1.0
     best: _Step | None = None
     for _ in range(_MAX_TRIALS):
         point = torch.add(x, direction, alpha=length)
-        new_value, gradient = function(point)
+        new_value, gradient = yield point
+        result.n_evaluations += 1
         enough = value + _SUFFICIENT_DECREASE * length * slope
         if not (new_value <= enough and new_value < value):  # NaN counts as too far
             high = length

@@ -136,7 +136,9 @@ def inputs_of_estimator(
         train_codes = _training_codes(labels, classes)
         matrix = _columns(traced.transform(train))
         _, counts, tfidf, *_, floor = default_models()
-        same_columns = replace(counts, name="LogisticRegression, same columns")
+        # Weights above 1 are such as a ContextVectorizer gives, which have to be scaled.
+        scaled = tfidf if matrix.max() > 1 else counts
+        same_columns = replace(scaled, name="LogisticRegression, same columns")
         are_counts = np.array_equal(matrix.data, np.round(matrix.data))
         for model in [counts, tfidf, floor] if are_counts else [same_columns, floor]:
             entrant, unconverged = measure(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral
 from pathlib import Path
@@ -16,13 +16,8 @@ from sklearn.utils import check_scalar
 
 from ... import __version__
 from ..._classifier import ClsAttentionClassifier
-from ...comparison import (
-    Comparison,
-    Model,
-    Progress,
-    compare,
-    default_models,
-)
+from ...comparison import Comparison, Progress, compare, default_models
+from ...comparison._baselines import seconds_by_features
 from .cases import telling_cases
 from .data import ReportData, plain
 from .inputs import Inputs, check_classifier, inputs_of_comparison, inputs_of_estimator
@@ -81,7 +76,7 @@ class ModelReport(ReportData):
     >>> texts, y = make_token_classification(n_samples=300, as_text=True, random_state=0)
     >>> report = ModelReport.from_texts(texts[:200], y[:200], texts[200:], y[200:])
     >>> [model.name for model in report.models][:2]
-    ['ClsAttentionClassifier', 'LogisticRegression, counts']
+    ['ClsAttentionClassifier', 'LogisticRegression, same features']
     >>> report.to_html().startswith("<!doctype html>")
     True
     >>> print(report.to_text())  # doctest: +ELLIPSIS
@@ -98,7 +93,7 @@ class ModelReport(ReportData):
         test_texts: Sequence[str] | NDArray[Any],
         test_labels: ArrayLike,
         *,
-        ngram_range: tuple[int, int] = (1, 1),
+        ngram_range: tuple[int, int] = (1, 2),
         min_df: int = 2,
         classifier: ClsAttentionClassifier | None = None,
         n_top: int = 10,
@@ -111,18 +106,22 @@ class ModelReport(ReportData):
     ) -> Self:
         """Fit our model, logistic regressions and a majority vote on texts, and report.
 
+        Ours is that of :func:`~sklearn_clsattn.text.make_text_classifier`. One logistic regression
+        has its features without context, the other the TF-IDF of words and their n-grams.
+
         Parameters
         ----------
         train_texts, test_texts : sequence of str of length n_train and n_test
             The texts to fit on and to measure on.
         train_labels, test_labels : array-like of shape (n_train,) and (n_test,)
             Their classes, of any type that can be sorted.
-        ngram_range : tuple (min_n, max_n), default=(1, 1)
+        ngram_range : tuple (min_n, max_n), default=(1, 2)
             Lengths of the word sequences that are tokens.
         min_df : int, default=2
-            Tokens in fewer training texts are left out.
+            Word sequences in fewer training texts are left out.
         classifier : ClsAttentionClassifier, default=None
-            Our model, unfitted; None for its default parameters.
+            Our classifier of the vectorizer's bags, unfitted; with ``sublinear_counts=False``,
+            since these are damped. None for the default parameters.
         n_top : int, default=10
             How many of each class's most important tokens to show.
         n_mistakes, n_disagreements : int, default=10 and 5
@@ -150,15 +149,15 @@ class ModelReport(ReportData):
             If a number is no integer, or `classifier` is something else.
         """
         _check_numbers(n_top=n_top, n_mistakes=n_mistakes, n_disagreements=n_disagreements)
-        ours, counts, tfidf, *_, floor = default_models()
+        ours, _, tfidf, *_, same, _, floor = default_models()
         if classifier is not None:
             check_classifier(classifier)
-            ours = Model(ours.name, classifier, kind="ours")
+            ours = replace(ours, estimator=classifier)
         comparison = compare(
             *(train_texts, train_labels, test_texts, test_labels),
             ngram_range=ngram_range,
             min_df=min_df,
-            models=[ours, counts, tfidf, floor],
+            models=[ours, same, tfidf, floor],
             n_top=n_top,
             progress=progress,
         )
@@ -204,9 +203,9 @@ class ModelReport(ReportData):
             If a number is no integer, or our model is no classifier of this package.
         """
         _check_numbers(n_mistakes=n_mistakes, n_disagreements=n_disagreements)
-        seconds = f"{comparison.vectorize_seconds:.2f} s, once for all models, in no other time"
+        seconds = seconds_by_features(comparison.vectorize_seconds)
         inputs = inputs_of_comparison(comparison)
-        made = {"Counting": seconds, **(made or {})}
+        made = {"Features": f"{seconds}, in no other time", **(made or {})}
         return cls._of(inputs, n_mistakes, n_disagreements, title, source, made)
 
     @classmethod

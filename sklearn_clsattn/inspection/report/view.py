@@ -60,6 +60,7 @@ def report_html(report: ReportData, *, fragment: bool) -> str:
         ],
         calibration_axes=calibration_axes(report.calibration, n_classes),
         confidence_axes=confidence_axes(report.calibration, n_classes),
+        calibration_errors={model.name: model.calibration_error for model in report.models},
         confusions=_confusions(report.confusion.counts, data.classes),
         tokens=_token_bars(report),
         mistakes=_cases(report.mistakes, seen),

@@ -1,0 +1,1 @@
+"""How the classifier's defaults were chosen, on training documents alone."""

@@ -1,0 +1,85 @@
+"""How well documents held out are told apart, as a function of C, and what the package chooses."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core import choose_c
+from sklearn_clsattn._core.fitted import FittedAttention, probabilities
+from sklearn_clsattn._core.leave_one_out import same_documents
+from sklearn_clsattn._core.path import AttentionPath
+
+from .question import Row, measured
+from .sets import Split
+
+EXPONENTS = np.arange(-4, 7)
+"""Two values a decade, from .01 to 1000."""
+
+_HOW = {"attention_C": ClsAttentionClassifier().attention_C}
+
+
+class Curve:
+    """Measures on a split's test documents along a grid of C, one warm-started fit a value."""
+
+    def __init__(self, split: Split) -> None:
+        default = ClsAttentionClassifier()
+        self.documents = default._documents(split.X_train, split.y_train, None)[0]
+        self._bag = self.documents.bag(self.documents.X.dtype.type, "cpu")
+        path = AttentionPath(self.documents, self._bag, **_HOW)
+        self._mean = path.mean
+        self._rows: list[Row] = []
+        for exponent in EXPONENTS:
+            result = path.fit(10.0 ** (exponent / 2), max_iter=default.max_iter, tol=default.tol)
+            assert isinstance(result.model, FittedAttention)
+            model = replace(result.model, entry_scale=self.documents.entry_scale)
+            outputs = model.outputs(split.X_test)
+            decision = outputs[:, 0] if outputs.shape[1] == 1 else outputs
+            self._rows.append(measured(split, probabilities(decision)))
+
+    @property
+    def n_different(self) -> int:
+        """Number of different training documents."""
+        return int(same_documents(self.documents.X).max()) + 1
+
+    def guess(self) -> float:
+        """Return the package's guess of C, which needs no documents held out."""
+        return choose_c.guess_C(self._mean, self.documents.statistics.class_weights)
+
+    def at(self, C: float, seconds: float | None = None, n_fits: int | None = None) -> Row:
+        """Return the measures at a C, between the grid's values by a straight line in ln C."""
+        exponent = np.clip(2 * np.log10(C), EXPONENTS[0], EXPONENTS[-1])
+        row: Row = {
+            name: float(np.interp(exponent, EXPONENTS, [row[name] for row in self._rows]))
+            for name in self._rows[0]
+        }
+        return row | {"C": C, "seconds": seconds, "n_iter": n_fits}
+
+    def best(self) -> float:
+        """Return the C of least log loss on the test documents, by a parabola."""
+        losses = np.array([row["log_loss"] for row in self._rows], dtype=float)
+        best = int(losses.argmin())
+        exponent = float(EXPONENTS[best])
+        if 0 < best < len(losses) - 1:
+            below, at, above = losses[best - 1 : best + 2]
+            exponent += 0.5 * (below - above) / (below - 2 * at + above)
+        return float(10.0 ** (exponent / 2))
+
+    def chosen(self, **replaced: Any) -> tuple[float, int, float]:
+        """Return the choice by held-out documents, its number of fits, and its seconds.
+
+        `replaced` are names of :mod:`~sklearn_clsattn._core.choose_c` to replace. The choice is not
+        mixed with the guess.
+        """
+        with ExitStack() as stack:
+            for name, value in {"GUESS_WORTH": 0, **replaced}.items():
+                stack.enter_context(patch.object(choose_c, name, value))
+            started = time.process_time()
+            choice = choose_c.choose_C(self.documents, self._bag, self._mean, **_HOW)
+            return choice.C, choice.losses.size, time.process_time() - started

@@ -1,0 +1,181 @@
+r"""The choice of C: by the loss of documents held out, along a path of fits, without randomness.
+
+**Folds.** Documents are ordered by content and dealt out to four folds, class by class, the copies
+of a document to the same one; so neither the order of the documents, nor a weight in place of a
+repetition, nor the scale of X, nor the names of the classes change the folds. Each fold is left
+out by giving it the weight 0. Where there are many documents, not all folds are used: one of 4,000
+documents or more, two of 2,000, as many as make up 4,000.
+
+**Path.** C runs up a grid of two values a decade, each fit starting from the last, from a guess
+until the mean held-out log loss rises (or down, where it rises at once); a parabola through the
+least three values gives the held-out choice.
+
+**Guess.** With the leave-one-out loss of naive Bayes relative to the entropy of the classes,
+:math:`\nu`, from 0 (the tokens tell the class) to 1 (they tell nothing),
+
+.. math:: \log C = 1.66 - 4.14\, \nu .
+
+Few documents say little about C, so the choice is the mean of the held-out and the guessed log C
+with weights n and 1,000, n being the number of different documents. ``docs/model.md`` has the
+measurements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .bag import TokenBag
+from .documents import Documents
+from .fitted import log_losses
+from .path import AttentionPath
+from .prior_mean import PriorMean
+from .statistics import class_priors
+
+Array = NDArray[np.float64]
+
+N_FOLDS = 4
+ENOUGH_DOCUMENTS = 4_000
+"""As many folds are used as hold this many documents."""
+
+GUESS_WORTH = 1_000
+"""In how many documents the guess of log C is trusted."""
+
+SEARCH_TOL = 1e-2
+_MAX_ITER = 100
+_EXPONENTS = (-4, 6)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice of C.
+
+    C : the choice
+    Cs : (n_Cs,), what was tried, ascending
+    losses : (n_folds, n_Cs), mean log loss of the held-out documents
+    point : the trained numbers without the first fold for the largest C tried that is not above
+        the choice, to start from; None if there is none
+    """
+
+    C: float
+    Cs: Array
+    losses: Array
+    point: torch.Tensor | None
+
+
+def choose_C(documents: Documents, bag: TokenBag, mean: PriorMean | None, **how: Any) -> Choice:
+    """Choose C for some documents.
+
+    `bag` is theirs, `mean` their prior mean of the values, and `how` are the parameters of
+    :class:`~.path.AttentionPath`.
+    """
+    guess = guess_C(mean, documents.statistics.class_weights)
+    present = np.flatnonzero(documents.weights)
+    groups = np.unique(documents.groups[present], return_inverse=True)[1]
+    n_different = int(groups.max(initial=-1)) + 1
+    if n_different < 2 * N_FOLDS:
+        return Choice(guess, np.empty(0), np.empty((0, 0)), None)
+    folds = np.full(len(documents.codes), -1)
+    folds[present] = deal(groups, documents.codes[present], N_FOLDS)
+    n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
+    fits = [HeldOut(documents, bag, folds == fold, **how) for fold in range(n_used)]
+    losses: dict[int, list[float]] = {}
+
+    def loss(exponent: int) -> float:
+        losses[exponent] = [fit.loss(10.0 ** (exponent / 2)) for fit in fits]
+        return float(np.mean(losses[exponent]))
+
+    best = _walk(loss, int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS)))
+    trust = n_different / (n_different + GUESS_WORTH)
+    C = float(np.exp(trust * np.log(10.0 ** (best / 2)) + (1 - trust) * np.log(guess)))
+    exponents = sorted(losses)
+    return Choice(
+        C,
+        10.0 ** (np.array(exponents) / 2),
+        np.array([losses[exponent] for exponent in exponents]).T,
+        fits[0].point_up_to(C),
+    )
+
+
+def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
+    """Return the guess of C from the prior mean and the classes' weights, (n_classes,)."""
+    if mean is None:
+        return 1.0
+    priors = class_priors(class_weights)
+    entropy = -float(priors @ np.log(priors))
+    return float(np.exp(1.66 - 4.14 * min(mean.loss / entropy, 1.0)))
+
+
+def deal(groups: NDArray[np.intp], codes: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
+    """Return the fold of every document, (n_documents,): that of its group, class by class.
+
+    `groups`, 0..n-1, are numbered by content. A group with documents of several classes counts as
+    of the first of these; classes are taken in the order of their first groups.
+    """
+    n_groups = int(groups.max(initial=-1)) + 1
+    group_codes = np.full(n_groups, codes.max(initial=0))
+    np.minimum.at(group_codes, groups, codes)
+    _, first_group, of_class = np.unique(group_codes, return_index=True, return_inverse=True)
+    order = np.lexsort((np.arange(n_groups), first_group[of_class]))
+    folds = np.empty(n_groups, dtype=np.intp)
+    folds[order] = np.arange(n_groups) % n_folds
+    return folds[groups]
+
+
+class HeldOut:
+    """Fits without some documents, and their loss.
+
+    `held_out`, (n_documents,), says which; the other parameters are those of :func:`choose_C`.
+    """
+
+    def __init__(
+        self, documents: Documents, bag: TokenBag, held_out: NDArray[np.bool_], **how: Any
+    ) -> None:
+        kept = documents.reweighted(np.where(held_out, 0.0, documents.weights))
+        # Of a class that is held out altogether, nothing can be learned about C.
+        judged = held_out & (kept.statistics.class_weights[documents.codes] > 0)
+        self._judged = documents.rows(np.flatnonzero(judged))
+        self._path = AttentionPath(kept, bag, **how)
+        self._points: dict[float, torch.Tensor] = {}
+
+    def loss(self, C: float) -> float:
+        """Return the held-out documents' mean log loss."""
+        result = self._path.fit(C, max_iter=_MAX_ITER, tol=SEARCH_TOL)
+        self._points[C] = self._path.point
+        judged = self._judged
+        if not judged.weights.any():
+            return 0.0
+        losses = log_losses(result.model.outputs(judged.X), judged.codes)
+        return float(np.average(losses, weights=judged.weights))
+
+    def point_up_to(self, C: float) -> torch.Tensor | None:
+        """Return the trained numbers for the largest C tried that is not above this one."""
+        tried = [other for other in self._points if other <= C]
+        return self._points[max(tried)] if tried else None
+
+
+def _walk(loss: Any, start: int) -> float:
+    """Return where a function of integers is least, between them by a parabola.
+
+    It is called for `start` and the next, then upwards or downwards until it rises.
+    """
+    lowest, highest = _EXPONENTS
+    start = min(start, highest - 1)
+    values = {start: loss(start), start + 1: loss(start + 1)}
+    step = 1 if values[start + 1] < values[start] else -1
+    best = start + 1 if step == 1 else start
+    for position in count(best + step, step):
+        if not lowest <= position <= highest:
+            return float(best)
+        values[position] = loss(position)
+        if not values[position] < values[best]:
+            break
+        best = position
+    below, at, above = (values[best + offset] for offset in (-1, 0, 1))
+    curvature = below - 2 * at + above
+    return best + 0.5 * (below - above) / curvature if curvature > 0 else float(best)

@@ -1,0 +1,96 @@
+"""Fits of the same documents for several C, each from the last one's result."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+
+from .attention_problem import VALUES, AttentionProblem
+from .bag import TokenBag
+from .documents import Documents
+from .fitted import FittedAttention
+from .objective import Reduce
+from .prior_mean import PriorMean, prior_mean
+from .problem import Callback, FitResult, solve
+from .solvers.base import Solver
+from .solvers.lbfgs import Pairs, add_curvature, minimize_lbfgs
+from .statistics import TokenScaling, token_scaling
+
+
+class AttentionPath:
+    """The default training's problem of some documents, for one C after another.
+
+    `bag` holds all of `documents`, of which those of weight 0 are neither in statistics nor in
+    losses. The other parameters are those of :func:`~.fit.fit_attention`. `mean` is the prior mean
+    of the values. With the package's solver (None), what a fit learns of the curvature serves the
+    next as well.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        bag: TokenBag,
+        *,
+        attention_C: float,
+        attend_cls: bool = True,
+        scaling: TokenScaling = "log_odds",
+        solver: Solver | None = None,
+        reduce: Reduce | None = None,
+    ) -> None:
+        dtype = np.float32 if bag.dtype == torch.float32 else np.float64
+        units = token_scaling(
+            documents.statistics, scaling=scaling, attend_cls=attend_cls, dtype=dtype
+        )
+        loss = documents.loss(bag, cls_weight=units.cls_weight, reduce=reduce)
+        self.mean: PriorMean | None = prior_mean(documents, loss, units)
+        self.problem = AttentionProblem(
+            loss,
+            documents.statistics.class_weights,
+            units,
+            C=1.0,
+            attention_C=attention_C,
+            mean=self.mean,
+        )
+        self._cold = self.problem.start
+        self._last_C = np.inf
+        self._solver = solver
+        self._pairs = Pairs()
+
+    def start_from(self, model: FittedAttention) -> None:
+        """Start the next fit from a model of the same tokens and outputs."""
+        self.problem.start_from(model)
+        self._last_C = 0.0
+
+    @property
+    def point(self) -> torch.Tensor:
+        """Where the next fit starts: the trained numbers of the last."""
+        return self.problem.start
+
+    def start_at(self, point: torch.Tensor) -> None:
+        """Start the next fit from trained numbers."""
+        self.problem.start = point
+        self._last_C = 0.0
+
+    def fit(
+        self, C: float, *, max_iter: int, tol: float, callback: Callback | None = None
+    ) -> FitResult:
+        """Fit for a C, from the last result if that had a smaller one.
+
+        From a larger one training would stop too soon: stronger penalties make for smaller gaps.
+        """
+        problem = self.problem
+        before = problem.blocks[VALUES].penalty
+        problem.set_C(C)
+        if self._last_C > C:
+            problem.start = self._cold
+            self._pairs.clear()
+        values = problem.blocks[VALUES]
+        add_curvature(self._pairs, values.index, values.penalty - before)
+        solver = self._solver or partial(minimize_lbfgs, pairs=self._pairs)
+        result = solve(problem, max_iter=max_iter, tol=tol, callback=callback, solver=solver)
+        assert isinstance(result.model, FittedAttention)
+        problem.start_from(result.model)
+        self._last_C = C
+        return result

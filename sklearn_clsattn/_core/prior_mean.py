@@ -1,0 +1,131 @@
+r"""The prior mean of the token values: half of what a naive Bayes says without each document.
+
+A penalty pulls the values towards a mean. With 0 for a mean, rare tokens say nothing. Here the mean
+of token s for output k is
+
+.. math:: \bar b_{sk} = \alpha\, \nu\, r_{sk}\, e^{-a_s}
+
+with the log-odds r of a naive Bayes, :math:`\nu` the :attr:`~.statistics.Scaling.unit`, and one
+number :math:`\alpha` for all tokens. In the numerator of a document's output the scores cancel: the
+mean adds :math:`N_{ik} = \alpha \nu \sum_s c_{is} r_{sk}`, a naive Bayes on the counts, divided by
+the document's attention mass.
+
+Log-odds that have seen a document tell too much about its class: the values trained beside them
+would only learn to take that back. So training uses the leave-one-out log-odds of every document
+(:mod:`.leave_one_out`), and prediction those of all documents. :math:`\hat\alpha` minimises the
+mean loss of :math:`\beta + \alpha N^{(-i)}_i / d_i` before training, and is halved, because values
+that are trained find again, document by document, a part of what naive Bayes knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .documents import Documents
+from .fitted import FittedAttention
+from .leave_one_out import evidence
+from .objective import AttentionLoss
+from .solvers.base import Iterate
+from .solvers.lbfgs import minimize_lbfgs
+from .statistics import Scaling, class_log_odds
+
+Array = NDArray[np.float64]
+
+MEAN_SHARE = 0.5
+"""What of the best multiple of naive Bayes is the prior mean."""
+
+
+@dataclass(frozen=True)
+class PriorMean:
+    """The prior mean of the token values, before the division by exp(a).
+
+    numerators : (n_tokens, n_outputs), alpha times unit times log-odds
+    scale : alpha-hat, the best multiple of the leave-one-out evidence
+    precision : second derivative of the sum of losses by alpha, where the multiple is best
+    loss : mean loss in nats per document with that multiple and no values
+    """
+
+    numerators: Array
+    scale: float
+    precision: float
+    loss: float
+
+    def added_to(self, model: FittedAttention) -> FittedAttention:
+        """Return a model with the mean added to its values."""
+        mean = self.numerators / np.exp(model.scores)[:, None]
+        return replace(model, values=model.values + mean)
+
+    def subtracted_from(self, model: FittedAttention) -> FittedAttention:
+        """Return a model with the mean taken out of its values."""
+        mean = self.numerators / np.exp(model.scores)[:, None]
+        return replace(model, values=model.values - mean)
+
+
+def prior_mean(
+    documents: Documents,
+    loss: AttentionLoss,
+    scaling: Scaling,
+    earlier: tuple[float, float] = (0.0, 0.0),
+) -> PriorMean | None:
+    """Fit the multiple of the evidence, give `loss` its half, and return the mean.
+
+    None, and no evidence, where the scaling knows no log-odds. `earlier` are scale and precision
+    from documents seen before these: the scale is the mean of both, by precision.
+    """
+    if scaling.totals is None:
+        return None
+    X, codes, weights = documents.X, documents.codes, documents.weights
+    sums = scaling.unit * evidence(X, codes, weights, scaling.totals, documents.groups)
+    numerators = torch.from_numpy(sums).to(loss.bag.device)
+    attention = np.exp(scaling.starting_scores, dtype=np.float64)[:, None]
+    by_token = torch.from_numpy(attention).to(loss.bag.device, loss.bag.dtype)
+    mass = loss.bag.sum_over_tokens(by_token).to(torch.float64) + scaling.cls_weight
+    scale, precision, value = _best_multiple(
+        loss, numerators / mass.clamp(min=1e-300), documents.statistics.class_weights
+    )
+    both = precision + earlier[1]
+    scale = (scale * precision + earlier[0] * earlier[1]) / both if both > 0 else 0.0
+    loss.evidence = numerators.mul_(MEAN_SHARE * scale)
+    return PriorMean(
+        MEAN_SHARE * scale * scaling.unit * scaling.totals.log_odds(), scale, both, value
+    )
+
+
+def _best_multiple(
+    loss: AttentionLoss, outputs: torch.Tensor, class_weights: Array
+) -> tuple[float, float, float]:
+    """Return the multiple of outputs (n_documents, n_outputs) of least loss, not below 0.
+
+    Intercepts are fitted beside it. Also returned are the second derivative of the sum of losses
+    by the multiple, and their mean.
+    """
+
+    def mean_loss(x: torch.Tensor) -> tuple[float, torch.Tensor]:
+        value, slope = loss.output_loss(x[0] * outputs + x[1:])
+        sums = torch.cat([(slope * outputs).sum()[None], slope.sum(dim=0)])
+        value, sums = loss.summed(value, sums)
+        return value / loss.total_weight, sums / loss.total_weight
+
+    def is_converged(iterate: Iterate) -> bool:
+        return bool(iterate.gradient.abs().max() < 1e-8)
+
+    start = torch.tensor(
+        [0.0, *class_log_odds(class_weights)], dtype=torch.float64, device=outputs.device
+    )
+    found = minimize_lbfgs(mean_loss, start, is_converged=is_converged, max_iter=100)
+    x, value = found.x, found.value
+    if not float(x[0]) > 0:
+        x, value = start, found.values[0]
+    fitted = x[0] * outputs + x[1:]
+    if loss.n_outputs == 1:
+        p = torch.sigmoid(fitted)
+        variance = p * (1 - p) * outputs.square()
+    else:
+        p = torch.softmax(fitted, dim=1)
+        variance = p * (outputs - (p * outputs).sum(dim=1, keepdim=True)).square()
+    information = (variance.sum(dim=1) @ loss.sample_weight)[None]
+    return float(x[0]), loss.summed(0.0, information)[1].item(), value

@@ -1,0 +1,268 @@
+"""Counts of word n-grams from the tokens' numbers, and the columns of a vocabulary's n-grams.
+
+An n-gram is a key: the number of its beginning, of n - 1 words, times the number of words, plus
+that of its last word. Packed with the document into one integer and sorted, equal ones meet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from operator import lt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ._tokens import Numbers, Tokens
+
+Integers = NDArray[np.int64]
+
+# Occurrences that are looked at together: few enough to stay in a processor's caches.
+_CHUNK = 1 << 17
+_MAX_TABLE = 1 << 22  # keys below this are looked up in a table
+_MAX_BITS = 63  # of a packed integer
+
+
+def count_ngrams(
+    tokens: Tokens,
+    ngram_range: tuple[int, int],
+    *,
+    low: float = 1,
+    high: float = math.inf,
+    dtype: Any = np.int64,
+) -> tuple[sp.csr_matrix, list[str]]:
+    """Count the n-grams of words that `low` to `high` documents have.
+
+    Returns the counts, of shape (n_documents, n_features), and the features' names in alphabetical
+    order. No word may have a space in it: n-grams would not be told apart by their names.
+    """
+    spelled = sorted(tokens.words)
+    rank = {word: number for number, word in enumerate(spelled)}
+    words = np.array([rank[word] for word in tokens.words], dtype=np.int32)[tokens.ids]
+    spelled_out = np.array([*spelled, ""], dtype=object)[:-1]
+    walk = _Walk(words, tokens.documents, len(spelled))
+    grams = np.zeros((0, 1), dtype=np.int64)  # the words of each n-gram, (n, n_ngrams)
+    levels: list[Integers] = []
+    names: list[str] = []
+    frequencies = [np.zeros(1, dtype=np.int64)]
+    documents, counts = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.uint8)]
+    for n in range(1, ngram_range[1] + 1):
+        ngrams, frequency, *entries = _tally(walk, tokens.n_documents, low, high)
+        grams = np.concatenate([grams[:, ngrams // len(spelled)], [ngrams % len(spelled)]])
+        if n >= ngram_range[0]:
+            common = frequency <= high
+            levels.append(grams[:, common])
+            frequencies.append(frequency[common])
+            documents += entries[0]
+            counts += entries[1]
+            names += map(" ".join, zip(*(spelled_out[row] for row in levels[-1]), strict=True))
+        if n < ngram_range[1]:
+            walk.on(_Places(ngrams, walk.bound), len(ngrams))
+    order, names = _alphabetical(levels, names)
+    # By column; changing to rows is one pass, which leaves every row's columns in order.
+    by_column = sp.csc_matrix(
+        (np.concatenate(counts), np.concatenate(documents), np.cumsum(np.concatenate(frequencies))),
+        shape=(tokens.n_documents, len(names)),
+    )
+    by_row = by_column[:, order].tocsr()
+    by_row.data = by_row.data.astype(dtype)
+    return by_row, names
+
+
+class NgramColumns:
+    """The columns that occurrences of words and n-grams have in a vocabulary.
+
+    Made once from a vocabulary of terms, words with one space between them: a tree whose level n
+    has the beginnings of n words, each with the column of the term that it is, or -1.
+    """
+
+    def __init__(self, vocabulary: Mapping[str, int]) -> None:
+        terms = [term for term in vocabulary if isinstance(term, str)]  # no other is ever found
+        columns = np.array([vocabulary[term] for term in terms], dtype=np.int64)
+        sizes = np.array([term.count(" ") for term in terms], dtype=np.int64) + 1
+        self.n_columns = len(vocabulary)
+        self._words: dict[str, int] = {}
+        parts = " ".join(terms).split(" ")
+        words = np.array([self._words.setdefault(part, len(self._words)) for part in parts])
+        at = np.cumsum(sizes) - sizes  # each term's next word
+        node = np.zeros(len(terms), dtype=np.int64)
+        bound = len(self._words)
+        self._levels: list[tuple[_Places, int, Numbers]] = []
+        while len(at):
+            keys, node = np.unique(node * len(self._words) + words[at], return_inverse=True)
+            last = sizes == len(self._levels) + 1
+            column = np.full(len(keys) + 1, -1, dtype=np.int32)
+            column[node[last]] = columns[last]
+            self._levels.append((_Places(keys, bound), len(keys), column))
+            bound = len(keys) * len(self._words)
+            at, node, sizes, columns = (one[~last] for one in (at + 1, node, sizes, columns))
+
+    def of(self, tokens: Tokens, max_n: int) -> Iterator[Numbers]:
+        """Yield, for n from 1 to `max_n`, the column of the n-gram that begins at each token.
+
+        Arrays of shape (n_occurrences,), with -1 where the document ends before the n-gram does
+        or the vocabulary has no such term.
+        """
+        yield from self._of(self._numbers(tokens), tokens.documents, max_n)
+
+    def count(self, tokens: Tokens, ngram_range: tuple[int, int], dtype: Any) -> sp.csr_matrix:
+        """Return how often documents have each term, of shape (n_documents, n_columns)."""
+        words, documents = self._numbers(tokens), tokens.documents
+        bits = self.n_columns.bit_length()
+        sizes = [np.zeros(1, dtype=np.int64)]
+        indices, counts = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)]
+        for first, last in tokens.spans(_CHUNK):
+            here = slice(tokens.indptr[first], tokens.indptr[last])
+            rows = (documents[here].astype(np.int64) - first) << bits
+            levels = list(self._of(words[here], documents[here], ngram_range[1]))
+            keys = np.concatenate(
+                [(rows | column)[column >= 0] for column in levels[ngram_range[0] - 1 :]]
+            )
+            keys.sort()
+            entry = np.flatnonzero(_changes(keys))
+            found = keys[entry]
+            sizes.append(np.bincount(found >> bits, minlength=last - first))
+            indices.append((found & ((1 << bits) - 1)).astype(np.int32))
+            counts.append(np.diff(entry, append=len(keys)).astype(np.int32))
+        indptr = np.cumsum(np.concatenate(sizes))
+        data = np.concatenate(counts).astype(dtype)
+        shape = tokens.n_documents, self.n_columns
+        return sp.csr_matrix((data, np.concatenate(indices), indptr), shape=shape)
+
+    def _numbers(self, tokens: Tokens) -> Numbers:
+        """Return the tree's own number of each token's word, (n_occurrences,)."""
+        numbers = [self._words.get(word, -1) for word in tokens.words]
+        return np.array(numbers, dtype=np.int32)[tokens.ids]
+
+    def _of(self, words: Numbers, documents: Numbers, max_n: int) -> Iterator[Numbers]:
+        walk = _Walk(words, documents, len(self._words))
+        for n in range(max_n):
+            if n < len(self._levels):
+                places, n_places, column = self._levels[n]
+                walk.on(places, n_places)
+                yield column[walk.beginnings]
+            else:
+                yield np.full(len(words), -1, dtype=np.int32)
+
+
+class _Places:
+    """The positions of distinct keys, below `bound`; that of any other number is -1."""
+
+    def __init__(self, keys: Integers, bound: int) -> None:
+        self._index: Any = None
+        if bound > _MAX_TABLE:
+            self._index = pd.Index(keys)
+        else:
+            self._table = np.full(bound + 1, -1, dtype=np.int32)
+            self._table[keys] = np.arange(len(keys))
+
+    def of(self, keys: Integers) -> NDArray[Any]:
+        """Return the positions of keys from -1 to `bound` - 1."""
+        return self._table[keys] if self._index is None else self._index.get_indexer(keys)
+
+
+class _Walk:
+    """N-grams at every occurrence of a token, for n = 1, 2, ... in turn."""
+
+    def __init__(self, words: Numbers, documents: Numbers, n_words: int) -> None:
+        self.words, self.documents, self.n_words = words, documents, n_words
+        self.n = 1
+        self.bound = n_words  # of keys
+        self.beginnings: Numbers = np.zeros(len(words), dtype=np.int32)
+        self.room = np.empty(len(words), dtype=np.int64)  # to work in: new memory is slow
+
+    def chunks(self) -> Iterator[tuple[slice, Integers]]:
+        """Yield the keys of the n-grams that begin at some occurrences; -1 where none does."""
+        end = len(self.words) - self.n + 1
+        for start in range(0, end, _CHUNK):
+            here = slice(start, min(start + _CHUNK, end))
+            there = slice(here.start + self.n - 1, here.stop + self.n - 1)
+            keys = self.beginnings[here].astype(np.int64)
+            keys *= self.n_words
+            keys += self.words[there]
+            none = (self.beginnings[here] < 0) | (self.words[there] < 0)
+            none |= self.documents[here] != self.documents[there]
+            keys[none] = -1
+            yield here, keys
+
+    def on(self, places: _Places, n_places: int) -> None:
+        """Go on to longer n-grams, of those that begin with one of `places`."""
+        beginnings = np.full(len(self.words), -1, dtype=np.int32)
+        for here, keys in self.chunks():
+            beginnings[here] = places.of(keys)
+        self.beginnings, self.bound = beginnings, n_places * self.n_words
+        self.n += 1
+
+
+def _tally(
+    walk: _Walk, n_documents: int, low: float, high: float
+) -> tuple[Integers, Integers, list[NDArray[Any]], list[NDArray[Any]]]:
+    """Count the n-grams of a walk that at least `low` documents have.
+
+    Returns their keys and document frequencies, (n_ngrams,), and, n-gram by n-gram, the documents
+    and counts of those that at most `high` have, in pieces and in as few bytes as they need.
+    """
+    bits = n_documents.bit_length()
+    chunks = walk.chunks()
+    distinct = None
+    if walk.bound.bit_length() + bits > _MAX_BITS:
+        distinct = np.unique(np.concatenate([[-1], *(keys for _, keys in chunks)]))[1:]
+        places = _Places(distinct, walk.bound)
+        chunks = ((here, places.of(keys).astype(np.int64)) for here, keys in walk.chunks())
+    packed = walk.room
+    n = 0
+    for here, keys in chunks:
+        kept = ((keys << bits) | walk.documents[here])[keys >= 0]
+        packed[n : n + len(kept)] = kept
+        n += len(kept)
+    packed = packed[:n]
+    packed.sort()
+    found, frequencies = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    documents, counts = [], []
+    start = 0
+    while start < n:
+        stop = start + _CHUNK
+        if stop < n:  # to the end of an n-gram
+            stop = int(np.searchsorted(packed, ((packed[stop] >> bits) + 1) << bits))
+        part = packed[start:stop]
+        entry = np.flatnonzero(_changes(part))
+        key = part[entry] >> bits
+        ngram = np.flatnonzero(_changes(key))
+        frequency = np.diff(ngram, append=len(key))
+        enough = frequency >= low
+        taken = np.repeat(enough & (frequency <= high), frequency)
+        found.append(key[ngram[enough]])
+        frequencies.append(frequency[enough])
+        documents.append((part[entry[taken]] & ((1 << bits) - 1)).astype(np.int32))
+        count = np.diff(entry, append=len(part))[taken]
+        counts.append(count.astype(np.min_scalar_type(count.max(initial=0))))
+        start = stop
+    keys = np.concatenate(found)
+    keys = keys if distinct is None else distinct[keys]
+    return keys, np.concatenate(frequencies), documents, counts
+
+
+def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where a value differs from the one before; the first one does."""
+    changes = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
+    return changes
+
+
+def _alphabetical(levels: list[Integers], names: list[str]) -> tuple[Integers, list[str]]:
+    """Return the order of n-grams by their names, and these, given their words' ranks.
+
+    `levels` has an array of ranks, (n, n_ngrams), for each n.
+    """
+    longest = len(levels[-1])
+    rows = [np.pad(one, ((0, longest - len(one)), (0, 0)), constant_values=-1) for one in levels]
+    order = np.lexsort(np.concatenate(rows, axis=1)[::-1])
+    ordered = [names[i] for i in order.tolist()]
+    if not all(map(lt, ordered, ordered[1:])):
+        # A word has a character that is lower than the space between words.
+        order = np.array(sorted(range(len(names)), key=names.__getitem__))
+        ordered = [names[i] for i in order.tolist()]
+    return order, ordered

@@ -1,0 +1,88 @@
+"""Where the tokens of texts stand: how far from the start and the end, and after which word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ._tokens import Tokens
+
+N_CELLS = 10
+"""Positions, counted from 1, are told apart by powers of two: 1, 2-3, 4-7, ..., 512 and beyond."""
+
+_BREAK = re.compile(r"[.!?;:,\n]")
+
+Numbers = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of all occurrences of tokens, arrays of shape (n_occurrences,).
+
+    from_start, from_end : numbers of the cells, counted in tokens from either end of the document
+    previous : number of the word before, -1 where it is not among the known ones or a comma, the
+        end of a sentence or of a line stands between
+    """
+
+    from_start: Numbers
+    from_end: Numbers
+    previous: Numbers
+
+    @classmethod
+    def of(cls, tokens: Tokens, texts: Sequence[str], known: Mapping[str, int]) -> Places:
+        """Return the places of the tokens of texts; `known` numbers the words before."""
+        lengths = np.diff(tokens.indptr)
+        position = np.arange(len(tokens.ids)) - np.repeat(tokens.indptr[:-1], lengths)
+        remaining = np.repeat(lengths, lengths) - position
+        numbers = np.array([known.get(word, -1) for word in tokens.words], dtype=np.intp)
+        previous = np.full(len(tokens.ids), -1, dtype=np.intp)
+        previous[1:] = numbers[tokens.ids[:-1]]
+        previous[_follows_break(tokens, texts)] = -1
+        return cls(_cells(position + 1), _cells(remaining), previous)
+
+
+def known_words(tokens: Tokens, weights: NDArray[np.float64], least: float) -> list[str]:
+    """Return the words in documents of a weight of at least `least`, in alphabetical order."""
+    seen = distinct_words(tokens, np.ones(len(tokens.ids)))
+    per_entry = np.repeat(weights, np.diff(seen.indptr))
+    frequency = np.bincount(seen.indices, per_entry, len(tokens.words))
+    return sorted(tokens.words[word] for word in np.flatnonzero(frequency >= least))
+
+
+def distinct_words(tokens: Tokens, values: NDArray[Any]) -> Any:
+    """Return the sums of occurrences' values (n_occurrences,), CSR (n_documents, n_words)."""
+    shape = (tokens.n_documents, len(tokens.words))
+    # Without a copy, adding up would sort the tokens themselves.
+    sums = sparse.csr_array((values, tokens.ids, tokens.indptr), shape=shape, copy=True)
+    sums.sum_duplicates()
+    return sums
+
+
+def _cells(distance: NDArray[np.int64]) -> Numbers:
+    """Return the cells of distances (n,) from 1 on: the integer part of log2, at most the last."""
+    return np.searchsorted(2 ** np.arange(1, N_CELLS), distance, side="right")
+
+
+def _follows_break(tokens: Tokens, texts: Sequence[str]) -> NDArray[np.bool_]:
+    """Return whether a break or the document's start stands before tokens, (n_occurrences,).
+
+    A break within the token before counts as well: that may be all there is of the token.
+    """
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
+    origins = np.cumsum(sizes) - sizes
+    breaks = [
+        origin + match.start()
+        for origin, text in zip(origins.tolist(), texts, strict=True)
+        for match in _BREAK.finditer(text)
+    ]
+    starts = tokens.starts + np.repeat(origins, np.diff(tokens.indptr))
+    n_before = np.searchsorted(np.array(breaks, dtype=np.int64), starts)
+    follows = np.diff(n_before, prepend=0) > 0
+    follows[tokens.indptr[:-1][np.diff(tokens.indptr) > 0]] = True
+    return follows

@@ -1,0 +1,67 @@
+"""The raw documents of a vectorizer: whether integers can count them, and their tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ._tokens import BETWEEN_SPACES, WORDS, WORDS_AND_PUNCTUATION
+
+# Characters of all documents from which on counting integers is faster than scikit-learn's code.
+MIN_SIZE = 20_000
+_UNKNOWN_SIZE = 1_000  # characters of a file that has not been read
+
+
+def fast_pattern(vectorizer: Any) -> str | None:
+    """Return the pattern of the tokens to count for a vectorizer; None if it is scikit-learn's."""
+    pattern: str | None = vectorizer.token_pattern
+    if vectorizer.analyzer == "char_wb":
+        pattern = BETWEEN_SPACES
+    elif (
+        vectorizer.analyzer != "word"
+        or vectorizer.tokenizer is not None
+        or pattern not in (WORDS, WORDS_AND_PUNCTUATION)
+    ):
+        return None
+    bounds = vectorizer.ngram_range
+    if len(bounds) != 2 or not all(isinstance(n, Integral) for n in bounds):
+        return None
+    dtype = vectorizer.dtype
+    usual = dtype is not None and np.dtype(dtype).char in "?bBhHiIlLqQfd"
+    return pattern if usual and 1 <= bounds[0] <= bounds[1] else None
+
+
+def peek(
+    vectorizer: Any, raw_documents: Iterable[Any], min_size: int
+) -> tuple[bool, Iterable[Any]]:
+    """Return whether documents have `min_size` characters, and all of them, from the first on."""
+    size = 0
+    documents = iter(raw_documents)
+    seen = []
+    for document in documents:
+        seen.append(document)
+        known = vectorizer.input == "content" and isinstance(document, str | bytes)
+        size += len(document) if known else _UNKNOWN_SIZE
+        if size >= min_size:
+            return True, chain(seen, documents)
+    return False, seen
+
+
+def texts(vectorizer: Any, raw_documents: Iterable[Any]) -> Iterator[str]:
+    """Yield documents decoded and preprocessed as a vectorizer has it."""
+    preprocess = vectorizer.build_preprocessor()
+    for document in raw_documents:
+        text = preprocess(vectorizer.decode(document))
+        if not isinstance(text, str):
+            re.search("", text)  # raises what scikit-learn raises: a string is expected
+        yield text
+
+
+def stop_words(vectorizer: Any) -> Iterable[str]:
+    """Return the words that a vectorizer leaves out."""
+    return () if vectorizer.analyzer == "char_wb" else vectorizer.get_stop_words() or ()

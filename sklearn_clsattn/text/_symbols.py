@@ -1,0 +1,126 @@
+"""Characters as small integers, and equal runs of them found exactly, without hashes of text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Symbols = NDArray[Any]  # of the smallest unsigned integer that holds the alphabet
+Integers = NDArray[np.int64]
+
+SKIPPED = 1  # the symbol of characters that are in no token; 0 is that of no character
+
+_N_CODE_POINTS = 0x110000
+_WORD = 8  # bytes that are read at once
+_MAX_READS = 16  # of one run; what is longer is compared as bytes
+
+
+class Alphabet:
+    """The characters of a corpus that matter, numbered from 2 in the order of their first sight.
+
+    `wanted` is a regular expression of one character; all others become `SKIPPED`.
+    """
+
+    def __init__(self, wanted: str) -> None:
+        self._wanted = re.compile(wanted)
+        self._symbols: Symbols = np.zeros(_N_CODE_POINTS, dtype=np.uint8)
+        self.characters = ["", ""]  # of each symbol
+
+    def encode(self, text: str) -> Symbols:
+        """Return the symbols of a text's characters, of shape (n_characters,)."""
+        try:
+            encoded = text.encode("latin-1")
+        except UnicodeEncodeError:
+            codes: Symbols = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+        else:
+            codes = np.frombuffer(encoded, np.uint8)
+            if self._symbols.itemsize == 1:  # bytes.translate is several times faster
+                table = self._symbols[:256].tobytes()
+                symbols: Symbols = np.frombuffer(encoded.translate(table), np.uint8)
+                if not len(symbols) or symbols.min():
+                    return symbols
+        symbols = self._symbols[codes]
+        if len(symbols) and not symbols.min():
+            self._learn(np.unique(codes[symbols == 0]))
+            symbols = self._symbols[codes]
+        return symbols
+
+    def _learn(self, codes: Symbols) -> None:
+        """Number new characters, given by their code points."""
+        new = [chr(code) for code in codes.tolist()]
+        wanted = np.array([self._wanted.fullmatch(character) is not None for character in new])
+        first = len(self.characters)
+        self.characters += [new[i] for i in np.flatnonzero(wanted)]
+        wide = np.min_scalar_type(len(self.characters))
+        if wide.itemsize > self._symbols.itemsize:
+            self._symbols = self._symbols.astype(wide)
+        self._symbols[codes[~wanted]] = SKIPPED
+        self._symbols[codes[wanted]] = np.arange(first, len(self.characters))
+
+    def decode(self, symbols: Symbols, starts: Integers, lengths: Integers) -> list[str]:
+        """Return the texts of runs of symbols, each of `lengths` from `starts` on."""
+        text = "".join([self.characters[i] for i in symbols[ranges(starts, lengths)].tolist()])
+        stops = np.cumsum(lengths)
+        pairs = zip((stops - lengths).tolist(), stops.tolist(), strict=True)
+        return [text[start:stop] for start, stop in pairs]
+
+
+def ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Integers:
+    """Return start, start + 1, ..., as many as `lengths` says, for each start in turn."""
+    stops = np.cumsum(lengths)
+    n = int(stops[-1]) if len(stops) else 0
+    return np.arange(n) + np.repeat(starts - stops + lengths, lengths)
+
+
+def distinct_runs(
+    symbols: Symbols, starts: NDArray[Any], lengths: NDArray[Any]
+) -> tuple[Integers, Integers]:
+    """Number equal runs of symbols equally.
+
+    `symbols` must be followed by at least 8 bytes of its own memory (`padded`). Returns the number
+    of each run (n_runs,) and the position among the runs at which each number first occurs
+    (n_distinct,). Runs are read 8 bytes at a time; two have one number only if all bytes agree.
+    """
+    size = symbols.itemsize
+    step = _WORD // size
+    reads: NDArray[Any] = np.ndarray(
+        (len(symbols) - step + 1,), dtype="<u8", buffer=symbols.data, strides=(size,)
+    )
+    masks = np.array([(1 << 8 * size * n) - 1 for n in range(step + 1)], dtype=np.uint64)
+
+    def keys(at: NDArray[Any], left: NDArray[Any]) -> NDArray[np.uint64]:
+        found: NDArray[np.uint64] = reads[at].astype(np.uint64, copy=False)
+        found &= masks[np.minimum(left, step)]
+        return found
+
+    codes, pieces = pd.factorize(keys(starts, lengths))
+    codes = codes.astype(np.int64, copy=False)
+    n_codes, done = len(pieces), step
+    longer = np.flatnonzero(lengths > done)
+    while len(longer) and done < _MAX_READS * step:
+        ends, pieces = pd.factorize(keys(starts[longer] + done, lengths[longer] - done))
+        pairs, known = pd.factorize(codes[longer] * len(pieces) + ends)
+        codes[longer] = pairs + n_codes
+        n_codes += len(known)
+        done += step
+        longer = longer[lengths[longer] > done]
+    rest: dict[bytes, int] = {}
+    for i in longer.tolist():
+        run = symbols[starts[i] : starts[i] + lengths[i]].tobytes()
+        codes[i] = n_codes + rest.setdefault(run, len(rest))
+    firsts = np.full(n_codes + len(rest), -1)
+    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    used = firsts >= 0  # not: the beginnings of longer runs
+    if not used.all():
+        codes = (np.cumsum(used) - 1)[codes]
+    return codes, firsts[used]
+
+
+def padded(parts: list[Symbols]) -> Symbols:
+    """Return the parts as one array of the widest one's dtype, with what `distinct_runs` asks."""
+    dtype = max((part.dtype for part in parts), key=lambda kind: kind.itemsize, default=np.uint8)
+    return np.concatenate([*parts, np.zeros(_WORD, dtype)])

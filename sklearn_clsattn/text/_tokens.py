@@ -1,0 +1,150 @@
+r"""The tokens of texts as integers: which word, in which document, at which characters.
+
+The token patterns named here find runs of characters of one kind, whose edges are found in whole
+arrays; what a word character is, Python's own `re` says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._symbols import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
+
+WORDS = r"(?u)\b\w\w+\b"  # scikit-learn's default
+WORDS_AND_PUNCTUATION = r"\w+(?:['’]\w+)*|[^\w\s]"
+BETWEEN_SPACES = r"\S+"
+PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, BETWEEN_SPACES)
+
+# Characters that are looked at together: few enough to stay in a processor's caches.
+BLOCK = 1 << 18
+_SEPARATOR = "\n"  # in no token
+
+Numbers = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """All occurrences of tokens in texts, in their order.
+
+    Occurrence j is the word ``words[ids[j]]`` at the characters ``starts[j]:stops[j]`` of its
+    document; document i has the occurrences ``indptr[i]:indptr[i + 1]``.
+    """
+
+    ids: Numbers  # (n_occurrences,)
+    indptr: NDArray[np.int64]  # (n_documents + 1,)
+    starts: Numbers  # (n_occurrences,); none if they were not asked for
+    stops: Numbers
+    words: list[str]  # distinct
+
+    @property
+    def n_documents(self) -> int:
+        """How many documents there are, those without tokens included."""
+        return len(self.indptr) - 1
+
+    @property
+    def documents(self) -> Numbers:
+        """The document of each occurrence, of shape (n_occurrences,)."""
+        return np.repeat(np.arange(self.n_documents, dtype=np.int32), np.diff(self.indptr))
+
+    def spans(self, size: int) -> Iterator[tuple[int, int]]:
+        """Yield first and last + 1 of consecutive documents of some `size` tokens together."""
+        first = 0
+        while first < self.n_documents:
+            after = np.searchsorted(self.indptr, self.indptr[first] + size, side="right")
+            last = max(int(after) - 1, first + 1)
+            yield first, last
+            first = last
+
+    def without(self, words: Iterable[str]) -> Tokens:
+        """Return the tokens less all occurrences of some words; the list of words stays."""
+        gone = frozenset(words)
+        if not gone:
+            return self
+        kept = np.array([word not in gone for word in self.words], dtype=bool)[self.ids]
+        indptr = np.append(0, np.cumsum(kept))[self.indptr]
+        starts, stops = (at[kept[: len(at)]] for at in (self.starts, self.stops))
+        return Tokens(self.ids[kept], indptr, starts, stops, self.words)
+
+
+def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = True) -> Tokens:
+    """Return the tokens that one of the `PATTERNS` finds in texts, which are read once.
+
+    The texts are as preprocessed: decoded, and in lower case if that is wanted. Without
+    `positions`, the tokens have no starts and stops.
+    """
+    if pattern not in PATTERNS:
+        raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")
+    alphabet = Alphabet(r"\w" if pattern == WORDS else r"\S")
+    # Words are numbered block by block; of each block, the symbols of its distinct words are kept.
+    words: list[Symbols] = [np.zeros(0, np.uint8)]
+    lengths = [np.zeros(0, np.int64)]
+    counts = [np.zeros(1, np.int64)]  # of tokens, in each document
+    numbers = [np.zeros(0, np.int32)]
+    edges = [np.zeros((2, 0), np.int32)]
+    n_words = 0
+    for block in batches(texts, BLOCK):
+        symbols = padded([alphabet.encode(_SEPARATOR.join(["", *block, ""]))])
+        starts, stops = _runs(symbols, pattern, alphabet)
+        sizes = np.fromiter(map(len, block), np.int64, len(block)) + 1
+        origins = np.cumsum(sizes) - sizes + 1
+        counts.append(np.diff(np.searchsorted(starts, np.append(origins, len(symbols)))))
+        ids, examples = distinct_runs(symbols, starts, stops - starts)
+        lengths.append((stops - starts)[examples])
+        words.append(symbols[ranges(starts[examples], lengths[-1])])
+        numbers.append((ids + n_words).astype(np.int32))
+        if positions:
+            shift = np.repeat(origins, counts[-1])
+            edges.append(np.stack([starts - shift, stops - shift]).astype(np.int32))
+        n_words += len(examples)
+    symbols, length = padded(words), np.concatenate(lengths)
+    at = np.cumsum(length) - length
+    merged, examples = distinct_runs(symbols, at, length)
+    merged = merged.astype(np.int32)
+    starts, stops = np.concatenate(edges, axis=1)
+    return Tokens(
+        ids=np.concatenate([merged[one] for one in numbers]),
+        indptr=np.cumsum(np.concatenate(counts)),
+        starts=starts,
+        stops=stops,
+        words=alphabet.decode(symbols, at[examples], length[examples]),
+    )
+
+
+def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
+    """Yield lists of consecutive texts, each of some `characters` characters."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text) + 1
+        if size >= characters:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _runs(symbols: Symbols, pattern: str, alphabet: Alphabet) -> tuple[Any, Any]:
+    """Return where a block's tokens start and stop, two arrays of shape (n_occurrences,)."""
+    inside = symbols > SKIPPED
+    if pattern != WORDS_AND_PUNCTUATION:
+        edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+        starts, stops = edges[::2], edges[1::2]
+        if pattern == WORDS:
+            long = stops - starts > 1
+            starts, stops = starts[long], stops[long]
+        return starts, stops
+    word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
+    joint = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]
+    between = joint[1:-1] & word[:-2] & word[2:]
+    word[1:-1] |= between
+    mark = inside & ~word
+    starts = np.flatnonzero((word[1:] & ~word[:-1]) | mark[1:]) + 1
+    stops = np.flatnonzero((word[:-1] & ~word[1:]) | mark[:-1]) + 1
+    return starts, stops

@@ -1,0 +1,153 @@
+"""The choice of C: folds by content, the walk, held-out losses, and what must not change it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers import data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import log_loss
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core import choose_c
+from sklearn_clsattn._core.choose_c import HeldOut, _walk, choose_C, deal, guess_C
+from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._core.fit import fit_attention
+from sklearn_clsattn._core.path import AttentionPath
+from sklearn_clsattn._core.statistics import CorpusStatistics
+
+CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
+HOW = {"attention_C": 0.03}
+
+
+def documents(X, codes, weights=None):
+    weights = np.ones(len(codes)) if weights is None else weights
+    X = sp.csr_array(X, dtype=float)
+    return Documents(X, codes, weights, CorpusStatistics.of(X, codes, codes.max() + 1, weights))
+
+
+def chosen(d):
+    bag = d.bag(np.float64, "cpu")
+    return choose_C(d, bag, AttentionPath(d, bag, **HOW).mean, **HOW)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2)), min_size=8, max_size=60),
+    st.integers(2, 4),
+)
+def test_folds_are_of_equal_size_and_keep_copies_together(pairs, n_folds):
+    groups, codes = np.array(pairs).T
+    groups = np.unique(groups, return_inverse=True)[1]
+    codes = codes[np.unique(groups, return_index=True)[1]][groups]  # a class for each group
+    folds = deal(groups, codes, n_folds)
+    of_groups = [set(folds[groups == group]) for group in range(groups.max() + 1)]
+    assert all(len(folds) == 1 for folds in of_groups)
+    first = np.array([min(folds) for folds in of_groups])
+    sizes = np.bincount(first, minlength=n_folds)
+    assert np.ptp(sizes) <= 1
+    code_of = codes[np.unique(groups, return_index=True)[1]]
+    for code in np.unique(code_of):  # every class is spread evenly
+        assert np.ptp(np.bincount(first[code_of == code], minlength=n_folds)) <= 1
+    renamed = deal(groups, np.array([2, 0, 1])[codes], n_folds)
+    assert_array_equal(renamed, folds)
+
+
+@given(st.floats(-7, 9), st.integers(-4, 6), st.floats(0.1, 5))
+def test_the_walk_finds_the_minimum_of_a_parabola(minimum, start, curvature):
+    asked = []
+
+    def loss(position):
+        asked.append(position)
+        return curvature * (position - minimum) ** 2
+
+    found = _walk(loss, start)
+    assert len(set(asked)) == len(asked)
+    assert set(asked) <= set(range(-4, 7))
+    assert found == pytest.approx(
+        np.clip(minimum, -4, 6), abs=0.51 if not -3.4 < minimum < 5.4 else 1e-6
+    )
+
+
+@CLASSES
+def test_held_out_losses_are_those_of_fits_without_the_documents(n_classes, monkeypatch):
+    monkeypatch.setattr(choose_c, "SEARCH_TOL", 1e-9)
+    monkeypatch.setattr(choose_c, "_MAX_ITER", 2000)
+    X, y = data(n_classes)
+    d = documents(X, y)
+    out = np.arange(len(y)) % 4 == 1
+    fold = HeldOut(d, d.bag(np.float64, "cpu"), out, **HOW)
+    rest = documents(X[~out], y[~out])
+    for C in (0.3, 1.0, 3.0):
+        model = fit_attention(rest, C=C, max_iter=2000, tol=1e-9, **HOW).model
+        outputs = model.outputs(d.X[out])
+        if n_classes == 2:
+            outputs = np.column_stack([0 * outputs, outputs])
+        p = np.exp(outputs - np.logaddexp.reduce(outputs, axis=1)[:, None])
+        expected = log_loss(y[out], p, labels=range(n_classes))
+        assert fold.loss(C) == pytest.approx(expected, abs=1e-3)
+
+
+@CLASSES
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 1000))
+def test_what_does_not_change_the_choice(n_classes, seed):
+    rng = np.random.default_rng(seed)
+    X, y = data(n_classes)
+    weights = rng.integers(0, 3, len(y)).astype(float)
+    weights[:n_classes] = 1
+    expected = chosen(documents(X, y, weights))
+    order = rng.permutation(len(y))
+    copies = np.repeat(np.arange(len(y)), weights.astype(int))
+    for other in (
+        documents(X[order], y[order], weights[order]),
+        documents(X[copies], y[copies]),
+        documents(X * 8.0, y, weights),
+        documents(X, n_classes - 1 - y, weights),
+    ):
+        again = chosen(other)
+        assert_allclose(again.losses, expected.losses, rtol=1e-6, atol=1e-6)
+        assert_allclose(again.Cs, expected.Cs)
+
+
+def test_few_documents_take_the_guess():
+    X, y = data(2)
+    model = ClsAttentionClassifier().fit(X[:7], y[:7])
+    d = documents(X[:7], y[:7])
+    assert len(model.Cs_) == model.scores_.size == 0
+    assert 0 < model.C_ < 10
+    assert (
+        pytest.approx(
+            guess_C(
+                AttentionPath(d, d.bag(np.float64, "cpu"), **HOW).mean, d.statistics.class_weights
+            )
+        )
+        == chosen(d).C
+    )
+
+
+def test_fewer_folds_for_more_documents(monkeypatch):
+    X, y = data(2, n_documents=200)
+    n_different = len(np.unique(X.toarray(), axis=0))
+    for enough, folds in ((1, 1), (2 * n_different, 2), (10**6, 4)):
+        monkeypatch.setattr(choose_c, "ENOUGH_DOCUMENTS", enough)
+        assert ClsAttentionClassifier().fit(X, y).scores_.shape[0] == folds
+
+
+def test_a_class_of_one_document_is_not_judged_where_it_is_held_out():
+    X, y = data(2)
+    y = np.append(y, 2)
+    X = sp.vstack([X, X[:1] * 3]).tocsr()
+    model = ClsAttentionClassifier().fit(X, y)
+    assert np.isfinite(model.scores_).all()
+    assert (model.scores_ > -3).all()  # a class unseen in training would cost some 20 nats
+
+
+def test_a_number_is_not_searched_for():
+    X, y = data(2)
+    model = ClsAttentionClassifier().fit(X, y)
+    assert_allclose(np.diff(np.log10(model.Cs_)), 0.5)
+    given = model.set_params(C=2.0).fit(X, y)
+    assert given.C_ == 2.0
+    assert not hasattr(given, "Cs_")
+    assert not hasattr(given, "scores_")

@@ -1,0 +1,590 @@
+"""ContextVectorizer: scores of places, learned on leave-one-out evidence, and the gated bag."""
+
+import math
+import pickle
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, ContextVectorizer
+from sklearn_clsattn.text._context import learn_scores, loss_and_gradient
+from sklearn_clsattn.text._context_vectorizer import CHARACTER_PREFIX
+from sklearn_clsattn.text._evidence import gather_evidence
+from sklearn_clsattn.text._ngrams import NgramColumns, count_ngrams
+from sklearn_clsattn.text._places import N_CELLS, Places, known_words
+from sklearn_clsattn.text._tokens import tokenize
+
+WORDS = ["good", "bad", "fine", "dull", "so", "very", "not", ".", ",", "!", "a", "the", "film"]
+
+
+def reviews(n_classes=2, n_documents=80, seed=0):
+    """Return texts whose words depend on their class, some of them twice, and the class codes."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(n_classes, size=n_documents)
+    codes[:n_classes] = np.arange(n_classes)
+    texts = []
+    for code in codes:
+        chances = np.ones(len(WORDS))
+        chances[code::n_classes] += 1.5
+        words = rng.choice(WORDS, rng.integers(0, 14), p=chances / chances.sum())
+        texts.append(" ".join(words))
+    copies = rng.integers(n_documents, size=6)
+    return texts + [texts[i] for i in copies], np.concatenate(
+        [codes, rng.permutation(codes[copies])]
+    )
+
+
+def vectorizer(**parameters):
+    return ContextVectorizer(**{"min_df": 1, "character_min_df": 1} | parameters)
+
+
+def evidence_of(texts, codes, weights=None, n_classes=2, limit=math.inf, least=5.0):
+    """Return evidence and all that it was made from."""
+    weights = np.ones(len(texts)) if weights is None else np.asarray(weights, float)
+    tokens = tokenize(texts, WORDS_AND_PUNCTUATION)
+    counts, names = count_ngrams(tokens, (1, 2))
+    known = known_words(tokens, weights, least)
+    places = Places.of(tokens, texts, {word: number for number, word in enumerate(known)})
+    columns = list(NgramColumns({name: k for k, name in enumerate(names)}).of(tokens, 2))
+    evidence = gather_evidence(
+        counts,
+        tokens.documents,
+        columns,
+        places,
+        len(known),
+        codes,
+        weights,
+        n_classes=n_classes,
+        limit=limit,
+    )
+    return evidence, known, names
+
+
+# Slow and obvious.
+
+
+def words_of(text):
+    return [match.group() for match in re.finditer(WORDS_AND_PUNCTUATION, text)]
+
+
+def places_of(text):
+    """Yield cells from start and from end, and the word before each word or None."""
+    found = list(re.finditer(WORDS_AND_PUNCTUATION, text))
+    for j, match in enumerate(found):
+        before = None
+        if j and not re.search(r"[.!?;:,\n]", text[found[j - 1].start() : match.start()]):
+            before = found[j - 1].group()
+        yield (
+            min(9, int(math.log2(j + 1))),
+            min(9, int(math.log2(len(found) - j))),
+            before,
+        )
+
+
+def slow_loss(texts, codes, weights, n_classes, scores, known, scale, intercepts, penalties):
+    """Return the loss as a loop over occurrences, with statistics made anew for every document."""
+    ngrams = []
+    for text in texts:
+        words = words_of(text)
+        pairs = [" ".join(pair) for pair in pairwise(words)]
+        ngrams.append([words, pairs])
+    bags = [Counter(words + pairs) for words, pairs in ngrams]
+    bags = [{name: 1 + math.log(c) for name, c in bag.items()} for bag in bags]
+    names = sorted(set().union(*bags))
+    total = sum(weights)
+    priors = [
+        sum(w for w, c in zip(weights, codes, strict=True) if c == k) / total
+        for k in range(n_classes)
+    ]
+    mean = sum(w * sum(bag.values()) for w, bag in zip(weights, bags, strict=True)) / total
+    mean_entry = mean * total / sum(w * len(bag) for w, bag in zip(weights, bags, strict=True))
+    unit = mean / mean_entry
+
+    def totals(left_out=None):
+        table = {name: [0.5 * n_classes * prior for prior in priors] for name in names}
+        for bag, code, weight in zip(bags, codes, weights, strict=True):
+            if bag != left_out:
+                for name, value in bag.items():
+                    table[name][code] += weight * unit * value / sum(bag.values())
+        return table
+
+    everything = totals()
+    sums = [sum(everything[name][k] for name in names) for k in range(n_classes)]
+
+    def odds(table, name, k):
+        rest = sum(table[name]) - table[name][k]
+        all_rest = sum(sum(everything[name]) - everything[name][k] for name in names)
+        return math.log(table[name][k] / rest) - math.log(sums[k] / all_rest)
+
+    outputs = [1] if n_classes == 2 else list(range(n_classes))
+    importance = {
+        name: 0.1 + math.sqrt(sum(odds(everything, name, k) ** 2 for k in outputs) / len(outputs))
+        for name in names
+    }
+    mass_of_cls = 0.0
+    for bag, weight in zip(bags, weights, strict=True):
+        for name, value in bag.items():
+            mass_of_cls += weight * value / sum(bag.values()) * importance[name] / total * mean
+    loss = 0.5 * sum(p * s * s for p, s in zip(penalties, scores, strict=True))
+    for text, code, weight, (words, pairs), bag in zip(
+        texts, codes, weights, ngrams, bags, strict=True
+    ):
+        table, counts = totals(left_out=bag), Counter(words + pairs)
+        mass, numerators = mass_of_cls, [0.0] * len(outputs)
+        for j, (start, end, before) in enumerate(places_of(text)):
+            for order, one in enumerate((words, pairs)):
+                if j < len(one):
+                    score = scores[order * N_CELLS + start] + scores[(2 + order) * N_CELLS + end]
+                    if before in known:
+                        score += scores[4 * N_CELLS + known.index(before)]
+                    factor = math.exp(score) * bag[one[j]] / counts[one[j]]
+                    mass += factor * importance[one[j]]
+                    for at, k in enumerate(outputs):
+                        numerators[at] += factor * 2 * mass_of_cls * odds(table, one[j], k)
+        F = [b + scale * N / mass for b, N in zip(intercepts, numerators, strict=True)]
+        if n_classes == 2:
+            F = [0.0, *F]
+        loss += weight * (math.log(sum(map(math.exp, F))) - F[code])
+    return loss
+
+
+def slow_bag(model, text):
+    """Return a dictionary from column to entry, by a loop over occurrences."""
+    low, high = model.ngram_range
+    text = text.lower()
+    words = words_of(text)
+    spans = [match.span() for match in re.finditer(WORDS_AND_PUNCTUATION, text)]
+    before_scores = dict(zip(model.previous_words_, model.previous_word_scores_, strict=True))
+    found, first_gates = [], []
+    for j, (start, end, before) in enumerate(places_of(text)):
+        for n in range(low, high + 1):
+            score = model.start_scores_[n - low, start] + model.end_scores_[n - low, end]
+            gate = math.exp((score + before_scores.get(before, 0.0)) / 2)
+            first_gates += [gate] if n == low else []
+            column = model.vocabulary_.get(" ".join(words[j : j + n]))
+            if j + n <= len(words) and column is not None:
+                found.append((column, gate))
+    entries = slow_entries(found, 1.0)
+    found = []
+    if model.character_vocabulary_:
+        analyze = CountVectorizer(analyzer="char_wb", ngram_range=model.characters).build_analyzer()
+        for match in re.finditer(r"\S+", text):
+            inside = [
+                g
+                for (at, _), g in zip(spans, first_gates, strict=True)
+                if match.start() <= at < match.end()
+            ]
+            for ngram in analyze(match.group()):
+                if ngram in model.character_vocabulary_:
+                    column = len(model.vocabulary_) + model.character_vocabulary_[ngram]
+                    found.append((column, inside[0] if inside else 1.0))
+    return entries | slow_entries(found, model.character_weight)
+
+
+def slow_entries(found, factor):
+    counts, sums = Counter(column for column, _ in found), Counter()
+    for column, gate in found:
+        sums[column] += (1 + math.log(counts[column])) / counts[column] * gate
+    wanted = sum(1 + math.log(count) for count in counts.values())
+    return {column: factor * value * wanted / sums.total() for column, value in sums.items()}
+
+
+# Places.
+
+TEXTS = st.lists(st.text(st.sampled_from(list("ab.,'-!: \n")), max_size=40), min_size=1, max_size=4)
+
+
+@given(TEXTS)
+def test_places_are_those_of_a_loop_over_words(texts):
+    known = {"a": 0, "b": 1, "ab": 2, "-": 3}
+    places = Places.of(tokenize(texts, WORDS_AND_PUNCTUATION), texts, known)
+    expected = [place for text in texts for place in places_of(text)]
+    assert places.from_start.tolist() == [start for start, _, _ in expected]
+    assert places.from_end.tolist() == [end for _, end, _ in expected]
+    assert places.previous.tolist() == [known.get(before, -1) for _, _, before in expected]
+
+
+def test_positions_beyond_511_share_a_cell():
+    texts = ["a " * 1030]
+    places = Places.of(tokenize(texts, WORDS_AND_PUNCTUATION), texts, {})
+    assert np.flatnonzero(np.diff(places.from_start)).tolist() == [2**k - 2 for k in range(1, 10)]
+    assert (places.from_end == places.from_start[::-1]).all()
+
+
+def test_known_words_are_those_of_enough_weight():
+    tokens = tokenize(["a a b", "a c", "b", ""], WORDS_AND_PUNCTUATION)
+    assert known_words(tokens, np.array([1.0, 2.0, 1.5, 9.0]), 2.5) == ["a", "b"]
+
+
+# What is learned.
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_gradient(n_classes):
+    texts, codes = reviews(n_classes)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(texts))
+    evidence, known, _ = evidence_of(texts, codes, weights, n_classes)
+    assert known
+    rng = np.random.default_rng(0)
+    n = evidence.n_scores
+    x = np.concatenate([rng.normal(size=n), [0.3], rng.normal(size=len(evidence.intercepts))])
+    penalties = rng.uniform(0.5, 2.0, n)
+    gradient = loss_and_gradient(x, evidence, penalties)[1]
+    for _ in range(5):
+        direction = rng.normal(size=len(x))
+        above, below = (
+            loss_and_gradient(x + step * direction, evidence, penalties)[0]
+            for step in (1e-5, -1e-5)
+        )
+        assert gradient @ direction == pytest.approx((above - below) / 2e-5, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_loss_is_that_of_a_loop_over_occurrences(n_classes, weighted):
+    texts, codes = reviews(n_classes, 24)
+    rng = np.random.default_rng(2)
+    weights = rng.integers(1, 4, len(texts)).astype(float) if weighted else np.ones(len(texts))
+    evidence, known, _ = evidence_of(texts, codes, weights, n_classes)
+    scores = rng.normal(size=evidence.n_scores)
+    penalties = rng.uniform(size=evidence.n_scores)
+    intercepts = rng.normal(size=len(evidence.intercepts))
+    x = np.concatenate([scores, [0.7], intercepts])
+    expected = slow_loss(
+        texts, codes, weights, n_classes, scores, known, 0.7, intercepts, penalties
+    )
+    assert loss_and_gradient(x, evidence, penalties)[0] == pytest.approx(expected, rel=1e-9)
+
+
+def scores_of(evidence):
+    learned = learn_scores(evidence, 4 * N_CELLS)
+    return np.append(learned.scores, learned.scale)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3]))
+def test_the_order_of_documents_does_not_matter(seed, n_classes):
+    texts, codes = reviews(n_classes)
+    order = np.random.default_rng(seed).permutation(len(texts))
+    one, other = (
+        scores_of(evidence_of([texts[i] for i in at], codes[at], None, n_classes, limit=400)[0])
+        for at in (np.arange(len(texts)), order)
+    )
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3]))
+def test_a_weight_acts_as_repetition(seed, n_classes):
+    texts, codes = reviews(n_classes, 40)
+    weights = np.random.default_rng(seed).integers(0, 4, len(texts))
+    weights[:n_classes] = 1
+    repeated = [text for text, weight in zip(texts, weights, strict=True) for _ in range(weight)]
+    # The same columns: a document of weight 0 still has its words.
+    extra = [text for text, weight in zip(texts, weights, strict=True) if not weight]
+    one = evidence_of(texts, codes, weights, n_classes, limit=600)[0]
+    other = evidence_of(
+        repeated + extra,
+        np.concatenate([np.repeat(codes, weights), codes[weights == 0]]),
+        np.concatenate([np.ones(len(repeated)), np.zeros(len(extra))]),
+        n_classes,
+        limit=600,
+    )[0]
+    np.testing.assert_allclose(scores_of(one), scores_of(other), rtol=0, atol=1e-7)
+
+
+def test_the_limit_takes_some_documents():
+    texts, codes = reviews()
+    sizes = [len(evidence_of(texts, codes, limit=limit)[0].codes) for limit in (1, 300, math.inf)]
+    assert 0 < sizes[0] < sizes[1] < sizes[2] == len(texts)
+
+
+def test_words_that_tell_nothing_leave_gates_open():
+    texts = ["a b", "a b", "b a", "b a"] * 10
+    model = vectorizer(characters=None).fit(texts, [0, 1] * 20)
+    for scores in (model.start_scores_, model.end_scores_, model.previous_word_scores_):
+        np.testing.assert_allclose(scores, 0.0, atol=1e-6)
+
+
+# The bag.
+
+
+@pytest.mark.parametrize("ngram_range", [(1, 1), (1, 2), (2, 3)])
+@pytest.mark.parametrize("characters", [None, (1, 1), (2, 5)])
+def test_without_context_entries_are_damped_counts(ngram_range, characters):
+    texts, _ = reviews()
+    texts = [f"{text.upper()} don't! ünï" for text in texts]
+    model = ContextVectorizer(
+        ngram_range=ngram_range, characters=characters, min_df=3, character_min_df=4, context=False
+    )
+    X = model.fit_transform(texts)
+    counter = CountVectorizer(
+        ngram_range=ngram_range, min_df=3, token_pattern=WORDS_AND_PUNCTUATION
+    )
+    expected = [counter.fit_transform(texts).toarray()]
+    names = list(counter.get_feature_names_out())
+    if characters:
+        inside = CountVectorizer(analyzer="char_wb", ngram_range=characters, min_df=4)
+        expected.append(inside.fit_transform(texts).toarray())
+        names += [CHARACTER_PREFIX + name for name in inside.get_feature_names_out()]
+    for k, part in enumerate(expected):
+        damped = 1 + np.log(np.maximum(part, 1))
+        expected[k] = np.where(part > 0, damped, 0) * (0.3 if k else 1.0)
+    assert model.get_feature_names_out().tolist() == names
+    np.testing.assert_allclose(X.toarray(), np.hstack(expected), rtol=1e-12)
+    assert X.has_canonical_format
+    assert X.format == "csr"
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("ngram_range", [(1, 2), (2, 2), (1, 3)])
+@pytest.mark.parametrize("characters", [None, (2, 4)])
+def test_bag_is_that_of_a_loop_over_occurrences(n_classes, ngram_range, characters):
+    texts, codes = reviews(n_classes)
+    model = vectorizer(ngram_range=ngram_range, characters=characters)
+    X = model.fit_transform(texts, codes)
+    assert np.abs(model.start_scores_).max() > 0.01
+    for text, row in zip(texts, X, strict=True):
+        expected = slow_bag(model, text)
+        assert sorted(expected) == row.indices.tolist()
+        np.testing.assert_allclose(row.data, [expected[k] for k in row.indices], rtol=1e-11)
+    assert abs(X - model.transform(texts)).max() == 0
+
+
+def test_documents_keep_their_total_weight():
+    texts, codes = reviews()
+    gated = vectorizer().fit_transform(texts, codes)
+    plain = vectorizer(context=False).fit_transform(texts)
+    np.testing.assert_allclose(gated.sum(axis=1), plain.sum(axis=1), rtol=1e-12)
+    assert abs(gated - plain).max() > 0.01
+
+
+@pytest.mark.parametrize("characters", [None, (2, 4)])
+@pytest.mark.parametrize(
+    "text",
+    ["", "good", "Not SO good! not, so so so dull. it's x-ray good", "unseen", "İ good İİ so"],
+)
+def test_occurrences_add_up_to_the_bag(characters, text):
+    texts, codes = reviews()
+    model = vectorizer(characters=characters).fit(texts, codes)
+    occurrences = model.occurrences(text)
+    row = np.bincount(occurrences.columns, occurrences.weights, len(model.get_feature_names_out()))
+    np.testing.assert_allclose(row, model.transform([text]).toarray()[0], rtol=0, atol=1e-12)
+    names = model.get_feature_names_out()
+    places = zip(occurrences.columns, occurrences.starts, occurrences.stops, strict=True)
+    for column, start, stop in places:
+        written = text[start:stop].lower()
+        if names[column].startswith(CHARACTER_PREFIX):
+            assert written == names[column].removeprefix(CHARACTER_PREFIX).strip()
+        else:
+            assert words_of(written) == names[column].split(" ")
+
+
+# Order that decides.
+
+
+def ordered_reviews(n_documents, seed):
+    """Return texts and labels: of two opinions in a text, the last one decides; some have one."""
+    rng = np.random.default_rng(seed)
+    labels = np.array(["bad", "good"])[rng.integers(2, size=n_documents)]
+    texts = []
+    for label in labels:
+        opinions = [f"{label}{rng.integers(20)}"]
+        if rng.random() < 0.6:
+            other = {"bad": "good", "good": "bad"}[label]
+            opinions.insert(0, f"{other}{rng.integers(20)}")
+        fillers = [f"word{k}" for k in rng.integers(60, size=16)]
+        texts.append(
+            " ".join([opinions[0], *fillers, *opinions[1:]])
+            if len(opinions) > 1
+            else " ".join([*fillers, *opinions])
+        )
+    return texts, labels
+
+
+class Shuffled(ContextVectorizer):
+    """A control: the places of a document's words are drawn from among its own."""
+
+    def _places(self, texts, tokens):
+        places = super()._places(texts, tokens)
+        order = np.lexsort((np.random.default_rng(0).random(len(tokens.ids)), tokens.documents))
+        return replace(
+            places,
+            from_start=places.from_start[order],
+            from_end=places.from_end[order],
+            previous=places.previous[order],
+        )
+
+
+def test_gates_learn_that_the_last_word_decides():
+    texts, labels = ordered_reviews(600, 0)
+    new, truth = ordered_reviews(400, 1)
+
+    def accuracy(model):
+        pipeline = make_pipeline(model, LogisticRegression(C=10.0))
+        return pipeline.fit(texts, labels).score(new, truth)
+
+    words = {"ngram_range": (1, 1), "characters": None}
+    bag = accuracy(ContextVectorizer(context=False, **words))
+    gated = ContextVectorizer(**words)
+    assert accuracy(gated) > bag + 0.2
+    assert accuracy(Shuffled(**words)) < bag + 0.05
+    multipliers = np.exp(gated.end_scores_[0] / 2)
+    assert multipliers[0] > 1.5 * multipliers[3]
+
+
+def test_gates_learn_what_stands_before():
+    rng = np.random.default_rng(3)
+    codes = rng.integers(2, size=500)
+    texts = []
+    for code in codes:
+        own, other = ("bad", "good")[code], ("good", "bad")[code]
+        phrases = [
+            f"now {own}{rng.integers(20)}",
+            f"formerly {other}{rng.integers(20)}",
+            "so it is",
+        ]
+        texts.append(" . ".join(rng.permutation(phrases[: 1 + 2 * rng.integers(2)])))
+    model = ContextVectorizer(ngram_range=(1, 1), characters=None).fit(texts, codes)
+    scores = dict(zip(model.previous_words_, model.previous_word_scores_, strict=True))
+    assert scores["now"] > scores["formerly"] + 1.0
+
+
+# As an estimator.
+
+
+def test_in_a_grid_search_gates_are_learned_in_every_fold():
+    texts, codes = reviews()
+    labels = np.array(["neg", "pos"])[codes]
+    model = make_pipeline(vectorizer(), LogisticRegression())
+    grid = {
+        "contextvectorizer__context": [False, True],
+        "contextvectorizer__characters": [None, (2, 3)],
+    }
+    search = GridSearchCV(model, grid, cv=3).fit(texts, labels)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert set(search.predict(texts)) == {"neg", "pos"}
+
+
+def test_clone_and_pickle():
+    texts, codes = reviews()
+    model = vectorizer(ngram_range=(1, 3), character_weight=0.5)
+    assert clone(model).get_params() == model.get_params()
+    X = model.fit_transform(texts, codes)
+    restored = pickle.loads(pickle.dumps(model))
+    assert abs(restored.transform(texts) - X).max() == 0
+    assert abs(clone(model).fit_transform(texts, codes) - X).max() == 0
+
+
+def test_string_labels_are_coded():
+    texts, codes = reviews(3)
+    labels = np.array(["b", "c", "a"])[codes]
+    one = vectorizer().fit_transform(texts, labels)
+    other = vectorizer().fit_transform(texts, np.array([1, 2, 0])[codes])
+    assert abs(one - other).max() == 0
+
+
+def test_documents_without_known_words():
+    texts, codes = reviews()
+    model = vectorizer().fit([*texts, "", " \n"], [*codes, 0, 1])
+    X = model.transform(["", "   ", "zzz", "good"])
+    assert X.shape == (4, len(model.get_feature_names_out()))
+    assert np.diff(X.indptr)[:3].tolist() == [0, 0, 0]
+    assert X[3].nnz
+    assert model.transform([]).shape == (0, X.shape[1])
+
+
+def test_batches_have_the_same_bags(monkeypatch):
+    texts, codes = reviews()
+    model = vectorizer().fit(texts, codes)
+    whole = model.transform(texts)
+    monkeypatch.setattr("sklearn_clsattn.text._context_vectorizer._BATCH", 50)
+    monkeypatch.setattr("sklearn_clsattn.text._gates._BLOCK", 3)
+    assert abs(model.transform(texts) - whole).max() < 1e-14
+
+
+def test_other_token_patterns():
+    texts, codes = reviews()
+    fast = vectorizer(characters=None).fit_transform(texts, codes)
+    slow = vectorizer(characters=None, token_pattern=f"(?:{WORDS_AND_PUNCTUATION})")
+    assert abs(slow.fit_transform(texts, codes) - fast).max() == 0
+    letters = vectorizer(token_pattern="[a-z]*", lowercase=False)
+    assert "Good" not in letters.fit(["Good film", "bad film"], [0, 1]).vocabulary_
+
+
+def test_sample_weights_reach_the_gates():
+    texts, codes = reviews()
+    weights = np.random.default_rng(0).integers(1, 4, len(texts))
+    one = vectorizer(characters=None).fit(texts, codes, sample_weight=weights)
+    other = vectorizer(characters=None).fit(np.repeat(texts, weights), np.repeat(codes, weights))
+    np.testing.assert_allclose(one.start_scores_, other.start_scores_, atol=1e-7)
+    assert one.previous_words_.tolist() == other.previous_words_.tolist()
+    plain = vectorizer(characters=None).fit(texts, codes)
+    assert np.abs(one.start_scores_ - plain.start_scores_).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arguments", "error", "message"),
+    [
+        ({}, ("one text", [0]), ValueError, "one string"),
+        ({}, ([b"a", b"b"], [0, 1]), TypeError, "bytes"),
+        ({}, (["a", "b"], None), ValueError, "expected y, got None"),
+        ({}, (["a", "b"], [0]), ValueError, "inconsistent"),
+        ({}, (["a", "b"], [0, 0]), ValueError, "at least 2 classes"),
+        ({}, (["a", "b"], [0, 1], [0.0, 0.0]), ValueError, "non-zero"),
+        ({}, (["a", "b"], [0, 1], [1.0, -1.0]), ValueError, "egative"),
+        ({"min_df": 2}, (["a", "b"], [0, 1]), ValueError, "lower min_df"),
+        ({}, (["", " "], [0, 1]), ValueError, "No n-gram"),
+        ({"ngram_range": (2, 1)}, (["a", "b"], [0, 1]), ValueError, "ngram_range must be"),
+        ({"characters": (0, 2)}, (["a", "b"], [0, 1]), ValueError, "characters must be"),
+        ({"characters": "word"}, (["a", "b"], [0, 1]), ValueError, "'characters' parameter"),
+        ({"token_pattern": "(a)|b"}, (["a", "b"], [0, 1]), ValueError, "no group"),
+        ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), ValueError, "no white space"),
+    ],
+)
+def test_errors_say_what_to_do(parameters, arguments, error, message):
+    with pytest.raises(error, match=message):
+        vectorizer(**parameters).fit(*arguments)
+
+
+@pytest.mark.parametrize("method", ["transform", "occurrences", "get_feature_names_out"])
+def test_unfitted(method):
+    with pytest.raises(NotFittedError):
+        getattr(ContextVectorizer(), method)("a")
+
+
+def test_text_needs_no_pytorch():
+    code = "import sys, sklearn_clsattn.text; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_gated_bags_are_sparse_floats():
+    texts, codes = reviews()
+    X = vectorizer().fit_transform(texts, codes)
+    assert sparse.issparse(X)
+    assert X.dtype == np.float64
+    assert X.indices.dtype == np.int32
+
+
+def test_a_new_fit_forgets_the_one_before():
+    texts, codes = reviews()
+    model = vectorizer().fit(texts, codes).set_params(context=False, characters=None)
+    expected = clone(model).fit_transform(texts)
+    assert abs(model.fit_transform(texts) - expected).max() == 0
+    assert not hasattr(model, "classes_")
+    assert not model.start_scores_.any()

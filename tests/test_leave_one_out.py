@@ -1,0 +1,106 @@
+"""Leave-one-out log-odds against statistics really made without each document."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from reference import counts
+
+from sklearn_clsattn._core import leave_one_out
+from sklearn_clsattn._core.leave_one_out import evidence, leave_one_out_log_odds, same_documents
+from sklearn_clsattn._core.statistics import SMOOTHING, CorpusStatistics, TokenTotals
+
+CLASSES = pytest.mark.parametrize("n_classes", [2, 4])
+
+
+def corpus(n_classes, seed=0):
+    """Some documents stand several times, with the same class or others, and some weigh 0."""
+    rng = np.random.default_rng(seed)
+    X = counts(seed, 24, 7).tocsr()
+    X = sp.csr_array(sp.vstack([X, X[:5], X[3:9], X[3:4]]))
+    codes = np.concatenate([np.arange(24) % n_classes, rng.integers(n_classes, size=12)])
+    weights = rng.uniform(0.5, 2.0, 36)
+    weights[[2, 7]] = 0.0
+    return X, codes, weights
+
+
+def slow_log_odds(X, codes, weights, n_classes, document):
+    """Log-odds of all tokens by totals of which the document and its copies are taken out."""
+    dense = X.toarray()
+    same = (dense == dense[document]).all(axis=1)
+    if weights[document] == 0:
+        same[:] = False
+    shares = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1e-300)
+    unit = (weights @ dense.sum(axis=1) / weights.sum()) / (
+        weights @ dense.sum(axis=1) / (weights @ (dense > 0).sum(axis=1))
+    )
+    priors = np.bincount(codes, weights, n_classes) / weights.sum()
+    smoothing = SMOOTHING * n_classes * priors
+    of_class = np.arange(n_classes)[:, None] == codes
+    everything = of_class * weights @ shares * unit
+    seen = everything.sum(axis=0) > 0
+    left = of_class * (weights * ~same) @ shares * unit
+    odds = np.zeros((n_classes, X.shape[1]))
+    for k in range(n_classes):
+        rest = np.arange(n_classes) != k
+        whole = everything + smoothing[:, None]
+        part = left + smoothing[:, None]
+        constant = np.log(whole[k, seen].sum()) - np.log(whole[rest][:, seen].sum())
+        odds[k] = np.log(part[k]) - np.log(part[rest].sum(axis=0)) - constant
+    return odds[1:] if n_classes == 2 else odds
+
+
+@CLASSES
+@pytest.mark.parametrize("block", [1, 40, 10_000])
+def test_log_odds_are_those_of_the_other_documents(n_classes, block, monkeypatch):
+    monkeypatch.setattr(leave_one_out, "_BLOCK_NUMBERS", block)
+    X, codes, weights = corpus(n_classes)
+    totals = TokenTotals.of(CorpusStatistics.of(X, codes, n_classes, weights))
+    expected = [slow_log_odds(X, codes, weights, n_classes, i) for i in range(X.shape[0])]
+    documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    n_entries = 0
+    arguments = (X, codes, weights, totals, same_documents(X))
+    for rows, entries, odds in leave_one_out_log_odds(*arguments):
+        assert entries == slice(X.indptr[rows.start], X.indptr[rows.stop])
+        for entry, found in zip(range(entries.start, entries.stop), odds, strict=True):
+            n_entries += 1
+            wanted = expected[documents[entry]][:, X.indices[entry]]
+            assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    assert n_entries == X.nnz
+    sums = [odds @ row for odds, row in zip(expected, X.toarray(), strict=True)]
+    assert_allclose(evidence(*arguments), sums, rtol=1e-9, atol=1e-9)
+
+
+@CLASSES
+def test_a_weight_is_a_repetition(n_classes):
+    X, codes, _ = corpus(n_classes)
+    weights = np.arange(X.shape[0]) % 3 * 1.0
+    rows = np.repeat(np.arange(X.shape[0]), weights.astype(int))
+    found = []
+    for part, code, weight in ((X, codes, weights), (X[rows], codes[rows], np.ones(len(rows)))):
+        totals = TokenTotals.of(CorpusStatistics.of(part, code, n_classes, weight))
+        found.append(evidence(part, code, weight, totals, same_documents(part)))
+    assert_allclose(found[0][rows], found[1], rtol=1e-9, atol=1e-9)
+
+
+@given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), max_size=12), st.randoms())
+def test_same_documents_have_the_same_number(rows, random):
+    X = sp.csr_array(np.array(rows, dtype=float).reshape(-1, 3))
+    groups = same_documents(X)
+    distinct = sorted(set(map(tuple, rows)))
+    assert sorted(set(groups.tolist())) == list(range(len(distinct)))
+    assert len(set(zip(map(tuple, rows), groups.tolist(), strict=True))) == len(distinct)
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    assert_array_equal(same_documents(X[order]), groups[order])
+
+
+def test_a_rare_token_says_nothing_about_its_own_document():
+    X = sp.csr_array(np.array([[1.0, 0, 1], [0, 1.0, 1], [0, 0, 2], [0, 0, 2]]))
+    codes, weights = np.array([0, 1, 0, 1]), np.ones(4)
+    totals = TokenTotals.of(CorpusStatistics.of(X, codes, 2, weights))
+    (_, _, odds), *_ = leave_one_out_log_odds(X, codes, weights, totals, np.arange(4))
+    assert abs(totals.log_odds()[0, 0]) > 0.5
+    assert_allclose(odds[[0, 2], 0], 0.0, atol=1e-12)

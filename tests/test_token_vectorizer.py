@@ -1,0 +1,407 @@
+"""TokenVectorizer against CountVectorizer: everything that it returns, raises and warns of."""
+
+import io
+import pickle
+import re
+import warnings
+from pathlib import Path
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, TokenVectorizer, _ngrams, _symbols, _tokens
+from sklearn_clsattn.text import _characters as characters
+from sklearn_clsattn.text import _token_vectorizer as module
+
+REVIEWS = Path(__file__).resolve().parents[2] / "shared" / "data" / "imdb_train.csv.gz"
+
+# What goes wrong first: characters whose lower case is longer, marks that combine or join, digits
+# and spaces of other scripts, control characters, the alphabets beyond one and two bytes.
+CHARACTERS = st.sampled_from(
+    "aabbAB_0'’ \n\t\r.!-?éßİIıΣσς٣²½ǅ漢字한𝒳👍🏽"
+    "\u0301\u0307\u200d\u00a0\u2003\u2028\x00\x01\x1c\x1f"
+)
+WORD = st.text(CHARACTERS, max_size=20) | st.sampled_from(
+    ["the", "cat", "sat", "don't", "a_very_long_word_of_many_letters_indeed", "AND"]
+)
+TEXT = st.lists(WORD, max_size=12).map(" ".join) | st.text(max_size=15)
+TERM = WORD | st.sampled_from(["the cat", "cat sat", "ab the cat", "the  cat", " th", "at ", "é"])
+DOCUMENTS = st.lists(TEXT, max_size=6)
+RANGES = st.tuples(st.integers(1, 4), st.integers(0, 3)).map(lambda pair: (pair[0], sum(pair)))
+BOUND = st.integers(1, 4) | st.floats(0, 1)
+PARAMETERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "analyzer": st.sampled_from(["word", "word", "word", "char_wb", "char", str.split]),
+        "ngram_range": RANGES,
+        "token_pattern": st.sampled_from([WORDS_AND_PUNCTUATION, r"(?u)\b\w+\b", r"(\w)\w*", None]),
+        "lowercase": st.booleans(),
+        "strip_accents": st.sampled_from(["ascii", "unicode"]),
+        "stop_words": st.sampled_from(["english", ["the", "ab"], ["don't"], []]),
+        "min_df": BOUND,
+        "max_df": BOUND,
+        "max_features": st.integers(1, 5),
+        "vocabulary": st.lists(TERM, max_size=9, unique=True),
+        "binary": st.booleans(),
+        "dtype": st.sampled_from([np.float32, np.uint8, bool, "int32", None]),
+        "tokenizer": st.just(str.split),
+        "preprocessor": st.just(str.swapcase),
+    },
+)
+# Every array is cut into the smallest pieces, and every table is too small.
+TINY = {
+    (_tokens, "BLOCK"): 7,
+    (_symbols, "_MAX_READS"): 2,
+    (_ngrams, "_CHUNK"): 3,
+    (_ngrams, "_MAX_TABLE"): 1,
+    (_ngrams, "_MAX_BITS"): 2,
+    (characters, "_CHUNK"): 2,
+}
+FAST = [
+    {},
+    {"ngram_range": (1, 2), "min_df": 2},
+    {"ngram_range": (2, 3), "max_features": 40},
+    {"token_pattern": WORDS_AND_PUNCTUATION, "max_df": 0.5, "binary": True},
+    {"stop_words": "english", "dtype": np.float32},
+    {"vocabulary": ["the", "zebra", "a cat", "cat sat"], "ngram_range": (1, 2)},
+    {"analyzer": "char_wb", "ngram_range": (2, 4), "min_df": 2},
+    {"analyzer": "char_wb", "ngram_range": (6, 9), "max_df": 3},
+    {"analyzer": "char_wb", "vocabulary": ["a", " ", "c", "at"]},
+]
+SLOW = [
+    {"token_pattern": r"(?u)\b\w+\b"},
+    {"tokenizer": str.split, "token_pattern": None},
+    {"analyzer": "char"},
+    {"analyzer": str.split},
+    {"ngram_range": (0, 1)},
+]
+
+
+@pytest.fixture(params=["usual sizes", "tiny pieces"])
+def fast(request, monkeypatch):
+    """Have integers counted however few documents there are."""
+    monkeypatch.setattr(module, "MIN_SIZE", 0)
+    monkeypatch.setattr(module, "_SIZE_PER_TERM", 0)
+    if request.param == "tiny pieces":
+        for (where, name), size in TINY.items():
+            monkeypatch.setattr(where, name, size)
+
+
+def outcome(function, *arguments):
+    """Return what a call returns, or its error, and the warnings in their order."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = function(*arguments)
+        except Exception as error:
+            result = (
+                type(error),
+                re.sub("(Hashing|)(Token|Count|)Vectorizer", "Vectorizer", str(error)),
+            )
+    return result, [(warning.category, str(warning.message)) for warning in caught]
+
+
+def assert_same_matrix(one, other):
+    assert type(one) is type(other)
+    assert (one.shape, one.dtype) == (other.shape, other.dtype)
+    assert one.indices.dtype == other.indices.dtype
+    other = other.copy()
+    other.sort_indices()  # scikit-learn leaves them as they come
+    for name in ("indptr", "indices", "data"):
+        assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def compare(parameters, documents, others=()):
+    """Require the same of both vectorizers, whatever happens to the documents.
+
+    Documents may be a function that makes them anew.
+    """
+    ours, theirs = TokenVectorizer(**parameters), CountVectorizer(**parameters)
+    for method, texts in (("fit_transform", documents), ("transform", others)):
+        (one, warned), (other, expected) = (
+            outcome(getattr(vectorizer, method), texts() if callable(texts) else texts)
+            for vectorizer in (ours, theirs)
+        )
+        assert warned == expected
+        if isinstance(other, tuple):
+            assert one == other
+            return None
+        one.sort_indices()
+        assert_same_matrix(one, other)
+        assert ours.vocabulary_ == theirs.vocabulary_
+    names = ours.get_feature_names_out()
+    assert_array_equal(names, theirs.get_feature_names_out())
+    return ours
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(PARAMETERS, DOCUMENTS, DOCUMENTS)
+@example({"ngram_range": (1, 2)}, ["a_very_long_word aa", "aa aa a_very_long_word"] * 2, ["aa"])
+@example({"token_pattern": WORDS_AND_PUNCTUATION}, ["don't''s 'a b' c’d’", "'’a"], ["x'y ' z"])
+@example({"token_pattern": WORDS_AND_PUNCTUATION, "ngram_range": (1, 2)}, ["a\x01 a b"], [])
+def test_equal_to_count_vectorizer(fast, parameters, documents, others):
+    compare(parameters, documents, others)
+
+
+def some_texts(n_documents=60, seed=0):
+    """Return texts of up to 40 words and marks, frequent ones and rare ones."""
+    rng = np.random.default_rng(seed)
+    words = [
+        "the",
+        "cat",
+        "sat",
+        "on",
+        "a",
+        "mat",
+        "don't",
+        "IS",
+        "Straße",
+        "naïve",
+        "x_1",
+        "42",
+        "---",
+        "co-op",
+        "...",
+        "’tis",
+    ]
+    words = np.array([*words, *(f"rarely{i}" for i in range(200))])
+    return [
+        " ".join(words[(rng.zipf(1.5, rng.integers(0, 40)) - 1) % len(words)])
+        for _ in range(n_documents)
+    ]
+
+
+@pytest.mark.parametrize("parameters", FAST + SLOW)
+def test_equal_on_more_documents(fast, parameters):
+    assert compare(parameters, some_texts(), some_texts(20, seed=1))
+
+
+@pytest.mark.parametrize("parameters", FAST)
+def test_equal_by_default_where_integers_count(parameters, monkeypatch):
+    texts = some_texts(1000)
+    assert sum(map(len, texts)) > module.MIN_SIZE
+    expected = CountVectorizer(**parameters)
+    counts = expected.fit_transform(texts)
+
+    def fail(*_):
+        raise AssertionError("scikit-learn counts")
+
+    monkeypatch.setattr(CountVectorizer, "_count_vocab", fail)
+    vectorizer = TokenVectorizer(**parameters)
+    assert_same_matrix(vectorizer.fit_transform(texts), counts)
+    assert_same_matrix(vectorizer.transform(iter(texts)), counts)
+    assert vectorizer.vocabulary_ == expected.vocabulary_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "texts"),
+    [(parameters, some_texts(1000)) for parameters in SLOW] + [({}, some_texts(20))],
+)
+def test_scikit_learn_counts_the_rest(parameters, texts, monkeypatch):
+    monkeypatch.setattr(module, "tokenize", None)
+    assert compare(parameters, texts, texts[:1])
+
+
+def test_a_few_documents_and_a_large_vocabulary_are_left_to_scikit_learn(monkeypatch):
+    vectorizer = TokenVectorizer(vocabulary=[f"word{i}" for i in range(20_000)])
+    texts = some_texts(400)
+    counts = vectorizer.transform(texts)
+    monkeypatch.setattr(module, "_SIZE_PER_TERM", 0)
+    assert_same_matrix(vectorizer.transform(texts), counts)
+    monkeypatch.undo()
+    monkeypatch.setattr(CountVectorizer, "_count_vocab", None)
+    vectorizer.transform(texts)  # once the vocabulary is ready, that costs nothing
+
+
+@pytest.mark.parametrize("analyzer", ["word", "char_wb"])
+@pytest.mark.parametrize(
+    ("parameters", "make"),
+    [
+        ({}, lambda texts: iter(texts)),
+        ({}, lambda texts: pd.Series(texts)),
+        ({}, lambda texts: np.array(texts)),
+        ({"lowercase": False}, lambda texts: np.array(texts)),
+        ({}, lambda texts: [text.encode() for text in texts]),
+        ({"encoding": "latin-1"}, lambda texts: [text.encode() for text in texts]),
+        ({"input": "file"}, lambda texts: [io.StringIO(text) for text in texts]),
+        ({"input": "file"}, lambda texts: [io.BytesIO(text.encode()) for text in texts]),
+        ({"decode_error": "ignore"}, lambda texts: [b"bad \xff byte", *texts]),
+        ({"decode_error": "replace"}, lambda texts: [*texts, b"bad \xff byte"]),
+    ],
+)
+def test_equal_for_every_kind_of_input(fast, parameters, make, analyzer):
+    texts = some_texts(30)
+    parameters = {"analyzer": analyzer, **parameters}
+    assert compare(parameters, lambda: make(texts), lambda: make(texts[:5]))
+
+
+def test_equal_for_files(fast, tmp_path):
+    paths = [tmp_path / str(i) for i in range(10)]
+    for path, text in zip(paths, some_texts(10), strict=True):
+        path.write_text(text, encoding="utf-8")
+    assert compare({"input": "filename"}, paths, [str(path) for path in paths])
+    assert compare({"input": "filename"}, [tmp_path / "absent"]) is None
+
+
+@pytest.mark.parametrize("analyzer", ["word", "char_wb"])
+@pytest.mark.parametrize(
+    ("parameters", "documents"),
+    [
+        ({}, "one text"),
+        ({}, 3),
+        ({}, []),
+        ({}, ["", "\n"]),
+        ({}, ["a", np.nan]),
+        ({"lowercase": False}, ["a", None]),
+        ({}, [1]),
+        ({}, ["cat", b"\xff"]),
+        ({"preprocessor": str.encode}, ["cat"]),
+        ({"ngram_range": (2, 1)}, ["cat"]),
+        ({"ngram_range": (5, 5)}, ["cat sat"]),
+        ({"ngram_range": [1, 2]}, ["cat sat"]),
+        ({"ngram_range": (1, 2, 3)}, ["cat sat"]),
+        ({"min_df": 3, "max_df": 2}, ["cat", "cat", "cat"]),
+        ({"min_df": 2}, ["cat", "dog"]),
+        ({"min_df": 2, "max_features": 3}, ["cat", "dog"]),
+        ({"min_df": -1}, ["cat"]),
+        ({"vocabulary": []}, ["cat"]),
+        ({"vocabulary": ["cat", "cat"]}, ["cat"]),
+        ({"vocabulary": {"cat": 1}}, ["cat"]),
+        ({"vocabulary": {"Cat": 0, ("cat", "sat"): 1}}, ["cat"]),
+        ({"token_pattern": "(a)(b)"}, ["cat"]),
+        ({"tokenizer": str.split}, ["cat"]),
+        ({"stop_words": ["cat's"]}, ["cat sat"]),
+        ({"stop_words": ["cat", "sat"]}, ["cat sat"]),
+        ({"stop_words": "klingon"}, ["cat sat"]),
+        ({"dtype": "no such"}, ["cat"]),
+    ],
+)
+def test_the_same_errors_and_warnings(fast, parameters, documents, analyzer):
+    compare({"analyzer": analyzer, **parameters}, documents, ["cat sat", ""])
+
+
+@pytest.mark.parametrize("parameters", FAST)
+def test_every_row_has_its_columns_in_order(fast, parameters):
+    vectorizer = TokenVectorizer(**parameters)
+    for counts in (vectorizer.fit_transform(some_texts()), vectorizer.transform(some_texts())):
+        inside = np.ones(counts.nnz, dtype=bool)
+        inside[counts.indptr[:-1][np.diff(counts.indptr) > 0]] = False
+        assert (np.diff(counts.indices, prepend=-1)[inside] > 0).all()
+
+
+def test_pickled_cloned_and_changed(fast):
+    vectorizer = TokenVectorizer(ngram_range=(1, 2), min_df=2)
+    texts = some_texts()
+    counts = vectorizer.fit_transform(texts)
+    assert type(vectorizer.vocabulary_) is dict
+    assert_same_matrix(vectorizer.transform(texts), counts)  # and has the vocabulary ready
+    for copy in (pickle.loads(pickle.dumps(vectorizer)), vectorizer):
+        assert copy.get_params() == vectorizer.get_params()
+        assert vars(copy) == vars(vectorizer)
+        assert_same_matrix(copy.transform(texts), counts)
+    assert_same_matrix(clone(vectorizer).fit_transform(texts), counts)
+    vectorizer.vocabulary_ = {"mat": 0, "cat": 1}
+    assert_array_equal(vectorizer.transform(["cat cat mat dog"]).toarray(), [[1, 2]])
+
+
+def test_explained_as_a_count_vectorizer_is():
+    texts, y = some_texts(80), np.arange(80) % 2
+    models = [
+        make_pipeline(kind(token_pattern=WORDS_AND_PUNCTUATION), ClsAttentionClassifier())
+        for kind in (TokenVectorizer, CountVectorizer)
+    ]
+    one, other = (explain(model.fit(texts, y), texts[:3]).to_frame() for model in models)
+    pd.testing.assert_frame_equal(one, other)
+
+
+@pytest.mark.skipif(not REVIEWS.exists(), reason="imdb_train.csv.gz is not there")
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"ngram_range": (1, 3)},
+        {"token_pattern": WORDS_AND_PUNCTUATION, "min_df": 2},
+        {"analyzer": "char_wb", "ngram_range": (2, 5), "min_df": 3},
+    ],
+)
+def test_equal_on_reviews(parameters):
+    texts = list(pd.read_csv(REVIEWS, nrows=300, keep_default_na=False)["text"])
+    assert compare(parameters, texts[:200], texts[200:])
+
+
+def test_alphabets_of_any_size(fast):
+    """Symbols of one, two and four bytes, in one corpus."""
+    letters = re.findall(r"\w", "".join(map(chr, range(0x20000))))
+    assert len(letters) > 1 << 16
+    rows = ["".join(letters[i : i + 30]) for i in range(0, len(letters), 30)]
+    texts = ["plain letters", "".join(letters[:300]), *rows]
+    assert compare({"lowercase": False}, texts, ["plain letters", *texts[-3:]])
+
+
+def test_surrogates_as_scikit_learn_has_them(fast):
+    assert compare({}, ["ab\ud800cd \udfff", "ab cd"], ["cd\ud800ef"])
+
+
+PATTERNS = st.sampled_from([_tokens.WORDS, WORDS_AND_PUNCTUATION, _tokens.BETWEEN_SPACES])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(DOCUMENTS, PATTERNS)
+def test_tokens_are_those_of_re(fast, texts, pattern):
+    tokens = _tokens.tokenize(iter(texts), pattern)
+    expected = [
+        (i, match[0], *match.span())
+        for i, text in enumerate(texts)
+        for match in re.finditer(pattern, text)
+    ]
+    columns = [tokens.documents, [tokens.words[i] for i in tokens.ids], tokens.starts, tokens.stops]
+    assert list(zip(*columns, strict=True)) == expected
+    assert len(set(tokens.words)) == len(tokens.words)
+    assert tokens.n_documents == len(texts)
+    assert_array_equal(np.diff(tokens.indptr), np.bincount(tokens.documents, minlength=len(texts)))
+    without = _tokens.tokenize(texts, pattern, positions=False)
+    assert_array_equal(without.ids, tokens.ids)
+    assert len(without.starts) == len(without.stops) == 0
+    rest = tokens.without(["the", "ab"])
+    columns = [rest.documents, [rest.words[i] for i in rest.ids], rest.starts, rest.stops]
+    assert list(zip(*columns, strict=True)) == [
+        one for one in expected if one[1] not in ("the", "ab")
+    ]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(DOCUMENTS, st.lists(TERM, max_size=9, unique=True))
+@example(["ab the cat sat", "ab the", "cat"], ["ab the cat", "cat sat", "cat"])
+def test_columns_of_occurrences(fast, texts, terms):
+    vocabulary = {term: column for column, term in enumerate(terms)}
+    tokens = _tokens.tokenize(texts, WORDS_AND_PUNCTUATION)
+    words = [tokens.words[i] for i in tokens.ids]
+    for n, columns in enumerate(_ngrams.NgramColumns(vocabulary).of(tokens, 4), 1):
+        stops = tokens.indptr[tokens.documents + 1]
+        assert columns.tolist() == [
+            vocabulary.get(" ".join(words[j : j + n]), -1) if j + n <= stop else -1
+            for j, stop in enumerate(stops.tolist())
+        ]
+
+
+def test_an_unknown_pattern_is_refused():
+    with pytest.raises(ValueError, match="pattern must be one of"):
+        _tokens.tokenize(["a"], r"\w")
+
+
+def test_spelling_of_words():
+    words, vocabulary = ["banana", "at", "é"], {"an": 0, " a": 1, " é ": 2, "t": 3}
+    counts = characters.spelling_matrix(words, (2, 3), vocabulary)
+    assert_array_equal(counts.toarray(), [[2, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
+    counts = characters.spelling_matrix(words, (4, 5), vocabulary)  # "é" is shorter, and whole
+    assert_array_equal(counts.toarray(), [[0] * 4, [0] * 4, [0, 0, 1, 0]])
