@@ -58,7 +58,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Non-negative token counts or weights, used as they are.
+            Non-negative token counts or weights.
 
         y : array-like of shape (n_documents,)
             Class labels, of any type, two classes or more.

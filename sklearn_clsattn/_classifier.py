@@ -119,13 +119,13 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Class labels.
 
     token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Signed frequency alpha of each token in the training data, the paper's importance:
-        one row per class for more than two classes. For two, positive speaks for
-        ``classes_[1]``.
+        Signed frequency alpha of each token in the training data, the paper's importance, of
+        the counts as they were trained on (damped with `sublinear_counts`): one row per class for
+        more than two classes. For two, positive speaks for ``classes_[1]``.
 
     attention_scores_ : ndarray of shape (n_tokens,)
         Attention scores E.p: among a document's tokens, attention is in proportion to the
-        token's count times the exponential of its score.
+        token's count, damped with `sublinear_counts`, times the exponential of its score.
 
     token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
         Token values E.v: what a token adds to the decision per unit of attention.
@@ -159,7 +159,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     loss_curve_ : ndarray of shape (n_iterations + 1,)
         Penalised mean log loss at the start and after each iteration; the start alone where
-        that was good enough, as it may be with `warm_start`.
+        that was good enough, as it may be with `warm_start` and after a search for C.
 
     optimality_gap_ : float
         The gap reached (see `tol`).

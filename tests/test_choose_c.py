@@ -143,6 +143,13 @@ def test_a_class_of_one_document_is_not_judged_where_it_is_held_out():
     assert (model.scores_ > -3).all()  # a class unseen in training would cost some 20 nats
 
 
+def test_a_fit_that_starts_well_enough_has_one_point_in_its_curve():
+    X, y = data(2)
+    model = ClsAttentionClassifier(tol=0.5).fit(X, y)
+    assert (model.n_iter_, model.loss_curve_.shape) == (1, (1,))
+    assert model.optimality_gap_ <= 0.5
+
+
 def test_a_number_is_not_searched_for():
     X, y = data(2)
     model = ClsAttentionClassifier().fit(X, y)
