@@ -98,6 +98,9 @@ test-roundings: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --reviews $(REVIEWS) $(if $(FAST),--fast)
+	$(BIN)/python benchmarks/bench_path.py
+	$(if $(IMDB),$(BIN)/python benchmarks/bench_counting.py --reviews $(REVIEWS))
+	$(if $(wildcard $(EXPLORE)/*.csv.gz),$(BIN)/python benchmarks/bench_context.py --explore $(EXPLORE) $(if $(FAST),--splits 1))
 
 defaults: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) --reviews $(REVIEWS) $(if $(FAST),--fast)

@@ -266,7 +266,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         model = self._model()
         X = as_csr(X)
         if hasattr(self, "entry_scale_"):  # of an entry in several parts, the sum is damped
-            X = canonical(type(X)((X.data, X.indices, X.indptr), shape=X.shape))
+            X = canonical(X)
         return model, X
 
     def _train(

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ._blocks import csr_of
 from .importance import row_totals
 
 _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.int32)))
@@ -28,7 +29,7 @@ def is_plain(X: Any, n_features: int) -> bool:
         and X.shape[1] == n_features
         and X.dtype in _PLAIN_DTYPES
         and X.data.min(initial=0) >= 0
-        and bool(np.isfinite(X.data.sum(dtype=np.float64)))
+        and (X.dtype.kind == "i" or bool(np.isfinite(X.data.sum(dtype=np.float64))))
     )
 
 
@@ -61,7 +62,7 @@ def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> 
     """
     if not sp.issparse(X):
         return _damped_entries(X, scale, dtype)
-    return sp.csr_array((_damped_entries(X.data, scale, dtype), X.indices, X.indptr), shape=X.shape)
+    return csr_of(_damped_entries(X.data, scale, dtype), X.indices, X.indptr, X.shape[1])
 
 
 def _damped_entries(
@@ -79,6 +80,10 @@ def mean_entry(X: Any, weights: NDArray[np.float64]) -> float:
 
     1 if there is none.
     """
+    if len(weights) and (weights == weights[0]).all():
+        total = X.data.sum(dtype=np.float64)
+        number = X.data.size if X.data.min(initial=1) > 0 else np.count_nonzero(X.data)
+        return float(total / number) if number and weights[0] > 0 else 1.0
     total = weights @ row_totals(X)
     positive = X.data > 0
     rows = np.repeat(weights, np.diff(X.indptr))

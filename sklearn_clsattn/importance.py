@@ -7,12 +7,13 @@ other function is a formula on such totals. Sample weights act as repetition: a 
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+
+from ._blocks import row_blocks
 
 __all__ = [
     "class_totals",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 _BLOCK_ENTRIES = 1_000_000
+_FEW_CLASSES = 6  # fewer multiplications by 0 than it costs to sort entries by class
 
 
 def class_totals(
@@ -115,21 +117,22 @@ def class_totals(
 def _class_totals_of_rows(
     X: Any, codes: NDArray[Any], n_classes: int, weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the totals of a CSR matrix: one addition a non-zero, for any number of classes."""
+    """Return the totals of a CSR matrix: for many classes by one addition a non-zero."""
     n_documents, n_tokens = X.shape
+    if n_classes <= _FEW_CLASSES:
+        members = np.zeros((n_documents, n_classes))
+        members[np.arange(n_documents), codes] = weights
+        sums = np.zeros((n_tokens, n_classes))
+        for rows, part in row_blocks(X, max(_BLOCK_ENTRIES, sums.size)):
+            sums += part.T @ members[rows]
+        return np.ascontiguousarray(sums.T)
     totals = np.zeros(n_classes * n_tokens)
-    size = max(_BLOCK_ENTRIES, len(totals))
-    bounds = np.searchsorted(X.indptr, np.arange(0, X.indptr[-1] + size, size))
-    bounds = np.unique([0, *bounds.clip(max=n_documents), n_documents])
-    for start, stop in pairwise(bounds.tolist()):
-        entries, lengths = (
-            slice(X.indptr[start], X.indptr[stop]),
-            np.diff(X.indptr[start : stop + 1]),
-        )
-        places = np.repeat(codes[start:stop].astype(np.intp) * n_tokens, lengths)
-        places += X.indices[entries]
-        own = np.repeat(weights[start:stop], lengths)
-        own *= X.data[entries]
+    for rows, part in row_blocks(X, max(_BLOCK_ENTRIES, len(totals))):
+        lengths = np.diff(part.indptr)
+        places = np.repeat(codes[rows].astype(np.intp) * n_tokens, lengths)
+        places += part.indices
+        own = np.repeat(weights[rows], lengths)
+        own *= part.data
         totals += np.bincount(places, own, len(totals))
     return totals.reshape(n_classes, n_tokens)
 
@@ -141,9 +144,10 @@ def row_totals(X: Any) -> NDArray[np.float64]:
     if X.format != "csr":
         return np.asarray(X @ np.ones(X.shape[1]))
     sums = np.zeros(X.shape[0])
-    filled = np.flatnonzero(np.diff(X.indptr))
-    if len(filled):
-        sums[filled] = np.add.reduceat(X.data, X.indptr[filled], dtype=np.float64)
+    for rows, part in row_blocks(X, _BLOCK_ENTRIES):
+        filled = np.flatnonzero(np.diff(part.indptr))
+        # Other types than float64 are converted first.
+        sums[rows][filled] = np.add.reduceat(part.data, part.indptr[filled], dtype=np.float64)
     return sums
 
 
@@ -341,13 +345,15 @@ def log_odds(totals: ArrayLike, *, smoothing: ArrayLike = 1.0) -> NDArray[np.flo
 
 
 def smoothed_totals(
-    totals: NDArray[np.float64], smoothing: NDArray[np.float64]
+    totals: NDArray[np.float64], smoothing: NDArray[np.float64], unit: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return every class's smoothed totals, those of all other classes, and the sums' log-odds.
 
-    The first two are (n_classes, n_tokens), as `totals`; `smoothing` and the last are (n_classes,).
+    The first two are (n_classes, n_tokens), as `totals`, which are in this unit; `smoothing` and
+    the last are (n_classes,).
     """
-    smoothed = totals + smoothing[:, None]
+    smoothed = totals * unit
+    smoothed += smoothing[:, None]
     if len(totals) == 2:
         rest = smoothed[::-1]
     else:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import counts
 
+from sklearn_clsattn._core.backend import in_background
 from sklearn_clsattn._core.bag import TokenBag
 
 BACKENDS = [
@@ -140,3 +141,13 @@ def test_a_bag_outlives_the_matrix_it_was_made_of(backend):
 def test_scipy_multiplies_on_the_cpu_only():
     with pytest.raises(ValueError, match="on the CPU only"):
         TokenBag(counts(5), device="meta", backend="scipy")
+
+
+def test_the_transpose_is_made_on_a_thread_of_its_own(monkeypatch):
+    """A fit's gradient, and an error while it is made, arrive with the first product."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    X = sp.csr_array(counts(0, 30, 6, 0.4).astype(float))
+    check_against_dense(TokenBag(X), X.toarray(), 1e-12)
+    waiting = in_background(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        waiting()

@@ -1,5 +1,7 @@
 """A fitted model's outputs, attention, contributions and selected tokens."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,7 +13,13 @@ from reference import PaddedDocuments, counts, embed
 from reference import attention as reference_attention
 from reference import outputs as reference_outputs
 
-from sklearn_clsattn._core.fitted import SELECTION_TOLERANCE, FittedAttention, select_tokens
+from sklearn_clsattn._core import fitted as fitted_module
+from sklearn_clsattn._core.fitted import (
+    SELECTION_TOLERANCE,
+    FittedAttention,
+    count_selected,
+    select_tokens,
+)
 
 OUTPUTS = pytest.mark.parametrize("n_outputs", [1, 3])
 CLS = pytest.mark.parametrize("cls_weight", [1.7, 0.0], ids=["cls", "no cls"])
@@ -165,12 +173,32 @@ def test_selected_tokens_against_brute_force(seed, tolerance):
         expected += [(i, s) for s in present if scores[s] >= best - tolerance]
     documents, tokens = select_tokens(scores, X, tolerance)
     assert list(zip(documents, tokens, strict=True)) == expected
+    counted = np.bincount(tokens, minlength=7)
+    assert_array_equal(count_selected(scores, X, tolerance), counted)
+    X.data[X.indices == 3] = 0  # stored, but no token of its documents
+    without = select_tokens(scores, X, tolerance)[1]
+    assert_array_equal(count_selected(scores, X, tolerance), np.bincount(without, minlength=7))
+    X.data[X.indices == 3] = 1
     if tolerance != SELECTION_TOLERANCE:
         return
     flags = FittedAttention(scores, np.zeros((7, 1)), np.zeros(1), 0.0, -np.inf).selected(X)
     assert flags.dtype == bool
     assert flags.shape == X.shape
     assert sorted(zip(*flags.nonzero(), strict=True)) == expected
+
+
+@OUTPUTS
+@pytest.mark.parametrize("spread", [1.0, 2000.0])
+@pytest.mark.parametrize("block", [1, 20, 10**6])
+def test_outputs_of_damped_counts_are_sums_of_contributions(n_outputs, spread, block, monkeypatch):
+    """At a spread of 2000 whole documents underflow; blocks may be single rows."""
+    monkeypatch.setattr(fitted_module, "_BLOCK_ENTRIES", block)
+    X = counts(3, 30, 12, 0.3)
+    fitted = replace(model(12, n_outputs, spread=spread), entry_scale=1.5)
+    terms = [np.asarray(term.sum(axis=1)).ravel() for term in fitted.contributions(X)]
+    expected = np.column_stack(terms) + fitted.intercept
+    for Z in (X, X.astype(np.int32), X.toarray()):
+        assert_allclose(fitted.outputs(Z), expected, rtol=1e-10, atol=1e-10)
 
 
 def test_ties_within_the_stated_tolerance():

@@ -16,7 +16,7 @@ PACKAGE = "sklearn_clsattn"
 
 # From the ground up; a module imports from its own floor and those below.
 FLOORS = [
-    {"importance", "datasets", "_validation", "_documents", "_callbacks"},
+    {"_blocks", "importance", "datasets", "_validation", "_documents", "_callbacks"},
     {"_core"},
     {"theory"},
     {"_base", "_classifier", "_classifier_cv", "_transformer", "text"},

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -53,9 +54,11 @@ def slow_log_odds(X, codes, weights, n_classes, document):
 
 
 @CLASSES
+@pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("block", [1, 40, 10_000])
-def test_log_odds_are_those_of_the_other_documents(n_classes, block, monkeypatch):
-    monkeypatch.setattr(leave_one_out, "_BLOCK_NUMBERS", block)
+def test_log_odds_are_those_of_the_other_documents(n_classes, block, n_threads, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: n_threads)
+    monkeypatch.setattr(leave_one_out, "BLOCK_ENTRIES", block)
     X, codes, weights = corpus(n_classes)
     totals = TokenTotals.of(CorpusStatistics.of(X, codes, n_classes, weights))
     expected = [slow_log_odds(X, codes, weights, n_classes, i) for i in range(X.shape[0])]

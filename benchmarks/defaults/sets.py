@@ -74,7 +74,7 @@ def sources(explore: Path | None, reviews: Path | None) -> dict[str, Source]:
     """Return what reads each set there is, small files first; generated ones without folders."""
     found: dict[str, tuple[Path, Source]] = {}
     for file in explore.glob("*.csv.gz") if explore is not None else ():
-        found[file.name.removesuffix(".csv.gz")] = file, partial(_read, file)
+        found[file.name.removesuffix(".csv.gz")] = file, partial(read_training, file)
     for name, spec in REVIEWS.items() if reviews is not None else ():
         file = reviews / f"{spec.stem}_train.csv.gz"
         if file.is_file():
@@ -138,7 +138,8 @@ def _split(source: Source, name: str, seed: int, size: int | None) -> Split | No
     )
 
 
-def _read(file: Path) -> Texts:
+def read_training(file: Path) -> Texts:
+    """Return texts and labels of a set, without those that are for testing."""
     frame = pd.read_csv(file, keep_default_na=False, dtype={"label": str})
     frame = frame[frame["part"] != "test"]
     return frame["text"].to_numpy(dtype=object), frame["label"].to_numpy(dtype=str)

@@ -131,12 +131,15 @@ def fitted_attention(
     matrix: torch.Tensor, cls_weight: float, embeddings: Any = None
 ) -> FittedAttention:
     """Return the model of a token matrix as NumPy arrays in float64."""
-    array = np.array(matrix.to("cpu", torch.float64).numpy())
+
+    def array(part: torch.Tensor) -> Array:
+        return np.array(part.cpu().numpy(), dtype=np.float64, order="C")
+
     return FittedAttention(
-        scores=array[:-1, 0].copy(),
-        values=array[:-1, 1:].copy(),
-        intercept=array[-1, 1:].copy(),
+        scores=array(matrix[:-1, 0]),
+        values=array(matrix[:-1, 1:]),
+        intercept=array(matrix[-1, 1:]),
         cls_weight=cls_weight,
-        cls_score=float(array[-1, 0]) if cls_weight else -np.inf,
+        cls_score=float(matrix[-1, 0]) if cls_weight else -np.inf,
         embeddings=embeddings,
     )

@@ -3,10 +3,39 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Return the function's results for some items, on as many threads as PyTorch uses."""
+    waiting = list(items)
+    n_threads = min(torch.get_num_threads(), len(waiting))
+    if n_threads <= 1:
+        return list(map(function, waiting))
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(function, waiting))
+
+
+def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
+    """Start a function on a thread of its own, and return what waits for its result.
+
+    Where PyTorch uses one thread, so does this.
+    """
+    if torch.get_num_threads() == 1:
+        result = function()
+        return lambda: result
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(function)
+    pool.shutdown(wait=False)
+    return future.result
 
 
 def resolve_device(device: str | torch.device) -> torch.device:

@@ -21,6 +21,8 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
+from .backend import in_background
+
 Backend = Literal["auto", "torch", "scipy"]
 
 _INT32_MAX = np.iinfo(np.int32).max
@@ -148,16 +150,16 @@ class _TorchProducts:
 
     def __init__(self, csr: _CSR, device: torch.device) -> None:
         self._rows = _torch_csr(csr, device)
-        self._columns = _torch_csr(csr.transposed(), device)
+        self._transpose = in_background(lambda: _torch_csr(csr.transposed(), device))
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
         return self._rows @ per_token
 
     def sum_over_documents(self, per_document: torch.Tensor, out: torch.Tensor) -> None:
-        torch.mm(self._columns, per_document, out=out)
+        torch.mm(self._transpose(), per_document, out=out)
 
     def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
-        columns = self._columns
+        columns = self._transpose()
         squared = torch.sparse_csr_tensor(
             columns.crow_indices(),
             columns.col_indices(),

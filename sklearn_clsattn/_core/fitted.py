@@ -16,7 +16,6 @@ With token weights :math:`c_{is}`, scores a, values b and the ``<cls>`` token's 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -24,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
+from .._blocks import row_blocks
 from .._documents import damped
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 SELECTION_TOLERANCE = 1e-6
 """Scores that differ by less than this tie for a document's highest."""
 
-_BLOCK_ENTRIES = 500_000
+_BLOCK_ENTRIES = 1_000_000
 
 # Below this a document's attention mass has underflowed against the largest score's.
 _SMALLEST_MASS = 1e-200
@@ -142,25 +142,22 @@ class FittedAttention:
         logit = self._cls_logit()
         shift = max(self.scores.max(initial=-np.inf), logit)
         weights = np.exp(self.scores - shift)
+        weighted = weights[:, None] * self.values
         cls_mass = np.exp(logit - shift)
-        if self.entry_scale is not None:
-            X = self.token_weights(X)
-        elif sp.issparse(X) and X.dtype != np.float64:
-            # Once, rather than in every product; indices are shared.
-            X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
-        # Two products with a vector are no slower than SciPy's with a two-column matrix.
-        if self.values.shape[1] == 1:
-            mass = X @ weights
-            attended = (X @ (weights * self.values[:, 0]))[:, None]
-        else:
-            sums = X @ np.column_stack([weights, weights[:, None] * self.values])
-            mass, attended = sums[:, 0], sums[:, 1:]
-        mass = mass + cls_mass
-        underflown = np.flatnonzero(mass < _SMALLEST_MASS)
-        mass[underflown] = 1.0
-        outputs = attended / mass[:, None]
-        if len(underflown):
-            outputs[underflown] = self.attention(sp.csr_array(X[underflown])) @ self.values
+        outputs = np.empty((X.shape[0], weighted.shape[1]))
+        for rows, part in row_blocks(X, _BLOCK_ENTRIES) if sp.issparse(X) else [(slice(None), X)]:
+            part = self.token_weights(part)
+            if part.dtype != np.float64:
+                part = part.astype(np.float64)  # once, rather than in both products
+            mass = part @ weights + cls_mass
+            # A product with a vector is faster than SciPy's with a matrix of one column.
+            attended = (part @ weighted[:, 0])[:, None] if len(weighted.T) == 1 else part @ weighted
+            underflown = np.flatnonzero(mass < _SMALLEST_MASS)
+            mass[underflown] = 1.0
+            outputs[rows] = attended / mass[:, None]
+            if len(underflown):
+                shares = self.attention(sp.csr_array(X[rows][underflown]))
+                outputs[rows][underflown] = shares @ self.values
         outputs += self.intercept
         return outputs
 
@@ -264,13 +261,28 @@ def count_selected(
 ) -> NDArray[np.intp]:
     """Return in how many documents each token is selected (:func:`select_tokens`), (n_tokens,).
 
-    Works through blocks of documents, so that a large corpus needs little memory.
+    By the tokens' ranks; :func:`select_tokens` is asked where the best of a document's may tie.
     """
+    from .backend import in_threads
+
+    order = np.argsort(-scores).astype(np.int32)
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    below = -scores[order]
+    ties = np.searchsorted(below, below + tolerance, side="right") - 1 > np.arange(len(order))
+
+    def of_block(block: tuple[slice, Any]) -> NDArray[Any]:
+        part = block[1]
+        filled = np.flatnonzero(np.diff(part.indptr))
+        if not len(filled):
+            return filled
+        best = np.minimum.reduceat(ranks[part.indices], part.indptr[filled])
+        tied = ties[best] | (part.data.min() <= 0)  # such entries are no tokens of a document
+        several = select_tokens(scores, part[filled[tied]], tolerance)[1]
+        return np.concatenate([order[best[~tied]], several])
+
     counts = np.zeros(X.shape[1], dtype=np.intp)
-    starts = np.searchsorted(X.indptr, np.arange(0, max(X.indptr[-1], 1), _BLOCK_ENTRIES))
-    bounds = np.unique([0, *starts.clip(max=X.shape[0]), X.shape[0]])
-    for first, last in pairwise(bounds.tolist()):
-        tokens = select_tokens(scores, X[first:last], tolerance)[1]
+    for tokens in in_threads(of_block, row_blocks(X)):
         counts += np.bincount(tokens, minlength=len(counts))
     return counts
 

@@ -22,18 +22,17 @@ A document of weight 0 is in no total, and nothing is left out for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._blocks import BLOCK_ENTRIES, row_blocks
 from ..importance import row_totals
 from .statistics import TokenTotals
 
 Array = NDArray[np.float64]
 
-_BLOCK_NUMBERS = 500_000
 _SMALLEST_TOTAL = 1e-9  # differences of totals are not exact
 
 
@@ -44,9 +43,17 @@ def same_documents(X: Any) -> NDArray[np.intp]:
     scale: that of two random projections, which no two different rows share but by a chance of
     about 2^-100.
     """
-    random = np.random.default_rng(0)
-    first, second = (X @ random.uniform(1.0, 2.0, (X.shape[1], 2))).T
-    order = np.lexsort((second, first))
+    from .backend import in_threads
+
+    directions = np.ascontiguousarray(np.random.default_rng(0).uniform(1, 2, (X.shape[1], 2)).T)
+    first = np.concatenate([[], *in_threads(lambda part: part[1] @ directions[0], row_blocks(X))])
+    second = np.zeros(X.shape[0])
+    order = np.argsort(first)
+    ties = np.flatnonzero(np.diff(first[order]) == 0)
+    if len(ties):
+        ties = order[np.unique([ties, ties + 1])]
+        second[ties] = X[ties] @ directions[1]
+        order = np.lexsort((second, first))
     new = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
     groups = np.empty(X.shape[0], dtype=np.intp)
     groups[order] = np.concatenate([[0], np.cumsum(new)])[: X.shape[0]]
@@ -62,48 +69,44 @@ def evidence(
     document weights, and `groups` those of :func:`same_documents`. The totals may be those of more
     documents than these, of which none is the same.
     """
+    from .backend import in_threads
+
     own = _own_weights(codes, weights, totals, groups)[groups] * (weights > 0)[:, None]
-    if totals.n_outputs > 1:
-        return _sums_of_blocks(X, own, totals)
-    odds = totals.log_odds()
-    sums = X @ odds
-    # Where all copies are of one class, only its totals change: one logarithm an entry, not two.
-    one_class = ~own.all(axis=1)
-    sums[:, 0] += _change_of_own_class(X, own.argmax(axis=1), own.max(axis=1) * one_class, totals)
-    mixed = np.flatnonzero(~one_class)
-    sums[mixed] = _sums_of_blocks(X[mixed], own[mixed], totals)
-    return np.asarray(sums, dtype=np.float64)
+    mixed = np.count_nonzero(own, axis=1) > 1
+    own_class, own_weight = own.argmax(axis=1), np.where(mixed, 0.0, own.max(axis=1))
+    dtype, n_classes, n_outputs = _precision(X, totals), totals.n_classes, totals.n_outputs
+    smoothed, rest = totals.smoothed.ravel().astype(dtype), totals.rest.astype(dtype)
+    log_odds = totals.log_odds()
+    outputs = np.arange(n_classes - n_outputs, n_classes)
+    sums = np.empty((X.shape[0], n_outputs))
 
-
-def _change_of_own_class(
-    X: Any, codes: NDArray[np.intp], own_weights: Array, totals: TokenTotals
-) -> Array:
-    """Return how evidence of two classes changes without a document, (n_documents,).
-
-    `own_weights`, (n_documents,), is what the document and its copies weigh, all of its class.
-    """
-    dtype = _precision(X, totals)
-    of_class = totals.smoothed.T.astype(dtype, order="C")
-    left_out = (own_weights * _unit_per_document(X, totals)).astype(dtype)
-    changes = np.empty(X.shape[0])
-    for rows, entries in _blocks(X, 1):
-        lengths, tokens = np.diff(X.indptr[rows.start : rows.stop + 1]), X.indices[entries]
-        kept = np.repeat(left_out[rows], lengths)
-        kept *= X.data[entries]
-        kept /= of_class[np.repeat(codes[rows], lengths), tokens]
+    def of_block(block: tuple[slice, Any]) -> None:
+        # All copies of a document are of its class: so every output's log-odds lose something in
+        # the numerator or in the denominator, never in both, and one logarithm is enough.
+        rows, part = block
+        lengths, codes = np.diff(part.indptr), own_class[rows]
+        entry_codes = np.repeat(codes, lengths)
+        totals_of = smoothed[part.indices * np.intp(n_classes) + entry_codes][:, None]
+        if n_outputs > 1:
+            of_class, totals_of = totals_of, rest[part.indices]
+            np.put_along_axis(totals_of, entry_codes[:, None], of_class, axis=1)
+        left_out = own_weight[rows] * _unit_per_document(part, totals)
+        shares = np.repeat(left_out.astype(dtype), lengths)
+        shares *= part.data
+        kept = np.divide(shares[:, None], totals_of, out=totals_of)
         np.subtract(1.0, kept, out=kept)
         np.maximum(kept, _SMALLEST_TOTAL, out=kept)
         np.log(kept, out=kept)
-        kept *= X.data[entries]
-        changes[rows] = _row_sums(kept[:, None], X.indptr, rows)[:, 0]
-    return np.where(codes == 1, changes, -changes)
+        kept *= part.data[:, None]
+        changes = _row_sums(kept, part.indptr)
+        sums[rows] = part @ log_odds
+        sums[rows] += np.where(codes[:, None] == outputs, changes, -changes)
 
-
-def _sums_of_blocks(X: Any, own: Array, totals: TokenTotals) -> Array:
-    sums = np.empty((X.shape[0], totals.n_outputs))
-    for rows, entries, odds in _log_odds_without(X, own, totals):
-        odds *= X.data[entries, None]
-        sums[rows] = _row_sums(odds, X.indptr, rows)
+    in_threads(of_block, row_blocks(X, BLOCK_ENTRIES // n_outputs + 1))
+    copies = np.flatnonzero(mixed)
+    for rows, part, odds in _log_odds_without(X[copies], own[copies], totals):
+        odds *= part.data[:, None]
+        sums[copies[rows]] = _row_sums(odds, part.indptr)
     return sums
 
 
@@ -116,13 +119,14 @@ def leave_one_out_log_odds(
     own in every block.
     """
     own = _own_weights(codes, weights, totals, groups)[groups] * (weights > 0)[:, None]
-    yield from _log_odds_without(X, own, totals)
+    for rows, _, odds in _log_odds_without(X, own, totals):
+        yield rows, slice(int(X.indptr[rows.start]), int(X.indptr[rows.stop])), odds
 
 
 def _log_odds_without(
     X: Any, own: Array, totals: TokenTotals
-) -> Iterator[tuple[slice, slice, Array]]:
-    """Yield blocks of :func:`leave_one_out_log_odds`.
+) -> Iterator[tuple[slice, Any, Array]]:
+    """Yield rows, CSR arrays of these, and what :func:`leave_one_out_log_odds` says of them.
 
     `own`, (n_documents, n_classes), is what each document and its copies weigh in every class.
     """
@@ -130,20 +134,19 @@ def _log_odds_without(
     smoothed, rest = totals.smoothed.astype(dtype), totals.rest.astype(dtype)
     first = totals.n_classes - totals.n_outputs
     own = (own * _unit_per_document(X, totals)[:, None]).astype(dtype)
-    for rows, entries in _blocks(X, totals.n_classes):
-        tokens, lengths = X.indices[entries], np.diff(X.indptr[rows.start : rows.stop + 1])
-        left_out = np.repeat(own[rows], lengths, axis=0)
-        left_out *= X.data[entries, None]
-        of_class = smoothed[tokens]
+    for rows, part in row_blocks(X, BLOCK_ENTRIES // totals.n_classes + 1):
+        left_out = np.repeat(own[rows], np.diff(part.indptr), axis=0)
+        left_out *= part.data[:, None]
+        of_class = smoothed[part.indices]
         of_class -= left_out
         np.maximum(of_class, _SMALLEST_TOTAL, out=of_class)
         left_out -= left_out.sum(axis=1, keepdims=True)
-        left_out += rest[tokens]
+        left_out += rest[part.indices]
         np.maximum(left_out, _SMALLEST_TOTAL, out=left_out)
         of_class /= left_out
         odds = np.log(of_class[:, first:])
         odds -= totals.prior_odds[first:].astype(dtype)
-        yield rows, entries, odds
+        yield rows, part, odds
 
 
 def _own_weights(
@@ -167,19 +170,10 @@ def _unit_per_document(X: Any, totals: TokenTotals) -> Array:
     return np.divide(totals.unit, sums, out=np.zeros(len(sums)), where=sums > 0)
 
 
-def _blocks(X: Any, numbers_per_entry: int) -> Iterator[tuple[slice, slice]]:
-    """Yield the rows and the entries of blocks of documents."""
-    size = max(_BLOCK_NUMBERS // numbers_per_entry, 1)
-    bounds = np.searchsorted(X.indptr, np.arange(0, X.indptr[-1] + size, size))
-    for start, stop in pairwise(np.unique([0, *bounds.clip(max=X.shape[0]), X.shape[0]]).tolist()):
-        yield slice(start, stop), slice(int(X.indptr[start]), int(X.indptr[stop]))
-
-
-def _row_sums(entries: NDArray[Any], indptr: NDArray[Any], rows: slice) -> NDArray[Any]:
-    """Return the sums of the rows of a block of entries, (n_entries, m), 0 for an empty row."""
-    starts = indptr[rows.start : rows.stop + 1] - indptr[rows.start]
-    sums = np.zeros((rows.stop - rows.start, entries.shape[1]))
-    filled = np.flatnonzero(np.diff(starts))
+def _row_sums(entries: NDArray[Any], indptr: NDArray[Any]) -> NDArray[Any]:
+    """Return the sums of the rows of entries, (n_entries, m), 0 for an empty row."""
+    sums = np.zeros((len(indptr) - 1, entries.shape[1]))
+    filled = np.flatnonzero(np.diff(indptr))
     if len(filled):
-        sums[filled] = np.add.reduceat(entries, starts[filled], axis=0)
+        sums[filled] = np.add.reduceat(entries, indptr[filled], axis=0)
     return sums

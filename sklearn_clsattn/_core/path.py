@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from .fitted import FittedAttention
 from .objective import Reduce
 from .prior_mean import PriorMean, prior_mean
 from .problem import Callback, FitResult, solve
-from .solvers.base import Solver
+from .solvers.base import Solver, SolverResult
 from .solvers.lbfgs import Pairs, add_curvature, minimize_lbfgs
 from .statistics import TokenScaling, token_scaling
 
@@ -88,9 +89,13 @@ class AttentionPath:
             self._pairs.clear()
         values = problem.blocks[VALUES]
         add_curvature(self._pairs, values.index, values.penalty - before)
-        solver = self._solver or partial(minimize_lbfgs, pairs=self._pairs)
+        minimize = self._solver or partial(minimize_lbfgs, pairs=self._pairs)
+
+        def solver(*arguments: Any, **options: Any) -> SolverResult:
+            found = minimize(*arguments, **options)
+            problem.start = found.x
+            return found
+
         result = solve(problem, max_iter=max_iter, tol=tol, callback=callback, solver=solver)
-        assert isinstance(result.model, FittedAttention)
-        problem.start_from(result.model)
         self._last_C = C
         return result

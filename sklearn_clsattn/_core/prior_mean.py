@@ -29,14 +29,15 @@ from .documents import Documents
 from .fitted import FittedAttention
 from .leave_one_out import evidence
 from .objective import AttentionLoss
-from .solvers.base import Iterate
-from .solvers.lbfgs import minimize_lbfgs
 from .statistics import Scaling, class_log_odds
 
 Array = NDArray[np.float64]
 
 MEAN_SHARE = 0.5
 """What of the best multiple of naive Bayes is the prior mean."""
+
+_STATIONARY = 1e-8
+_MAX_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class PriorMean:
     def added_to(self, model: FittedAttention) -> FittedAttention:
         """Return a model with the mean added to its values."""
         mean = self.numerators / np.exp(model.scores)[:, None]
-        return replace(model, values=model.values + mean)
+        mean += model.values
+        return replace(model, values=mean)
 
     def subtracted_from(self, model: FittedAttention) -> FittedAttention:
         """Return a model with the mean taken out of its values."""
@@ -100,32 +102,47 @@ def _best_multiple(
 ) -> tuple[float, float, float]:
     """Return the multiple of outputs (n_documents, n_outputs) of least loss, not below 0.
 
-    Intercepts are fitted beside it. Also returned are the second derivative of the sum of losses
-    by the multiple, and their mean.
+    Intercepts are fitted beside it, by Newton's method. Also returned are the second derivative of
+    the sum of losses by the multiple, and their mean.
     """
+    n = 1 + loss.n_outputs
+    weight = loss.sample_weight[:, None]
 
-    def mean_loss(x: torch.Tensor) -> tuple[float, torch.Tensor]:
-        value, slope = loss.output_loss(x[0] * outputs + x[1:])
-        sums = torch.cat([(slope * outputs).sum()[None], slope.sum(dim=0)])
-        value, sums = loss.summed(value, sums)
-        return value / loss.total_weight, sums / loss.total_weight
+    def sums(x: Array) -> tuple[float, Array, Array]:
+        """Return loss, gradient and Hessian, (n,) and (n, n), at multiple and intercepts."""
+        fitted = x[0] * outputs + torch.from_numpy(x[1:]).to(outputs.device)
+        value, slope = loss.output_loss(fitted)
+        p = torch.sigmoid(fitted) if loss.n_outputs == 1 else torch.softmax(fitted, dim=1)
+        spread = torch.cat([(p * outputs).sum(dim=1, keepdim=True), p], dim=1)
+        p = p * weight
+        hessian = -(spread * weight).T @ spread
+        cross = (p * outputs).sum(dim=0)
+        hessian[0, 0] += (p * outputs.square()).sum()
+        hessian[0, 1:] += cross
+        hessian[1:, 0] += cross
+        hessian.diagonal()[1:] += p.sum(dim=0)
+        own = [(slope * outputs).sum()[None], slope.sum(dim=0), hessian.reshape(-1)]
+        value, flat = loss.summed(value, torch.cat(own))
+        derivatives = flat.cpu().numpy()
+        return value, derivatives[:n], derivatives[n:].reshape(n, n)
 
-    def is_converged(iterate: Iterate) -> bool:
-        return bool(iterate.gradient.abs().max() < 1e-8)
-
-    start = torch.tensor(
-        [0.0, *class_log_odds(class_weights)], dtype=torch.float64, device=outputs.device
-    )
-    found = minimize_lbfgs(mean_loss, start, is_converged=is_converged, max_iter=100)
-    x, value = found.x, found.value
-    if not float(x[0]) > 0:
-        x, value = start, found.values[0]
-    fitted = x[0] * outputs + x[1:]
-    if loss.n_outputs == 1:
-        p = torch.sigmoid(fitted)
-        variance = p * (1 - p) * outputs.square()
-    else:
-        p = torch.softmax(fitted, dim=1)
-        variance = p * (outputs - (p * outputs).sum(dim=1, keepdim=True)).square()
-    information = (variance.sum(dim=1) @ loss.sample_weight)[None]
-    return float(x[0]), loss.summed(0.0, information)[1].item(), value
+    start = np.array([0.0, *class_log_odds(class_weights)])
+    x, found = start, sums(start)
+    at_start = found
+    for _ in range(_MAX_STEPS):
+        value, gradient, hessian = found
+        if np.abs(gradient).max() <= _STATIONARY * loss.total_weight:
+            break
+        step = np.linalg.lstsq(hessian, -gradient, rcond=1e-12)[0]
+        for halving in range(_MAX_STEPS):
+            candidate = x + 0.5**halving * step
+            found = sums(candidate)
+            if found[0] < value:
+                break
+        else:  # the value is the least that rounding allows
+            found = value, gradient, hessian
+            break
+        x = candidate
+    if not x[0] > 0:
+        x, found = start, at_start
+    return float(x[0]), float(found[2][0, 0]), found[0] / loss.total_weight

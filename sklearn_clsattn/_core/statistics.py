@@ -140,7 +140,8 @@ class TokenTotals:
         smoothed, rest = np.ones((2, n_tokens, n_classes))
         if not seen.any():
             return cls(seen, smoothed, rest, np.zeros(n_classes), unit)
-        of_class, others, prior_odds = smoothed_totals(statistics.shares[:, seen] * unit, smoothing)
+        shares = statistics.shares if seen.all() else statistics.shares[:, seen]
+        of_class, others, prior_odds = smoothed_totals(shares, smoothing, unit)
         smoothed[seen], rest[seen] = of_class.T, others.T
         smoothed[~seen] = np.exp(prior_odds)
         return cls(seen, smoothed, rest, prior_odds, unit)
@@ -276,6 +277,6 @@ def _by_class(codes: NDArray[np.intp], n_classes: int, numbers: Array) -> Array:
 
 def _positive_entries(X: Any) -> NDArray[np.int64]:
     """Return how many positive entries every row of a CSR matrix has."""
-    if np.count_nonzero(X.data) == X.data.size:
+    if X.data.min(initial=1) > 0:
         return np.diff(X.indptr).astype(np.int64)
     return np.diff(np.concatenate([[0], np.cumsum(X.data > 0)])[X.indptr])

@@ -1,0 +1,36 @@
+"""Blocks of a matrix's rows: small arrays are made and read within the processor's caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+BLOCK_ENTRIES = 250_000
+
+
+def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, Any]]:
+    """Yield slices of the rows of a CSR matrix and CSR arrays of these rows, which share memory.
+
+    A block has about `n_entries` entries, or else one row. Without rows there is no block.
+    """
+    indptr = X.indptr
+    bounds = np.searchsorted(indptr, np.arange(0, indptr[-1] + n_entries, n_entries))
+    for start, stop in pairwise(np.unique([0, *bounds.clip(max=X.shape[0]), X.shape[0]]).tolist()):
+        entries = slice(int(indptr[start]), int(indptr[stop]))
+        starts = indptr[start : stop + 1] - indptr[start]
+        part = csr_of(X.data[entries], X.indices[entries], starts, X.shape[1])
+        yield slice(start, stop), part
+
+
+def csr_of(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_columns: int
+) -> sparse.csr_array:
+    """Return the CSR array of these arrays, unchecked, and no copies even if they are views."""
+    X = sparse.csr_array((len(indptr) - 1, n_columns), dtype=data.dtype)
+    X.data, X.indices, X.indptr = data, indices, indptr
+    return X
