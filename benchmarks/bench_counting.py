@@ -45,7 +45,7 @@ TARGETS = {
     "one document": (0.9, 0.9),
     "peak memory": (1.7, 1.15),
 }
-_ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -102,7 +102,7 @@ def in_fresh_process(name: str, task: str, options: argparse.Namespace) -> dict[
     command += ["--reviews", str(options.reviews), "--runs", str(options.runs)]
     if options.rows is not None:
         command += ["--rows", str(options.rows)]
-    environment = {**os.environ, **_ONE_THREAD}
+    environment = {**os.environ, **ONE_THREAD}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         raise RuntimeError(f"measuring {name} failed:\n{done.stderr}")

@@ -25,7 +25,7 @@ from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, ContextVectorizer
 from sklearn_clsattn.text._context import learn_scores, loss_and_gradient
 from sklearn_clsattn.text._context_vectorizer import CHARACTER_PREFIX
 from sklearn_clsattn.text._evidence import gather_evidence
-from sklearn_clsattn.text._ngrams import NgramColumns, count_ngrams
+from sklearn_clsattn.text._ngrams import count_ngrams
 from sklearn_clsattn.text._places import N_CELLS, Places, known_words
 from sklearn_clsattn.text._tokens import tokenize
 
@@ -50,17 +50,18 @@ def reviews(n_classes=2, n_documents=80, seed=0):
 
 
 def vectorizer(**parameters):
-    return ContextVectorizer(**{"min_df": 1, "character_min_df": 1} | parameters)
+    defaults = {"min_df": 1, "character_min_df": 1, "dtype": np.float64}
+    return ContextVectorizer(**defaults | parameters)
 
 
 def evidence_of(texts, codes, weights=None, n_classes=2, limit=math.inf, least=5.0):
     """Return evidence and all that it was made from."""
     weights = np.ones(len(texts)) if weights is None else np.asarray(weights, float)
     tokens = tokenize(texts, WORDS_AND_PUNCTUATION)
-    counts, names = count_ngrams(tokens, (1, 2))
+    counts, names, ngrams = count_ngrams(tokens, (1, 2))
     known = known_words(tokens, weights, least)
     places = Places.of(tokens, texts, {word: number for number, word in enumerate(known)})
-    columns = list(NgramColumns({name: k for k, name in enumerate(names)}).of(tokens, 2))
+    columns = list(ngrams.of(tokens, 2))
     evidence = gather_evidence(
         counts,
         tokens.documents,
@@ -330,7 +331,12 @@ def test_without_context_entries_are_damped_counts(ngram_range, characters):
     texts, _ = reviews()
     texts = [f"{text.upper()} don't! ünï" for text in texts]
     model = ContextVectorizer(
-        ngram_range=ngram_range, characters=characters, min_df=3, character_min_df=4, context=False
+        ngram_range=ngram_range,
+        characters=characters,
+        min_df=3,
+        character_min_df=4,
+        context=False,
+        dtype=np.float64,
     )
     X = model.fit_transform(texts)
     counter = CountVectorizer(
@@ -514,7 +520,7 @@ def test_batches_have_the_same_bags(monkeypatch):
     model = vectorizer().fit(texts, codes)
     whole = model.transform(texts)
     monkeypatch.setattr("sklearn_clsattn.text._context_vectorizer._BATCH", 50)
-    monkeypatch.setattr("sklearn_clsattn.text._gates._BLOCK", 3)
+    monkeypatch.setattr("sklearn_clsattn.text._context_vectorizer._BLOCK", 3)
     assert abs(model.transform(texts) - whole).max() < 1e-14
 
 
@@ -573,12 +579,15 @@ def test_text_needs_no_pytorch():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_gated_bags_are_sparse_floats():
+def test_bags_are_sparse_and_of_single_precision_by_default():
     texts, codes = reviews()
-    X = vectorizer().fit_transform(texts, codes)
+    single, double = ContextVectorizer(min_df=1), ContextVectorizer(min_df=1, dtype=np.float64)
+    X, exact = single.fit_transform(texts, codes), double.fit_transform(texts, codes)
     assert sparse.issparse(X)
-    assert X.dtype == np.float64
-    assert X.indices.dtype == np.int32
+    assert (X.dtype, exact.dtype, X.indices.dtype) == (np.float32, np.float64, np.int32)
+    assert single.transform(texts).dtype == np.float32
+    assert abs(X - exact).max() < 1e-5
+    np.testing.assert_array_equal(X.indices, exact.indices)
 
 
 def test_a_new_fit_forgets_the_one_before():

@@ -24,6 +24,7 @@ from sklearn_clsattn.text import _token_vectorizer as module
 
 REVIEWS = Path(__file__).resolve().parents[2] / "shared" / "data" / "imdb_train.csv.gz"
 
+CONTRACTIONS = r"(?u)\b\w+(?:'\w+)?\b"
 # What goes wrong first: characters whose lower case is longer, marks that combine or join, digits
 # and spaces of other scripts, control characters, the alphabets beyond one and two bytes.
 CHARACTERS = st.sampled_from(
@@ -43,7 +44,18 @@ PARAMETERS = st.fixed_dictionaries(
     optional={
         "analyzer": st.sampled_from(["word", "word", "word", "char_wb", "char", str.split]),
         "ngram_range": RANGES,
-        "token_pattern": st.sampled_from([WORDS_AND_PUNCTUATION, r"(?u)\b\w+\b", r"(\w)\w*", None]),
+        "token_pattern": st.sampled_from(
+            [
+                WORDS_AND_PUNCTUATION,
+                CONTRACTIONS,
+                r"\S+",
+                r"(?u)\b\w+\b",
+                r"(\w)\w*",
+                r"[a-z]*",
+                r"\w+ ?",
+                None,
+            ]
+        ),
         "lowercase": st.booleans(),
         "strip_accents": st.sampled_from(["ascii", "unicode"]),
         "stop_words": st.sampled_from(["english", ["the", "ab"], ["don't"], []]),
@@ -73,12 +85,14 @@ FAST = [
     {"token_pattern": WORDS_AND_PUNCTUATION, "max_df": 0.5, "binary": True},
     {"stop_words": "english", "dtype": np.float32},
     {"vocabulary": ["the", "zebra", "a cat", "cat sat"], "ngram_range": (1, 2)},
+    {"token_pattern": CONTRACTIONS, "ngram_range": (1, 2)},
+    {"token_pattern": r"(?u)\b\w+\b", "ngram_range": (1, 2), "stop_words": ["the"]},
+    {"token_pattern": r"(\w)\w*", "min_df": 3},
     {"analyzer": "char_wb", "ngram_range": (2, 4), "min_df": 2},
     {"analyzer": "char_wb", "ngram_range": (6, 9), "max_df": 3},
     {"analyzer": "char_wb", "vocabulary": ["a", " ", "c", "at"]},
 ]
 SLOW = [
-    {"token_pattern": r"(?u)\b\w+\b"},
     {"tokenizer": str.split, "token_pattern": None},
     {"analyzer": "char"},
     {"analyzer": str.split},
@@ -150,6 +164,8 @@ def compare(parameters, documents, others=()):
 @example({"ngram_range": (1, 2)}, ["a_very_long_word aa", "aa aa a_very_long_word"] * 2, ["aa"])
 @example({"token_pattern": WORDS_AND_PUNCTUATION}, ["don't''s 'a b' c’d’", "'’a"], ["x'y ' z"])
 @example({"token_pattern": WORDS_AND_PUNCTUATION, "ngram_range": (1, 2)}, ["a\x01 a b"], [])
+@example({"token_pattern": CONTRACTIONS}, ["a'b'c'd 'e ' f' g''h", "'", "a'b"], ["b'c'd'e'f"])
+@example({"token_pattern": CONTRACTIONS}, [" ' ' ", "a", " ' ' ' ' '"], [""])
 def test_equal_to_count_vectorizer(fast, parameters, documents, others):
     compare(parameters, documents, others)
 
@@ -244,6 +260,14 @@ def test_equal_for_every_kind_of_input(fast, parameters, make, analyzer):
     texts = some_texts(30)
     parameters = {"analyzer": analyzer, **parameters}
     assert compare(parameters, lambda: make(texts), lambda: make(texts[:5]))
+
+
+def test_tokens_with_spaces_are_left_to_scikit_learn(fast):
+    parameters = {"token_pattern": r"[a-z]+(?: \d+)?", "ngram_range": (1, 2)}
+    texts = ["page 2 page", "page", "page 2", *some_texts(30)]
+    vectorizer = compare(parameters, lambda: iter(texts), texts[:3])
+    assert "page 2" in vectorizer.vocabulary_
+    assert compare({"input": "file", **parameters}, lambda: map(io.StringIO, texts))
 
 
 def test_equal_for_files(fast, tmp_path):
@@ -386,7 +410,7 @@ def test_columns_of_occurrences(fast, texts, terms):
     vocabulary = {term: column for column, term in enumerate(terms)}
     tokens = _tokens.tokenize(texts, WORDS_AND_PUNCTUATION)
     words = [tokens.words[i] for i in tokens.ids]
-    for n, columns in enumerate(_ngrams.NgramColumns(vocabulary).of(tokens, 4), 1):
+    for n, columns in enumerate(_ngrams.NgramColumns.of_vocabulary(vocabulary).of(tokens, 4), 1):
         stops = tokens.indptr[tokens.documents + 1]
         assert columns.tolist() == [
             vocabulary.get(" ".join(words[j : j + n]), -1) if j + n <= stop else -1

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from itertools import compress
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ._row_stack import RowStack
 from ._symbols import Alphabet, distinct_runs, padded, ranges
 from ._tokens import Tokens
 
@@ -37,7 +38,25 @@ def count_characters(
     `tokens` are the words between spaces. Returns the counts, of shape (n_documents, n_features),
     and the features' names in alphabetical order.
     """
-    by_word = _by_word(tokens.ids, tokens.indptr, len(tokens.words))
+    spelling, names = frequent_characters(tokens, ngram_range, low=low)
+    counts = count_parts(tokens, spelling, dtype)
+    if high < tokens.n_documents:
+        common = np.bincount(counts.indices, minlength=len(names)) <= high
+        if not common.all():
+            counts = counts[:, common]
+            names = list(compress(names, common))
+    return counts, names
+
+
+def frequent_characters(
+    tokens: Tokens, ngram_range: tuple[int, int], *, low: float
+) -> tuple[sp.csr_matrix, list[str]]:
+    """Return the character n-grams that at least `low` documents have, in alphabetical order.
+
+    How often the words, those between spaces, have each, (n_words, n_ngrams), and their names.
+    """
+    ones = np.ones(len(tokens.ids), dtype=np.int32)
+    by_word = _by_word(tokens.ids, tokens.indptr, len(tokens.words), ones)
     frequencies = np.diff(by_word.indptr)
 
     def frequent(rows: Integers, numbers: Integers, n_ngrams: int) -> NDArray[np.bool_]:
@@ -51,24 +70,18 @@ def count_characters(
 
     rows, numbers, names = character_ngrams(tokens.words, ngram_range, frequent)
     order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-    names = [names[i] for i in order.tolist()]
-    counts, of_names = count_in_order(tokens, rows, numbers, order, dtype)
-    if of_names.max(initial=0) > high:
-        counts = counts[:, of_names <= high]
-        names = list(compress(names, of_names <= high))
-    return counts, names
+    spelling = spelled(len(tokens.words), rows, numbers, order)
+    return spelling, [names[i] for i in order.tolist()]
 
 
-def count_in_order(
-    tokens: Tokens, rows: Integers, numbers: Integers, order: Integers, dtype: Any
-) -> tuple[sp.csr_matrix, Integers]:
-    """Return the counts of n-grams, with columns in an order of them, and document frequencies.
+def spelled(n_words: int, rows: Integers, numbers: Integers, order: Integers) -> sp.csr_matrix:
+    """Return how often words have n-grams, with columns in an order of these, (n_words, n_ngrams).
 
     `rows` and `numbers` are those that `character_ngrams` returns.
     """
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return _multiply(tokens, _matrix(rows, rank[numbers], (len(tokens.words), len(order))), dtype)
+    return _matrix(rows, rank[numbers], (n_words, len(order)))
 
 
 def character_ngrams(
@@ -98,7 +111,8 @@ def spelling_matrix(
     """Return how often words have a vocabulary's character n-grams, (n_words, n_columns)."""
     rows, columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for row, number, ngrams in _ngrams(words, ngram_range):
-        column = np.array([vocabulary.get(ngram, -1) for ngram in ngrams], dtype=np.int64)[number]
+        found = map(vocabulary.get, ngrams, repeat(-1))
+        column = np.fromiter(found, np.int64, len(ngrams))[number]
         rows.append(row[column >= 0])
         columns.append(column[column >= 0])
     shape = len(words), len(vocabulary)
@@ -109,8 +123,36 @@ def look_up_characters(
     tokens: Tokens, ngram_range: tuple[int, int], vocabulary: Mapping[str, int], dtype: Any
 ) -> sp.csr_matrix:
     """Return how often documents have each n-gram of a vocabulary, (n_documents, n_columns)."""
-    spelling = spelling_matrix(tokens.words, ngram_range, vocabulary)
-    return _multiply(tokens, spelling, dtype)[0]
+    return count_parts(tokens, spelling_matrix(tokens.words, ngram_range, vocabulary), dtype)
+
+
+def count_parts(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr_matrix:
+    """Return how often documents have what words have, `spelling`, (n_documents, n_columns)."""
+    counts = RowStack((tokens.n_documents, spelling.shape[1]), dtype)
+    for first, last in tokens.spans(_CHUNK):
+        indptr = tokens.indptr[first : last + 1]
+        ids = tokens.ids[indptr[0] : indptr[-1]]
+        sums = sum_parts(ids, indptr - indptr[0], np.ones(len(ids), dtype=np.int32), spelling)
+        counts.append(sums)
+    return counts.matrix()
+
+
+def sum_parts(
+    ids: NDArray[Any], indptr: Integers, values: NDArray[Any], spelling: sp.csr_matrix
+) -> sp.csr_matrix:
+    """Return sums over the words of documents of a value times their n-grams' counts.
+
+    `ids` and `values` are (n_occurrences,), `spelling` is (n_words, n_columns); the sums are
+    (n_documents, n_columns), with columns in order.
+    """
+    used = np.zeros(spelling.shape[0], dtype=bool)
+    used[ids] = True
+    words = np.flatnonzero(used)
+    place = np.empty(len(used), dtype=np.int32)
+    place[words] = np.arange(len(words))
+    by_word = _by_word(place[ids], indptr, len(words), values)
+    # By n-gram; changing to documents is one pass, which leaves their columns in order.
+    return (spelling[words].astype(values.dtype).T.tocsr() @ by_word).T.tocsr()
 
 
 def _ngrams(
@@ -142,50 +184,10 @@ def _matrix(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sp.csr
     return sp.csr_matrix((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape)
 
 
-def _by_word(ids: NDArray[Any], indptr: Integers, n_words: int) -> sp.csr_matrix:
-    """Return how often words are in documents, (n_words, n_documents)."""
-    ones = np.ones(len(ids), dtype=np.int32)
-    counts = sp.csr_matrix((ones, ids, indptr), shape=(len(indptr) - 1, n_words)).tocsc()
-    counts.sum_duplicates()
-    return counts.T
-
-
-def _multiply(
-    tokens: Tokens, spelling: sp.csr_matrix, dtype: Any
-) -> tuple[sp.csr_matrix, Integers]:
-    """Return the counts of n-grams, (n_documents, n_columns), and their document frequencies.
-
-    Some documents at a time, with their own words alone, into arrays that grow in place: a list
-    of all parts would take as much memory again.
-    """
-    n_words, n_columns = spelling.shape
-    frequencies = np.zeros(n_columns, dtype=np.int64)
-    indices, data = np.empty(0, dtype=np.int32), np.empty(0, dtype=dtype)
-    sizes = [np.zeros(1, dtype=np.int64)]
-    used, place = np.zeros(n_words, dtype=bool), np.zeros(n_words, dtype=np.int32)
-    n_entries = 0
-    for first, last in tokens.spans(_CHUNK):
-        start, stop = tokens.indptr[first], tokens.indptr[last]
-        ids = tokens.ids[start:stop]
-        used[:] = False
-        used[ids] = True
-        words = np.flatnonzero(used)
-        place[words] = np.arange(len(words))
-        by_word = _by_word(place[ids], tokens.indptr[first : last + 1] - start, len(words))
-        # By n-gram; changing to documents is one pass, which leaves their columns in order.
-        counts = spelling[words].T.tocsr() @ by_word
-        frequencies += np.diff(counts.indptr)
-        counts = counts.T.tocsr()
-        here = slice(n_entries, n_entries + counts.nnz)
-        if here.stop > len(indices):  # room for as many in what is left, and some more
-            room = here.stop + int(1.05 * here.stop * (len(tokens.ids) - stop) / max(stop, 1))
-            indices.resize(room, refcheck=False)
-            data.resize(room, refcheck=False)
-        indices[here], data[here] = counts.indices, counts.data
-        sizes.append(np.diff(counts.indptr))
-        n_entries = here.stop
-    indices.resize(n_entries, refcheck=False)
-    data.resize(n_entries, refcheck=False)
-    indptr = np.cumsum(np.concatenate(sizes))
-    shape = tokens.n_documents, n_columns
-    return sp.csr_matrix((data, indices, indptr), shape=shape), frequencies
+def _by_word(
+    ids: NDArray[Any], indptr: Integers, n_words: int, values: NDArray[Any]
+) -> sp.csr_matrix:
+    """Return the sums of values, (n_occurrences,), by word and document, (n_words, n_documents)."""
+    sums = sp.csr_matrix((values, ids, indptr), shape=(len(indptr) - 1, n_words)).tocsc()
+    sums.sum_duplicates()
+    return sums.T

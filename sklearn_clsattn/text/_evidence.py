@@ -96,7 +96,8 @@ def gather_evidence(
     keys = np.repeat(np.arange(len(rows)), per_row) * np.int64(bag.shape[1]) + bag.indices
     entry = np.searchsorted(keys, row * np.int64(bag.shape[1]) + column)
     code, places_seen = pd.factorize(place)
-    indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(rows))))
+    code = code.astype(np.int32)
+    indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(rows)))).astype(np.int32)
     shape = (len(rows), len(places_seen))
 
     def by_place(values: Array) -> Any:
@@ -106,11 +107,11 @@ def gather_evidence(
     rest, previous = np.divmod(places_seen, n_previous + 1)
     start, end = np.divmod(rest, N_CELLS)
     end += start // N_CELLS * N_CELLS
-    parts = np.stack([start, n_positions + end, 2 * n_positions + previous], axis=1)
+    parts = np.stack([start, n_positions + end, 2 * n_positions + previous]).T
     return Evidence(
         [by_place(odds[:, k]) for k in range(n_outputs)],
         by_place(mass),
-        parts.astype(np.intp),
+        parts,
         2 * n_positions + n_previous,
         codes[rows],
         weights[rows],
@@ -140,13 +141,11 @@ def _occurrences(
     rows: NDArray[np.intp], columns: Sequence[NDArray[Any]], places: Places, n_previous: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """Return row, column and code of the place of all occurrences in rows from 0 on, by row."""
-    parts = []
-    for order, column in enumerate(columns):
-        at = np.flatnonzero((rows >= 0) & (column >= 0))
-        start = order * N_CELLS + places.from_start[at]
-        previous = np.where(places.previous[at] < 0, n_previous, places.previous[at])
-        place = (start * N_CELLS + places.from_end[at]) * (n_previous + 1) + previous
-        parts.append((rows[at], column[at], place))
-    row, column, place = (np.concatenate(one) for one in zip(*parts, strict=True))
-    by_row = np.argsort(row, kind="stable")
-    return row[by_row], column[by_row], place[by_row]
+    at = np.flatnonzero(rows >= 0)
+    column = np.stack([column[at] for column in columns], axis=1)
+    cells = places.from_start[at].astype(np.intp) * N_CELLS + places.from_end[at]
+    previous = np.where(places.previous[at] < 0, n_previous, places.previous[at])
+    first = cells * (n_previous + 1) + previous
+    place = first[:, None] + np.arange(len(columns)) * (N_CELLS**2 * (n_previous + 1))
+    found = column >= 0
+    return np.repeat(rows[at], found.sum(axis=1)), column[found], place[found]

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils import murmurhash3_32
 
-from ._characters import character_ngrams, count_in_order
+from ._characters import character_ngrams, count_parts, spelled
 from ._raw import MIN_SIZE, fast_pattern, peek, texts
 from ._tokens import BETWEEN_SPACES, tokenize
 
@@ -124,7 +124,8 @@ class HashingTokenVectorizer(HashingVectorizer):
         hashes = np.array([murmurhash3_32(name) for name in names], dtype=np.int64)
         columns = np.abs(hashes) % self.n_features
         order = np.argsort(columns, kind="stable")
-        counts, _ = count_in_order(tokens, rows, numbers, order, self.dtype)
+        spelling = spelled(len(tokens.words), rows, numbers, order)
+        counts = count_parts(tokens, spelling, self.dtype)
         data, indices = counts.data, columns[order].astype(np.int32)[counts.indices]
         if self.alternate_sign:
             data *= np.where(hashes < 0, -1, 1).astype(data.dtype)[order][counts.indices]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import repeat
 from operator import lt
 from typing import Any
 
@@ -33,11 +35,12 @@ def count_ngrams(
     low: float = 1,
     high: float = math.inf,
     dtype: Any = np.int64,
-) -> tuple[sp.csr_matrix, list[str]]:
+) -> tuple[sp.csr_matrix, list[str], NgramColumns]:
     """Count the n-grams of words that `low` to `high` documents have.
 
-    Returns the counts, of shape (n_documents, n_features), and the features' names in alphabetical
-    order. No word may have a space in it: n-grams would not be told apart by their names.
+    Returns the counts, of shape (n_documents, n_features), the features' names in alphabetical
+    order, and what finds their columns in other documents. No word may have a space in it: n-grams
+    would not be told apart by their names.
     """
     spelled = sorted(tokens.words)
     rank = {word: number for number, word in enumerate(spelled)}
@@ -61,44 +64,76 @@ def count_ngrams(
             names += map(" ".join, zip(*(spelled_out[row] for row in levels[-1]), strict=True))
         if n < ngram_range[1]:
             walk.on(_Places(ngrams, walk.bound), len(ngrams))
-    order, names = _alphabetical(levels, names)
-    # By column; changing to rows is one pass, which leaves every row's columns in order.
+    longest = len(levels[-1])
+    table = np.concatenate(
+        [np.pad(one, ((0, longest - len(one)), (0, 0)), constant_values=-1) for one in levels],
+        axis=1,
+    )
+    order, names = _alphabetical(table, names)
+    ends = np.cumsum(np.concatenate(frequencies))
     by_column = sp.csc_matrix(
-        (np.concatenate(counts), np.concatenate(documents), np.cumsum(np.concatenate(frequencies))),
+        (np.concatenate(counts), np.concatenate(documents), ends),
         shape=(tokens.n_documents, len(names)),
     )
+    del walk, entries, documents, counts  # what comes takes their memory: new memory is slow
+    # Changing to rows is one pass, which leaves every row's columns in order.
     by_row = by_column[:, order].tocsr()
+    del by_column
     by_row.data = by_row.data.astype(dtype)
-    return by_row, names
+    return by_row, names, NgramColumns(spelled, table[:, order].astype(np.int32))
 
 
 class NgramColumns:
     """The columns that occurrences of words and n-grams have in a vocabulary.
 
-    Made once from a vocabulary of terms, words with one space between them: a tree whose level n
-    has the beginnings of n words, each with the column of the term that it is, or -1.
+    Column j is the n-gram of the words ``words[k]``, k in ``table[:, j]``, (longest n, n_columns),
+    up to the first -1; with -1 in its first row, it is never found. Looking up goes through a tree
+    whose level n has the beginnings of n words, each with the column of the n-gram that it is, or
+    -1. It is made when it is first asked for.
     """
 
-    def __init__(self, vocabulary: Mapping[str, int]) -> None:
+    def __init__(self, words: list[str], table: Numbers) -> None:
+        self.n_columns = table.shape[1]
+        used = np.zeros(len(words) + 1, dtype=bool)
+        used[table] = True
+        used[-1] = False
+        self._spelled = [words[k] for k in np.flatnonzero(used).tolist()]
+        self._table = np.where(table < 0, -1, (np.cumsum(used, dtype=np.int32) - 1)[table])
+
+    @classmethod
+    def of_vocabulary(cls, vocabulary: Mapping[str, int]) -> NgramColumns:
+        """Return those of a vocabulary of terms, words with one space between them."""
         terms = [term for term in vocabulary if isinstance(term, str)]  # no other is ever found
         columns = np.array([vocabulary[term] for term in terms], dtype=np.int64)
         sizes = np.array([term.count(" ") for term in terms], dtype=np.int64) + 1
-        self.n_columns = len(vocabulary)
-        self._words: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         parts = " ".join(terms).split(" ")
-        words = np.array([self._words.setdefault(part, len(self._words)) for part in parts])
-        at = np.cumsum(sizes) - sizes  # each term's next word
-        node = np.zeros(len(terms), dtype=np.int64)
-        bound = len(self._words)
-        self._levels: list[tuple[_Places, int, Numbers]] = []
-        while len(at):
-            keys, node = np.unique(node * len(self._words) + words[at], return_inverse=True)
-            last = sizes == len(self._levels) + 1
+        words = np.array([numbers.setdefault(part, len(numbers)) for part in parts])
+        table = np.full((sizes.max(initial=1), len(vocabulary)), -1, dtype=np.int32)
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        table[within, np.repeat(columns, sizes)] = words[: len(within)]
+        return cls(list(numbers), table)
+
+    @cached_property
+    def _words(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self._spelled)}
+
+    @cached_property
+    def _levels(self) -> list[tuple[_Places, int, Numbers]]:
+        levels = []
+        at = np.arange(self.n_columns)
+        node = np.zeros(self.n_columns, dtype=np.int64)
+        bound = len(self._spelled)
+        for n, words in enumerate(self._table):
+            some = words[at] >= 0
+            at, node = at[some], node[some]
+            node, keys = pd.factorize(node * len(self._spelled) + words[at])
+            last = self._table[n + 1, at] < 0 if n + 1 < len(self._table) else slice(None)
             column = np.full(len(keys) + 1, -1, dtype=np.int32)
-            column[node[last]] = columns[last]
-            self._levels.append((_Places(keys, bound), len(keys), column))
-            bound = len(keys) * len(self._words)
-            at, node, sizes, columns = (one[~last] for one in (at + 1, node, sizes, columns))
+            column[node[last]] = at[last]
+            levels.append((_Places(keys, bound), len(keys), column))
+            bound = len(keys) * len(self._spelled)
+        return levels
 
     def of(self, tokens: Tokens, max_n: int) -> Iterator[Numbers]:
         """Yield, for n from 1 to `max_n`, the column of the n-gram that begins at each token.
@@ -134,8 +169,8 @@ class NgramColumns:
 
     def _numbers(self, tokens: Tokens) -> Numbers:
         """Return the tree's own number of each token's word, (n_occurrences,)."""
-        numbers = [self._words.get(word, -1) for word in tokens.words]
-        return np.array(numbers, dtype=np.int32)[tokens.ids]
+        found = map(self._words.get, tokens.words, repeat(-1))
+        return np.fromiter(found, np.int32, len(tokens.words))[tokens.ids]
 
     def _of(self, words: Numbers, documents: Numbers, max_n: int) -> Iterator[Numbers]:
         walk = _Walk(words, documents, len(self._words))
@@ -252,14 +287,12 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
     return changes
 
 
-def _alphabetical(levels: list[Integers], names: list[str]) -> tuple[Integers, list[str]]:
-    """Return the order of n-grams by their names, and these, given their words' ranks.
+def _alphabetical(table: Integers, names: list[str]) -> tuple[Integers, list[str]]:
+    """Return the order of n-grams by their names, and these.
 
-    `levels` has an array of ranks, (n, n_ngrams), for each n.
+    `table`, (n, n_ngrams), has the ranks of their words, -1 after the last.
     """
-    longest = len(levels[-1])
-    rows = [np.pad(one, ((0, longest - len(one)), (0, 0)), constant_values=-1) for one in levels]
-    order = np.lexsort(np.concatenate(rows, axis=1)[::-1])
+    order = np.lexsort(table[::-1])
     ordered = [names[i] for i in order.tolist()]
     if not all(map(lt, ordered, ordered[1:])):
         # A word has a character that is lower than the space between words.

@@ -16,9 +16,10 @@ from ._tokens import Tokens
 N_CELLS = 10
 """Positions, counted from 1, are told apart by powers of two: 1, 2-3, 4-7, ..., 512 and beyond."""
 
-_BREAK = re.compile(r"[.!?;:,\n]")
+BREAK = re.compile(r"[.!?;:,\n]")
+NEW_LINE = re.compile(r"\n")
 
-Numbers = NDArray[np.intp]
+Numbers = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,29 @@ class Places:
     previous: Numbers
 
     @classmethod
-    def of(cls, tokens: Tokens, texts: Sequence[str], known: Mapping[str, int]) -> Places:
-        """Return the places of the tokens of texts; `known` numbers the words before."""
+    def of(
+        cls,
+        tokens: Tokens,
+        texts: Sequence[str],
+        known: Mapping[str, int],
+        between: re.Pattern[str] = BREAK,
+    ) -> Places:
+        """Return the places of the tokens of texts; `known` numbers the words before.
+
+        `between` finds the breaks that can stand between tokens.
+        """
         lengths = np.diff(tokens.indptr)
         position = np.arange(len(tokens.ids)) - np.repeat(tokens.indptr[:-1], lengths)
         remaining = np.repeat(lengths, lengths) - position
-        numbers = np.array([known.get(word, -1) for word in tokens.words], dtype=np.intp)
-        previous = np.full(len(tokens.ids), -1, dtype=np.intp)
+        numbers = np.array([known.get(word, -1) for word in tokens.words], dtype=np.int32)
+        previous = np.full(len(tokens.ids), -1, dtype=np.int32)
         previous[1:] = numbers[tokens.ids[:-1]]
-        previous[_follows_break(tokens, texts)] = -1
+        previous[_follows_break(tokens, texts, between)] = -1
         return cls(_cells(position + 1), _cells(remaining), previous)
+
+    def __getitem__(self, here: slice) -> Places:
+        """Return the places of some occurrences."""
+        return Places(self.from_start[here], self.from_end[here], self.previous[here])
 
 
 def known_words(tokens: Tokens, weights: NDArray[np.float64], least: float) -> list[str]:
@@ -66,10 +80,12 @@ def distinct_words(tokens: Tokens, values: NDArray[Any]) -> Any:
 
 def _cells(distance: NDArray[np.int64]) -> Numbers:
     """Return the cells of distances (n,) from 1 on: the integer part of log2, at most the last."""
-    return np.searchsorted(2 ** np.arange(1, N_CELLS), distance, side="right")
+    return np.searchsorted(2 ** np.arange(1, N_CELLS), distance, side="right").astype(np.int8)
 
 
-def _follows_break(tokens: Tokens, texts: Sequence[str]) -> NDArray[np.bool_]:
+def _follows_break(
+    tokens: Tokens, texts: Sequence[str], between: re.Pattern[str]
+) -> NDArray[np.bool_]:
     """Return whether a break or the document's start stands before tokens, (n_occurrences,).
 
     A break within the token before counts as well: that may be all there is of the token.
@@ -79,10 +95,13 @@ def _follows_break(tokens: Tokens, texts: Sequence[str]) -> NDArray[np.bool_]:
     breaks = [
         origin + match.start()
         for origin, text in zip(origins.tolist(), texts, strict=True)
-        for match in _BREAK.finditer(text)
+        for match in between.finditer(text)
     ]
     starts = tokens.starts + np.repeat(origins, np.diff(tokens.indptr))
-    n_before = np.searchsorted(np.array(breaks, dtype=np.int64), starts)
-    follows = np.diff(n_before, prepend=0) > 0
-    follows[tokens.indptr[:-1][np.diff(tokens.indptr) > 0]] = True
-    return follows
+    after = np.searchsorted(starts, np.array(breaks, dtype=np.int64), side="right")
+    follows = np.zeros(len(starts) + 1, dtype=bool)
+    follows[after] = True
+    follows[tokens.indptr[:-1]] = True
+    broken = np.array([BREAK.search(word) is not None for word in tokens.words], dtype=bool)
+    follows[1:] |= broken[tokens.ids]
+    return follows[:-1]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._tokens import BETWEEN_SPACES, WORDS, WORDS_AND_PUNCTUATION
+from ._tokens import BETWEEN_SPACES, PATTERNS
 
 # Characters of all documents from which on counting integers is faster than scikit-learn's code.
 MIN_SIZE = 20_000
@@ -18,14 +18,14 @@ _UNKNOWN_SIZE = 1_000  # characters of a file that has not been read
 
 
 def fast_pattern(vectorizer: Any) -> str | None:
-    """Return the pattern of the tokens to count for a vectorizer; None if it is scikit-learn's."""
+    """Return the pattern of the tokens to count for a vectorizer; None if scikit-learn counts."""
     pattern: str | None = vectorizer.token_pattern
     if vectorizer.analyzer == "char_wb":
         pattern = BETWEEN_SPACES
     elif (
         vectorizer.analyzer != "word"
         or vectorizer.tokenizer is not None
-        or pattern not in (WORDS, WORDS_AND_PUNCTUATION)
+        or (pattern not in PATTERNS and vectorizer.input != "content")  # files are read once
     ):
         return None
     bounds = vectorizer.ngram_range

@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from ._characters import count_characters, look_up_characters
 from ._ngrams import NgramColumns, count_ngrams
 from ._raw import MIN_SIZE, fast_pattern, peek, stop_words, texts
-from ._tokens import BETWEEN_SPACES, tokenize
+from ._tokens import PATTERNS, Tokens, number_tokens, tokenize
 
 # How many more characters are worth it for each term that has to be made ready for looking up.
 _SIZE_PER_TERM = 2
@@ -24,6 +24,8 @@ _COLUMNS: WeakKeyDictionary[CountVectorizer, tuple[Any, NgramColumns]] = WeakKey
 
 class _Pruned(dict[str, int]):
     """A vocabulary in alphabetical order, less its terms of too few or too many documents."""
+
+    columns: NgramColumns | None = None  # what finds its word n-grams
 
 
 class TokenVectorizer(CountVectorizer):
@@ -40,7 +42,8 @@ class TokenVectorizer(CountVectorizer):
     strip_accents, lowercase, preprocessor, tokenizer, stop_words : various
         How texts are cut into tokens.
     token_pattern : str or None, default=r"(?u)\\b\\w\\w+\\b"
-        Fast are the default and `WORDS_AND_PUNCTUATION`; all others are counted by scikit-learn.
+        The default, `WORDS_AND_PUNCTUATION` and ``r"(?u)\\b\\w+(?:'\\w+)?\\b"`` are found in whole
+        arrays, which is fastest.
     ngram_range, analyzer : various
         What is counted.
     max_df, min_df, max_features, vocabulary : various
@@ -54,7 +57,7 @@ class TokenVectorizer(CountVectorizer):
 
     Notes
     -----
-    Where integers do not apply (a `tokenizer`, another `token_pattern`, a callable `analyzer`,
+    Where integers do not apply (a `tokenizer`, tokens with spaces, a callable `analyzer`,
     ``analyzer="char"``) or do not pay (few documents), scikit-learn's own code counts.
 
     Examples
@@ -84,7 +87,10 @@ class TokenVectorizer(CountVectorizer):
             Of `dtype`.
         """
         counts = super().fit_transform(raw_documents, y)
-        self.vocabulary_: dict[Any, int] = dict(self.vocabulary_)
+        vocabulary = self.vocabulary_
+        self.vocabulary_: dict[Any, int] = dict(vocabulary)
+        if isinstance(vocabulary, _Pruned) and vocabulary.columns is not None:
+            _COLUMNS[self] = self.vocabulary_, vocabulary.columns
         return counts
 
     # scikit-learn calls the three methods below from fit_transform and transform, which check
@@ -101,11 +107,17 @@ class TokenVectorizer(CountVectorizer):
         if pattern is None or not enough:
             return super()._count_vocab(raw_documents, fixed_vocab)
         self.build_analyzer()  # which warns of stop words that no token equals
-        found = texts(self, raw_documents)
+        characters = self.analyzer == "char_wb"
+        if characters or pattern in PATTERNS:
+            tokens = tokenize(texts(self, raw_documents), pattern, positions=False)
+        else:
+            raw_documents = list(raw_documents)
+            tokens = number_tokens(texts(self, raw_documents), self.build_tokenizer())
+            if any(" " in word for word in tokens.words):  # n-grams' names do not tell them apart
+                return super()._count_vocab(raw_documents, fixed_vocab)
+        tokens = tokens.without(stop_words(self))
         if fixed_vocab:
-            return self.vocabulary_, self._look_up(found, pattern)
-        tokens = tokenize(found, pattern, positions=False).without(stop_words(self))
-        characters = pattern == BETWEEN_SPACES
+            return self.vocabulary_, self._look_up(tokens)
         longest = np.diff(tokens.indptr).max(initial=0)
         if longest < (1 if characters else self.ngram_range[0]):
             return super()._count_vocab([], fixed_vocab)  # raises: the vocabulary is empty
@@ -114,8 +126,12 @@ class TokenVectorizer(CountVectorizer):
             for bound in (self.min_df, self.max_df)
         )
         count = count_characters if characters else count_ngrams
-        counts, names = count(tokens, self.ngram_range, low=low, high=high, dtype=self.dtype)
-        return _Pruned(zip(names, range(len(names)), strict=True)), counts
+        counts, names, *columns = count(
+            tokens, self.ngram_range, low=low, high=high, dtype=self.dtype
+        )
+        vocabulary = _Pruned(zip(names, range(len(names)), strict=True))
+        vocabulary.columns = columns[0] if columns else None
+        return vocabulary, counts
 
     def _limit_features(
         self,
@@ -134,14 +150,13 @@ class TokenVectorizer(CountVectorizer):
         """Return the counts with columns in alphabetical order."""
         return X if isinstance(vocabulary, _Pruned) else super()._sort_features(X, vocabulary)
 
-    def _look_up(self, found: Iterable[str], pattern: str) -> Any:
-        """Return how often texts have each term of the vocabulary, (n_documents, n_columns)."""
-        tokens = tokenize(found, pattern, positions=False).without(stop_words(self))
-        if pattern == BETWEEN_SPACES:
+    def _look_up(self, tokens: Tokens) -> Any:
+        """Return how often documents have each term of the vocabulary, (n_documents, n_columns)."""
+        if self.analyzer == "char_wb":
             return look_up_characters(tokens, self.ngram_range, self.vocabulary_, self.dtype)
         columns = self._known_columns()
         if columns is None:
-            columns = NgramColumns(self.vocabulary_)
+            columns = NgramColumns.of_vocabulary(self.vocabulary_)
             _COLUMNS[self] = self.vocabulary_, columns
         return columns.count(tokens, self.ngram_range, self.dtype)
 

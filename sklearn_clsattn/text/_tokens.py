@@ -7,7 +7,9 @@ arrays; what a word character is, Python's own `re` says.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +20,9 @@ from ._symbols import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
 
 WORDS = r"(?u)\b\w\w+\b"  # scikit-learn's default
 WORDS_AND_PUNCTUATION = r"\w+(?:['’]\w+)*|[^\w\s]"
+WORDS_AND_CONTRACTIONS = r"(?u)\b\w+(?:'\w+)?\b"
 BETWEEN_SPACES = r"\S+"
-PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, BETWEEN_SPACES)
+PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS, BETWEEN_SPACES)
 
 # Characters that are looked at together: few enough to stay in a processor's caches.
 BLOCK = 1 << 18
@@ -72,6 +75,27 @@ class Tokens:
         return Tokens(self.ids[kept], indptr, starts, stops, self.words)
 
 
+def stretches(tokens: Tokens, texts: Sequence[str]) -> tuple[Tokens, NDArray[np.int64]]:
+    """Return the words between white space, and the number of each one's first token, (n_words,).
+
+    `tokens` must be those of `WORDS_AND_PUNCTUATION` in texts: nothing else is between them.
+    """
+    begins = np.ones(len(tokens.ids), dtype=bool)
+    begins[1:] = tokens.starts[1:] != tokens.stops[:-1]
+    begins[tokens.indptr[:-1][np.diff(tokens.indptr) > 0]] = True
+    firsts = np.flatnonzero(begins)
+    sizes = np.diff(firsts, append=len(begins))
+    ids, examples = distinct_runs(padded([tokens.ids.astype(np.uint32) + 1]), firsts, sizes)
+    starts, stops = tokens.starts[firsts], tokens.stops[firsts + sizes - 1]
+    places = (tokens.documents[firsts[examples]], starts[examples], stops[examples])
+    words = [
+        texts[document][start:stop]
+        for document, start, stop in zip(*(one.tolist() for one in places), strict=True)
+    ]
+    indptr = np.searchsorted(firsts, tokens.indptr)
+    return Tokens(ids.astype(np.int32), indptr, starts, stops, words), firsts
+
+
 def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = True) -> Tokens:
     """Return the tokens that one of the `PATTERNS` finds in texts, which are read once.
 
@@ -80,7 +104,8 @@ def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = Tr
     """
     if pattern not in PATTERNS:
         raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")
-    alphabet = Alphabet(r"\w" if pattern == WORDS else r"\S")
+    wanted = {WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S")
+    alphabet = Alphabet(wanted)
     # Words are numbered block by block; of each block, the symbols of its distinct words are kept.
     words: list[Symbols] = [np.zeros(0, np.uint8)]
     lengths = [np.zeros(0, np.int64)]
@@ -116,6 +141,18 @@ def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = Tr
     )
 
 
+def number_tokens(texts: Iterable[str], find: Callable[[str], Iterable[str]]) -> Tokens:
+    """Return the tokens that a function finds in texts, without starts and stops."""
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    ids, ends = array("i"), [0]
+    for text in texts:
+        ids.extend(map(numbers.__getitem__, find(text)))
+        ends.append(len(ids))
+    nowhere = np.zeros(0, np.int32)
+    return Tokens(np.array(ids, np.int32), np.array(ends), nowhere, nowhere, list(numbers))
+
+
 def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
     """Yield lists of consecutive texts, each of some `characters` characters."""
     batch: list[str] = []
@@ -133,14 +170,23 @@ def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
 def _runs(symbols: Symbols, pattern: str, alphabet: Alphabet) -> tuple[Any, Any]:
     """Return where a block's tokens start and stop, two arrays of shape (n_occurrences,)."""
     inside = symbols > SKIPPED
+    word = inside
+    if pattern in (WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS):
+        word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
     if pattern != WORDS_AND_PUNCTUATION:
-        edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+        edges = np.flatnonzero(word[1:] != word[:-1]) + 1
         starts, stops = edges[::2], edges[1::2]
         if pattern == WORDS:
             long = stops - starts > 1
             starts, stops = starts[long], stops[long]
+        elif pattern == WORDS_AND_CONTRACTIONS:
+            joined = inside[stops[:-1]] & (starts[1:] - stops[:-1] == 1)
+            # Of several apostrophes in a row of words, every other one is in a token.
+            at = np.arange(len(joined))
+            joined &= (at - np.maximum.accumulate(np.where(joined, -1, at))) % 2 == 1
+            firsts, lasts = (np.insert(~joined, k, True)[: len(starts)] for k in (0, len(joined)))
+            starts, stops = starts[firsts], stops[lasts]
         return starts, stops
-    word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
     joint = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]
     between = joint[1:-1] & word[:-2] & word[2:]
     word[1:-1] |= between
