@@ -7,17 +7,19 @@ STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas and NumPy: what an older release of these can break.
 FACING = $(addprefix tests/test_,$(addsuffix .py,bag classifier classifier_cv classifier_inputs cli \
-	comparison context estimators explain explain_context fitted hashing_vectorizer importance pipelines \
-	regimes report reviews streaming synthetic token_vectorizer trainings transformer))
+	comparison context estimators explain explain_context fitted hashing_vectorizer hostile importance interruption \
+	label_issues minimal pipelines regimes report reviews saving sklearn_own streaming synthetic token_vectorizer \
+	trainings transformer wrong_input))
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
 QUICK = $(addprefix tests/test_,$(addsuffix .py,bag choose_c classifier fit fitted golden importance imports lbfgs \
 	objective protocols streaming transformer))
 # Tests of what computes: where another CPU's rounding could reach a threshold.
 NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,adam bag choose_c classifier classifier_cv cls_regression \
 	context embeddings leave_one_out \
-	fitted fitted_network frozen golden gradient_flow gradient_step importance fit lbfgs minibatch \
-	network objective one_step protocols regimes selective_gradient streaming theory_assumptions \
-	theory_margin_ascent theory_max_margin theory_one_step theory_selection token_maps trainings))
+	chebyshev fitted fitted_network flow_reference frozen golden gradient_flow gradient_step greedy_scores importance \
+	fit label_issues lbfgs minibatch minimal \
+	network objective one_step paper_text protocols regimes selective_gradient streaming theory_assumptions \
+	theory_margin_ascent theory_max_margin theory_one_step theory_selection token_maps training_documents trainings))
 # Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.
 # Features that NumPy can do without are asked of NumPy, which refuses those that a CPU lacks.
 NUMPY_FEATURES = $$($(BIN)/python -c "from numpy._core._multiarray_umath import \
@@ -36,10 +38,12 @@ REVIEWS ?= ../shared/data
 EXPLORE ?= $(REVIEWS)/explore
 # Where the report goes.
 OUT ?= report.html
+SITE ?= build/site
+SITE_STAMP = $(VENV)/.installed-docs
 IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
-.PHONY: help demo report test quick lint types tests doctests test-oldest test-roundings bench defaults paper \
-	docs clean
+.PHONY: help demo report test quick lint types tests fuzz doctests test-oldest test-roundings bench defaults paper \
+	figures docs clean
 
 help:
 	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
@@ -47,17 +51,19 @@ help:
 	@echo "make test          lint, type check, tests and doctests, in this order"
 	@echo "make quick         lint, type check and the tests of the default fit: while working"
 	@echo "make tests TESTS=tests/test_fit.py   some tests alone"
+	@echo "make fuzz          100,000 generated inputs (FUZZ=n of each of six kinds)"
 	@echo "make test-oldest   tests of what faces scikit-learn, with the oldest supported release"
 	@echo "make test-roundings   tests of what computes, as two other kinds of CPU round"
 	@echo "make lint | types | tests | doctests   one part of make test; make clean   remove environments and caches"
 	@echo "make bench         the benchmark table (REVIEWS=folder for the real reviews; FAST=1 for a short run)"
 	@echo "make defaults      how the defaults were chosen (EXPLORE=folder, REVIEWS=folder; FAST=1 for a trial)"
 	@echo "make paper         the paper's figures and tables, on docs/paper.md (REVIEWS=folder; FAST=1 for a trial)"
-	@echo "make docs          the figures of the documentation"
+	@echo "make figures       the figures of the documentation (REVIEWS=folder)"
+	@echo "make docs          the documentation site, in build/site"
 
 $(STAMP): pyproject.toml $(CONSTRAINTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[test,plot,bench,docs,theory]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[test,plot,bench,theory]"
 	touch $@
 
 demo: $(STAMP)
@@ -84,6 +90,11 @@ types: $(STAMP)
 tests: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q $(TESTS)
 
+# Generated inputs, FUZZ of each of the kinds in tests/fuzz: 100,000 in all.
+FUZZ ?= 17000
+fuzz: $(STAMP)
+	OMP_NUM_THREADS=1 FUZZ_EXAMPLES=$(FUZZ) $(BIN)/python -m pytest -n 2 -q tests/fuzz --hypothesis-show-statistics
+
 doctests: $(STAMP)
 	$(BIN)/python -m pytest -q --doctest-modules sklearn_clsattn
 	$(BIN)/python -m pytest -q --doctest-glob='*.md' README.md docs
@@ -108,8 +119,19 @@ defaults: $(STAMP)
 paper: $(STAMP)
 	$(BIN)/python -m benchmarks.paper --reviews $(REVIEWS) $(if $(FAST),--fast)
 
-docs: $(STAMP)
+figures: $(STAMP)
 	$(BIN)/python docs/figures.py $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
+$(SITE_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[docs]"
+	touch $@
+
+# Every warning is an error; the examples of the gallery run.
+docs: $(SITE_STAMP)
+	rm -rf docs/reference
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -c docs . $(SITE)
+	@echo "$(SITE)/index.html"
+
 clean:
+	rm -rf docs/auto_examples docs/reference
 	rm -rf .venv .venv-oldest build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

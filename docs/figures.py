@@ -1,4 +1,4 @@
-"""Draw the documentation's figures: ``python docs/figures.py [REVIEWS.csv]`` (``make docs``).
+"""Draw the documentation's figures: ``python docs/figures.py [REVIEWS.csv]`` (``make figures``).
 
 Without a file of reviews they are drawn from generated ones, into the system's temporary folder.
 Pages are photographed by a Chromium of the system's; without one they are left out.
@@ -128,6 +128,8 @@ def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
     terms = review.to_frame().sort_values("contribution", key=abs, ascending=False)
     print(terms[["token", "attention", "value", "contribution"]].head(20).to_string(index=False))
     photograph(review.to_html(top=6), folder / "explaining_document.png", 920)
+    photograph(review.counterfactual("words").to_html(), folder / "explaining_words.png", 920)
+    photograph(review.sufficient().to_html(), folder / "explaining_sufficient.png", 920)
     in_context = make_text_classifier().fit(texts, named)
     review = explain(in_context, [REVIEW], y_true=["bad"])
     photograph(review.to_html(top=6), folder / "explaining_context.png", 920)

@@ -24,12 +24,14 @@ _HOME = {
 }
 
 _SUBMODULES = (
+    "checks",
     "comparison",
     "datasets",
     "importance",
     "inspection",
     "metrics",
     "paper",
+    "saving",
     "text",
     "theory",
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,8 +22,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ._callbacks import CallbackSupportMixin, FitCallbacks
 from ._core.fitted import FittedAttention, count_selected, most_probable, probabilities
 from ._core.statistics import balancing_factors
-from ._documents import as_csr, canonical, check_two_classes, is_plain, training_dtype
-from ._validation import check_non_negative
+from ._documents import as_csr, canonical, check_two_classes, in_units, is_plain, training_dtype
+from ._machine import peak_of_fit, warn_of_memory
+from ._saved import SavedMixin
+from ._transaction import all_or_nothing
+from ._validation import check_labels, check_non_negative, check_not_texts
 from .importance import signed_frequency
 
 if TYPE_CHECKING:
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
     from ._core.statistics import CorpusStatistics
 
 
-class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of all classifiers: a fitted model is read and predicts in one way.
 
     A subclass has the parameters `class_weight`, `max_iter`, `verbose` and `device` beside its
@@ -51,6 +56,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     verbose: int
     device: Any
 
+    @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the classifier.
@@ -89,7 +95,8 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         documents, classes, y = self._documents(X, y, sample_weight)
         train: Callable[..., FitResult] = partial(self._train, device=device)
         if before is not None and before[1:] == (*self._tokens(), classes.tolist()):
-            train = partial(train, start=before[0])
+            start = replace(before[0], cls_weight=before[0].cls_weight / documents.unit)
+            train = partial(train, start=start)
         return self._fit(documents, classes, (documents.X, y, sample_weight), train)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -261,6 +268,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """Return the fitted model, and documents as it takes them."""
         check_is_fitted(self)
         if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
+            check_not_texts(X, self)
             X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
             check_non_negative(X, self)
         model = self._model()
@@ -282,8 +290,8 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _trained_on(self) -> tuple[Any, ...] | None:
         """Return the fitted model, its tokens' number and names, and its classes, if any."""
-        if len(getattr(self, "attention_scores_", ())) != getattr(self, "n_features_in_", None):
-            return None  # not fitted, or a later fit on other tokens failed
+        if not self.__sklearn_is_fitted__():
+            return None
         return self._model(), *self._tokens(), self.classes_.tolist()
 
     def _tokens(self) -> tuple[int, list[Any] | None]:
@@ -295,6 +303,8 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Documents, NDArray[Any], NDArray[Any]]:
         """Return validated training documents, the sorted class labels, and validated y."""
+        check_not_texts(X, self)
+        check_labels(y)
         X, y = validate_data(self, X, y, accept_sparse="csr", accept_large_sparse=True)
         check_non_negative(X, self)
         check_classification_targets(y)
@@ -318,7 +328,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         from ._core.documents import Documents
         from ._core.statistics import CorpusStatistics
 
-        X = canonical(as_csr(X))
+        X, unit = in_units(canonical(as_csr(X)))
         with np.errstate(over="ignore", invalid="ignore"):  # `check` refuses what is not finite
             class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
             factors = self._class_factors(classes, class_weights)
@@ -326,7 +336,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             weights = weights * factors[codes]
             X, scale = self._training_entries(X, weights, entry_scale)
             statistics = CorpusStatistics.of(X, codes, len(classes), weights)
-        return Documents(X, codes, weights, statistics, scale)
+        return Documents(X, codes, weights, statistics, scale, unit)
 
     def _training_entries(
         self, X: Any, weights: NDArray[np.float64], entry_scale: float | None
@@ -366,14 +376,23 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         callbacks.begin()
         strengths = [getattr(self, name, 1.0) for name in ("C", "attention_C")]
         strengths = [strength for strength in strengths if strength != "auto"]
-        with ThreadShare() as threads:
+        dtype = training_dtype(X, documents.statistics.total_weight, min(strengths))
+        warn_of_memory(
+            peak_of_fit(X.nnz, X.shape[1], documents.n_outputs, np.dtype(dtype).itemsize),
+            f"{X.nnz:,} entries in {X.shape[1]:,} columns with {len(classes)} classes",
+            stacklevel=5,
+        )
+        with ThreadShare() as threads, in_range(self, documents):
             result = train(
                 documents,
-                dtype=training_dtype(X, documents.statistics.total_weight, min(strengths)),
-                callback=self._reporter(callbacks, classes, documents.entry_scale, threads.update),
+                dtype=dtype,
+                callback=self._reporter(callbacks, classes, documents, threads.update),
             )
+            check_finite(result)
         counts = count_selected(result.model.scores, X if weights.all() else X[weights > 0])
-        self._store(result, classes, documents.statistics, counts, documents.entry_scale)
+        self._store(
+            result, classes, documents.statistics, counts, documents.entry_scale, documents.unit
+        )
         self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
         callbacks.end()
         warn(result)
@@ -386,6 +405,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         statistics: CorpusStatistics,
         selection_counts: NDArray[np.intp],
         entry_scale: float | None,
+        unit: float = 1.0,
     ) -> None:
         self.classes_ = classes
         self.n_iter_ = max(1, result.n_iter)
@@ -393,21 +413,26 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         for name in self._optional_attributes:  # of an earlier fit with other parameters
             self.__dict__.pop(name, None)
         self.__dict__.update(result.attributes)
-        self.__dict__.update(self._model_attributes(result.model, entry_scale))
+        self.__dict__.update(self._model_attributes(result.model, entry_scale, unit))
         self.token_importance_ = signed_frequency(statistics.shares, statistics.class_weights)
         order = np.argsort(-selection_counts, kind="stable")
         self.selected_tokens_ = order[: np.count_nonzero(selection_counts)]
         self.selection_counts_ = selection_counts[self.selected_tokens_]
 
-    def _model_attributes(self, model: FittedModel, entry_scale: float | None) -> dict[str, Any]:
-        """Return the fitted attributes that predictions are made from."""
+    def _model_attributes(
+        self, model: FittedModel, entry_scale: float | None, unit: float = 1.0
+    ) -> dict[str, Any]:
+        """Return the fitted attributes that predictions are made from.
+
+        `unit` is that of the entries that the model was trained on, and of their scale.
+        """
         values = model.values
-        scale = {} if entry_scale is None else {"entry_scale_": entry_scale}
+        scale = {} if entry_scale is None else {"entry_scale_": entry_scale * unit}
         return scale | {
             "attention_scores_": model.scores,
             "token_values_": values[:, 0] if values.shape[1] == 1 else values.T,
             "intercept_": model.intercept,
-            "cls_weight_": model.cls_weight,
+            "cls_weight_": model.cls_weight * unit,
             "cls_score_": model.cls_score,
             "_embeddings": model.embeddings,
         }
@@ -422,7 +447,7 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         self,
         callbacks: FitCallbacks,
         classes: NDArray[Any],
-        entry_scale: float | None,
+        documents: Documents,
         share_threads: Callable[[], None],
     ) -> Callback:
         """Return the callback of training: prints, and calls scikit-learn's callbacks."""
@@ -435,14 +460,49 @@ class BaseAttentionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             return callbacks.iteration(
                 lambda: {
                     "classes_": classes,
-                    **self._model_attributes(progress.model(), entry_scale),
+                    **self._model_attributes(
+                        progress.model(), documents.entry_scale, documents.unit
+                    ),
                 }
             )
 
         return report
 
 
-def warn(result: FitResult, stacklevel: int = 5) -> None:
+@contextmanager
+def in_range(classifier: BaseAttentionClassifier, documents: Documents) -> Iterator[None]:
+    """Turn what leaves the range of floating-point numbers into a ValueError with the sizes."""
+    try:
+        with np.errstate(all="ignore"):  # what comes of it is checked
+            yield
+    except (ArithmeticError, NotFiniteError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "without overflow" not in str(error):
+            raise  # PyTorch says no more of a number that single precision does not hold
+        names = ("C", "attention_C", "learning_rate", "step_size", "class_weight")
+        given = {name: getattr(classifier, name, None) for name in names}
+        sizes = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
+        raise ValueError(
+            f"Training leaves the range of floating-point numbers, with document weights of "
+            f"{documents.statistics.total_weight:.2g} together{sizes}: choose less extreme ones."
+        ) from error
+
+
+class NotFiniteError(Exception):
+    """A model has numbers that are infinite or NaN."""
+
+
+def check_finite(result: FitResult) -> None:
+    """Raise NotFiniteError unless a fit's model and its last loss are finite."""
+    model = result.model
+    arrays = (model.scores, model.values, model.intercept, [model.cls_weight])
+    found = [np.asarray(value) for value in result.attributes.values()]
+    found = [value for value in found if value.dtype.kind == "f"]
+    found += [np.asarray(array) for array in (*arrays, result.loss_curve[-1:])]
+    if not all(np.isfinite(array).all() for array in found):
+        raise NotFiniteError
+
+
+def warn(result: FitResult, stacklevel: int = 6) -> None:
     """Warn of what training says, past scikit-learn's wrapper of `fit`."""
     for message, category in (
         (result.warning, UserWarning),

@@ -13,9 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ._base import BaseAttentionClassifier, warn
+from ._base import BaseAttentionClassifier, check_finite, in_range, warn
 from ._documents import check_total_weight, damped, mean_entry
-from ._validation import check_non_negative, code_labels
+from ._saved import public
+from ._transaction import all_or_nothing
+from ._validation import check_labels, check_non_negative, check_not_texts, code_labels
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +42,7 @@ def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
     return True
 
 
+@public("sklearn_clsattn")
 class ClsAttentionClassifier(BaseAttentionClassifier):
     r"""Text classifier with one layer of ``<cls>`` attention over token counts.
 
@@ -167,7 +170,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     n_features_in_ : int
         Number of tokens.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the tokens, where X had string names.
 
     See Also
@@ -259,6 +262,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self.device = device
 
     @available_if(_learns_from_batches)
+    @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
@@ -336,6 +340,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
         stream: Stream | None = getattr(self, "_stream", None)
         device = resolve_device(self.device)
+        check_not_texts(X, self)
+        check_labels(y)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", accept_large_sparse=True, reset=stream is None
         )
@@ -347,10 +353,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         if stream is None:
             stream = Stream.empty(len(known), X.shape[1])
         seen = stream.statistics
-        if seen.shares.shape[1] != X.shape[1]:  # after a fit of other tokens that failed
-            raise ValueError(
-                f"X has {X.shape[1]} features, but the batches so far had {seen.shares.shape[1]}."
-            )
 
         def check_weights(_: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
             if not class_weights.any():
@@ -366,13 +368,19 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             self._print(progress)
             return False
 
-        with ThreadShare():
+        if batch.unit != 1.0:
+            raise ValueError(
+                f"partial_fit takes entries of X between 1e-19 and 1e19, got {batch.unit:.2g}: "
+                "divide X by the same constant in all batches."
+            )
+        with ThreadShare(), in_range(self, batch):
             result, kept = learn_batch(
                 stream, batch, device=device, callback=callback, **self._settings()
             )
-        warn(result, stacklevel=4)  # first: where it is an error, the batch has not been learnt
+            check_finite(result)
         self._store(result, known, kept.statistics, kept.selection_counts, kept.entry_scale)
         self._stream = kept
+        warn(result, stacklevel=5)
         return self
 
     def _train(

@@ -18,6 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_array
 
 from ._classifier import ClsAttentionClassifier
 from ._core.fitted import log_losses
+from ._saved import public
+from ._transaction import all_or_nothing
 
 if TYPE_CHECKING:
     import torch
@@ -32,6 +34,7 @@ Array = NDArray[np.float64]
 _LOWEST, _HIGHEST = 1e-2, 1e2
 
 
+@public("sklearn_clsattn")
 class ClsAttentionClassifierCV(ClsAttentionClassifier):
     """:class:`ClsAttentionClassifier` with C chosen by cross-validation.
 
@@ -137,7 +140,7 @@ class ClsAttentionClassifierCV(ClsAttentionClassifier):
     n_features_in_ : int
         Number of tokens.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the tokens, where X had string names.
 
     See Also
@@ -198,6 +201,7 @@ class ClsAttentionClassifierCV(ClsAttentionClassifier):
         self.verbose = verbose
         self.device = device
 
+    @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose C by cross-validation, and fit on all documents.

@@ -15,6 +15,12 @@ _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.in
 _LARGEST_EXACT_FLOAT32 = 2**24
 _LARGEST_FLOAT32 = 1e8
 _LARGEST_TOTAL_FLOAT32 = 1e10
+# A matrix whose largest entry is outside 2 to the power of minus and plus this is trained on in
+# other units; integers are always within.
+_UNSCALED_EXPONENT = 64
+# What is fitted goes back to the units of X, where it must neither underflow nor overflow.
+_LEAST_ENTRY, _LARGEST_ENTRY = 1e-280, 1e300
+_LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
 
 
 def is_plain(X: Any, n_features: int) -> bool:
@@ -22,15 +28,17 @@ def is_plain(X: Any, n_features: int) -> bool:
 
     For a single document that takes three times as long as the prediction.
     """
-    return (
+    if not (
         type(X) in (sp.csr_matrix, sp.csr_array)
         and X.ndim == 2
         and X.shape[0] > 0
         and X.shape[1] == n_features
         and X.dtype in _PLAIN_DTYPES
         and X.data.min(initial=0) >= 0
-        and (X.dtype.kind == "i" or bool(np.isfinite(X.data.sum(dtype=np.float64))))
-    )
+    ):
+        return False
+    with np.errstate(over="ignore"):
+        return X.dtype.kind == "i" or bool(np.isfinite(X.data.sum(dtype=np.float64)))
 
 
 def as_csr(X: Any) -> Any:
@@ -54,6 +62,28 @@ def canonical(X: Any) -> Any:
     return X
 
 
+def in_units(X: Any) -> tuple[Any, float]:
+    """Return a CSR matrix in units that training can bear, and the unit: 1, or a power of two.
+
+    A power of two changes no digit. What cannot be expressed in such units is a ValueError.
+    """
+    largest = float(X.data.max(initial=0))
+    exponent = int(np.frexp(largest)[1])
+    if not largest or abs(exponent) <= _UNSCALED_EXPONENT:
+        return X, 1.0
+    entries = np.ldexp(X.data, -exponent)
+    if not _LEAST_ENTRY <= largest <= _LARGEST_ENTRY or np.count_nonzero(
+        entries
+    ) < np.count_nonzero(X.data):
+        least = float(X.data[X.data > 0].min())
+        raise ValueError(
+            f"Training leaves the range of floating-point numbers: the entries of X, from "
+            f"{least:.2g} to {largest:.2g}, are too large, too small or too far apart. "
+            "Divide X, or its columns, by constants."
+        )
+    return type(X)((entries, X.indices, X.indptr), shape=X.shape), 2.0**exponent
+
+
 def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:
     """Return ``scale * log2(1 + c / scale)`` for every entry c of an ndarray or CSR matrix.
 
@@ -72,7 +102,11 @@ def _damped_entries(
     if entries.dtype.kind in "iu" and 0 <= (largest := entries.max(initial=0)) < entries.size:
         table = scale * np.log2(1.0 + np.arange(largest + 1) / scale)
         return np.asarray(table.astype(dtype)[entries])
-    return np.asarray(scale * np.log2(1.0 + np.divide(entries, scale, dtype=np.float64)), dtype)
+    with np.errstate(over="ignore"):
+        logs = np.log2(1.0 + np.divide(entries, scale, dtype=np.float64))
+    if scale < 1.0 and len(infinite := np.flatnonzero(np.isinf(logs))):
+        logs.flat[infinite] = np.log2(entries.flat[infinite]) - np.log2(scale)
+    return np.asarray(scale * logs, dtype)
 
 
 def mean_entry(X: Any, weights: NDArray[np.float64]) -> float:
@@ -105,11 +139,14 @@ def training_dtype(X: Any, total: float, smallest_C: float) -> type[np.floating[
 
 
 def check_total_weight(class_weights: NDArray[np.float64]) -> None:
-    """Raise ValueError for class weights (n_classes,) whose sum is infinite."""
-    if not np.isfinite(class_weights.sum()):
+    """Raise ValueError for class weights (n_classes,) whose sum training cannot bear."""
+    with np.errstate(over="ignore"):
+        total = float(class_weights.sum())
+    if not _LEAST_TOTAL <= total <= _LARGEST_TOTAL:
+        sizes = f"to {total:.2g}" if np.isfinite(total) else "to infinity"
         raise ValueError(
-            "Document weights add up to infinity, so that there is no mean: divide sample_weight "
-            "(or class_weight) by a constant."
+            f"Document weights add up {sizes}, outside the range of training, {_LEAST_TOTAL:.0e} "
+            f"to {_LARGEST_TOTAL:.0e}: divide sample_weight (or class_weight) by a constant."
         )
 
 

@@ -16,7 +16,15 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from sklearn_clsattn._validation import check_non_negative, code_labels
+from sklearn_clsattn._documents import check_total_weight
+from sklearn_clsattn._saved import SavedMixin, public
+from sklearn_clsattn._transaction import all_or_nothing
+from sklearn_clsattn._validation import (
+    check_labels,
+    check_non_negative,
+    check_not_texts,
+    code_labels,
+)
 from sklearn_clsattn.importance import (
     class_totals,
     log_odds,
@@ -26,7 +34,8 @@ from sklearn_clsattn.importance import (
 )
 
 
-class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
+@public("sklearn_clsattn")
+class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
     """Scale tokens by their importance for the classes, keep the most important, or both.
 
     For use between a vectorizer such as
@@ -57,8 +66,10 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         Keep only tokens whose absolute importance is greater; for more than two classes, the root
         mean square over the classes. With `k` as well, both conditions must hold.
     scale : bool, default=True
-        Multiply columns by their importance: signed for two classes, the root mean square over
-        the classes for more. ``False`` leaves values unchanged, for selection alone.
+        Multiply columns by the size of their importance: the absolute value for two classes, the
+        root mean square over the classes for more. So counts stay non-negative, for classifiers of
+        counts; to a linear classifier with a symmetric penalty the sign makes no difference.
+        ``False`` leaves values unchanged, for selection alone.
     smoothing : float, default=1.0
         Added to every token's total in every class by ``"log_odds"``; the other two need none.
     centred : bool, default=False
@@ -82,7 +93,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         Sum of the sample weights of each class.
     n_features_in_ : int
         Number of tokens.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the tokens, where X had names that are all strings.
 
     See Also
@@ -153,6 +164,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         self.smoothing = smoothing
         self.centred = centred
 
+    @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the importance of each token.
@@ -179,6 +191,7 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         """
         return self._add_batch(X, y, None, sample_weight, afresh=True)
 
+    @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
@@ -292,6 +305,8 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
         self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: Any, *, afresh: bool
     ) -> Self:
         """Add one batch to the totals, or start them, and compute all other attributes."""
+        check_not_texts(X, self)
+        check_labels(y)
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), reset=afresh)
         check_non_negative(X, self)
         check_classification_targets(y)
@@ -303,7 +318,8 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
 
         # Stored with the totals: a later batch must be summed in the same way.
         kind: Any = "shares" if self.importance == "signed_frequency" else "counts"
-        totals = class_totals(X, codes, len(classes), sample_weight, kind=kind)
+        with np.errstate(all="ignore"):  # what comes of it is checked
+            totals = class_totals(X, codes, len(classes), sample_weight, kind=kind)
         class_weight = np.bincount(codes, sample_weight, len(classes)).astype(np.float64)
         if not afresh:
             if kind != self._totals_kind:
@@ -314,22 +330,27 @@ class TokenImportanceTransformer(SelectorMixin, BaseEstimator):
             totals += self.token_totals_
             class_weight += self.class_weight_
 
-        if self.importance == "signed_frequency":
-            importance = signed_frequency(totals, class_weight, centred=self.centred)
-        elif self.importance == "posterior_difference":
-            importance = posterior_difference(totals)
-        else:
-            importance = log_odds(totals, smoothing=self.smoothing)
-        overall = overall_importance(importance)
-        # Assigned last: a batch that raises an error leaves the totals unchanged.
+        check_total_weight(class_weight)
+        with np.errstate(all="ignore"):
+            if self.importance == "signed_frequency":
+                importance = signed_frequency(totals, class_weight, centred=self.centred)
+            elif self.importance == "posterior_difference":
+                importance = posterior_difference(totals)
+            else:
+                importance = log_odds(totals, smoothing=self.smoothing)
+            overall = overall_importance(importance)
+        if not (np.isfinite(totals).all() and np.isfinite(overall).all()):
+            raise ValueError(
+                "Sums over documents leave the range of floating-point numbers: divide X or "
+                "sample_weight by a constant."
+            )
         self._support_mask = self._selected(overall)
         self._totals_kind = kind
         self.token_totals_ = totals
         self.class_weight_ = class_weight
         self.classes_ = classes
         self.token_importance_ = importance
-        factors = importance if importance.ndim == 1 else overall
-        self.scale_ = factors if self.scale else None
+        self.scale_ = overall if self.scale else None
         return self
 
     def _selected(self, overall: NDArray[np.float64]) -> NDArray[np.bool_]:

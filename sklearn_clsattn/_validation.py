@@ -16,8 +16,108 @@ def check_non_negative(X: Any, estimator: BaseEstimator) -> None:
     if values.size and (minimum := values.min()) < 0:
         raise ValueError(
             f"Negative values in data passed to {type(estimator).__name__}: expected "
-            f"non-negative token counts, got a minimum of {minimum}: use counts or TF-IDF."
+            f"non-negative token counts, got a minimum of {minimum:.6g}. {_cause(X)}"
         )
+
+
+def _cause(X: Any) -> str:
+    """Return what probably made values of X (n_documents, n_tokens) negative, and the cure."""
+    rows = sparse.csr_array(X[:1000].astype(np.float64))
+    filled = rows.data[rows.data != 0]
+    negative, is_dense = np.mean(filled < 0), len(filled) > 0.9 * np.prod(rows.shape)
+    if is_dense and rows.shape[0] > 2:
+        sample = rows.toarray()
+        deviations = sample.std(axis=0)
+        varying = deviations > 1e-9 * np.abs(sample).max()
+        if max(*np.abs(deviations[varying] - 1), *np.abs(sample.mean(axis=0)), 0, 0) < 1e-2:
+            return (
+                "Its columns have mean 0 and variance 1, as StandardScaler makes them: leave the "
+                "scaler out, or use MaxAbsScaler."
+            )
+    if is_dense and negative > 0.1:
+        return (
+            "Almost no value is 0, as in what TruncatedSVD, PCA, an embedding of texts or "
+            "StandardScaler returns: pass the token counts that went into it."
+        )
+    lengths = np.sqrt(np.asarray((rows * rows).sum(axis=1)))
+    is_hashed = np.isin(np.round(lengths, 6), [0, 1]).all() or (filled == np.round(filled)).all()
+    if 0.2 < negative < 0.8 and is_hashed:
+        return (
+            "It looks like what HashingVectorizer returns: pass alternate_sign=False to it, or use "
+            "sklearn_clsattn.text.HashingTokenVectorizer."
+        )
+    if negative < 0.2 and filled.max() < 10:
+        return (
+            "Few values are, as where MinMaxScaler meets values below those it was fitted on: "
+            "pass clip=True to it, or use MaxAbsScaler."
+        )
+    return "Use counts or TF-IDF."
+
+
+def check_not_texts(X: Any, estimator: BaseEstimator) -> None:
+    """Raise ValueError for texts in place of counts, with what to put before."""
+    if sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"):
+        return
+    if isinstance(X, str):
+        first: Any = X
+    else:
+        try:
+            rows = X.iloc[:1].to_numpy() if hasattr(X, "iloc") else X[:1]
+            entries = [row if isinstance(row, str) else np.ravel(row)[:1] for row in rows]
+            first = next((one if isinstance(one, str) else one[0] for one in entries), None)
+        except (TypeError, ValueError, IndexError, KeyError):
+            return  # scikit-learn says what is wrong
+    if not isinstance(first, str):
+        return
+    try:
+        float(first)
+    except ValueError:
+        name = type(estimator).__name__
+        raise ValueError(
+            f"X holds texts, such as {first[:40]!r}: expected token counts. Put a vectorizer "
+            f"before, such as make_pipeline(CountVectorizer(), {name}()), or take "
+            "sklearn_clsattn.text.make_text_classifier()."
+        ) from None
+
+
+def check_labels(y: Any, name: str = "y") -> None:
+    """Raise ValueError for labels that are missing, or for several of them per document."""
+    shape = getattr(y, "shape", None)
+    several = len(shape) == 2 and shape[1] > 1 if shape is not None else False
+    if shape is None and isinstance(y, list | tuple) and y:
+        several = isinstance(y[0], list | tuple | set) and len(y[0]) != 1
+    if several:
+        raise ValueError(
+            f"{name} has several labels per document, expected one. For several classes at once "
+            "put MultiLabelBinarizer before and wrap the classifier in OneVsRestClassifier; for "
+            "several questions wrap it in MultiOutputClassifier."
+        )
+    if isinstance(dtype := getattr(y, "dtype", None), np.dtype) and dtype.kind != "O":
+        return  # scikit-learn finds NaN among numbers
+    try:
+        labels = list(y)
+    except TypeError:
+        return
+    missing = [at for at, label in enumerate(labels) if _is_missing(label)]
+    if missing and (any(label is None for label in labels) or not _are_numbers(labels)):
+        raise ValueError(
+            f"{name} has {len(missing)} missing labels (None or NaN), the first at position "
+            f"{missing[0]}: leave these out, or give the documents without a label a class of "
+            "their own, such as 'none'."
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    """Return whether a label is None, NaN or pandas' NA."""
+    return (
+        label is None
+        or type(label).__name__ == "NAType"
+        or (isinstance(label, float | np.floating) and bool(np.isnan(label)))
+    )
+
+
+def _are_numbers(labels: list[Any]) -> bool:
+    return all(isinstance(label, int | float | np.number) for label in labels)
 
 
 def codes_of(labels: Any, classes: Any) -> NDArray[np.intp]:
@@ -36,6 +136,11 @@ def code_labels(
     """
     labels, codes = np.unique(y, return_inverse=True)
     named = list(classes) if isinstance(classes, set | frozenset) else classes
+    if named is not None and any(map(_is_missing, np.asarray(named).tolist())):
+        raise ValueError(
+            f"classes={named!r} has None or NaN: expected the labels that y may have, which are "
+            "numbers or strings."
+        )
     given = labels if named is None else np.unique(np.asarray(named))
     if known is None:
         known = given

@@ -11,13 +11,16 @@ import sklearn_clsattn
 from sklearn_clsattn import paper
 
 PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
+PACKAGE = "sklearn_clsattn"
 MODULES = (
+    "checks",
     "comparison",
     "datasets",
     "importance",
     "inspection",
     "metrics",
     "paper",
+    "saving",
     "text",
     "theory",
 )
@@ -32,9 +35,27 @@ def test_every_public_name_is_on_the_page(module):
     assert [name for name in names if f"`{prefix}{name}`" not in PAGE] == []
 
 
+def test_the_reference_has_every_public_name():
+    """And no other: each stands below the module that it is imported from."""
+    page = (Path(__file__).parents[1] / "docs" / "reference.rst").read_text()
+    listed = {
+        home: re.findall(r"^(?:   |\.\. data:: )(\w+)$", names, re.M)
+        for home, names in re.findall(
+            r"currentmodule:: (\S+)\n(.*?)(?=\.\. currentmodule|\Z)", page, re.S
+        )
+    }
+    importances = sklearn_clsattn.importance.__all__
+    for home in (PACKAGE, *(f"{PACKAGE}.{module}" for module in MODULES)):
+        public = [name for name in import_module(home).__all__ if name != "__version__"]
+        if home.endswith(".theory"):  # "the three importances", which importance has
+            public = [name for name in public if name not in importances]
+        assert sorted(listed.pop(home)) == sorted(public)
+    assert not listed
+
+
 def test_every_name_of_the_page_is_public():
     rows = re.findall(r"^\| `(\w+)` \| (`.*) \|$", PAGE.split("## Beside them")[1], re.M)
-    assert len(rows) == 8
+    assert len(rows) == 10
     for module, cell in rows:
         home = import_module(f"sklearn_clsattn.{module}".removesuffix(".sklearn_clsattn"))
         kinds = re.sub(r"\([^)]*\)", "", cell).split("`: `")[0]  # without parameters and methods

@@ -10,7 +10,14 @@ from helpers import assert_same_fit, data, settled
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier, ClsAttentionClassifierCV, _machine
+from sklearn_clsattn.paper import (
+    AttentionNetworkClassifier,
+    EmbeddingClassifier,
+    FrozenEmbeddingClassifier,
+    OneStepClassifier,
+    PenalizedOneStepClassifier,
+)
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 
@@ -397,7 +404,74 @@ def test_a_warm_start_after_a_failed_fit_on_other_tokens():
     assert_array_equal(model.fit(X[:, :5], y).predict_proba(X[:, :5]), expected)
 
 
-def test_entries_whose_squares_overflow_are_refused():
+@pytest.mark.parametrize("factor", [1e-270, 1e-160, 1e155, 1e290])
+@pytest.mark.parametrize("sublinear", [True, False])
+def test_entries_whose_squares_leave_the_range_are_scaled(factor, sublinear):
     X, y = data(2)
-    with pytest.raises(ValueError, match="Divide X by a constant"):
-        ClsAttentionClassifier().fit(X * 1e160, y)
+    settings = {"sublinear_counts": sublinear, "warm_start": True}
+    power = 2.0 ** round(np.log2(factor))
+    plain = ClsAttentionClassifier(**settings).fit(X, y)
+    model = ClsAttentionClassifier(**settings).fit(X * power, y)
+    assert_allclose(model.attention_scores_, plain.attention_scores_, rtol=1e-9)
+    assert_allclose(model.token_values_, plain.token_values_, rtol=1e-9)
+    assert_allclose(model.cls_weight_, plain.cls_weight_ * power, rtol=1e-12)
+    assert_allclose(model.predict_proba(X * power), plain.predict_proba(X), rtol=1e-9)
+    again = plain.fit(X, y)  # goes on from there, in either unit
+    assert_allclose(model.fit(X * power, y).token_values_, again.token_values_, rtol=1e-9)
+
+
+EXTREMES = np.array([[2.0, 1.0], [1.0, 2.0], [3.0, 0.0], [0.0, 3.0]])
+
+
+@pytest.mark.parametrize(
+    ("X", "weights", "parameters", "message"),
+    [
+        (EXTREMES * 1e300, None, {}, "Divide X, or its columns, by constants"),
+        (EXTREMES * 1e-300, None, {}, "Divide X, or its columns, by constants"),
+        (EXTREMES * [1e200, 1e-200], None, {}, "from 1e-200 to 3e.200.*too far apart"),
+        (EXTREMES, [1e308, 1, 1, 1], {}, "add up to 1e.308.*divide sample_weight"),
+        (EXTREMES, [1e-300, 1e300, 1, 1], {}, "add up to 1e.300.*divide sample_weight"),
+        (EXTREMES, [1e-320] * 4, {"C": 1e-12}, "add up to 4e-320.*divide sample_weight"),
+    ],
+)
+def test_what_cannot_be_scaled_is_refused_by_name(X, weights, parameters, message):
+    for model in (ClsAttentionClassifier(**parameters), OneStepClassifier()):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, [0, 1, 0, 1], sample_weight=weights)
+        assert not hasattr(model, "n_features_in_")
+
+
+def test_batches_are_not_scaled():
+    with pytest.raises(ValueError, match="the same constant in all batches"):
+        ClsAttentionClassifier().partial_fit(EXTREMES * 1e30, [0, 1, 0, 1])
+
+
+def test_penalties_that_leave_the_range_are_named():
+    model = PenalizedOneStepClassifier(C=1e-300, random_state=0)
+    with pytest.raises(ValueError, match=r"range of floating-point numbers.*C=1e-300"):
+        model.fit(EXTREMES, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "kind", [FrozenEmbeddingClassifier, EmbeddingClassifier, AttentionNetworkClassifier]
+)
+@pytest.mark.parametrize("dim", [10**12, 10**18])
+def test_more_dimensions_than_there_is_memory_for(kind, dim):
+    with pytest.raises(ValueError, match=f"embedding_dim={dim} for 2 tokens takes at least"):
+        kind(embedding_dim=dim).fit(EXTREMES, [0, 1, 0, 1])
+
+
+def test_folds_of_next_to_no_weight_are_refused_by_name():
+    X = np.array([[6, 6], [3, 5], [4, 3], [3, 7], [7, 5], [5, 5], [3, 6]], dtype=np.int8)
+    weights = [0.0, 1e-320, 1e-8, 1e-8, 1e-100, 1e-100, 0.0]
+    model = ClsAttentionClassifierCV(Cs=[1e-3, 1.0], cv=2, max_iter=5)
+    with pytest.raises(ValueError, match="range of floating-point numbers"):
+        model.fit(X, [2, 0, 2, 0, 2, 0, 0], sample_weight=weights)
+
+
+def test_a_fit_that_exceeds_the_machine_is_warned_of(monkeypatch):
+    X, y = data(2)
+    monkeypatch.setattr(_machine, "memory", lambda: 1000.0)
+    with pytest.warns(UserWarning, match=r"20 columns with 2 classes.*partial_fit") as found:
+        ClsAttentionClassifier(C=1.0).fit(X, y)
+    assert found[0].filename == __file__

@@ -20,8 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_clsattn import comparison
+from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli import commands, main, reading, tables
-from sklearn_clsattn.cli.writing import written_whole
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.text import make_text_classifier
@@ -313,6 +313,22 @@ def test_explain_writes_a_page(data, model, tmp_path, run, refused):
     assert run("explain", model, "--say", "<b>", "-o", page, "--force")[:2] == (0, "")
     assert "&lt;b&gt;" in page.read_text("utf-8")
     assert run("explain", model, "--say", "x", "-o", "-")[1].startswith("Document 0")
+
+
+def test_explain_shows_the_smallest_changes(frame, model, tmp_path, run, refused):
+    said = frame["text"][0]
+    code, out, err = run("explain", model, "--say", said, "--counterfactual")
+    assert (code, err) == (0, "")
+    expected = explain(joblib.load(model), [said]).counterfactual("words")
+    assert out == expected.to_text() + "\n"
+    assert "Without" in out
+    assert "token" in run("explain", model, "--say", said, "--counterfactual", "add")[1]
+    target = str(1 - int(joblib.load(model).predict([said])[0]))
+    assert run("explain", model, "--say", said, "--target", target, "--counterfactual")[1] == out
+    page = tmp_path / "changes.html"
+    assert run("explain", model, "--say", said, "--counterfactual", "-o", page)[0] == 0
+    assert "whose removal changes" in page.read_text()
+    assert "invalid choice" in refused("explain", model, "--say", said, "--counterfactual", "x")
 
 
 def test_explain_warns_of_labels_that_the_model_does_not_know(frame, model, tmp_path, run):

@@ -8,12 +8,14 @@ import pytest
 
 import sklearn_clsattn
 from sklearn_clsattn import (
+    checks,
     comparison,
     datasets,
     importance,
     inspection,
     metrics,
     paper,
+    saving,
     text,
     theory,
 )
@@ -21,12 +23,14 @@ from sklearn_clsattn._base import BaseAttentionClassifier
 
 MODULES = (
     sklearn_clsattn,
+    checks,
     comparison,
     datasets,
     importance,
     inspection,
     metrics,
     paper,
+    saving,
     text,
     theory,
 )

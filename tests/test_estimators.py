@@ -5,9 +5,14 @@ import warnings
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from sklearn_clsattn import ClsAttentionClassifier, ClsAttentionClassifierCV
+from sklearn_clsattn import (
+    ClsAttentionClassifier,
+    ClsAttentionClassifierCV,
+    TokenImportanceTransformer,
+)
+from sklearn_clsattn.checks import expected_failed_checks
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
     EmbeddingClassifier,
@@ -61,3 +66,21 @@ def test_scikit_learn_checks(estimator, check, monkeypatch):
 
         monkeypatch.setattr(estimator_checks, "make_blobs", make_non_negative_blobs)
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "estimator", [ClsAttentionClassifier(), PenalizedOneStepClassifier(random_state=0)]
+)
+def test_check_estimator_as_a_user_calls_it(estimator):
+    failing = expected_failed_checks(estimator)
+    assert set(failing) == NEGATIVE_BLOBS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # each check that fails as expected is warned of
+        results = check_estimator(estimator, expected_failed_checks=failing, on_fail=None)
+    failed = {result["check_name"] for result in results if result["status"] == "xfail"}
+    assert failed == NEGATIVE_BLOBS  # and none passes by now: then take it off the list
+    assert not [result for result in results if result["status"] == "failed"]
+
+
+def test_others_are_expected_to_pass_all():
+    assert expected_failed_checks(TokenImportanceTransformer()) == {}

@@ -16,15 +16,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+)
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.inspection.view import views
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
     EmbeddingClassifier,
@@ -514,3 +522,40 @@ def test_parameters_set_after_fitting_change_no_explanation():
     before = explain(network, X[:3]).to_frame()
     after = explain(network.set_params(n_layers=1, mlp=True), X[:3]).to_frame()
     pd.testing.assert_frame_equal(before, after)
+
+
+def test_classifiers_around_a_classifier_are_explained_or_say_what_to_pass():
+    X = CountVectorizer().fit_transform(TEXTS * 3)
+    y = LABELS * 3
+    model = ClsAttentionClassifier().fit(X, y)
+    frozen = explain(FrozenEstimator(model), X)
+    assert_array_equal(frozen.decision, explain(model, X).decision)
+    for wrapped, advice in (
+        (TunedThresholdClassifierCV(ClsAttentionClassifier(), cv=2), "estimator_.*best_threshold_"),
+        (
+            FixedThresholdClassifier(ClsAttentionClassifier(), threshold=0.3),
+            "estimator_.*threshold",
+        ),
+        (CalibratedClassifierCV(ClsAttentionClassifier(), cv=2), r"calibrated_classifiers_\[0\]"),
+        (OneVsRestClassifier(ClsAttentionClassifier()), "estimators_"),
+    ):
+        with pytest.raises(TypeError, match=f"{type(wrapped).__name__}.*{advice}"):
+            explain(wrapped.fit(X, y), X)
+    tuned = TunedThresholdClassifierCV(ClsAttentionClassifier(), cv=2).fit(X, y)
+    sets = explain(tuned.estimator_, X).counterfactual(probability=tuned.best_threshold_)
+    assert len(sets) == X.shape[0]
+
+
+def test_class_strips_leave_out_what_rounds_to_nothing():
+    texts, y = make_token_classification(600, n_classes=30, as_text=True, random_state=0)
+    names = np.array([f"a class with the long name {k}" for k in range(30)])[y]
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, names)
+    explanation = explain(model, texts[:5])
+    for one, view in zip(explanation, views(explanation, None, 8), strict=True):
+        shown, more = view.classes()
+        assert 2 <= len(shown) <= 6
+        assert len(shown) + more == 30
+        assert shown[0].shown
+        assert all(part.probability >= 0.0005 for part in shown[2:])
+        assert shown[0].probability == one.probability.max()
+    assert 'class="classes long"' in explanation.to_html()

@@ -55,6 +55,9 @@ def pages():
     long_labels.fit(texts, [f"{label}{'_name' * 12}" for label in y])
     yield explain(long_labels, texts[:2])
     characters = make_text_classifier().fit(texts, y)
+    for change in ("tokens", "words", "add"):
+        yield explain(characters, [texts[0], *hostile]).counterfactual(change, time_limit=1)
+    yield explain(characters, texts[:3]).sufficient(smallest=False)
     yield explain(characters, [texts[0].replace(" ", "_") + " " + texts[1], *texts[2:4]])
     columns = make_column_transformer(*((CountVectorizer(), [0, 1][at]) for at in range(2)))
     table = [[text, text] for text in texts[:20]]

@@ -227,3 +227,42 @@ def test_a_token_without_value_still_draws_attention():
     fitted = FittedAttention(np.zeros(2), np.array([[2.0], [0.0]]), np.zeros(1), 1.0, 0.0)
     X = np.array([[1.0, 0.0], [1.0, 2.0]])
     assert_allclose(fitted.outputs(X)[:, 0], [1.0, 0.5])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("entry_scale", [None, 1e-3, 2.0])
+@pytest.mark.parametrize("size", [1e308, 1e304, 1.0, 1e-250, 1e-300])
+def test_entries_of_any_size_are_answered_alike_in_any_batch(n_classes, entry_scale, size):
+    rng = np.random.default_rng(0)
+    n_outputs = 1 if n_classes == 2 else n_classes
+    fitted = FittedAttention(
+        scores=rng.normal(size=6),
+        values=rng.normal(size=(6, n_outputs)),
+        intercept=rng.normal(size=n_outputs),
+        cls_weight=1.0,
+        cls_score=0.0 if size > 1e-200 else -np.inf,
+        entry_scale=entry_scale,
+    )
+    X = rng.uniform(0.1, 1.0, size=(7, 6)) * size
+    alone = np.concatenate(
+        [fitted.outputs(sp.csr_array(row * (np.arange(6) < 5))) for row in X[:, None]]
+    )
+    X[:, 5] = 0
+    together = fitted.outputs(sp.csr_array(X))
+    assert np.isfinite(alone).all()
+    assert_allclose(together, alone, rtol=1e-9)
+    assert_allclose(fitted.outputs(X), alone, rtol=1e-9)
+
+
+def test_scores_too_far_apart_for_the_digits_of_a_float():
+    fitted = FittedAttention(
+        scores=np.array([0.0, -742.0, 2.0]),
+        values=np.array([[1.0], [2.0], [3.0]]),
+        intercept=np.zeros(1),
+        cls_weight=0.0,
+        cls_score=-np.inf,
+    )
+    X = np.array([[5e-22, 9e300, 0.0]])
+    expected = fitted.outputs(sp.csr_array(X))  # few entries: by logarithms
+    assert 1.1 < expected[0, 0] < 1.9
+    assert_allclose(fitted.outputs(X), expected, rtol=1e-12)

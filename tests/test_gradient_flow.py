@@ -1,4 +1,4 @@
-"""Gradient flow on p: Theorem 4.3, how training ends, and what it leaves."""
+"""Training of p by gradient flow: Theorem 4.3, how training ends, and what it leaves."""
 
 from itertools import pairwise
 
@@ -10,10 +10,11 @@ import torch
 from helpers import documents
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sklearn_clsattn._core.objective import encode_targets
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.importance import signed_frequency
 from sklearn_clsattn.paper import _gradient_flow
-from sklearn_clsattn.paper._gradient_flow import PATIENCE, UNSELECTED_ATTENTION, fit_one_step
+from sklearn_clsattn.paper._gradient_flow import UNSELECTED_ATTENTION, fit_one_step
 from sklearn_clsattn.theory import check_single_relevant_token, max_margin_direction
 from sklearn_clsattn.theory._gradient_step import draw_embeddings
 from sklearn_clsattn.theory._token_embeddings import ExplicitEmbeddings, LimitEmbeddings
@@ -44,7 +45,8 @@ def assumption_1(n_classes=2, seed=0, *, n_documents=120, n_relevant=5, n_irrele
 def flow(X, y, weights=None, *, size=1.0, step_size=None, dimension=None, **settings):
     """Fit by a step of `step_size`, or by `size` times that of the default rule in the limit."""
     d = documents(X, y, weights)
-    settings = {"seed": 0, "max_iter": 300, "tol": 1e-9, **settings}
+    settings = {"seed": 0, "max_iter": 2000, "tol": 1e-9, **settings}
+    settings = {"solver": "flow", "flow_tol": 1e-3, **settings}
     if step_size is None and size != 1.0:
         nothing_trained = {**settings, "max_iter": 0, "callback": None}
         default = fit_one_step(d, step_size=None, embedding_dim=None, **nothing_trained)
@@ -110,7 +112,7 @@ SIZES = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_theorem_4_3(seed):
     """Data of Assumption 1: every important token is selected, and p is the max-margin direction.
 
@@ -127,21 +129,13 @@ def test_theorem_4_3_with_three_classes(size):
     assert_theorem_4_3(flow(X, y), X, relevant)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_three_classes_and_a_step_that_is_too_long_for_this_descent(seed):
-    """Descent by steps of fixed size ends with one class's documents selecting irrelevant tokens.
-
-    That says nothing of gradient flow. The default step keeps the largest eigenvalue of S S' at 4.
-    """
-    eigenvalue = {}
-    for size, share in ((1.0, 1.0), (1.9, 2 / 3)):
-        X, y, relevant = assumption_1(3, seed, **SIZES[3])
-        fit = flow(X, y, size=size, max_iter=100)
-        assert share_found(fit, X, relevant) == pytest.approx(share, abs=0.05)
+def test_descent_by_large_steps_is_not_gradient_flow():
+    """Beyond the default step it can end with one class's documents selecting irrelevant tokens."""
+    X, y, relevant = assumption_1(3, 1, **SIZES[3])
+    for solver, share in (("flow", 1), ("descent", 2 / 3)):
+        fit = flow(X, y, size=1.9, solver=solver, max_iter=1000 if solver == "flow" else 100)
         assert fit.status == ("converged" if share == 1 else "selection")
-        eigenvalue[size] = np.linalg.norm(fit.model.values, 2) ** 2
-    assert eigenvalue[1.0] == pytest.approx(4, rel=1e-6)
-    assert eigenvalue[1.9] > 10
+        assert share_found(fit, X, relevant) == pytest.approx(share, abs=0.05)
 
 
 @CLASSES
@@ -150,16 +144,16 @@ def test_theorem_4_3_in_finite_dimensions(n_classes):
     assert_theorem_4_3(flow(X, y, dimension=4096), X, relevant)
 
 
-def test_descent_alone_tends_to_the_same_direction():
-    """What the second phase is in place of: the first one, for longer."""
+def test_training_for_longer_tends_to_the_same_direction():
+    """What the second phase is in place of."""
     X, y, _ = assumption_1()
     fit, points = flow(X, y), []
 
     def note(progress):
         points.append(progress.model().scores)
-        return len(points) > 800
+        return len(points) > 400
 
-    descent = flow(X, y, max_iter=1000, callback=note)
+    descent = flow(X, y, solver="descent", callback=note)
     assert descent.status == "converged"  # it settles long before, and goes no further
     assert len(points) < 100
     at_the_end = one_less_cosine(points[-1], fit.model.scores)
@@ -168,23 +162,16 @@ def test_descent_alone_tends_to_the_same_direction():
 
 
 def test_other_step_sizes():
-    """Descent takes longer where the step saturates the loss, and noise drowns a short step."""
+    """Noise drowns a step that is too short; one that saturates the loss selects all the same."""
     X, y, relevant = assumption_1(seed=1)
-    steps = {}
-    for size in (0.05, 1.0, 5.0):
+    for size in (0.05, 1.0, 5.0, 8.0):
         fit = flow(X, y, size=size)
-        assert fit.warning == ""
+        assert ("saturates" in fit.warning) == (size > 5)
         assert fit.status == "converged"
         assert share_found(fit, X, relevant) == 1
-        steps[size] = fit.n_iter
-    assert steps[0.05] == steps[1.0] < steps[5.0]
-
-    fit = flow(X, y, size=30.0)
-    assert "saturates" in fit.warning
-    assert fit.status == "selection" or share_found(fit, X, relevant) < 1
 
     # In few dimensions a short step is drowned by the noise of random embeddings.
-    fit = flow(X, y, size=0.02, dimension=400)
+    fit = flow(X, y, size=0.02, dimension=400, max_iter=300)
     assert "drowned" in fit.warning
     assert share_found(fit, X, relevant) < 1
 
@@ -201,7 +188,7 @@ def test_what_is_returned(n_classes, dimension):
     assert fit.loss_curve[-1] < fit.loss_curve[0]
     changes = selections.changes()
     assert changes[0] > 0
-    assert not any(changes[-PATIENCE:])
+    assert not any(changes[-30:])
     directions = fit.attributes["direction_curve_"]
     assert (np.diff(directions) <= 0).all()
     assert directions[-1] <= 1e-6
@@ -270,10 +257,10 @@ def test_ending_by_request():
 
 def test_ending_before_the_selection_has_settled():
     X, y, _ = assumption_1()
-    fit = flow(X, y, max_iter=PATIENCE, dimension=200)
-    assert (fit.status, fit.n_iter) == ("selection", PATIENCE)
+    fit = flow(X, y, max_iter=30, dimension=200)
+    assert (fit.status, fit.n_iter) == ("selection", 30)
     assert "have not settled (they changed in" in fit.not_converged
-    assert len(fit.loss_curve) == PATIENCE + 1
+    assert len(fit.loss_curve) == 31
     assert len(fit.attributes["direction_curve_"]) == 0
     embeddings, p = embeddings_and_p(fit.model)
     assert_allclose(embeddings.scores(torch.from_numpy(p)), fit.model.scores, atol=1e-12)
@@ -282,7 +269,7 @@ def test_ending_before_the_selection_has_settled():
 def test_ending_before_the_direction_has_converged(monkeypatch):
     monkeypatch.setattr(_gradient_flow, "PASSES_PER_STEP", 1)
     X, y, _ = assumption_1(n_documents=400, n_irrelevant=150, length=20)
-    fit = flow(X, y, tol=1e-14, max_iter=PATIENCE + 2)
+    fit = flow(X, y, tol=1e-14, max_iter=32, solver="descent")
     assert fit.status == "direction"
     assert "not certified" in fit.not_converged
     certified = fit.attributes["direction_curve_"][-1]
@@ -384,19 +371,38 @@ def test_where_other_data_converges(n_classes, seed):
 
 @pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (3, 2)])
 def test_where_other_data_does_not_converge(n_classes, seed):
-    """Documents want different tokens ahead: the loss has its minimum at a p of finite length.
+    """Documents want different tokens ahead, and balance each other.
 
-    Steps of fixed size go to and fro about it. That is said, and no direction is given out.
+    The flow all but comes to rest there, and steps of fixed size go to and fro. That is said, and
+    no direction is given out.
     """
     X, y = reference.counts(seed, 12, 9, mean=0.8), np.arange(12) % n_classes
+    fit = flow(X, y)
+    assert fit.status == "balanced"
+    assert "all but come to rest" in fit.not_converged
+    assert len(fit.attributes["direction_curve_"]) == 0
+    gradient = padded_gradient(X, y, fit)
+    assert np.abs(gradient).max() < 1e-4
+
     selections = Selections(X)
-    fit = flow(X, y, max_iter=100, callback=selections)
+    fit = flow(X, y, solver="descent", max_iter=100, callback=selections)
     assert (fit.status, fit.n_iter) == ("selection", 100)
     changes = selections.changes()
     assert min(changes[-10:]) > 0
-    unsettled = np.count_nonzero(changes[-PATIENCE:])
-    assert f"changed in {unsettled} of the last {PATIENCE} steps" in fit.not_converged
+    assert f"changed in {np.count_nonzero(changes)} of 100 steps" in fit.not_converged
     assert len(fit.attributes["direction_curve_"]) == 0
+
+
+def padded_gradient(X, y, fit):
+    """Return the gradient by the scores of padded sequences, by autograd."""
+    scores = torch.from_numpy(fit.model.scores.copy()).requires_grad_()
+    values = torch.from_numpy(fit.model.values)
+    padded = reference.PaddedDocuments.from_counts(X)
+    embeddings, p, v = reference.embed(scores, values)
+    decisions = reference.outputs(padded, embeddings, p, v, 0.0, 0.0, 0.0)
+    targets = encode_targets(y, int(y.max()) + 1)
+    loss = reference.mean_loss(decisions, targets, torch.ones(len(y)))
+    return torch.autograd.grad(loss, scores)[0].numpy()
 
 
 @CLASSES

@@ -16,7 +16,10 @@ PACKAGE = "sklearn_clsattn"
 
 # From the ground up; a module imports from its own floor and those below.
 FLOORS = [
-    {"_blocks", "importance", "datasets", "_validation", "_documents", "_callbacks"},
+    {
+        *("importance", "datasets", "_validation", "_blocks", "_documents", "_callbacks"),
+        *("_machine", "_saved", "_transaction", "_visible", "_writing", "checks", "saving"),
+    },
     {"_core"},
     {"theory"},
     {"_base", "_classifier", "_classifier_cv", "_transformer", "text"},

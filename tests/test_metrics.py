@@ -384,6 +384,7 @@ def test_the_public_names():
     assert set(metrics.__all__) == {
         "ERASER_FRACTIONS",
         "expected_calibration_error",
+        "greedy_scores",
         *(metric.__name__ for metric in METRICS),
     }
 

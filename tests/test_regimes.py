@@ -72,22 +72,29 @@ def assert_finite(model, X):
 
 COMMON = "class_weight max_iter tol verbose device"
 PENALTIES = "C attention_C attend_cls"
-ADAMS = "learning_rate attend_cls early_stopping validation_fraction n_iter_no_change random_state"
+ADAMS = (
+    "learning_rate fit_intercept attend_cls early_stopping validation_fraction n_iter_no_change "
+    "random_state"
+)
 PARAMETERS = {
     ClsAttentionClassifier: f"{PENALTIES} token_scaling sublinear_counts warm_start",
-    OneStepClassifier: "step_size embedding_dim random_state",
-    PenalizedOneStepClassifier: f"{PENALTIES} step_size embedding_dim random_state",
-    FrozenEmbeddingClassifier: f"{PENALTIES} embedding_dim random_state",
-    EmbeddingClassifier: f"{ADAMS} embedding_dim",
+    OneStepClassifier: "step_size embedding_dim solver flow_tol random_state",
+    PenalizedOneStepClassifier: f"{PENALTIES} fit_intercept step_size embedding_dim random_state",
+    FrozenEmbeddingClassifier: f"{PENALTIES} fit_intercept embedding_dim random_state",
+    EmbeddingClassifier: f"{ADAMS} embedding_dim train_embeddings",
     AttentionNetworkClassifier: f"{ADAMS} n_layers mlp embedding_dim batch_size",
 }
 OUT_OF_RANGE = {
     "C": 0,
     "attention_C": -1,
     "attend_cls": "yes",
+    "fit_intercept": "yes",
+    "train_embeddings": "yes",
     "token_scaling": "idf",
     "sublinear_counts": "yes",
     "step_size": 0,
+    "solver": "newton",
+    "flow_tol": 0,
     "embedding_dim": 1,
     "learning_rate": 0,
     "n_layers": 3,
@@ -172,7 +179,7 @@ def test_a_selection_that_does_not_settle():
     (warning,) = caught
     assert re.search(
         r"stopped at max_iter=12: the selected tokens have not settled \(they changed in "
-        r"\d+ of the last 12 steps\).*Theorem 4.3 does not apply.*PenalizedOneStepClassifier",
+        r"\d+ of 12 steps\).*Theorem 4.3 does not apply.*PenalizedOneStepClassifier",
         str(warning.message),
     )
     assert warning.filename == __file__
@@ -184,8 +191,9 @@ def test_a_selection_that_stays_but_does_not_have_all_the_attention():
     # Scores have to outgrow the logarithm of a count, by two at a step.
     X, y = sp.csr_matrix([[1, 0, 0], [0, 1, 0], [1, 0, 1e80], [0, 1, 1e80]]), [0, 1, 0, 1]
     with pytest.warns(ConvergenceWarning, match="settled .some document still attends to others"):
-        OneStepClassifier(max_iter=60).fit(X, y)
-    OneStepClassifier(max_iter=200).fit(X, y)
+        OneStepClassifier(max_iter=60, solver="descent").fit(X, y)
+    for solver in ("flow", "descent"):
+        OneStepClassifier(max_iter=300, solver=solver).fit(X, y)
 
 
 def single_relevant(n_classes=2):
@@ -276,7 +284,7 @@ def test_adam_that_does_not_arrive(name, early_stopping):
 def test_step_sizes_that_do_not_work(kind, n_classes):
     X, y = data(n_classes)
     for embedding_dim in (None, 64):
-        model = kind(embedding_dim=embedding_dim, random_state=0)
+        model = kind(embedding_dim=embedding_dim, max_iter=20, random_state=0)
         usual = model.fit(X, y).step_size_  # of which nothing is said
         with pytest.warns(UserWarning, match="the logistic loss saturates") as caught:
             model.set_params(step_size=8 * usual).fit(X, y)
@@ -302,6 +310,41 @@ def test_a_step_out_of_range(kind, embedding_dim):
     model = kind(step_size=1e100, embedding_dim=embedding_dim)
     with pytest.raises(ValueError, match=r"step_size=1e\+100 makes token values.*smaller one"):
         model.fit(X.astype(np.float32), y)
+
+
+# Without intercepts, and with embeddings that stay as drawn
+
+
+@UNCONVERGED
+@PER_TRAINING
+@CLASSES
+def test_without_intercepts(name, n_classes):
+    """As in the paper's model: the output of a document is a weighted mean of values alone."""
+    if "fit_intercept" not in TRAININGS[name].get_params():
+        return
+    X, y = data(n_classes)
+    keep = (y > 0) | (np.arange(len(y)) < 30)  # classes of unequal size
+    X, y = X[keep], y[keep]
+    model = classifier(name, fit_intercept=False).fit(X, y)
+    assert_array_equal(model.intercept_, 0)
+    assert model.loss_curve_[-1] < model.loss_curve_[0]
+    if name != "mlp":  # whose hidden layer has a bias of its own
+        assert_allclose(model.decision_function(sp.csr_matrix((2, X.shape[1]))), 0, atol=1e-12)
+    assert np.abs(classifier(name).fit(X, y).intercept_).max() > 1e-3
+
+
+@UNCONVERGED
+@CLASSES
+def test_embeddings_that_stay_as_drawn(n_classes):
+    X, y = data(n_classes)
+    frozen = classifier("adam, d = 8", train_embeddings=False).fit(X, y)
+    same = FrozenEmbeddingClassifier(embedding_dim=8, random_state=0).fit(X, y)
+    assert_array_equal(frozen.token_embeddings_, same.token_embeddings_)
+    assert frozen.loss_curve_[-1] < frozen.loss_curve_[0]
+    trained = classifier("adam, d = 8").fit(X, y)
+    assert trained.loss_curve_[-1] < frozen.loss_curve_[-1]
+    with pytest.raises(ValueError, match=r"train_embeddings=False.*set embedding_dim"):
+        classifier("adam", train_embeddings=False).fit(X, y)
 
 
 # Odd data

@@ -28,7 +28,7 @@ from sklearn.svm import LinearSVC
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.comparison import compare, default_models
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.inspection import ModelReport, pages
+from sklearn_clsattn.inspection import ModelReport, explain, label_issues, pages
 from sklearn_clsattn.inspection.report.charts import calibration_axes, confidence_axes
 from sklearn_clsattn.inspection.report.data import CalibrationCurve
 from sklearn_clsattn.inspection.report.statistics import (
@@ -802,3 +802,31 @@ def test_a_chart_of_one_point():
     curve = CalibrationCurve("ours", [0.5, 1.0], [1], [1.0], [0.0], [0.0], [0.8], [0] * 9 + [1])
     for chart in CHARTS:
         Page(drawn(chart, [curve], 2))
+
+
+def test_what_decisions_hang_on_and_labels_to_look_at(made):
+    parts, report = made
+    ours, _ = same_models(parts)
+    hinges, labels = report.hinges, report.labels
+    explanation = explain(ours, parts[2])
+    sizes = explanation.counterfactual("words").sizes
+    places = np.unique(np.linspace(0, len(sizes) - 1, hinges.n_examined).round().astype(int))
+    examined = sizes[places]
+    assert hinges.unit == "word"
+    assert sum(hinges.texts) + hinges.n_never == hinges.n_examined == len(places)
+    assert hinges.n_never == np.isnan(examined).sum()
+    assert hinges.median == np.nanmedian(examined)
+    assert hinges.texts[0] == (examined == 1).sum()
+    for one in hinges.shown:
+        text = parts[2][one.index]
+        assert one.word in text
+        assert ours.predict([text])[0] == one.label != one.other
+    issues = label_issues(ours, *parts[:2])
+    assert labels.n_against == (issues["margin"] < 0).sum()
+    assert [one.index for one in labels.shown] == issues["document"].tolist()[: len(labels.shown)]
+    page = report.to_html()
+    for title, is_there in (
+        ("What decisions hang on", True),
+        ("Labels to look at", bool(labels.shown)),
+    ):
+        assert (f"<h2>{title}</h2>" in page) == is_there

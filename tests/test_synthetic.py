@@ -21,7 +21,12 @@ def truth(*args, **kwargs):
 
 
 def test_public_names():
-    assert set(datasets.__all__) == {"make_token_classification", "load_reviews", "fetch_imdb"}
+    assert set(datasets.__all__) == {
+        "make_token_classification",
+        "load_requests",
+        "load_reviews",
+        "fetch_imdb",
+    }
 
 
 def test_counts_look_like_count_vectorizer():

@@ -156,10 +156,8 @@ def _conclusion(checks: list[Check], best: list[float]) -> str:
     )
     return (
         f"{said}The U is there however the model is trained; how straight E.v rises depends on the "
-        "optimiser. Adam moves every coordinate of a token's row by about the same amount, so that "
-        "on all documents at once, E.p and E.v compete for the same coordinates, which may be why "
-        "the means of E.v go flat or turn back at the ends, where scores grow most; there is no "
-        "command for the trial that this rests on. Adam on scores and values, and mini-batches, "
+        "optimiser: by full-batch Adam on E the means of E.v go flat or turn back at the ends, and "
+        "why is not known. Adam on scores and values, and mini-batches, "
         "with which the paper may well have trained, do not show it "
         f"(d = {BATCHES_DIMENSION} here, for time). It is clearest without rare tokens: the last "
         "rows keep as many tokens as the paper's vocabulary has. The best "

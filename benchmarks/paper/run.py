@@ -31,6 +31,8 @@ EXPERIMENTS = (
     "mlp",
     "stars",
     "margin",
+    "selection_map",
+    "open_questions",
 )
 
 Experiment = Callable[[Settings], Section]

@@ -16,7 +16,7 @@ from .shapes import binned, order
 
 PICTURE = "paper_stars.png"
 NAMES = ("1 star", "2 stars", "4 stars", "5 stars")
-MONOTONE = 0.9  # ours; by the same measure the paper's own tables have 0.88 and 0.90
+MONOTONE = 0.95  # ours; by the same measure the paper's own tables have 0.88 and 0.90
 POSTERIOR = r"$(K\,P(k\,|\,s) - 1)\,/\,(K - 1)$"
 
 

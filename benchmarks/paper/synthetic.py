@@ -30,7 +30,7 @@ def run(settings: Settings) -> Section:
     models = {
         TRAINED: _trained(mixed, settings),
         FULL_BATCH: fit(mixed, **joint_parameters(settings)),
-        ONE_STEP: fit(mixed, OneStepClassifier, max_iter=settings.pick(1000, 100)),
+        ONE_STEP: fit(mixed, OneStepClassifier, max_iter=settings.pick(300, 100)),
     }
     relevant = relevant_tokens(mixed, settings)
     checks: list[Check] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -73,6 +74,16 @@ _lock = threading.Lock()
 _running = 0
 _whole = 1
 _changed = False
+
+
+def _start_anew() -> None:
+    """Forget, in a forked child, the fits of the parent, one of which may hold the lock."""
+    global _lock, _running, _changed
+    _lock, _running, _changed = threading.Lock(), 0, False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 class ThreadShare:

@@ -26,6 +26,7 @@ class Documents:
     weights : (n_documents,), document weights, class weights included
     statistics : of all documents, of which these may be a part
     entry_scale : unit of the counts where `X` holds them damped, else None
+    unit : what `X` and `entry_scale` were divided by, a power of two
     """
 
     X: Any
@@ -33,6 +34,7 @@ class Documents:
     weights: Array
     statistics: CorpusStatistics
     entry_scale: float | None = None
+    unit: float = 1.0
 
     @property
     def n_classes(self) -> int:

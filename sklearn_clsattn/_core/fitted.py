@@ -35,6 +35,8 @@ _BLOCK_ENTRIES = 1_000_000
 
 # Below this a document's attention mass has underflowed against the largest score's.
 _SMALLEST_MASS = 1e-200
+_LARGEST_MASS = 1e300
+_SMALLEST_NORMAL = np.finfo(np.float64).tiny
 
 
 class Embeddings(Protocol):
@@ -143,21 +145,30 @@ class FittedAttention:
         shift = max(self.scores.max(initial=-np.inf), logit)
         weights = np.exp(self.scores - shift)
         weighted = weights[:, None] * self.values
+        rounded = weights.min(initial=1.0) < _SMALLEST_NORMAL  # to few digits
         cls_mass = np.exp(logit - shift)
         outputs = np.empty((X.shape[0], weighted.shape[1]))
         for rows, part in row_blocks(X, _BLOCK_ENTRIES) if sp.issparse(X) else [(slice(None), X)]:
             part = self.token_weights(part)
             if part.dtype != np.float64:
                 part = part.astype(np.float64)  # once, rather than in both products
-            mass = part @ weights + cls_mass
-            # A product with a vector is faster than SciPy's with a matrix of one column.
-            attended = (part @ weighted[:, 0])[:, None] if len(weighted.T) == 1 else part @ weighted
-            underflown = np.flatnonzero(mass < _SMALLEST_MASS)
-            mass[underflown] = 1.0
+            with np.errstate(over="ignore", invalid="ignore"):
+                mass = part @ weights + cls_mass
+                # A product with a vector is faster than SciPy's with a matrix of one column.
+                vector = len(weighted.T) == 1
+                attended = (part @ weighted[:, 0])[:, None] if vector else part @ weighted
+                # Where sums underflow or overflow, shares are computed from logarithms.
+                least = _SMALLEST_MASS
+                if rounded:
+                    least *= max(1.0, (part.data if sp.issparse(part) else part).max(initial=0.0))
+                within = (mass >= least) & (mass <= _LARGEST_MASS)
+                within &= np.abs(attended).max(axis=1) <= _LARGEST_MASS
+            outside = np.flatnonzero(~within)
+            mass[outside] = 1.0
             outputs[rows] = attended / mass[:, None]
-            if len(underflown):
-                shares = self.attention(sp.csr_array(X[rows][underflown]))
-                outputs[rows][underflown] = shares @ self.values
+            if len(outside):
+                shares = self.attention(sp.csr_array(X[rows][outside]))
+                outputs[rows][outside] = shares @ self.values
         outputs += self.intercept
         return outputs
 

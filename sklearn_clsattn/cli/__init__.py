@@ -4,13 +4,16 @@
 import contextlib
 import os
 import re
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 from sklearn_clsattn.cli.arguments import PROGRAM, UsageError, parser
+from sklearn_clsattn.cli.saying import say
 
 BAD_INPUT = 2
 # Exit codes of a shell for programs ended by these signals.
@@ -28,27 +31,71 @@ def main(argv: Sequence[str] | None = None) -> int:
     output's reader has closed it; raises SystemExit after ``--help`` and ``--version``.
     """
     try:
-        with _one_line_warnings():
-            code = _run(argv)
+        with _streams() as closed, _terminated_cleanly(), _one_line_warnings():
+            code = _run(argv, stdout_closed=closed)
             sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         return INTERRUPTED
+    except _Terminated as signal_number:
+        return 128 + signal_number.args[0]
     except BrokenPipeError:
         _discard_stdout()
         return BROKEN_PIPE
     except (UsageError, ValueError, OSError, ImportError) as error:
         with contextlib.suppress(OSError):
-            print(f"{PROGRAM}: {_one_line(error)}", file=sys.stderr)
+            _complain(_one_line(error))
         try:
             sys.stdout.flush()
-        except OSError:
+        except (OSError, AttributeError):  # closed, or none at all
             _discard_stdout()
         return BAD_INPUT
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _complain(message: str) -> None:
+    """Print a line on stderr."""
+    if sys.stderr is not None:
+        say(f"{PROGRAM}: {message}", sys.stderr)
+
+
+class _Terminated(BaseException):
+    """The process is asked to end: files that are being written are removed first."""
+
+
+@contextlib.contextmanager
+def _terminated_cleanly() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into an exception, in the main thread, where signals arrive."""
+
+    def end(number: int, _: Any) -> None:
+        raise _Terminated(number)
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        names = []
+    before = {name: signal.signal(getattr(signal, name), end) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+@contextlib.contextmanager
+def _streams() -> Iterator[bool]:
+    """Put a file that discards all for streams that are closed; yield whether stdout is."""
+    closed = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
+    with contextlib.ExitStack() as stack:
+        for name in closed:
+            nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+            stack.callback(setattr, sys, name, None)
+            setattr(sys, name, nowhere)
+        yield "stdout" in closed
+
+
+def _run(argv: Sequence[str] | None, *, stdout_closed: bool) -> int:
     arguments = parser().parse_args(argv)
+    if stdout_closed and not getattr(arguments, "output", True):
+        raise ValueError("standard output is closed; name a file to write with -o")
     if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
         # Tokens of any language must be printable in any terminal's encoding.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -63,7 +110,7 @@ def _one_line_warnings() -> Iterator[None]:
     """Print warnings as errors are printed, without the line of code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"{PROGRAM}: warning: {_one_line(message)}", file=sys.stderr)
+        _complain(f"warning: {_one_line(message)}")
 
     with warnings.catch_warnings():
         # Called only for warnings that are shown: filters and recording still work.

@@ -12,8 +12,8 @@ PROGRAM = "sklearn-clsattn"
 
 _FORMATS = "CSV, TSV, JSON lines or Parquet, compressed or not"
 _TRUST = (
-    "A model file is a pickle: loading one runs whatever code is in it. "
-    "Load only files that you trust."
+    "A model in a file *.skops can be loaded whoever made it. Any other file is a pickle: loading "
+    "one runs whatever code is in it. Load only files that you trust."
 )
 
 
@@ -69,11 +69,16 @@ def _add_fit(commands: Any) -> None:
         "fit",
         help="fit a model and save it",
         description="Fit a pipeline of ContextVectorizer and ClsAttentionClassifier on labelled "
-        f"texts and save it with joblib. {_TRUST}",
+        f"texts and save it. {_TRUST}",
     )
     parser.add_argument("data", type=Path, metavar="DATA", help=f"labelled texts ({_FORMATS})")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="MODEL", help="file for the model"
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="MODEL",
+        help="file for the model, best of a name *.skops",
     )
     _add_force(parser, "MODEL")
     _add_fitting(parser)
@@ -107,6 +112,12 @@ def _add_predict(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="OUT", help="CSV file to write (default: to stdout)"
     )
+    parser.add_argument(
+        "--raw-labels",
+        action="store_true",
+        help="write labels as they are; by default those that a spreadsheet would take for a "
+        "formula, such as =1+1, get a ' before them",
+    )
     _add_reading(parser)
 
 
@@ -132,7 +143,16 @@ def _add_explain(commands: Any) -> None:
     parser.add_argument(
         "--target",
         metavar="CLASS",
-        help="the class to explain (default: the predicted one, or the second of two)",
+        help="the class to explain (default: the predicted one, or the second of two), or to reach",
+    )
+    parser.add_argument(
+        "--counterfactual",
+        nargs="?",
+        const="words",
+        choices=["words", "tokens", "add"],
+        metavar="CHANGE",
+        help="show the smallest change of each prediction instead: the fewest words to remove "
+        "(default), tokens to remove, or tokens to add (words, tokens, add)",
     )
     _add_reading(parser, label="column of the true classes (default: none are shown)")
     _add_count(parser, "--limit", _positive_int, 10, "explain the first N texts of DATA")
@@ -166,7 +186,10 @@ def _add_report(commands: Any) -> None:
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", type=Path, metavar="MODEL", help="a file that 'fit' has saved, which you trust"
+        "model",
+        type=Path,
+        metavar="MODEL",
+        help="a file that 'fit' has saved; if it is no *.skops, one that you trust",
     )
 
 

@@ -1,19 +1,22 @@
 """The commands ``compare``, ``fit`` and ``predict``."""
 
+import contextlib
 import csv
+import io
 import json
 import platform
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Callable
 from typing import IO, Any
 
-import joblib
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
 
 from sklearn_clsattn import __version__
+from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.reading import (
     SEED,
     load_model,
@@ -21,9 +24,11 @@ from sklearn_clsattn.cli.reading import (
     read_reviews,
     split_texts,
 )
+from sklearn_clsattn.cli.saying import say
 from sklearn_clsattn.cli.tables import busy, fit_report, progress_shown, result_report, show
-from sklearn_clsattn.cli.writing import check_output, written_whole
+from sklearn_clsattn.cli.writing import check_output
 from sklearn_clsattn.comparison import class_tokens, compare
+from sklearn_clsattn.saving import save_model
 from sklearn_clsattn.text import make_text_classifier
 
 
@@ -94,8 +99,7 @@ def run_fit(arguments: Namespace) -> None:
         start = time.perf_counter()
         classifier.fit(X, labels)
         fit_seconds = time.perf_counter() - start
-    with written_whole(arguments.output, text=False) as file:
-        joblib.dump(model, file)
+    save_model(model, arguments.output)
     facts = {
         "texts": f"{len(texts):,} of {arguments.data}, column {columns[0]!r}",
         "classes": f"{_sizes(classes, sizes)} (column {columns[1]!r})",
@@ -122,11 +126,28 @@ def run_predict(arguments: Namespace) -> None:
             f"the model in {arguments.model} does not take texts ({type(error).__name__}: {error})"
         ) from error
     predicted, proba = model[-1].predict(X), model[-1].predict_proba(X)
-    if output is None:
-        _write_predictions(sys.stdout, model.classes_, predicted, proba)
-        return
-    with written_whole(output, text=True) as file:
-        _write_predictions(file, model.classes_, predicted, proba)
+    guarded = str if arguments.raw_labels else guarded_cell
+    if output is None and sys.stdout.isatty():
+        shown = io.StringIO()
+        _write_predictions(shown, model.classes_, predicted, proba, guarded)
+        say(shown.getvalue().rstrip("\n"))
+    elif output is None:
+        _write_predictions(sys.stdout, model.classes_, predicted, proba, guarded)
+    else:
+        with written_whole(output, text=True) as file:
+            _write_predictions(file, model.classes_, predicted, proba, guarded)
+
+
+def guarded_cell(label: Any) -> str:
+    """Return a label as a cell that no spreadsheet takes for a formula: with ' before it if so."""
+    text = str(label)
+    starts = ("=", "+", "-", "@", "\t", "\r", "\n")
+    if not isinstance(label, str) or not text.lstrip(" ").startswith(starts):
+        return text
+    with contextlib.suppress(ValueError):
+        float(text)
+        return text  # a number is one in a spreadsheet, too
+    return f"'{text}"
 
 
 def _sizes(classes: NDArray[Any], sizes: NDArray[np.intp]) -> str:
@@ -137,12 +158,16 @@ def _sizes(classes: NDArray[Any], sizes: NDArray[np.intp]) -> str:
 
 
 def _write_predictions(
-    file: IO[str], classes: NDArray[Any], predicted: NDArray[Any], proba: NDArray[Any]
+    file: IO[str],
+    classes: NDArray[Any],
+    predicted: NDArray[Any],
+    proba: NDArray[Any],
+    guarded: Callable[[Any], str],
 ) -> None:
-    """Write one row a text; labels as they are, probabilities to six digits."""
+    """Write one row a text; labels guarded, probabilities to six digits."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["prediction", *(f"probability_{label}" for label in classes.tolist())])
     writer.writerows(
-        [label, *(f"{p:.6g}" for p in row)]
+        [guarded(label), *(f"{p:.6g}" for p in row)]
         for label, row in zip(predicted.tolist(), proba.tolist(), strict=True)
     )

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.reading import load_model, read_reviews
-from sklearn_clsattn.cli.writing import check_output, written_whole
-from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.cli.saying import say
+from sklearn_clsattn.cli.writing import check_output
+from sklearn_clsattn.inspection import Explanation, MinimalSets, explain
 
 
 def run_explain(arguments: Namespace) -> None:
@@ -48,24 +50,26 @@ def run_explain(arguments: Namespace) -> None:
         labels = np.array(
             [classes.get(str(label), label) for label in labels.tolist()], dtype=object
         )
+    change = arguments.counterfactual
     try:
-        explanation = explain(model, texts, target=target, y_true=labels)
+        shown: Explanation | MinimalSets
+        if change is None:
+            shown = explain(model, texts, target=target, y_true=labels)
+        else:
+            shown = explain(model, texts, removal=False).counterfactual(change, to=target)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"the model in {arguments.model} cannot be explained ({type(error).__name__}: {error})"
         ) from error
     if output is None:
-        print(explanation.to_text(top=arguments.top))
+        say(shown.to_text(top=arguments.top), styled=True)
     else:
-        page = explanation.to_html(top=arguments.top)
+        page = shown.to_html(top=arguments.top)
         with written_whole(output, text=True) as file:
             file.write(page)
-        print(f"{output}: {len(page.encode()) / 1e6:.1f} MB", file=sys.stderr)
+        say(f"{output}: {len(page.encode()) / 1e6:.1f} MB", sys.stderr)
     if n_all > len(texts):
-        print(
-            f"The first {len(texts):,} of {n_all:,} texts; --limit N explains more.",
-            file=sys.stderr,
-        )
+        say(f"The first {len(texts):,} of {n_all:,} texts; --limit N explains more.", sys.stderr)
 
 
 def _texts(arguments: Namespace) -> tuple[NDArray[Any], NDArray[Any] | None, int]:

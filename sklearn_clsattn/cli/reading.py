@@ -4,12 +4,12 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_clsattn import saving
 from sklearn_clsattn.comparison import hold_out
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
 
@@ -88,7 +88,9 @@ def load_model(path: Path) -> Pipeline:
     if not path.expanduser().is_file():
         raise ValueError(f"there is no file {path}; expected a model that 'fit' has saved")
     try:
-        model = joblib.load(path.expanduser())
+        model = saving.load_model(path)
+    except ImportError:
+        raise
     except Exception as error:  # a file that is not a pickle can raise anything
         raise ValueError(
             f"{path} is not a model that can be loaded ({type(error).__name__}: {error})"

@@ -6,10 +6,12 @@ import sys
 from argparse import Namespace
 from typing import Any
 
+from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.arguments import PROGRAM
 from sklearn_clsattn.cli.reading import split_texts
+from sklearn_clsattn.cli.saying import say
 from sklearn_clsattn.cli.tables import progress_shown
-from sklearn_clsattn.cli.writing import check_output, written_whole
+from sklearn_clsattn.cli.writing import check_output
 from sklearn_clsattn.inspection import ModelReport
 
 
@@ -39,10 +41,10 @@ def run_report(arguments: Namespace) -> None:
         file.write(page)
     if not arguments.quiet:
         measured = ", ".join(f"{one.name} {one.accuracy:.3f}" for one in report.models)
-        print(
+        say(
             f"accuracy on {report.data.n_test:,} test texts: {measured}\n"
             f"{arguments.output}: {len(page.encode()) / 1e6:.1f} MB",
-            file=sys.stderr,
+            sys.stderr,
         )
 
 

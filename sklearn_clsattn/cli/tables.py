@@ -1,17 +1,20 @@
 """Output of the commands: results on stdout, progress on stderr."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as ProgressBar
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from sklearn_clsattn._visible import visible
+from sklearn_clsattn.cli.saying import say
 from sklearn_clsattn.comparison import ClassTokens, Comparison, ModelResult, Progress
 from sklearn_clsattn.comparison._baselines import seconds_by_features
 from sklearn_clsattn.comparison._measurement import shown_measure
@@ -24,15 +27,28 @@ _RULE = box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 UNBOUNDED = 100_000
 
 
+class Visible:
+    """A report whose text has its control characters made visible."""
+
+    def __init__(self, report: RenderableType) -> None:
+        self._report = report
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Segment]:
+        """Yield the report's segments, in which codes of colours are apart from text."""
+        for segment in console.render(self._report, options):
+            text = segment.text if segment.control else visible(segment.text, keep_lines=True)
+            yield segment._replace(text=text)
+
+
 def show(report: RenderableType) -> None:
     """Print a report on stdout: as wide as the terminal, or unwrapped and plain in a pipe."""
     terminal = sys.stdout.isatty()
     console = Console(highlight=False, width=None if terminal else UNBOUNDED)
     with console.capture() as capture:
-        console.print(report)
+        console.print(Visible(report))
     # rich pads every line of a table to its width.
-    lines = capture.get().splitlines()
-    print("\n".join(line if terminal else line.rstrip() for line in lines))
+    lines = capture.get().split("\n")[:-1]
+    say("\n".join(line if terminal else line.rstrip() for line in lines), styled=True)
 
 
 def result_report(result: Comparison, *, source: str) -> RenderableType:
@@ -104,7 +120,7 @@ def busy(doing: str, *, quiet: bool) -> Iterator[None]:
         with Console(stderr=True).status(doing):
             yield
     else:
-        print(doing, file=sys.stderr, flush=True)
+        say(doing, sys.stderr)
         yield
 
 
@@ -113,11 +129,10 @@ def _print_line(event: Progress) -> None:
         return
     tuned = event.result.tuning_seconds
     searched = "" if tuned is None else f"tuned in {tuned:.2f} s, "
-    print(
+    say(
         f"[{event.n_done}/{event.n_models}] {event.model}: {searched}fitted in "
         f"{event.result.fit_seconds:.2f} s",
-        file=sys.stderr,
-        flush=True,
+        sys.stderr,
     )
 
 

@@ -25,6 +25,9 @@ _OPENERS: dict[str, Callable[[Path], Any]] = {
     ".bz2": bz2.open,
     ".xz": lzma.open,
 }
+# What is unpacked may be this many times as large as the file, and this large in any case.
+_LARGEST_RATIO = 100
+_LEAST_LIMIT = 100_000_000
 # Errors of decompressors for damaged files.
 _DAMAGED = (
     *(EOFError, OSError, zlib.error, lzma.LZMAError),
@@ -80,27 +83,46 @@ def _read(file: Path, sep: str | None, encoding: str) -> pd.DataFrame:
 
 
 def _unpacked(file: Path, compression: str) -> bytes:
-    """Return the bytes of a file without its compression."""
+    """Return the bytes of a file without its compression, if they are not suspiciously many."""
     if compression == ".zip":
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             if len(names) != 1:
                 raise ValueError(f"expected one file in the archive, found {len(names)}")
-            return archive.read(names[0])
+            with archive.open(names[0]) as member:
+                return _read_capped(member, file)
     if compression and compression not in _OPENERS:
         raise ValueError(f"cannot decompress {compression} here; decompress it first")
     with _OPENERS.get(compression, lambda path: path.open("rb"))(file) as stream:
-        content: bytes = stream.read()
+        content: bytes = _read_capped(stream, file) if compression else stream.read()
     return content
+
+
+def _read_capped(stream: Any, file: Path) -> bytes:
+    """Return what a decompressor yields; far more than texts ever give is a ValueError."""
+    limit = max(_LEAST_LIMIT, _LARGEST_RATIO * file.stat().st_size)
+    content = io.BytesIO()
+    while chunk := stream.read(1 << 20):
+        content.write(chunk)
+        if content.tell() > limit:
+            raise ValueError(
+                f"it unpacks to more than {limit / 1e6:,.0f} MB, over {_LARGEST_RATIO} times its "
+                "size, which texts do not; decompress it first if it is what it should be"
+            )
+    return content.getvalue()
 
 
 def _read_delimited(file: Path, sep: str, encoding: str) -> pd.DataFrame:
     """Read CSV or TSV; with index_col=False pandas takes no column for an index."""
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    source: Any = file
+    if suffixes and suffixes[-1] in (*_OPENERS, ".zip"):
+        source = io.BytesIO(_unpacked(file, suffixes[-1]))
     with warnings.catch_warnings():
         # pandas only warns about rows longer than the header, and truncates them.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         frame: pd.DataFrame = pd.read_csv(
-            file,
+            source,
             sep=sep,
             encoding=encoding,
             keep_default_na=False,

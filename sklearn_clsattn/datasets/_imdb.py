@@ -5,7 +5,6 @@ import io
 import os
 import re
 import tarfile
-import tempfile
 import zlib
 from dataclasses import replace
 from numbers import Integral, Real
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch, check_scalar
 
+from .._writing import written_whole
 from ._download import RemoteFile, download
 
 ARCHIVE = RemoteFile(
@@ -118,6 +118,7 @@ def fetch_imdb(
     -------
     bunch : :class:`~sklearn.utils.Bunch`
         With these fields, where n_samples is 50,000 or, for one part, 25,000:
+
         data : ndarray of str objects of shape (n_samples,)
             The reviews, negative before positive in each part, in the order of `filenames`. They
             are not shuffled.
@@ -289,11 +290,5 @@ def _read_cache(path: Path) -> _Reviews | None:
 
 def _write_cache(path: Path, reviews: _Reviews) -> None:
     """Write the cache in one step, so that no process can read half of it."""
-    handle, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            joblib.dump(reviews, file, compress=("zlib", 3))
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with written_whole(path, text=False) as file:
+        joblib.dump(reviews, file, compress=("zlib", 3))

@@ -96,6 +96,7 @@ def load_reviews(
     -------
     bunch : :class:`~sklearn.utils.Bunch`
         With these fields:
+
         data : ndarray of str objects of shape (n_samples,)
             The texts.
         target : ndarray of shape (n_samples,), or None

@@ -176,6 +176,7 @@ def make_token_classification(
         Class labels, 0 to `n_classes` - 1.
     bunch : :class:`~sklearn.utils.Bunch`
         Returned instead if `return_X_y` is False:
+
         data : csr_matrix of shape (n_samples, n_tokens)
             The counts, also with `as_text`.
         target : ndarray of shape (n_samples,)

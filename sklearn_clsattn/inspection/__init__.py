@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._explain import explain
+    from ._label_issues import label_issues
+    from ._training_documents import training_documents
     from .displays.attention import AttentionDisplay
     from .displays.context import ContextDisplay
     from .displays.importance import TokenImportanceDisplay
     from .displays.regularization import RegularizationPathDisplay
     from .displays.selection import SelectionDisplay
     from .explanation import Explanation
+    from .minimal.minimal_set import MinimalSet
+    from .minimal.minimal_sets import MinimalSets
     from .report.model_report import ModelReport
     from .terms import DocumentText
 
@@ -19,11 +23,15 @@ __all__ = [
     "ContextDisplay",
     "DocumentText",
     "Explanation",
+    "MinimalSet",
+    "MinimalSets",
     "ModelReport",
     "RegularizationPathDisplay",
     "SelectionDisplay",
     "TokenImportanceDisplay",
     "explain",
+    "label_issues",
+    "training_documents",
 ]
 
 _HOME = {
@@ -31,11 +39,15 @@ _HOME = {
     "ContextDisplay": ".displays.context",
     "DocumentText": ".terms",
     "Explanation": ".explanation",
+    "MinimalSet": ".minimal.minimal_set",
+    "MinimalSets": ".minimal.minimal_sets",
     "ModelReport": ".report.model_report",
     "RegularizationPathDisplay": ".displays.regularization",
     "SelectionDisplay": ".displays.selection",
     "TokenImportanceDisplay": ".displays.importance",
     "explain": "._explain",
+    "label_issues": "._label_issues",
+    "training_documents": "._training_documents",
 }
 
 

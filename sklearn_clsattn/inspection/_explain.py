@@ -22,6 +22,7 @@ from .removal import (
     decisions_without_in_closed_form,
     row_sums,
 )
+from .terms import ExplainedModel
 from .trace import Trace, trace
 
 Array = NDArray[np.float64]
@@ -170,6 +171,9 @@ def explain(
         predicted_probability=probability.max(axis=1),
         true=_checked_labels(y_true, n_documents),
         texts=document_texts(traced, documents, X, kept) if places else ((),) * n_documents,
+        model=ExplainedModel(names, fitted, explained.outputs, explained.sign)
+        if one_layer
+        else None,
     )
 
 

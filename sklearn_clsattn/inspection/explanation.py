@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_scalar
 
+from .minimal.answers import counterfactuals, sufficient_sets
+from .minimal.minimal_sets import MinimalSets
 from .pages import render
 from .terminal import render_text
 from .terms import DecisionTerms
@@ -17,6 +19,8 @@ from .view import views
 
 # The maximum number of documents in a notebook's cell.
 _SHOWN_IN_NOTEBOOK = 10
+LARGEST_PAGE = 1_000_000
+"""Characters of the texts on one page."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +84,9 @@ class Explanation(DecisionTerms):
     texts : tuple of length n_documents
         For each document the texts that its tokens come from, a tuple of
         :class:`DocumentText`; empty where a matrix was explained.
+    model : object or None
+        The model behind, from which counterfactuals are computed, and which is pickled with the
+        explanation; None with two layers of attention, which have none.
 
     See Also
     --------
@@ -109,6 +116,143 @@ class Explanation(DecisionTerms):
         if len(self.targets) > 1:
             return f"<Explanation of {count}: what speaks for each of {len(self.targets)} classes>"
         return f"<Explanation of {count}: what speaks for {self.targets.tolist()[0]!r}>"
+
+    def counterfactual(
+        self,
+        change: Literal["tokens", "words", "add"] = "tokens",
+        *,
+        to: Any = None,
+        probability: float | None = None,
+        time_limit: float = 10.0,
+    ) -> MinimalSets:
+        r"""Return the smallest change of each document that changes its prediction, proved.
+
+        Parameters
+        ----------
+        change : {"tokens", "words", "add"}, default="tokens"
+            What is changed. "tokens": tokens of the bag are removed, each with all its occurrences
+            and none of the others. "words": words of the text are removed wherever they stand,
+            with every n-gram that has a part of them. "add": tokens of the vocabulary, each once.
+        to : label, default=None
+            The class to reach; None for any other.
+        probability : float, default=None
+            For two classes, the probability of the explained class (``targets[0]``) to be crossed
+            instead of 0.5, from the side where the document is.
+        time_limit : float, default=10.0
+            Seconds for one integer programme, of which a document has one or, with words and
+            several classes, one for each class.
+
+        Returns
+        -------
+        sets : MinimalSets
+            A set for each document, with ``statement``, ``to_frame()``, ``to_text()`` and
+            ``to_html()``. It changes the prediction by more than rounding, and no set smaller than
+            its `at_least` does.
+
+        Raises
+        ------
+        ValueError
+            If the model has two layers of attention, if tokens were left out by `top`, if only one
+            of several classes was explained, or if the places of words are needed and not known.
+
+        See Also
+        --------
+        sufficient : The fewest tokens that guarantee the prediction.
+
+        Notes
+        -----
+        The sign of a decision is linear in which tokens are present: with attention shares q, that
+        of ``<cls>`` :math:`q_0`, values b and the intercept :math:`\beta`, a document that keeps
+        the tokens S has the sign of
+
+        .. math:: q_0 \beta + \sum_{s \in S} q_s (b_s + \beta).
+
+        So the fewest tokens are those with the largest terms, found by sorting, and for more
+        than two classes the best over the rivals. A class given by `to` among several has several
+        conditions at once, and words share n-grams: both are integer programmes
+        (:func:`scipy.optimize.milp`), whose bound is `at_least` where the time was too short. With
+        "add", several conditions are searched greedily from the second token on, with a bound.
+
+        Steps before the classifier, such as normalisation or the weights that a
+        :class:`~sklearn_clsattn.text.ContextVectorizer` gives to places, are not repeated for the
+        changed document.
+
+        Examples
+        --------
+        >>> from sklearn.feature_extraction.text import CountVectorizer
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn_clsattn import ClsAttentionClassifier
+        >>> from sklearn_clsattn.inspection import explain
+        >>> texts = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
+        >>> labels = ["good", "bad", "good", "bad"]
+        >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
+        >>> sets = explain(model, ["terrific but long"]).counterfactual()
+        >>> sets.statement(0)
+        'Without the token "terrific", it is bad (84.3%).'
+        """
+        return counterfactuals(self, change, to, probability, time_limit)
+
+    def sufficient(
+        self,
+        *,
+        probability: float | None = None,
+        smallest: bool = True,
+        time_limit: float = 10.0,
+    ) -> MinimalSets:
+        r"""Return the fewest tokens of each document that guarantee its prediction, proved.
+
+        Whatever becomes of the other tokens, removed or kept, in whole or in part, the prediction
+        stays. It is an abductive explanation [1]_, or an anchor that always holds.
+
+        Parameters
+        ----------
+        probability : float, default=None
+            For two classes, the probability of the explained class (``targets[0]``) on whose side
+            the document shall stay, instead of 0.5.
+        smallest : bool, default=True
+            For more than two classes, whether to look for the smallest set by an integer
+            programme. False returns a set of which no token can be left out, which takes no search.
+        time_limit : float, default=10.0
+            Seconds for the integer programme of one document.
+
+        Returns
+        -------
+        sets : MinimalSets
+            A set for each document. `margin` is the guaranteed lead, the lowest there can be.
+
+        Raises
+        ------
+        ValueError
+            If the model has two layers of attention, if tokens were left out by `top`, or if only
+            one of several classes was explained.
+
+        See Also
+        --------
+        counterfactual : The fewest tokens whose removal changes the prediction.
+
+        Notes
+        -----
+        In the linear form of :meth:`counterfactual` the worst of the other tokens stay and the best
+        go. So for two classes the fewest tokens are those with the largest positive terms. New
+        tokens are not considered.
+
+        References
+        ----------
+        .. [1] J. Marques-Silva, T. Gerspacher, M. C. Cooper, A. Ignatiev, N. Narodytska (2020).
+           Explaining Naive Bayes and Other Linear Classifiers with Polynomial Time and Delay.
+           Advances in Neural Information Processing Systems 33.
+
+        Examples
+        --------
+        >>> from sklearn_clsattn import ClsAttentionClassifier
+        >>> from sklearn_clsattn.inspection import explain
+        >>> X = [[2, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 2, 0, 1]]
+        >>> model = ClsAttentionClassifier().fit(X, ["good", "good", "bad", "bad"])
+        >>> sets = explain(model, X).sufficient()
+        >>> sets[0].tokens, bool(sets[0].margin > 0)
+        (('x0',), True)
+        """
+        return sufficient_sets(self, probability, smallest, time_limit)
 
     def to_frame(self, rows: Literal["tokens", "documents"] = "tokens") -> pd.DataFrame:
         """Return the explanation as a data frame.
@@ -268,7 +412,8 @@ class Explanation(DecisionTerms):
         TypeError
             If `top` is no integer.
         ValueError
-            If the class was not explained, or `top` is negative.
+            If the class was not explained, `top` is negative, or the texts have more than
+            1,000,000 characters together: a page has some 13 times as many.
         """
         return self._html(len(self), target=target, top=top, fragment=fragment)
 
@@ -277,10 +422,17 @@ class Explanation(DecisionTerms):
 
     def _html(self, n_shown: int, *, target: Any, top: int, fragment: bool) -> str:
         check_scalar(top, "top", Integral, min_val=0)
+        shown = self[:n_shown]
+        size = sum(len(part.text) for texts in shown.texts for part in texts) if shown.texts else 0
+        if size > LARGEST_PAGE:
+            raise ValueError(
+                f"The texts to show have {size:,} characters, and a page takes {LARGEST_PAGE:,}: "
+                "show fewer documents, or explain the parts of long ones by themselves."
+            )
         return render(
             "explanation.html",
             title=repr(self)[1:-1],
-            views=views(self[:n_shown], target, top),
+            views=views(shown, target, top),
             more=max(len(self) - n_shown, 0),
             fragment=fragment,
         )

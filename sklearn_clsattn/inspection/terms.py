@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.fitted import FittedModel
 from .removal import row_sums
 
 Array = NDArray[np.float64]
@@ -16,7 +17,7 @@ Array = NDArray[np.float64]
 # Fields that are indexed by entry, and those that are not indexed by entry or document.
 _PER_ENTRY = {"columns", "tokens", "counts", "attention", "values"}
 _PER_ENTRY |= {"contributions", "decision_without"}
-_OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts"}
+_OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,31 @@ class DocumentText:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class ExplainedModel:
+    """A model of one layer of attention, for the classes that are explained.
+
+    names : (n_tokens,), the tokens of the vocabulary
+    fitted : the model, with scores (n_tokens,) and values (n_tokens, n_outputs)
+    outputs, sign : the explained outputs (n_targets,), and -1 if it is the first of two classes
+    """
+
+    names: NDArray[np.object_]
+    fitted: FittedModel
+    outputs: NDArray[np.intp]
+    sign: float
+
+    @property
+    def values(self) -> Array:
+        """The values of all tokens for the explained classes, (n_tokens, n_targets)."""
+        return self.sign * self.fitted.values[:, self.outputs]
+
+    def token_weights(self, entries: Array) -> Array:
+        """Return what counts weigh before the scores, of the same shape: damped where they are."""
+        damp = getattr(self.fitted, "token_weights", None)
+        return entries if damp is None else np.asarray(damp(entries), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class DecisionTerms:
     """The data of an :class:`~sklearn_clsattn.inspection.Explanation`, which documents it."""
 
@@ -81,6 +107,7 @@ class DecisionTerms:
     predicted_probability: Array
     true: NDArray[Any] | None
     texts: tuple[tuple[DocumentText, ...], ...]
+    model: ExplainedModel | None
 
     def __len__(self) -> int:
         return len(self.index)

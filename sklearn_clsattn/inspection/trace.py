@@ -38,6 +38,25 @@ _INSTEAD = (
     "of the columns that it is given."
 )
 
+# What to pass instead of classifiers around a classifier.
+_BY_THRESHOLD = (
+    "predicts by a threshold of its own: explain its estimator_, whose probabilities it uses; "
+    "counterfactual(probability=...) of that explanation says what crosses the threshold, {}"
+)
+_WRAPPERS = {
+    "TunedThresholdClassifierCV": _BY_THRESHOLD.format("best_threshold_"),
+    "FixedThresholdClassifier": _BY_THRESHOLD.format("threshold"),
+    "CalibratedClassifierCV": (
+        "averages calibrated classifiers: explain one of them, "
+        "calibrated_classifiers_[0].estimator, whose decisions are those before calibration"
+    ),
+    "OneVsRestClassifier": (
+        "has a classifier for each class: explain one of its estimators_, or fit the classifier "
+        "itself, which takes any number of classes"
+    ),
+    "MultiOutputClassifier": ("has a classifier for each output: explain one of its estimators_"),
+}
+
 
 @dataclass(frozen=True)
 class TextInput:
@@ -120,6 +139,10 @@ def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttention
         elif isinstance(estimator, Pipeline) and estimator.steps:
             steps += [pair for pair in estimator.steps[:-1] if pair[1] not in (None, "passthrough")]
             estimator = estimator.steps[-1][1]
+        elif type(estimator).__name__ == "FrozenEstimator":  # of scikit-learn 1.6 and later
+            estimator = estimator.estimator
+        elif type(estimator).__name__ in _WRAPPERS:
+            raise TypeError(f"{_kind(estimator)} {_WRAPPERS[type(estimator).__name__]}")
         elif hasattr(estimator, "estimator") and hasattr(estimator, "refit"):
             raise NotFittedError(
                 f"This {type(estimator).__name__} has no best_estimator_ to explain: fit it "

@@ -25,6 +25,7 @@ N_OUTLINES = 2
 
 # The maximum number of classes to name.
 _MAX_CLASSES = 6
+_SMALLEST_SHOWN = 0.0005
 # Tokens of each side with their own segments in a bar; more would be too short to read.
 _MAX_SEGMENTS = 6
 # The least contribution, in log-odds, that the strongest shade stands for.
@@ -200,7 +201,8 @@ class View:
     def classes(self) -> tuple[list[ShownClass], int]:
         """Return the explained classes, if several, in order, and the number of others.
 
-        Of many classes only the most probable are returned, in order of probability.
+        Of many classes only the most probable are returned, in order of probability, and none
+        whose probability rounds to nothing.
         """
         one = self.one
         n = len(one.targets)
@@ -209,6 +211,12 @@ class View:
         order = list(range(n))
         if n > _MAX_CLASSES:
             order = np.argsort(-one.probability[0], kind="stable")[:_MAX_CLASSES].tolist()
+            # Probabilities that round to nothing say nothing; the class shown and the next stay.
+            order = [
+                at
+                for place, at in enumerate(order)
+                if place < 2 or at == self.k or one.probability[0, at] >= _SMALLEST_SHOWN
+            ]
         labels = one.targets.tolist()
         shown = [
             ShownClass(

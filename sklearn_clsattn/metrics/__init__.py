@@ -21,11 +21,13 @@ The conventions are the same in all functions:
 
 from ._calibration import expected_calibration_error
 from ._faithfulness import ERASER_FRACTIONS, comprehensiveness, deletion_curve, sufficiency
+from ._greedy import greedy_scores
 
 __all__ = [
     "ERASER_FRACTIONS",
     "comprehensiveness",
     "deletion_curve",
     "expected_calibration_error",
+    "greedy_scores",
     "sufficiency",
 ]

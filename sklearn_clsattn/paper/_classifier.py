@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._base import BaseAttentionClassifier
+from .._machine import check_memory
 
 if TYPE_CHECKING:
     from .._core.documents import Documents
@@ -75,7 +76,7 @@ loss_curve_ : ndarray of shape (n_iterations + 1,)
 n_features_in_ : int
     Number of tokens.
 
-feature_names_in_ : ndarray of shape (n_features_in_,)
+feature_names_in_ : ndarray of shape (`n_features_in_`,)
     Names of the tokens, where X had string names.
 """,
     "reference": """
@@ -117,6 +118,10 @@ class PaperClassifier(BaseAttentionClassifier):
 
     def _train(self, documents: Documents, **options: Any) -> FitResult:
         """Train with the parameters of this classifier that its training function has."""
+        if dim := int(getattr(self, "embedding_dim", None) or 0):
+            more = dim if getattr(self, "n_layers", 1) == 2 or self.mlp else 0
+            least = np.dtype(options["dtype"]).itemsize * dim * (documents.X.shape[1] + more)
+            check_memory(least, f"embedding_dim={dim} for {documents.X.shape[1]} tokens")
         train = self._trainer()
         names = inspect.signature(train).parameters.keys() - options.keys()
         parameters = {name: getattr(self, name) for name in names if hasattr(self, name)}

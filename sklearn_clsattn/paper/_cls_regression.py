@@ -67,6 +67,7 @@ def fit_penalized_one_step(
     seed: int,
     C: float,
     attention_C: float,
+    fit_intercept: bool = True,
     attend_cls: bool,
     max_iter: int,
     tol: float,
@@ -100,9 +101,10 @@ def fit_penalized_one_step(
         documents.loss(bag, cls_weight=statistics.cls_weight if attend_cls else 0.0),
         frozen,
         presence.sum(axis=0) / documents.weights.sum(),
-        class_log_odds(class_weights),
+        class_log_odds(class_weights) * fit_intercept,
         C=C,
         cls_C=attention_C * ATTENTION_C_UNIT,
+        fit_intercept=fit_intercept,
     )
     result = solve(problem, max_iter=max_iter, tol=tol, callback=callback)
     return replace(
@@ -118,8 +120,11 @@ class ClsMap:
     `values`, (n_tokens, n_outputs), are what the scales gamma multiply.
     """
 
-    def __init__(self, frozen: FrozenEmbeddings, values: torch.Tensor) -> None:
+    def __init__(
+        self, frozen: FrozenEmbeddings, values: torch.Tensor, fit_intercept: bool = True
+    ) -> None:
         self.embeddings, self.values = frozen.embeddings, values
+        self._fit_intercept = fit_intercept
 
     def parts(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return p, the scales, and the last row: the score of ``<cls>`` and the intercepts."""
@@ -139,7 +144,10 @@ class ClsMap:
         """Return the gradient by x."""
         by_p = self.embeddings.pull_back(gradient[:-1, 0].contiguous())
         by_scales = (gradient[:-1, 1:] * self.values).sum(dim=0)
-        return torch.cat([by_p, by_scales, gradient[-1]])
+        by_last_row = gradient[-1]
+        if not self._fit_intercept:  # they stay what they are
+            by_last_row = torch.cat([by_last_row[:1], torch.zeros_like(by_last_row[1:])])
+        return torch.cat([by_p, by_scales, by_last_row])
 
 
 class ClsProblem(Objective):
@@ -161,6 +169,7 @@ class ClsProblem(Objective):
         *,
         C: float,
         cls_C: float,
+        fit_intercept: bool = True,
     ) -> None:
         self.loss, self.frozen, self.bag = loss, frozen, loss.bag
         self.n_outputs, self.dimension = loss.n_outputs, frozen.embeddings.dimension
@@ -171,7 +180,7 @@ class ClsProblem(Objective):
         self.cls_penalty, self.scale_penalty = 1.0 / (total * cls_C), 1.0 / (total * C)
         super().__init__(
             [loss],
-            ClsMap(frozen, frozen.values),
+            ClsMap(frozen, frozen.values, fit_intercept),
             [
                 # p has at least the penalty's curvature; even odds for the unpenalised.
                 Block(p, self.cls_penalty, self.cls_penalty),
@@ -184,7 +193,7 @@ class ClsProblem(Objective):
         starting_p = self._starting_cls_embedding(document_shares)
         # The scales' unit: outputs have a standard deviation of 1 under uniform attention.
         self.unit = self._spread(torch.zeros_like(starting_p)) or 1.0
-        self.token_map = self.map = ClsMap(frozen, frozen.values / self.unit)
+        self.token_map = self.map = ClsMap(frozen, frozen.values / self.unit, fit_intercept)
         # They start where outputs have twice that with the attention of the start, or below.
         scale = 2.0 / (self._spread(starting_p) or 1.0)
         self.start = self._start(

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from .._saved import public
 from ._classifier import PaperClassifier, documented
 
 if TYPE_CHECKING:
     from .._core.problem import FitResult
 
 
+@public("sklearn_clsattn.paper")
 @documented
 class EmbeddingClassifier(PaperClassifier):
     r"""Embeddings, ``<cls>`` and output vectors trained together by full-batch Adam.
@@ -30,6 +32,13 @@ class EmbeddingClassifier(PaperClassifier):
 
     learning_rate : float, default=None
         Learning rate of Adam; None is 1e-3, or 0.036 without a dimension.
+
+    train_embeddings : bool, default=True
+        Whether E is trained. False leaves it as drawn and trains p and the output vectors alone:
+        the ablation of frozen embeddings, like for like. It needs an `embedding_dim`.
+
+    fit_intercept : bool, default=True
+        Whether intercepts are trained, which the paper's model has not.
 
     attend_cls : bool, default=True
         Whether ``<cls>`` attends to itself, which the paper leaves out.
@@ -100,6 +109,8 @@ class EmbeddingClassifier(PaperClassifier):
         **PaperClassifier._parameter_constraints,
         "embedding_dim": [Interval(Integral, 2, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "train_embeddings": ["boolean"],
+        "fit_intercept": ["boolean"],
         "attend_cls": ["boolean"],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
@@ -111,6 +122,8 @@ class EmbeddingClassifier(PaperClassifier):
         *,
         embedding_dim: int | None = None,
         learning_rate: float | None = None,
+        train_embeddings: bool = True,
+        fit_intercept: bool = True,
         attend_cls: bool = True,
         early_stopping: bool = True,
         validation_fraction: float = 0.1,
@@ -124,6 +137,8 @@ class EmbeddingClassifier(PaperClassifier):
     ) -> None:
         self.embedding_dim = embedding_dim
         self.learning_rate = learning_rate
+        self.train_embeddings = train_embeddings
+        self.fit_intercept = fit_intercept
         self.attend_cls = attend_cls
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

@@ -63,6 +63,8 @@ def fit_embeddings(
     *,
     embedding_dim: int | None,
     learning_rate: float | None,
+    train_embeddings: bool = True,
+    fit_intercept: bool = True,
     attend_cls: bool,
     early_stopping: bool,
     validation_fraction: float,
@@ -77,12 +79,18 @@ def fit_embeddings(
     """Train embeddings, or scores and values, by full-batch Adam from the paper's random start.
 
     The parameters are those of :class:`~sklearn_clsattn.paper.EmbeddingClassifier`. Intercepts
-    start at the log-odds of the classes. Only the score of ``<cls>``, which has the mean weight of
-    a document and starts at 0, is penalised. Without early stopping weights act as repetition; with
-    it, documents are held out without regard to their weights. A dimension that is too small, a
-    class with too few documents to hold one out, and a learning rate at which the loss is no longer
-    finite are ValueErrors.
+    start at the log-odds of the classes, or stay 0. Only the score of ``<cls>``, which has the mean
+    weight of a document and starts at 0, is penalised. Without early stopping weights act as
+    repetition; with it, documents are held out without regard to their weights. Embeddings to be
+    left as drawn without a dimension, a dimension that is too small, a class with too few
+    documents to hold one out, and a learning rate at which the loss is no longer finite are
+    ValueErrors.
     """
+    if embedding_dim is None and not train_embeddings:
+        raise ValueError(
+            "train_embeddings=False leaves random embeddings as drawn, but embedding_dim=None has "
+            "none: set embedding_dim, for example to 2048 as in the paper."
+        )
     cls_weight = documents.statistics.cls_weight if attend_cls else 0.0
     trained_on, validation = documents, None
     if early_stopping:
@@ -96,7 +104,8 @@ def fit_embeddings(
 
     token_map: TrainedMap
     last_row = loss.zeros()[-1]
-    last_row[1:] = torch.from_numpy(class_log_odds(class_weights))
+    if fit_intercept:
+        last_row[1:] = torch.from_numpy(class_log_odds(class_weights))
     if embedding_dim is None:
         rate = SCORES_LEARNING_RATE if learning_rate is None else learning_rate
         token_map = ScoresAndValues(loss.zeros(), last_row)
@@ -112,8 +121,9 @@ def fit_embeddings(
             device=device,
         )
         directions = torch.vstack([drawn.cls_embedding, drawn.output_vectors])
-        token_map = EmbeddingMap(drawn.embeddings, directions, last_row)
-        rates = [rate, rate, rate * math.sqrt(2 * embedding_dim / math.pi)]
+        token_map = EmbeddingMap(drawn.embeddings, directions, last_row, train_embeddings)
+        rates = [rate, rate * math.sqrt(2 * embedding_dim / math.pi)]
+        rates = [rate, *rates] if train_embeddings else rates
 
     def evaluate() -> tuple[float, float | None]:
         matrix = token_map.matrix()
@@ -121,6 +131,8 @@ def fit_embeddings(
         cls_score = float(matrix[-1, 0])
         value += 0.5 * CLS_PENALTY * cls_score**2
         gradient[-1, 0] += CLS_PENALTY * cls_score
+        if not fit_intercept:
+            gradient[-1, 1:] = 0
         token_map.pull_back(gradient)
         if validation is None:
             return value, None
@@ -207,36 +219,48 @@ class ScoresAndValues:
 class EmbeddingMap:
     """Token embeddings E, (n_tokens, d), and the directions p, v_1, .., v_K, (1 + n_outputs, d).
 
-    `last_row`, (1 + n_outputs,), has the score of ``<cls>`` and the intercepts.
+    `last_row`, (1 + n_outputs,), has the score of ``<cls>`` and the intercepts. E is trained, or
+    stays as it is (`train_embeddings`).
     """
 
     def __init__(
-        self, embeddings: torch.Tensor, directions: torch.Tensor, last_row: torch.Tensor
+        self,
+        embeddings: torch.Tensor,
+        directions: torch.Tensor,
+        last_row: torch.Tensor,
+        train_embeddings: bool = True,
     ) -> None:
-        self.trained = [embeddings, directions, last_row.clone()]
+        self._embeddings, self._directions, self._last_row = (
+            embeddings,
+            directions,
+            last_row.clone(),
+        )
+        self._train_embeddings = train_embeddings
+        self.trained = [self._directions, self._last_row]
+        if train_embeddings:
+            self.trained.insert(0, embeddings)
         self._gradient: torch.Tensor | None = None
 
     def matrix(self) -> torch.Tensor:
         """Return ``E @ directions.T`` over the last row."""
-        embeddings, directions, last_row = self.trained
+        embeddings, directions = self._embeddings, self._directions
         matrix = embeddings.new_empty((len(embeddings) + 1, len(directions)))
         torch.mm(embeddings, directions.T, out=matrix[:-1])
-        matrix[-1] = last_row
+        matrix[-1] = self._last_row
         return matrix
 
     def pull_back(self, gradient: torch.Tensor) -> None:
         """Set the gradients of E, of rank 1 + n_outputs, of the directions and the last row."""
-        embeddings, directions, last_row = self.trained
-        per_token = gradient[:-1]
-        if self._gradient is None:
-            self._gradient = torch.empty_like(embeddings)
-        embeddings.grad = torch.mm(per_token, directions, out=self._gradient)
+        embeddings, directions, per_token = self._embeddings, self._directions, gradient[:-1]
+        if self._train_embeddings:
+            if self._gradient is None:
+                self._gradient = torch.empty_like(embeddings)
+            embeddings.grad = torch.mm(per_token, directions, out=self._gradient)
         # MKL is twice as fast by rows as at E.T @ per_token.
         directions.grad = per_token.T.contiguous() @ embeddings
-        last_row.grad = gradient[-1].clone()
+        self._last_row.grad = gradient[-1].clone()
 
     def embeddings(self) -> StoredEmbeddings:
         """Return copies of the directions, and E itself."""
-        embeddings, directions, _ = self.trained
-        p, v = np.split(directions.double().cpu().numpy().copy(), [1])
-        return StoredEmbeddings(p[0], v, embeddings.cpu().numpy())
+        p, v = np.split(self._directions.double().cpu().numpy().copy(), [1])
+        return StoredEmbeddings(p[0], v, self._embeddings.cpu().numpy())

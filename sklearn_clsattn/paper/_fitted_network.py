@@ -62,7 +62,7 @@ class FittedNetwork:
 
     @property
     def scores(self) -> Array:
-        """The tokens' own attention scores, shape (n_tokens,): E.p, or E.W_2 p for two layers."""
+        """The tokens' own attention scores, shape (n_tokens,): E.p, or E.W_2' p for two layers."""
         return np.asarray(self.embedding_matrix @ self._direction(), dtype=np.float64)
 
     @property

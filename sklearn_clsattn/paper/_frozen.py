@@ -43,6 +43,7 @@ def fit_frozen(
     seed: int,
     C: float,
     attention_C: float,
+    fit_intercept: bool = True,
     attend_cls: bool = True,
     max_iter: int,
     tol: float,
@@ -63,6 +64,7 @@ def fit_frozen(
         seed=seed,
         C=C,
         attention_C=attention_C,
+        fit_intercept=fit_intercept,
         attend_cls=attend_cls,
         dtype=dtype,
         device=device,
@@ -85,6 +87,7 @@ class FrozenProblem(AttentionProblem):
         seed: int,
         C: float,
         attention_C: float,
+        fit_intercept: bool = True,
         attend_cls: bool,
         dtype: type[np.floating[Any]],
         device: torch.device | str,
@@ -113,10 +116,12 @@ class FrozenProblem(AttentionProblem):
         self._scales = torch.ones_like(self.start[-1, 1:])
         if len(self.units.value_scales):
             self._scales = self.units.value_scales[0]
-        self.token_map = FrozenMap(drawn.embeddings, self._scales)
+        self.token_map = FrozenMap(drawn.embeddings, self._scales, fit_intercept)
         last_row = self.start[-1]
         self.start = last_row.new_zeros((embedding_dim + 1, len(last_row)))
         self.start[-1] = last_row
+        if not fit_intercept:
+            self.start[-1, 1:] = 0
 
     def curvature(self) -> torch.Tensor:
         """Return the mean over random E of the Hessian's diagonal at the start.
@@ -153,11 +158,14 @@ class FrozenProblem(AttentionProblem):
 class FrozenMap:
     """The token matrix of frozen embeddings: [E p | scale_k E w_k] over the last row.
 
-    E is (n_tokens, d) and `scales` (n_outputs,).
+    E is (n_tokens, d) and `scales` (n_outputs,). Without `fit_intercept` the gradient by the
+    intercepts is 0, so that they stay what they are.
     """
 
-    def __init__(self, embeddings: torch.Tensor, scales: torch.Tensor) -> None:
-        self.embeddings, self.scales = embeddings, scales
+    def __init__(
+        self, embeddings: torch.Tensor, scales: torch.Tensor, fit_intercept: bool = True
+    ) -> None:
+        self.embeddings, self.scales, self._fit_intercept = embeddings, scales, fit_intercept
 
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
         """Return the token matrix of x, shape (d + 1, 1 + n_outputs)."""
@@ -168,6 +176,8 @@ class FrozenMap:
     def pull_back(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
         """Return the gradient by x."""
         gradient[:-1, 1:] *= self.scales
+        if not self._fit_intercept:
+            gradient[-1, 1:] = 0
         # MKL is twice as fast by rows as at E.T @ gradient.
         by_x = gradient[:-1].T.contiguous() @ self.embeddings
         return torch.cat([by_x.T, gradient[-1:]])

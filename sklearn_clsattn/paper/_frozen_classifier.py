@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from .._saved import public
 from ._classifier import PaperClassifier, documented
 
 if TYPE_CHECKING:
     from .._core.problem import FitResult
 
 
+@public("sklearn_clsattn.paper")
 @documented
 class FrozenEmbeddingClassifier(PaperClassifier):
     r"""Random embeddings stay as drawn: the ablation of the paper.
@@ -33,6 +35,9 @@ class FrozenEmbeddingClassifier(PaperClassifier):
 
     attention_C : float, default=0.03
         Inverse strength of the L2 penalty on p.
+
+    fit_intercept : bool, default=True
+        Whether intercepts are trained, which the paper's model has not.
 
     attend_cls : bool, default=True
         Whether ``<cls>`` attends to itself, which the paper leaves out.
@@ -89,6 +94,7 @@ class FrozenEmbeddingClassifier(PaperClassifier):
         "embedding_dim": [Interval(Integral, 2, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "attention_C": [Interval(Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
         "attend_cls": ["boolean"],
     }
 
@@ -98,6 +104,7 @@ class FrozenEmbeddingClassifier(PaperClassifier):
         embedding_dim: int = 2048,
         C: float = 1.0,
         attention_C: float = 0.03,
+        fit_intercept: bool = True,
         attend_cls: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 100,
@@ -109,6 +116,7 @@ class FrozenEmbeddingClassifier(PaperClassifier):
         self.embedding_dim = embedding_dim
         self.C = C
         self.attention_C = attention_C
+        self.fit_intercept = fit_intercept
         self.attend_cls = attend_cls
         self.class_weight = class_weight
         self.max_iter = max_iter

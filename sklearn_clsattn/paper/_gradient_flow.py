@@ -4,21 +4,20 @@ The length of p grows without bound, attention concentrates on the selected toke
 :math:`S_X(p)`, and by Theorem 4.3 a direction that converges is that of the max-margin problem on
 its own selection. Training has two phases:
 
-1. **Normalised descent** on the stable gradient of
-   :mod:`sklearn_clsattn.paper._selective_gradient`, by steps of fixed size in score units,
-   :math:`p \leftarrow p - \delta\, c / \max |E c|` with
-   :math:`c = E^\top \partial L / \partial a` and :math:`\delta` = 2, until the selected tokens of
-   all documents have not changed for `PATIENCE` = 30 steps and hold 99 % of the attention in every
-   one. These large steps are not gradient flow, and at other than the smallest eta_0 they
-   can settle on another selection than the flow does (measured in ``docs/theory.md``).
+1. **Gradient flow**, integrated (:mod:`sklearn_clsattn.paper._cls_training`) until the selected
+   tokens of all documents have not changed while p moved by `PATIENCE` = 60 in score units
+   (largest changes of a score, added up) and hold 99 % of the attention in every one. Descent by
+   large normalised steps can be chosen instead: it is no gradient flow, and can settle on another
+   selection.
 2. **Margin maximisation** on that selection
    (:func:`sklearn_clsattn.theory.maximise_margin`), until 1 less the cosine to the max-margin
-   direction is *certified* to be at most `tol`: descent alone takes thousands of steps for what
-   this does in a few.
+   direction is *certified* to be at most `tol`: the flow alone takes exponentially long for what
+   this does in a few passes.
 
 So "the direction has converged" means: it is within `tol` of the one that Theorem 4.3 names, for
-the selection that descent settled on. Where the selection does not settle within `max_iter` steps
-(on real text it hardly does) there is no second phase, and the fit warns.
+the selection that the flow settled on. Where the selection does not settle within `max_iter` steps
+(on real text it hardly does), or the flow all but comes to rest because documents want different
+tokens ahead, there is no second phase, and the fit warns.
 
 The theorem's direction has no length. The one stored is long enough to leave every document at most
 1 % of its attention on unselected tokens.
@@ -28,7 +27,7 @@ from __future__ import annotations
 
 import math
 import sys
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,23 +41,25 @@ from .._core.fitted import FittedAttention
 from .._core.objective import AttentionLoss
 from .._core.problem import Callback, FitResult, Progress
 from ..importance import signed_frequency
-from ..theory import maximise_margin, token_pairs
+from ..theory import (
+    check_single_relevant_token,
+    maximise_margin,
+    token_pairs,
+)
+from ._cls_training import ClsTraining, GradientFlow, NormalisedDescent
 from ._selective_gradient import SelectiveObjective
 from ._step import FrozenEmbeddings, take_step
 
 Array = NDArray[np.float64]
 
-SCORE_STEP = 2.0
-"""Largest change of a score in one step of descent."""
-
-PATIENCE = 30
-"""Steps without a change of the selection after which it counts as settled."""
+PATIENCE = 60.0
+"""Way in score units without a change of the selection after which it counts as settled."""
 
 UNSELECTED_ATTENTION = 0.01
 """Share of attention that may be left on unselected tokens."""
 
 PASSES_PER_STEP = 100
-"""How many passes of margin maximisation `max_iter` allows per step of descent."""
+"""How many passes of margin maximisation `max_iter` allows per step of training."""
 
 
 def fit_one_step(
@@ -67,6 +68,8 @@ def fit_one_step(
     step_size: float | None,
     embedding_dim: int | None,
     seed: int,
+    solver: str,
+    flow_tol: float,
     max_iter: int,
     tol: float,
     dtype: type[np.floating[Any]] = np.float64,
@@ -89,9 +92,23 @@ def fit_one_step(
         seed=seed,
         for_flow=True,
     )
-    return follow_gradient_flow(
-        documents.X, loss, frozen, max_iter=max_iter, tol=tol, callback=callback
+    result = follow_gradient_flow(
+        documents.X,
+        loss,
+        frozen,
+        solver=solver,
+        flow_tol=flow_tol,
+        max_iter=max_iter,
+        tol=tol,
+        callback=callback,
     )
+    check = check_single_relevant_token(
+        documents.X, documents.codes, sample_weight=documents.weights
+    )
+    n_documents = loss.total_weight / float(documents.weights.min())
+    # What TheoremConditions is made of, which predicting shall not import.
+    conditions = (bool(check), n_documents * result.loss_curve[0], result.status == "converged")
+    return replace(result, attributes={**result.attributes, "_conditions": conditions})
 
 
 def follow_gradient_flow(
@@ -99,6 +116,8 @@ def follow_gradient_flow(
     loss: AttentionLoss,
     frozen: FrozenEmbeddings,
     *,
+    solver: str,
+    flow_tol: float,
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
@@ -106,19 +125,30 @@ def follow_gradient_flow(
     """Train p with the embeddings frozen, until selection and direction have converged.
 
     All documents of the CSR matrix `X` have positive weight; `loss` is theirs, without ``<cls>``.
-    At most `max_iter` steps of descent are made, and `PASSES_PER_STEP` times as many passes of
-    margin maximisation, until 1 less the cosine to the max-margin direction is at most `tol`. The
-    criterion of `callback`, called at the start and after each step of descent, is the largest
-    share of attention that a document leaves on unselected tokens.
+    At most `max_iter` steps are made, of gradient flow to `flow_tol` or of normalised descent
+    (`solver` "flow" or "descent"), and `PASSES_PER_STEP` times as many passes of margin
+    maximisation, until 1 less the cosine to the max-margin direction is at most `tol`. The
+    criterion of `callback`, called at the start and after each step, is the largest share of
+    attention that a document leaves on unselected tokens.
 
     The result's attributes are `step_size_` and `direction_curve_`, the certified bounds on 1 less
     that cosine after each step of margin maximisation, empty where the selection did not settle.
     Its status is "converged", "stopped", "selection" where the selection did not settle,
-    "direction" where `tol` is not certified, or "no_gradient" where all tokens of every document
-    have the same value.
+    "balanced" where the terms of the gradient all but cancel, "direction" where `tol` is not
+    certified, or "no_gradient" where all tokens of every document have the same value.
     """
     selective = SelectiveObjective(loss, frozen.values)
-    embeddings = frozen.embeddings
+    embeddings, start = frozen.embeddings, frozen.cls_embedding
+    scores = embeddings.scores(start).to(torch.float64)
+    training: ClsTraining
+    if solver == "flow":
+        rounding = float(torch.finfo(start.dtype).eps)
+        training = GradientFlow(selective, embeddings, scores, tol=flow_tol, rounding=rounding)
+    else:
+        training = NormalisedDescent(selective, embeddings, scores)
+
+    def cls_embedding(coefficients: torch.Tensor) -> torch.Tensor:
+        return start.to(torch.float64) + embeddings.pull_back(coefficients.to(start.dtype))
 
     def model(p: torch.Tensor, scores: torch.Tensor) -> FittedAttention:
         matrix = loss.zeros().to(torch.float64)
@@ -127,42 +157,45 @@ def follow_gradient_flow(
         ones = np.ones(loss.n_outputs)
         return fitted_attention(matrix, 0.0, frozen.located(p.cpu().numpy().copy(), ones))
 
-    p = frozen.cls_embedding.to(torch.float64)
-    dtype = frozen.cls_embedding.dtype
     losses: list[float] = []
     changes: list[int] = []
     before: torch.Tensor | None = None
-    unchanged, n_iter, status = 0, 0, "selection"
+    way, n_iter, status = 0.0, 0, "selection"
     while True:
-        scores = embeddings.scores(p.to(dtype)).to(torch.float64)
-        point = selective(scores)
+        point, scores, coefficients = training.point, training.scores, training.coefficients
         losses.append(point.loss)
         if before is not None:
-            changed = int((point.selected != before).sum())
-            changes.append(changed)
-            unchanged = 0 if changed else unchanged + 1
+            changes.append(int((point.selected != before).sum()))
+            way = 0.0 if changes[-1] else way
         before = point.selected
         most_unselected = max(0.0, -math.expm1(float(point.log_selected_attention.min())))
+
+        def present(c: torch.Tensor = coefficients, a: torch.Tensor = scores) -> FittedAttention:
+            return model(cls_embedding(c), a)
+
         if callback is not None and callback(
-            Progress(n_iter, point.loss, most_unselected, partial(model, p, scores))
+            Progress(n_iter, point.loss, most_unselected, present)
         ):
             status = "stopped"
             break
         if point.log_scale == -math.inf:
             status = "no_gradient"
             break
-        if unchanged >= PATIENCE and most_unselected <= UNSELECTED_ATTENTION:
+        if way >= PATIENCE and most_unselected <= UNSELECTED_ATTENTION:
             status = "direction"
+            break
+        if training.balanced:
+            status = "balanced"
             break
         if n_iter >= max_iter:
             break
-        change = embeddings.pull_back(point.by_score.to(dtype))
-        largest = float(embeddings.scores(change).abs().max())
-        if not largest > 0:  # the rest is lost to rounding
+        change = training.step()
+        if not change > 0:
             status = "no_gradient"
             break
-        p = p - change.to(torch.float64) * (SCORE_STEP / largest)
+        way += change
         n_iter += 1
+    p = cls_embedding(coefficients)
 
     direction_curve: list[float] = []
     if status == "direction":
@@ -193,7 +226,7 @@ def follow_gradient_flow(
             "step_size_": frozen.step_size,
             "direction_curve_": np.array(direction_curve),
         },
-        not_converged=_not_converged(status, changes, direction_curve, max_iter, tol),
+        not_converged=_not_converged(status, changes, way, direction_curve, max_iter, tol),
         warning=frozen.warning,
     )
 
@@ -225,23 +258,33 @@ def _length(selective: SelectiveObjective, weights: Any, selected: torch.Tensor)
 
 def _not_converged(
     status: str,
-    selection_curve: list[int],
+    changes: list[int],
+    way: float,
     direction_curve: list[float],
     max_iter: int,
     tol: float,
 ) -> str:
-    """Return the warning about a run that ended in this way; "" if none."""
+    """Return the warning about a run that ended in this way; "" if none.
+
+    `changes` are entries of the selection that changed in each step, `way` is how far p has moved
+    since the last change.
+    """
     if status == "selection":
-        recent = selection_curve[-PATIENCE:]
-        changes = sum(1 for changed in recent if changed)
-        what = f"they changed in {changes} of the last {len(recent)} steps"
-        if not changes and len(recent) == PATIENCE:
+        n_changing = sum(1 for changed in changes if changed)
+        what = f"they changed in {n_changing} of {len(changes)} steps"
+        if way >= PATIENCE:
             what = "some document still attends to others"
         return (
-            f"Descent on p stopped at max_iter={max_iter}: the selected tokens have "
+            f"Training of p stopped at max_iter={max_iter}: the selected tokens have "
             f"not settled ({what}), so that p has no limit yet, and Theorem 4.3 does not apply. "
             "Increase max_iter; on real text the selection may never settle, and "
             "PenalizedOneStepClassifier is what predicts."
+        )
+    if status == "balanced":
+        return (
+            "Gradient flow on p has all but come to rest: documents that want different tokens "
+            "ahead balance each other, so that the selected tokens have not settled, and Theorem "
+            "4.3 does not apply. PenalizedOneStepClassifier is what predicts."
         )
     if status == "direction":
         error = direction_curve[-1] if direction_curve else np.inf

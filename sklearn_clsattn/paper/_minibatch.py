@@ -42,6 +42,7 @@ def fit_network(
     embedding_dim: int,
     learning_rate: float,
     batch_size: int,
+    fit_intercept: bool = True,
     attend_cls: bool,
     early_stopping: bool,
     validation_fraction: float,
@@ -56,11 +57,12 @@ def fit_network(
     """Train a network of attention layers by mini-batches.
 
     The parameters are those of :class:`~sklearn_clsattn.paper.AttentionNetworkClassifier`;
-    documents of weight 0 are left out. Intercepts start at the class log-odds. ``<cls>`` has the
-    mean weight of a document, score and value 0. On the CPU the same seed gives the same model, on
-    CUDA up to rounding. Losses of the result are the mean training losses at the start and, for
-    each epoch, of its mini-batches before their steps. A class with too few documents to hold one
-    out, a dimension that is too small and a loss that is not finite are ValueErrors.
+    documents of weight 0 are left out. Intercepts start at the class log-odds, or there are none.
+    ``<cls>`` has the mean weight of a document, score and value 0. On the CPU the same seed gives
+    the same model, on CUDA up to rounding. Losses of the result are the mean training losses at the
+    start and, for each epoch, of its mini-batches before their steps. A class with too few
+    documents to hold one out, a dimension that is too small and a loss that is not finite are
+    ValueErrors.
     """
     X, codes, sample_weight = documents.X, documents.codes, documents.weights
     n_classes, n_outputs = documents.n_classes, documents.n_outputs
@@ -70,13 +72,16 @@ def fit_network(
         trained_on, held_out = hold_out(codes, sample_weight, validation_fraction, seed)
     trained_on = trained_on[sample_weight[trained_on] > 0]
 
-    totals = np.zeros(n_classes)
-    np.add.at(totals, codes[trained_on], sample_weight[trained_on])
+    intercept = None
+    if fit_intercept:
+        totals = np.zeros(n_classes)
+        np.add.at(totals, codes[trained_on], sample_weight[trained_on])
+        intercept = torch.from_numpy(class_log_odds(totals)).to(device, precision)
     network = AttentionNetwork(
         draw_embeddings(
             X.shape[1], n_outputs, embedding_dim, seed=seed, dtype=precision, device=device
         ),
-        intercept=torch.from_numpy(class_log_odds(totals)).to(device, precision),
+        intercept=intercept,
         n_layers=n_layers,
         mlp=mlp,
         cls_weight=documents.statistics.cls_weight if attend_cls else 0.0,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils.validation import check_is_fitted
 
+from .._saved import public
 from ._classifier import PaperClassifier, documented
 
 if TYPE_CHECKING:
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from ._fitted_network import FittedNetwork
 
 
+@public("sklearn_clsattn.paper")
 @documented
 class AttentionNetworkClassifier(PaperClassifier):
     r"""One or two layers of attention, with or without an MLP, trained by mini-batches.
@@ -41,6 +46,9 @@ class AttentionNetworkClassifier(PaperClassifier):
 
     batch_size : int, default=50
         Documents in a mini-batch.
+
+    fit_intercept : bool, default=True
+        Whether intercepts are trained, which the paper's model has not.
 
     attend_cls : bool, default=True
         Whether ``<cls>`` attends to itself, which the paper leaves out.
@@ -78,6 +86,10 @@ class AttentionNetworkClassifier(PaperClassifier):
     ----------
     {attributes}
 
+    key_query_ : ndarray of shape (2, d, d)
+        The key-query matrices W_1 and W_2 of two layers: a token i attends to j by E_i W_1 E_j, and
+        ``<cls>`` to i by p W_2 h_i. Only with two layers.
+
     validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
         Mean loss of the documents held out, in nats. Only with early stopping.
 
@@ -87,7 +99,7 @@ class AttentionNetworkClassifier(PaperClassifier):
 
     Notes
     -----
-    With two layers `attention_scores_` are E.W_2 p, with the key-query matrix W_2 of the second,
+    With two layers `attention_scores_` are E.W_2' p, with the key-query matrix W_2 of the second,
     and a token adds the values of what it attends to as well as its own. With the MLP
     `token_values_` are a diagnostic only, and :meth:`contributions` raises a ValueError.
 
@@ -119,6 +131,7 @@ class AttentionNetworkClassifier(PaperClassifier):
         "embedding_dim": [Interval(Integral, 2, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "fit_intercept": ["boolean"],
         "attend_cls": ["boolean"],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
@@ -133,6 +146,7 @@ class AttentionNetworkClassifier(PaperClassifier):
         embedding_dim: int = 128,
         learning_rate: float = 1e-3,
         batch_size: int = 50,
+        fit_intercept: bool = True,
         attend_cls: bool = True,
         early_stopping: bool = True,
         validation_fraction: float = 0.1,
@@ -149,6 +163,7 @@ class AttentionNetworkClassifier(PaperClassifier):
         self.embedding_dim = embedding_dim
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.fit_intercept = fit_intercept
         self.attend_cls = attend_cls
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -160,6 +175,15 @@ class AttentionNetworkClassifier(PaperClassifier):
         self.verbose = verbose
         self.device = device
 
+    @property
+    def key_query_(self) -> NDArray[np.floating[Any]]:
+        """The key-query matrices W_1 and W_2 of two layers."""
+        check_is_fitted(self)
+        network = self._network
+        if network.first_key_query is None or network.second_key_query is None:
+            raise AttributeError("key_query_ is of two layers: this model has n_layers=1.")
+        return np.stack([network.first_key_query, network.second_key_query])
+
     def _trainer(self) -> Callable[..., FitResult]:
         from ._minibatch import fit_network
 
@@ -168,5 +192,9 @@ class AttentionNetworkClassifier(PaperClassifier):
     def _model(self) -> FittedNetwork:
         return self._network
 
-    def _model_attributes(self, model: FittedModel, entry_scale: float | None) -> dict[str, Any]:
-        return {**super()._model_attributes(model, entry_scale), "_network": model}
+    def _model_attributes(
+        self, model: FittedModel, entry_scale: float | None, unit: float = 1.0
+    ) -> dict[str, Any]:
+        attributes = super()._model_attributes(model, entry_scale, unit)
+        network = replace(cast("FittedNetwork", model), cls_weight=attributes["cls_weight_"])
+        return {**attributes, "_network": network}

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from .._saved import public
 from ._classifier import PaperClassifier, documented
 
 if TYPE_CHECKING:
     from .._core.problem import FitResult
 
 
+@public("sklearn_clsattn.paper")
 @documented
 class PenalizedOneStepClassifier(PaperClassifier):
     r"""One gradient step on the embeddings, then penalised training of ``<cls>`` and the output.
@@ -39,6 +41,9 @@ class PenalizedOneStepClassifier(PaperClassifier):
     embedding_dim : int, default=None
         Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes. None is the
         limit of infinitely many: nothing is drawn.
+
+    fit_intercept : bool, default=True
+        Whether intercepts are trained, which the paper's model has not.
 
     attend_cls : bool, default=True
         Whether ``<cls>`` attends to itself, which the paper leaves out.
@@ -100,6 +105,7 @@ class PenalizedOneStepClassifier(PaperClassifier):
         "attention_C": [Interval(Real, 0, None, closed="neither")],
         "step_size": [Interval(Real, 0, None, closed="neither"), None],
         "embedding_dim": [Interval(Integral, 2, None, closed="left"), None],
+        "fit_intercept": ["boolean"],
         "attend_cls": ["boolean"],
     }
 
@@ -110,6 +116,7 @@ class PenalizedOneStepClassifier(PaperClassifier):
         attention_C: float = 0.03,
         step_size: float | None = None,
         embedding_dim: int | None = None,
+        fit_intercept: bool = True,
         attend_cls: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 100,
@@ -122,6 +129,7 @@ class PenalizedOneStepClassifier(PaperClassifier):
         self.attention_C = attention_C
         self.step_size = step_size
         self.embedding_dim = embedding_dim
+        self.fit_intercept = fit_intercept
         self.attend_cls = attend_cls
         self.class_weight = class_weight
         self.max_iter = max_iter

@@ -39,6 +39,8 @@ class SelectiveGradient:
 
     by_score : (n_tokens,), dL/da divided by exp(`log_scale`); all 0 where no token of any document
         differs in value from the leading one
+    magnitude : sum of the sizes of its terms, those of each token in each document, before they
+        cancel, divided alike; never smaller than the sum of the sizes of `by_score`
     log_scale : M - log(Omega); -inf where the gradient is 0
     loss : mean loss
     selected : (n_entries,), whether each positive entry's token has its document's highest score,
@@ -48,6 +50,7 @@ class SelectiveGradient:
     """
 
     by_score: torch.Tensor
+    magnitude: float
     log_scale: float
     loss: float
     selected: torch.Tensor
@@ -97,17 +100,19 @@ class SelectiveObjective:
         signed = (differences * per_output[documents]).sum(dim=1)
         log_terms = log_attention + torch.log(signed.abs())
         largest = float(log_terms.max()) if len(log_terms) else -torch.inf
-        by_score = scores.new_zeros(self._n_tokens)
+        by_score, magnitude = scores.new_zeros(self._n_tokens), 0.0
         if largest > -torch.inf:
             terms = torch.sign(signed) * torch.exp(log_terms - largest)
             terms -= attention * self._sums(terms)[documents]
             by_score.index_add_(0, tokens, terms)
+            magnitude = float(terms.abs().sum())
 
         selected = of_entries >= (self._maxima(of_entries) - SELECTION_TOLERANCE)[documents]
         on_selected = self._sums(torch.where(selected, attention, 0.0))
         on_selected = torch.where(self._empty, 1.0, on_selected)
         return SelectiveGradient(
             by_score=by_score,
+            magnitude=magnitude,
             log_scale=largest - float(torch.log(self._loss.sample_weight.sum())),
             loss=total / self._loss.total_weight,
             selected=selected,

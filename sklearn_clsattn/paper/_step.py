@@ -10,7 +10,7 @@ is exact there. Then p is trained: without penalties, as in the paper
 (measured in ``docs/paper.md``): as the step writes :math:`\tfrac{\eta_0}{2} \alpha_s` (two classes)
 or :math:`\eta_0 \alpha_{sk}` along the output vectors, it is :math:`2 / \max_s |\alpha_s|` or
 :math:`1 / \max_{sk} |\alpha_{sk}|`. For more than two classes it is also at most the one at which
-the spectral norm of what is written is 2: above that, with many important tokens, descent on p was
+the spectral norm of what is written is 2: above that, with many important tokens, training of p was
 seen to end with the documents of some class selecting irrelevant tokens.
 """
 
@@ -35,11 +35,10 @@ LARGEST_SPECTRAL_NORM = 2.0
 FLOW_SPECTRAL_NORM = 1.4
 """The same where p alone is trained afterwards in finite dimensions, for two classes too.
 
-Chosen on generated data for descent by steps of fixed size, whose selection can differ from that of
-gradient flow."""
+A small step, below the gap in which the flow selects one class's relevant tokens only."""
 
 LARGEST_VALUE = 5.0
-"""Above this the logistic loss saturates, so that the selection settles more slowly."""
+"""Above this the logistic loss saturates, and training of p takes longer."""
 
 
 @dataclass(frozen=True)
@@ -178,8 +177,8 @@ def _step_size_warning(
     if value > LARGEST_VALUE:
         return (
             f"step_size={step_size:.3g} makes token values of up to {value:.2g}: above "
-            f"{LARGEST_VALUE:g} the logistic loss saturates, so that the selection settles more "
-            f"slowly. Use at most {LARGEST_VALUE / largest:.3g}, or leave step_size=None, "
+            f"{LARGEST_VALUE:g} the logistic loss saturates, and training takes longer. "
+            f"Use at most {LARGEST_VALUE / largest:.3g}, or leave step_size=None, "
             f"which is {default:.3g} here."
         )
     if embedding_dim is not None and largest > 0:

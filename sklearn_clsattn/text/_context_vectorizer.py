@@ -22,6 +22,8 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from .._saved import SavedMixin, public
+from .._transaction import all_or_nothing
 from .._validation import code_labels
 from ._characters import frequent_characters, spelling_matrix, sum_parts
 from ._context import Learned, learn_scores
@@ -103,7 +105,8 @@ class _Characters(NamedTuple):
     parts: Any
 
 
-class ContextVectorizer(TransformerMixin, BaseEstimator):
+@public("sklearn_clsattn.text")
+class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     r"""Turn texts into bags in which a word counts by where it stands and what stands before it.
 
     For use before a linear or attention classifier that takes the numbers as they are. Features are
@@ -207,6 +210,7 @@ class ContextVectorizer(TransformerMixin, BaseEstimator):
     character_vocabulary_: dict[str, int]
     classes_: NDArray[Any]
 
+    _unsaved_parameters = {"dtype": np.float64}
     _parameter_constraints: dict[str, list[Any]] = {
         "ngram_range": [tuple, list],
         "min_df": [Interval(Integral, 1, None, closed="left")],
@@ -242,6 +246,7 @@ class ContextVectorizer(TransformerMixin, BaseEstimator):
         self.context = context
         self.dtype = dtype
 
+    @all_or_nothing
     def fit(
         self,
         raw_documents: Iterable[str],
@@ -275,6 +280,7 @@ class ContextVectorizer(TransformerMixin, BaseEstimator):
         self._fit(raw_documents, y, sample_weight)
         return self
 
+    @all_or_nothing
     def fit_transform(
         self,
         raw_documents: Iterable[str],

@@ -12,12 +12,14 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils import murmurhash3_32
 
+from .._saved import SavedMixin, public
 from ._characters import character_ngrams, count_parts, spelled
 from ._raw import MIN_SIZE, fast_pattern, peek, texts
 from ._tokens import BETWEEN_SPACES, tokenize
 
 
-class HashingTokenVectorizer(HashingVectorizer):
+@public("sklearn_clsattn.text")
+class HashingTokenVectorizer(SavedMixin, HashingVectorizer):
     r"""Count words or n-grams in columns that hashing gives: no vocabulary, no fit, for streams.
 
     scikit-learn's `HashingVectorizer`, with the same columns and signs. By default it returns

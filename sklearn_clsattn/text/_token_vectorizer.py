@@ -10,6 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
+from .._saved import SavedMixin, public
+from .._transaction import all_or_nothing
 from ._characters import count_characters, look_up_characters
 from ._ngrams import NgramColumns, count_ngrams
 from ._raw import MIN_SIZE, fast_pattern, peek, stop_words, texts
@@ -28,7 +30,8 @@ class _Pruned(dict[str, int]):
     columns: NgramColumns | None = None  # what finds its word n-grams
 
 
-class TokenVectorizer(CountVectorizer):
+@public("sklearn_clsattn.text")
+class TokenVectorizer(SavedMixin, CountVectorizer):
     r"""Count words, word n-grams or character n-grams, several times faster.
 
     A drop-in replacement for scikit-learn's `CountVectorizer`: parameters, vocabulary and matrix
@@ -71,6 +74,7 @@ class TokenVectorizer(CountVectorizer):
     array(['!', '.', 'do', "don't", 'i', 'it', 'like'], dtype=object)
     """
 
+    @all_or_nothing
     def fit_transform(self, raw_documents: Iterable[Any], y: Any = None) -> Any:
         """Learn the vocabulary of documents and count their n-grams.
 

@@ -7,6 +7,7 @@ a quadratic programme or without other packages.
 from ..importance import log_odds, posterior_difference, signed_frequency
 from ._ascent import AscentProgress, MarginAscent
 from ._assumptions import SingleRelevantTokenCheck, check_single_relevant_token
+from ._conditions import TheoremConditions
 from ._feasibility import InfeasibleSelectionError
 from ._margin_ascent import maximise_margin
 from ._max_margin import MaxMargin, max_margin_direction
@@ -21,6 +22,7 @@ __all__ = [
     "MaxMargin",
     "OneStepEmbeddings",
     "SingleRelevantTokenCheck",
+    "TheoremConditions",
     "TokenPairs",
     "check_single_relevant_token",
     "log_odds",

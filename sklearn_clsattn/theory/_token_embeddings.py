@@ -18,6 +18,7 @@ p uses these two maps alone, whatever the embeddings:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -82,3 +83,21 @@ class LimitEmbeddings:
     def pull_back(self, per_token: torch.Tensor) -> torch.Tensor:
         """Return ``[I | S].T @ per_token``."""
         return torch.cat([per_token, self.shifts.T @ per_token])
+
+
+def kernel(embeddings: TokenEmbeddings) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return ``c -> E @ E.T @ c``, (n_tokens,) in float64, by the Gram matrix where that is small.
+
+    That is, where there are explicit embeddings of at least as many dimensions as tokens.
+    """
+    if isinstance(embeddings, ExplicitEmbeddings):
+        matrix = embeddings.matrix
+        if matrix.shape[0] <= matrix.shape[1]:
+            rows = matrix.to(torch.float64)
+            gram = rows @ rows.T
+            return lambda per_token: gram @ per_token
+        return lambda c: (matrix @ (matrix.T @ c.to(matrix.dtype))).to(torch.float64)
+    if isinstance(embeddings, LimitEmbeddings):
+        shifts = embeddings.shifts.to(torch.float64)
+        return lambda per_token: per_token + shifts @ (shifts.T @ per_token)
+    return lambda per_token: embeddings.scores(embeddings.pull_back(per_token))

@@ -137,6 +137,54 @@ class Cases:
     shown: list[Case]  # the most informative ones
 
 
+@dataclass(frozen=True)
+class Hinge:
+    """A test text whose prediction hangs on one word."""
+
+    index: int  # its position among the test texts
+    label: Any  # predicted
+    other: Any  # predicted without the word
+    before: str  # what stands before the word, where it stands first
+    word: str
+    after: str
+    probability: float  # of the predicted class
+    without: float  # the same without the word
+
+
+@dataclass(frozen=True)
+class Hinges:
+    """On how many words, or tokens, decisions hang: the fewest that change them if removed."""
+
+    unit: str  # "word" or "token"
+    n_examined: int  # test texts
+    bins: list[tuple[int, int]]  # (n_bins,) first and last numbers of words
+    texts: list[int]  # (n_bins,) numbers of texts
+    n_never: int  # texts whose prediction no removal changes, or none that was found
+    median: float | None
+    n_proved: int  # texts for which fewer are proved not to do
+    shown: list[Hinge]  # some that hang on one
+
+
+@dataclass(frozen=True)
+class LabelIssue:
+    """A training text whose label the other texts contradict."""
+
+    index: int  # its position among the training texts
+    label: Any
+    suggested: Any  # the most probable class by the model without it
+    probability: float  # of the label, by the model without it
+    excerpt: str | None
+
+
+@dataclass(frozen=True)
+class LabelIssues:
+    """Training texts with labels to look at."""
+
+    n_train: int
+    n_against: int  # texts for which another class is more probable
+    shown: list[LabelIssue]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ReportData:
     """The fields of a report, which :class:`.ModelReport` documents."""
@@ -153,6 +201,8 @@ class ReportData:
     mistakes: Cases
     ours_right: Cases
     baseline_right: Cases
+    hinges: Hinges | None
+    labels: LabelIssues | None
     made: dict[str, str]
 
 

@@ -150,7 +150,7 @@ def inputs_of_estimator(
             )
             entrants.append(entrant)
             notes += unconverged
-        texts, test_texts = _texts(train), _texts(documents)
+        texts, test_texts = texts_of(train), texts_of(documents)
         if texts is not None and test_texts is not None:
             notes += shared_texts(texts, test_texts)
     on = X if matrix is None else matrix
@@ -228,7 +228,7 @@ def _given(baseline: Any, documents: Any, y: Codes, classes: list[Any]) -> Entra
     return score(f"{name} (given)", "baseline", baseline, documents, y, classes)
 
 
-def _texts(documents: Any) -> NDArray[np.object_] | None:
+def texts_of(documents: Any) -> NDArray[np.object_] | None:
     """Return documents as an array of texts (n_documents,); None if they are not texts."""
     if documents is None or getattr(documents, "ndim", 1) != 1:
         return None
@@ -238,5 +238,5 @@ def _texts(documents: Any) -> NDArray[np.object_] | None:
 
 def _words(documents: Any) -> Any:
     """Return the spread of the numbers of words; None if documents are not texts."""
-    texts = _texts(documents)
+    texts = texts_of(documents)
     return None if texts is None else spread(np.array([len(text.split()) for text in texts]))

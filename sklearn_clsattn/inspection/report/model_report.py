@@ -16,10 +16,12 @@ from sklearn.utils import check_scalar
 
 from ... import __version__
 from ..._classifier import ClsAttentionClassifier
+from ..._writing import written_whole
 from ...comparison import Comparison, Progress, compare, default_models
 from ...comparison._baselines import seconds_by_features
 from .cases import telling_cases
 from .data import ReportData, plain
+from .decisive import hinges, labels_to_look_at
 from .inputs import Inputs, check_classifier, inputs_of_comparison, inputs_of_estimator
 from .statistics import calibration_curve, confusion, difference, selection
 from .text import report_text
@@ -62,6 +64,10 @@ class ModelReport(ReportData):
     ours_right, baseline_right : Cases
         Texts where only our model, or only the baseline, is right; those explained where the two
         are furthest apart.
+    hinges : Hinges or None
+        On how many words decisions hang. None for a model with two layers of attention.
+    labels : LabelIssues or None
+        Training labels to look at. None where training texts are not known, or had weights.
     made : dict of str to str
         How the report was made.
 
@@ -303,6 +309,8 @@ class ModelReport(ReportData):
             mistakes=mistakes,
             ours_right=ours_right,
             baseline_right=baseline_right,
+            hinges=hinges(inputs),
+            labels=labels_to_look_at(inputs),
             made={"Model": str(inputs.estimator), **made, "Versions": _versions()},
         )
 
@@ -356,7 +364,8 @@ class ModelReport(ReportData):
         OSError
             If it cannot be written.
         """
-        Path(path).expanduser().write_text(self.to_html(), encoding="utf-8", newline="\n")
+        with written_whole(Path(path), text=True) as file:
+            file.write(self.to_html())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists and plain values, which JSON can hold.

@@ -13,7 +13,7 @@ from ..formatting import MINUS, aligned, percent
 from ..pages import render
 from ..view import view
 from .charts import calibration_axes, confidence_axes
-from .data import Cases, ReportData
+from .data import Cases, Hinges, ReportData
 from .statistics import wilson_interval
 
 # The maximum number of classes with a row, column or bars.
@@ -63,6 +63,7 @@ def report_html(report: ReportData, *, fragment: bool) -> str:
         calibration_errors={model.name: model.calibration_error for model in report.models},
         confusions=_confusions(report.confusion.counts, data.classes),
         tokens=_token_bars(report),
+        hinge_bars=_hinge_bars(report.hinges),
         mistakes=_cases(report.mistakes, seen),
         ours_right=_cases(report.ours_right, seen),
         baseline_right=_cases(report.baseline_right, seen),
@@ -137,6 +138,8 @@ def _parts(report: ReportData) -> dict[str, str]:
         "tokens": not any(of.important for of in report.tokens),
         "mistakes": bool(report.mistakes.n_all and not report.mistakes.shown),
         "disagreements": report.baseline is None,
+        "hinges": report.hinges is None or not any(report.hinges.texts),
+        "labels": report.labels is None or not report.labels.shown,
     }
     titles = {
         "data": "Data",
@@ -145,8 +148,10 @@ def _parts(report: ReportData) -> dict[str, str]:
         "confusion": "Confusions",
         "tokens": "Important tokens",
         "attention": "Attention",
+        "hinges": "What decisions hang on",
         "mistakes": "Mistakes",
         "disagreements": "Disagreements",
+        "labels": "Labels to look at",
         "made": "How it was made",
         "reading": "How to read this",
     }
@@ -210,6 +215,19 @@ def _token_bars(report: ReportData) -> list[dict[str, Any]]:
         }
         for of in report.tokens
     ]
+
+
+def _hinge_bars(hinges: Hinges | None) -> list[tuple[str, float, int]]:
+    """Return the bars of a histogram of words: label, width in percent and number of texts."""
+    if hinges is None:
+        return []
+    rows = [
+        (str(first) if first == last else f"{first} to {last}", texts)
+        for (first, last), texts in zip(hinges.bins, hinges.texts, strict=True)
+    ]
+    rows += [("no number of them", hinges.n_never)] * (hinges.n_never > 0)
+    most = max(1, *(texts for _, texts in rows))
+    return [(label, 100 * texts / most, texts) for label, texts in rows]
 
 
 def _cases(cases: Cases, seen: set[int]) -> list[dict[str, Any]]:

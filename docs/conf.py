@@ -1,0 +1,178 @@
+"""The documentation site: ``make docs``.
+
+The source folder is the repository, so that links between pages, READMEs and measurements are the
+same on the site as in a checkout. Nothing is fetched while it is built, and its pages load nothing
+from elsewhere: mathematics is written as MathML, which browsers show without a script, and the
+inventories of other projects are lists of the names that are linked (``inventories.txt``).
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+
+import sklearn_clsattn
+
+HERE = Path(__file__).parent
+
+project = "sklearn-clsattn"
+author = "The sklearn-clsattn developers"
+copyright = author
+version = release = sklearn_clsattn.__version__
+
+root_doc = "docs/index"
+include_patterns = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "CODE_OF_CONDUCT.md",
+    "SECURITY.md",
+    "benchmarks/results/*.md",
+    "docs/**",
+]
+exclude_patterns = [
+    ".*",
+    "build",
+    "sklearn_clsattn",
+    "tests",
+    "docs/examples",
+    "docs/_*",
+    "docs/inventories.txt",
+    "**/GALLERY_HEADER.rst",
+]
+templates_path = [str(HERE / "_templates")]  # autosummary looks in the source folder
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 4
+myst_dmath_double_inline = True
+highlight_language = "python"
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's types are the readable ones
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = project
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_extra_path = ["_extra"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "secondary_sidebar_items": {"**": ["page-toc"], "docs/auto_examples/index": []},
+    "header_links_before_dropdown": 6,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {
+    page: []
+    for page in ("docs/index", "README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT")
+}
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE / "examples"),
+    "gallery_dirs": "docs/auto_examples",
+    "doc_module": ("sklearn_clsattn",),
+    "reference_url": {"sklearn_clsattn": None},
+    "backreferences_dir": "docs/reference/backreferences",
+    "abort_on_example_error": True,
+    "min_reported_time": 10,
+    "write_computation_times": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+}
+
+
+def inventories(path: Path) -> dict[str, tuple[str, str]]:
+    """Write an inventory for every project of the list and return where they are.
+
+    A section begins with ``[name] address``; its lines are ``role name page``.
+    """
+    mapping: dict[str, tuple[str, str]] = {}
+    entries: dict[str, list[str]] = {}
+    name = ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            name, address = re.fullmatch(r"\[(\w+)\] (\S+)", line).groups()  # type: ignore[union-attr]
+            file = HERE.parent / "build" / "inventories" / f"{name}.inv"
+            mapping[name], entries[name] = (address, str(file)), []
+        elif line and not line.startswith("#"):
+            role, of, page = line.split()
+            entries[name].append(f"{of} {role} 1 {page.replace('*', of)} -\n")
+    for name, (_, written) in mapping.items():
+        file = Path(written)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        head = (
+            f"# Sphinx inventory version 2\n# Project: {name}\n# Version: \n"
+            "# The remainder of this file is compressed using zlib.\n"
+        )
+        file.write_bytes(head.encode() + zlib.compress("".join(entries[name]).encode()))
+    return mapping
+
+
+intersphinx_mapping = inventories(HERE / "inventories.txt")
+
+
+def mathml(latex: str, display: str) -> str:
+    """Return an element for a formula, with its source for those who copy it."""
+    latex = latex.replace(r"\arg\min", r"\operatorname{arg\,min}").replace(
+        r"\arg\max", r"\operatorname{arg\,max}"
+    )
+    element: str = convert(latex, display=display)
+    return element.replace("<math ", f'<math alttext="{escape(latex)}" ', 1)
+
+
+def visit_math(self: Any, node: Any) -> None:
+    """Write a formula in a line."""
+    from docutils import nodes
+
+    self.body.append(mathml(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def visit_math_block(self: Any, node: Any) -> None:
+    """Write a formula on its own."""
+    from docutils import nodes
+
+    self.body.append(f'<div class="formula">{mathml(node.astext(), "block")}</div>')
+    raise nodes.SkipNode
+
+
+html_math_renderer = "mathml"
+
+
+def strip_examples(app: Any, doctree: Any) -> None:
+    """Take away the blank line that ends an example: doctest needs it, readers do not."""
+    from docutils import nodes
+
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():  # neither highlighted nor marked up yet
+            block.rawsource = block.rawsource.rstrip()
+            block[:] = [nodes.Text(block.rawsource)]
+
+
+def setup(app: Any) -> None:
+    """Tell Sphinx how formulas and examples are written."""
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
+    app.connect("doctree-read", strip_examples)

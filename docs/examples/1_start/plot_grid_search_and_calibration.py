@@ -1,0 +1,61 @@
+"""
+Grid search and calibration
+===========================
+
+The classifier goes wherever scikit-learn's go: here into a grid search, and then to the reliability
+diagram, which asks whether 80 % means 80 %.
+"""
+
+# %%
+# A tenth of the labels is drawn at random, so no honest model is ever sure.
+
+import matplotlib.pyplot as plt
+from sklearn.calibration import CalibrationDisplay
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.metrics import expected_calibration_error
+from sklearn_clsattn.text import TokenVectorizer
+
+texts, y = make_token_classification(
+    2000, delta=(0.1, 0.48), flip_y=0.1, as_text=True, random_state=0
+)
+train, test, y_train, y_test = train_test_split(texts, y, random_state=0)
+
+# %%
+# Words are cut into pieces here, which say the same thing many times over. Parameters of the
+# vectorizer and of the classifier stand in one grid.
+
+pieces = TokenVectorizer(analyzer="char_wb", ngram_range=(3, 4), min_df=10)
+search = GridSearchCV(
+    make_pipeline(pieces, ClsAttentionClassifier()),
+    {
+        "tokenvectorizer__binary": [False, True],
+        "clsattentionclassifier__C": [0.1, 1.0],
+    },
+    scoring="neg_log_loss",
+    cv=3,
+).fit(train, y_train)
+print(search.best_params_)
+
+# %%
+# Naive Bayes takes every piece of a word for evidence of its own, and is far too sure of itself.
+
+bayes = make_pipeline(pieces, MultinomialNB()).fit(train, y_train)
+figure, ax = plt.subplots(figsize=(5.4, 5), layout="constrained")
+for name, model in {"ClsAttentionClassifier": search, "MultinomialNB": bayes}.items():
+    probabilities = model.predict_proba(test)
+    error = expected_calibration_error(y_test, probabilities)
+    CalibrationDisplay.from_predictions(
+        y_test,
+        probabilities[:, 1],
+        n_bins=6,
+        strategy="quantile",
+        name=f"{name}, error {error:.1%}",
+        ax=ax,
+    )
+ax.set_title("Share of class 1 against its probability")
+plt.show()

@@ -1,0 +1,32 @@
+"""
+Many classes
+============
+
+Six themes, one model: one attention score for each word, and one value for each word and class.
+"""
+
+# %%
+# Where a text is of several themes at once, the model says so in its probabilities.
+
+import matplotlib.pyplot as plt
+
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.inspection import TokenImportanceDisplay
+from sklearn_clsattn.text import make_text_classifier
+
+bunch = make_token_classification(
+    1500, n_classes=6, delta=(0.05, 0.5), as_text=True, return_X_y=False, random_state=0
+)
+texts, themes = bunch.texts, [bunch.target_names[code] for code in bunch.target]
+model = make_text_classifier(characters=None, ngram_range=(1, 1)).fit(texts[:1000], themes[:1000])
+print(f"{model.score(texts[1000:], themes[1000:]):.1%} of the test texts are right")
+between = model.predict_proba(["the concert was in a museum on the island"])[0]
+print({str(name): round(float(p), 2) for name, p in zip(model.classes_, between, strict=True)})
+
+# %%
+# For each theme, the words that speak for it most.
+
+display = TokenImportanceDisplay.from_estimator(
+    model, texts[1000:], themes[1000:], kind="bars", k=6
+)
+plt.show()

@@ -1,0 +1,42 @@
+"""
+A stream of documents
+=====================
+
+Documents that come in batches are learnt by ``partial_fit``, each once, and end where a fit on all
+of them ends.
+"""
+
+# %%
+# Each batch is first a test and then training data. Nothing of it is kept but numbers for each
+# token; ``HashingTokenVectorizer`` gives every word its column without having seen any.
+
+import matplotlib.pyplot as plt
+from sklearn.metrics import log_loss
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.text import HashingTokenVectorizer
+
+texts, y = make_token_classification(
+    4000, delta=(0.1, 0.48), relevant_share=0.15, as_text=True, random_state=0
+)
+X = HashingTokenVectorizer(n_features=2**14).transform(texts)
+size = 250
+online, online_losses, all_losses = ClsAttentionClassifier(C=1.0), [], []
+for start in range(0, X.shape[0] - size, size):
+    seen, batch = slice(0, start + size), slice(start, start + size)
+    coming = slice(start + size, start + 2 * size)
+    online.partial_fit(X[batch], y[batch], classes=[0, 1])
+    everything = ClsAttentionClassifier(C=1.0).fit(X[seen], y[seen])
+    online_losses.append(log_loss(y[coming], online.predict_proba(X[coming])))
+    all_losses.append(log_loss(y[coming], everything.predict_proba(X[coming])))
+
+# %%
+
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+seen = range(size, X.shape[0], size)
+ax.plot(seen, all_losses, "o-", color="0.6", label="fit on everything seen so far")
+ax.plot(seen, online_losses, "o-", color="#1f6fb4", label="partial_fit, each document once")
+ax.set(xlabel="documents seen", ylabel="log loss of the next 250")
+ax.legend(frameon=False)
+plt.show()

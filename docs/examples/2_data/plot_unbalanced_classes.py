@@ -1,0 +1,42 @@
+"""
+Unbalanced classes
+==================
+
+One document in twenty is of the class that is looked for. Weights of classes move the decision;
+they do not find more.
+"""
+
+# %%
+# ``class_weight="balanced"`` counts every class as much as the other. Its labels find more of the
+# rare class and raise more false alarms. The ranking of documents, which is what the curve shows,
+# hardly changes, and the probabilities are those of balanced classes: where they matter, leave the
+# weights alone and choose a threshold.
+
+import matplotlib.pyplot as plt
+from sklearn.metrics import precision_recall_curve, precision_score, recall_score
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
+
+X, y = make_token_classification(
+    5000, weights=[0.95, 0.05], delta=(0.1, 0.45), relevant_share=0.12, random_state=0
+)
+train, test = slice(0, 3000), slice(3000, None)
+figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
+for weights, colour in ((None, "#1f6fb4"), ("balanced", "#b2570f")):
+    model = ClsAttentionClassifier(class_weight=weights).fit(X[train], y[train])
+    rare = model.predict_proba(X[test])[:, 1]
+    precision, recall, _ = precision_recall_curve(y[test], rare)
+    ax.plot(recall, precision, color=colour, label=f"class_weight={weights!r}")
+    labels = model.predict(X[test])
+    ax.plot(
+        recall_score(y[test], labels),
+        precision_score(y[test], labels),
+        "o",
+        color=colour,
+        markersize=10,
+    )
+    print(f"{weights}: {labels.mean():.1%} predicted rare; {y[test].mean():.1%} are")
+ax.set(title="The dots: predict, at one half", xlabel="recall", ylabel="precision")
+ax.legend(frameon=False)
+plt.show()

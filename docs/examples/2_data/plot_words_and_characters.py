@@ -1,0 +1,49 @@
+"""
+Words and characters
+====================
+
+A word with a typing error is a word never seen. Pieces of words are still there: a classifier that
+counts characters as well loses less.
+"""
+
+# %%
+# One model reads words and pairs of words, the other the pieces of words too. Both learn from clean
+# texts and are then given texts in which more and more letters are wrong.
+
+import string
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.text import make_text_classifier
+
+texts, labels = make_token_classification(
+    1000, delta=(0.05, 0.4), document_length=30, as_text=True, random_state=0
+)
+rng = np.random.default_rng(0)
+letters = np.array(list(string.ascii_lowercase))
+
+
+def mistyped(text, share):
+    """Return a text in which this share of the letters is another one."""
+    characters = np.array(list(text))
+    wrong = (rng.random(len(text)) < share) & np.isin(characters, letters)
+    characters[wrong] = rng.choice(letters, wrong.sum())
+    return "".join(characters)
+
+
+print(mistyped(texts[0], 0.1))
+
+# %%
+
+shares = [0, 0.05, 0.1, 0.2, 0.3]
+damaged = [[mistyped(text, share) for text in texts[600:]] for share in shares]
+figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
+for name, characters in {"words and characters": {}, "words alone": {"characters": None}}.items():
+    model = make_text_classifier(**characters).fit(texts[:600], labels[:600])
+    ax.plot(shares, [model.score(X, labels[600:]) for X in damaged], "o-", label=name)
+ax.set(xlabel="share of letters that are wrong", ylabel="test accuracy")
+ax.set_xticks(shares, [f"{share:.0%}" for share in shares])
+ax.legend(frameon=False)
+plt.show()

@@ -1,0 +1,40 @@
+"""
+Explaining one prediction
+=========================
+
+A decision is a sum over the document's tokens. An explanation is that sum, written out: nothing is
+sampled or approximated.
+"""
+
+# %%
+# ``explain`` takes a fitted pipeline and texts. In a notebook, as here, it shows itself.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.inspection import AttentionDisplay, explain
+from sklearn_clsattn.text import make_text_classifier
+
+texts, labels = make_token_classification(1000, delta=(0.05, 0.45), as_text=True, random_state=0)
+labels = np.where(labels == 1, "good", "bad")
+model = make_text_classifier(characters=None, ngram_range=(1, 1)).fit(texts, labels)
+review = (
+    "The story is boring and the script is a mess, but the actors are charming, the music is "
+    "wonderful and the last scene is touching."
+)
+explanation = explain(model, [review])
+explanation
+
+# %%
+# The terms and the intercept are the decision, to the last digits.
+
+total = explanation.contributions.sum() + explanation.intercept[0]
+print(f"sum of the terms {total:+.12f}")
+print(f"decision         {model.decision_function([review])[0]:+.12f}")
+
+# %%
+# Attention says how much a word is looked at, the contribution what it adds.
+
+display = AttentionDisplay.from_estimator(model, review)
+plt.show()

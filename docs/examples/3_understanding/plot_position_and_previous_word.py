@@ -1,0 +1,52 @@
+"""
+Where a word stands, and what stands before it
+==============================================
+
+A bag of words has no order. ``ContextVectorizer`` learns how much an occurrence counts: by its
+position, and by the word before it.
+"""
+
+# %%
+# In these texts authors end with their own opinion and quote others before, and an opinion after
+# "hardly" means nothing.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_clsattn.inspection import ContextDisplay
+from sklearn_clsattn.text import make_text_classifier
+
+rng = np.random.default_rng(0)
+opinions = {"bad": ["dull", "boring", "weak"], "good": ["fun", "charming", "strong"]}
+others = "the plot cast music scene hero city night street door voice letter".split()
+
+
+def story(label):
+    """Return a text of some opinions, of which the last is nearly always the label's."""
+    words = []
+    chances = [0.6] * rng.integers(3, 9) + [0.95]
+    for chance in chances:
+        before = rng.choice(["very", "quite", "so", "hardly"])
+        own = rng.random() < (0.5 if before == "hardly" else chance)
+        of = label if own else {"bad": "good", "good": "bad"}[label]
+        words += [*rng.choice(others, rng.integers(2, 6)), before, rng.choice(opinions[of])]
+    return " ".join([*words, *rng.choice(others, rng.integers(0, 3))])
+
+
+labels = rng.choice(["bad", "good"], 2000)
+texts = [story(label) for label in labels]
+print(texts[0])
+
+# %%
+# Without the places of words every opinion counts alike.
+
+for context in (False, True):
+    model = make_text_classifier(characters=None, ngram_range=(1, 1), context=context)
+    model.fit(texts[:1500], labels[:1500])
+    print(f"context={context}: {model.score(texts[1500:], labels[1500:]):.1%} right")
+
+# %%
+# What was learnt: the end counts, and what follows "hardly" does not.
+
+display = ContextDisplay.from_estimator(model, k=4)
+plt.show()

@@ -1,0 +1,293 @@
+r"""Training documents whose labels look wrong: their margins as if each had been left out.
+
+Without document i the loss is least at about one Newton step from the fitted numbers x. With the
+derivative :math:`J_i` of its outputs by x, the curvature H of the penalised loss, the residual
+:math:`r_{ik} = p_{ik} - [y_i = k]` and :math:`v_{ik} = p_{ik} (1 - p_{ik})`,
+
+.. math::
+
+    F_{ik}^{(-i)} \approx F_{ik} + \frac{h_{ik} r_{ik}}{1 - v_{ik} h_{ik}}, \qquad
+    h_{ik} = J_{ik} H^{-1} J_{ik}^\top,
+
+the denominator taking the document's own curvature out of H. To solve for h takes a system of
+equations for each document. The diagonal D of H (in Gauss and Newton's form) takes none, and
+neglects that tokens occur together, which makes :math:`J D^{-1} J^\top` larger than h by about the
+factor :math:`1 / (1 - v h)`: it stands for h and denominator at once,
+
+.. math:: F_{ik}^{(-i)} \approx F_{ik} + r_{ik} \, J_{ik} D^{-1} J_{ik}^\top .
+
+The prior mean of the values leaves every document out exactly, as it does in training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight
+
+from .._base import BaseAttentionClassifier
+from .._classifier import ClsAttentionClassifier
+from .._core.fitted import probabilities
+from .._documents import check_two_classes
+from .._validation import codes_of
+from ..importance import signed_frequency
+from .trace import split_pipeline
+
+Array = NDArray[np.float64]
+
+
+def label_issues(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    top: int | None = None,
+) -> pd.DataFrame:
+    """Rank training documents by how much the others' labels contradict theirs.
+
+    Every document is judged as by the model without it, from one fit: nothing is fitted again.
+
+    Parameters
+    ----------
+    estimator : ClsAttentionClassifier, or Pipeline
+        The fitted classifier, or a fitted Pipeline (or search) that ends in one.
+    X : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
+        The training documents, all of them, as the estimator was fitted on them.
+    y : array-like of shape (n_documents,)
+        Their labels.
+    sample_weight : array-like of shape (n_documents,), default=None
+        The weights with which it was fitted.
+    top : int, default=None
+        How many documents to return; None for all.
+
+    Returns
+    -------
+    issues : DataFrame
+        A row for each document, those to look at first: `document` (its position), `label`, the
+        most probable class without it (`suggested`), the `margin` of its label over the best other
+        class in log-odds, negative where the others contradict it, and the `probability` of its
+        label.
+
+    Raises
+    ------
+    TypeError
+        If the estimator is or ends in something else.
+    ValueError
+        If the documents, labels or weights are not those of the fit.
+
+    See Also
+    --------
+    explain : What every token of a document adds to its decision.
+
+    Notes
+    -----
+    The model without a document is approximated by a Newton step with a diagonal curvature.
+    ``benchmarks/bench_minimal.py --labels`` compares it with five-fold cross-validation. A document
+    that is there several times tells the others' labels as well.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn import ClsAttentionClassifier
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.inspection import label_issues
+    >>> X, y = make_token_classification(400, random_state=0)
+    >>> y[7] = 1 - y[7]  # a wrong label
+    >>> issues = label_issues(ClsAttentionClassifier().fit(X, y), X, y)
+    >>> bool(issues["margin"].is_monotonic_increasing)
+    True
+    >>> 7 in issues["document"].head(40).tolist()
+    True
+    """
+    fit, _, classifier = fit_of(estimator, X, y, sample_weight)
+    labels = np.asarray(y)
+    outputs = fit.left_out()
+    if outputs.shape[1] == 1:
+        outputs = np.column_stack([np.zeros(len(outputs)), outputs[:, 0]])
+        chances = probabilities(outputs[:, 1])
+    else:
+        chances = probabilities(outputs)
+    documents = np.arange(len(labels))
+    others = outputs.copy()
+    others[documents, fit.codes] = -np.inf
+    margins = outputs[documents, fit.codes] - others.max(axis=1)
+    order = np.argsort(margins, kind="stable")[:top]
+    return pd.DataFrame(
+        {
+            "document": order,
+            "label": labels[order],
+            "suggested": classifier.classes_[outputs.argmax(axis=1)[order]],
+            "margin": margins[order],
+            "probability": chances[documents, fit.codes][order],
+        }
+    )
+
+
+def fit_of(
+    estimator: Any, X: Any, y: ArrayLike, sample_weight: Any
+) -> tuple[Fit, list[tuple[str, Any]], ClsAttentionClassifier]:
+    """Return a fit with its training documents, the steps before the classifier, and it.
+
+    Raises TypeError for other classifiers, and ValueError for other training documents.
+    """
+    steps, classifier = split_pipeline(estimator)
+    if not isinstance(classifier, ClsAttentionClassifier):
+        raise TypeError(
+            "expected a ClsAttentionClassifier, whose training loss is known, got "
+            f"{type(classifier).__name__}"
+        )
+    for _, step in steps:
+        X = step.transform(X)
+    return Fit.of(classifier, X, np.asarray(y), sample_weight), steps, classifier
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit and its training documents, n of them, of V tokens, for K outputs.
+
+    shares : (n, V) CSR, attention of the tokens
+    cls_shares : (n,), that of ``<cls>``
+    values : (V, K), token values less their prior mean
+    evidence : (n, K), what the prior mean adds to the outputs, learned from all other documents
+    intercept : (K,)
+    scales : (V, K), units of the trained values
+    penalties : on scores, values and the score of ``<cls>``, in units of a document
+    codes, weights : (n,), classes and document weights
+    """
+
+    shares: sp.csr_array
+    cls_shares: Array
+    values: Array
+    evidence: Array
+    intercept: Array
+    scales: Array
+    penalties: tuple[float, float, float]
+    codes: NDArray[np.intp]
+    weights: Array
+
+    @classmethod
+    def of(
+        cls, classifier: ClsAttentionClassifier, X: Any, y: NDArray[Any], sample_weight: Any
+    ) -> Fit:
+        """Return the fit of a classifier, or raise ValueError if it was fitted on other data."""
+        from .._core.path import AttentionPath
+
+        _, X = classifier._checked(X)
+        if y.shape != (X.shape[0],):
+            raise ValueError(
+                f"expected one label in y for each of {X.shape[0]} documents, got shape {y.shape}"
+            )
+        codes = codes_of(y, classifier.classes_)
+        if (codes < 0).any():
+            raise ValueError(
+                f"label {y[codes < 0].tolist()[0]!r} in y is not a class of the model, which has "
+                f"{classifier.classes_.tolist()}"
+            )
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        documents = classifier._weighted(
+            X,
+            codes,
+            classifier.classes_,
+            weights,
+            check_two_classes,
+            getattr(classifier, "entry_scale_", None),
+        )
+        statistics = documents.statistics
+        importance = signed_frequency(statistics.shares, statistics.class_weights)
+        if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
+            raise ValueError(
+                "the token importances of X and y are not those of the fit: pass all documents, "
+                "labels and weights that the model was fitted on, and nothing else"
+            )
+        path = AttentionPath(
+            documents,
+            documents.bag(np.float64, "cpu"),
+            attention_C=classifier.attention_C,
+            attend_cls=classifier.attend_cls,
+            scaling=classifier.token_scaling,
+        )
+        problem = path.problem
+        C: Any = classifier.C_ if hasattr(classifier, "C_") else classifier.C
+        problem.set_C(C)
+        model: Any = classifier._model()
+        values = model.values if path.mean is None else path.mean.subtracted_from(model).values
+        shares = sp.csr_array(BaseAttentionClassifier._model(classifier).attention(X))
+        cls_shares = (1.0 - shares.sum(axis=1)).clip(min=0.0) if model.cls_weight else None
+        mass = np.asarray(documents.X @ np.exp(model.scores), dtype=np.float64)
+        cls_mass = model.cls_weight * np.exp(model.cls_score) if model.cls_weight else 0.0
+        mass += cls_mass
+        evidence = np.zeros((len(y), values.shape[1]))
+        if problem.loss.evidence is not None:
+            evidence = problem.loss.evidence.cpu().numpy() / np.where(mass > 0, mass, 1.0)[:, None]
+        total = problem.total_weight
+        scores, token_values, cls_score = (total * block.penalty for block in problem.blocks[:3])
+        return cls(
+            shares,
+            np.zeros(len(y)) if cls_shares is None else cls_shares,
+            values,
+            evidence,
+            model.intercept,
+            problem.units.value_scales.cpu().numpy().astype(np.float64),
+            (scores, token_values, cls_score),
+            codes,
+            documents.weights,
+        )
+
+    @property
+    def means(self) -> Array:
+        """The outputs without intercepts, (n, K)."""
+        return np.asarray(self.shares @ self.values + self.evidence)
+
+    @property
+    def outputs(self) -> Array:
+        """The outputs in training, (n, K)."""
+        return self.means + self.intercept
+
+    def chances(self, outputs: Array) -> Array:
+        """Return the probabilities of the outputs' classes, (n, K)."""
+        n_outputs = outputs.shape[1]
+        return probabilities(outputs[:, 0] if n_outputs == 1 else outputs)[:, -n_outputs:]
+
+    def residuals(self, outputs: Array) -> Array:
+        """Return the probabilities less 1 for each document's own class, (n, K)."""
+        first = 1 if outputs.shape[1] == 1 else 0
+        return self.chances(outputs) - (
+            self.codes[:, None] == np.arange(first, first + outputs.shape[1])
+        )
+
+    def left_out(self) -> Array:
+        """Return every document's outputs by a Newton step without it, (n, K)."""
+        outputs = self.outputs
+        chances = self.chances(outputs)
+        leverages = self._leverages(chances * (1 - chances) * self.weights[:, None])
+        return outputs + leverages * self.residuals(outputs) * self.weights[:, None]
+
+    def _leverages(self, own: Array) -> Array:
+        """Return J / D J^T, (n, K), from the weighted variances of the outputs, (n, K)."""
+        squares = self.shares.power(2)
+        by_document = squares.T
+        on_scores, on_values, on_cls = self.penalties
+        values, means = self.values, self.means
+        # The diagonal: by values, by scores, by the score of <cls>, by intercepts.
+        by_value = on_values + self.scales**2 * (by_document @ own)
+        by_score = on_scores + (
+            values**2 * (by_document @ own)
+            - 2 * values * (by_document @ (own * means))
+            + by_document @ (own * means**2)
+        ).sum(axis=1)
+        slopes = self.cls_shares[:, None] * means
+        by_cls = on_cls + (own * slopes**2).sum()
+        by_intercept = own.sum(axis=0).clip(min=np.finfo(float).tiny)
+        of_scores = 1.0 / by_score[:, None]
+        return np.asarray(
+            squares @ (self.scales**2 / by_value + values**2 * of_scores)
+            - 2 * means * (squares @ (values * of_scores))
+            + means**2 * (squares @ of_scores)
+            + slopes**2 / by_cls
+            + 1.0 / by_intercept
+        )

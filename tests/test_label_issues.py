@@ -1,0 +1,119 @@
+"""Labels to look at: margins from one fit are near those of fits without each document."""
+
+import numpy as np
+import pytest
+from helpers import data
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+
+from sklearn_clsattn import ClsAttentionClassifier, ClsAttentionClassifierCV
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.inspection import label_issues
+from sklearn_clsattn.inspection._label_issues import Fit
+from sklearn_clsattn.paper import EmbeddingClassifier
+
+
+def margins_of(decision, codes):
+    """Return the margins of classes by decisions of one document or more."""
+    outputs = np.atleast_2d(decision)
+    if outputs.shape[0] == 1 and np.ndim(decision) == 1 and len(codes) == len(decision):
+        return (2 * codes - 1) * decision
+    others = outputs.copy()
+    others[np.arange(len(codes)), codes] = -np.inf
+    return outputs[np.arange(len(codes)), codes] - others.max(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_refits", "parameters"),
+    [(2, 50, {}), (3, 20, {}), (2, 20, {"attend_cls": False}), (2, 20, {"token_scaling": None})],
+)
+def test_margins_are_near_those_of_fits_without_each_document(n_classes, n_refits, parameters):
+    X, y = data(n_classes, n_documents=180, n_tokens=40)
+    wrong = np.random.default_rng(0).permutation(len(y))[:15]
+    y[wrong] = (y[wrong] + 1) % n_classes
+    model = ClsAttentionClassifier(C=1.0, tol=1e-6, max_iter=1000, **parameters).fit(X, y)
+    issues = label_issues(model, X, y).set_index("document")["margin"].sort_index().to_numpy()
+    chosen = np.random.default_rng(1).permutation(len(y))[:n_refits]
+    refitted = []
+    for i in chosen:
+        rest = np.arange(len(y)) != i
+        refitted.append(model.fit(X[rest], y[rest]).decision_function(X[[i]])[0])
+    model.fit(X, y)
+    codes = y[chosen]
+    exact = margins_of(np.array(refitted), codes)
+    seen = margins_of(model.decision_function(X[chosen]), codes)
+    found = issues[chosen]
+    # Nearer than the model that has seen the documents, in all and for most of them.
+    assert np.abs(found - exact).mean() < 0.5 * np.abs(seen - exact).mean()
+    assert np.corrcoef(found, exact)[0, 1] > 0.98
+    assert abs(np.mean(found - exact)) < 0.4 * abs(np.mean(seen - exact))
+
+
+def test_the_step_is_nearly_newtons():
+    """Against the whole curvature, of which it uses the diagonal."""
+    texts, y = make_token_classification(150, as_text=True, random_state=1)
+    X = CountVectorizer(min_df=3).fit_transform(texts)
+    fit = Fit.of(ClsAttentionClassifier(C=1.0).fit(X, y), X, y, None)
+    shares, values, means = fit.shares.toarray(), fit.values[:, 0], fit.means
+    by_scores, by_values = shares * (values - means), shares * fit.scales[:, 0]
+    J = np.hstack([by_scores, by_values, -fit.cls_shares[:, None] * means, np.ones((150, 1))])
+    n, (on_scores, on_values, on_cls) = X.shape[1], fit.penalties
+    penalty = np.concatenate([np.full(n, on_scores), np.full(n, on_values), [on_cls, 0.0]])
+    chances = 1 / (1 + np.exp(-fit.outputs[:, 0]))
+    own = chances * (1 - chances)
+    H = J.T @ (own[:, None] * J) + np.diag(penalty)
+    h = np.einsum("ij,ji->i", J, np.linalg.solve(H, J.T))
+    newton = fit.outputs[:, 0] + (chances - y) * h / (1 - own * h)
+    found = fit.left_out()[:, 0]
+    assert np.corrcoef(found, newton)[0, 1] > 0.999
+    assert np.abs(found - newton).mean() < 0.2 * np.abs(fit.outputs[:, 0] - newton).mean()
+
+
+def test_wrong_labels_come_first():
+    X, y = make_token_classification(600, random_state=0)
+    rng = np.random.default_rng(0)
+    wrong = rng.uniform(size=len(y)) < 0.05
+    labels = np.where(wrong, 1 - y, y)
+    names = np.array(["bad", "good"])[labels]
+    model = ClsAttentionClassifier().fit(X, names)
+    issues = label_issues(model, X, names)
+    assert issues["margin"].is_monotonic_increasing
+    assert sorted(issues["document"]) == list(range(len(y)))
+    margins = issues.set_index("document")["margin"].sort_index()
+    seen = (2 * labels - 1) * model.decision_function(X)
+    assert roc_auc_score(wrong, -margins) >= max(0.95, roc_auc_score(wrong, -seen))
+    first = issues.iloc[0]
+    assert first["suggested"] != first["label"]
+    assert first["probability"] == pytest.approx(1 / (1 + np.exp(-first["margin"])))
+    assert len(label_issues(model, X, names, top=5)) == 5
+
+
+def test_pipelines_weights_and_several_classes():
+    texts, y = make_token_classification(200, n_classes=3, as_text=True, random_state=0)
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifierCV(Cs=2, cv=2)).fit(texts, y)
+    issues = label_issues(model, texts, y)
+    assert set(issues["suggested"]) <= {0, 1, 2}
+    weights = np.arange(200) % 3.0
+    weighted = ClsAttentionClassifier().fit(model[0].transform(texts), y, sample_weight=weights)
+    weighted_issues = label_issues(
+        weighted, model[0].transform(texts), y, sample_weight=weights
+    ).set_index("document")
+    # A document that weighs nothing is judged as it is predicted.
+    decision = weighted.decision_function(model[0].transform(texts))
+    expected = margins_of(decision, y)
+    free = np.flatnonzero(weights == 0)
+    assert np.allclose(weighted_issues.loc[free, "margin"], expected[free], atol=1e-6)
+
+
+def test_other_data_and_models_are_refused():
+    X, y = data()
+    model = ClsAttentionClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="was fitted on"):
+        label_issues(model, X[:-5], y[:-5])
+    with pytest.raises(ValueError, match="one label"):
+        label_issues(model, X, y[:-5])
+    with pytest.raises(ValueError, match="not a class"):
+        label_issues(model, X, y + 1)
+    with pytest.raises(TypeError, match="ClsAttentionClassifier"):
+        label_issues(EmbeddingClassifier(), X, y)

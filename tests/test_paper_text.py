@@ -1,0 +1,189 @@
+"""Every regime against plain padded PyTorch, written from the paper's text: position by position.
+
+The model of the paper, f(X) = softmax(p' E_X') E_X v on sequences of tokens, no intercept, no <cls>
+that attends to itself; its ablations with key-query matrices, a hidden layer or frozen embeddings.
+Compared through the public estimators: outputs, losses, and what ten steps of Adam, which follow
+autograd's gradients, make of every parameter.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from numpy.testing import assert_allclose
+from sklearn.utils import check_random_state
+
+from sklearn_clsattn.paper import (
+    AttentionNetworkClassifier,
+    EmbeddingClassifier,
+    OneStepClassifier,
+)
+from sklearn_clsattn.paper._network import AttentionNetwork
+from sklearn_clsattn.theory._gradient_step import draw_embeddings
+
+CLASSES = pytest.mark.parametrize("n_classes", [2, 4])
+DIMENSION, RATE, STEPS = 12, 0.02, 10
+ADAM = {
+    "embedding_dim": DIMENSION,
+    "learning_rate": RATE,
+    "fit_intercept": False,
+    "attend_cls": False,
+    "early_stopping": False,
+    "tol": 0.0,
+    "n_iter_no_change": 100,
+    "max_iter": STEPS,
+    "random_state": 0,
+}
+unfinished = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+class Paper(torch.nn.Module):
+    """The paper's model on sequences padded to the longest one's length T.
+
+    E (V, d), p (d,), v (K, d); W1 and W2 (d, d) of two layers; A1 (d, d), c (d,) and A2 (d, d) of a
+    hidden layer.
+    """
+
+    def __init__(self, **start):
+        super().__init__()
+        for name, value in start.items():
+            self.register_parameter(name, torch.nn.Parameter(value.detach().clone()))
+
+    def forward(self, tokens, real):
+        rows = self.E[tokens]  # (n, T, d)
+        if hasattr(self, "W1"):
+            table = rows @ self.W1 @ rows.transpose(1, 2)
+            table = torch.softmax(table.masked_fill(~real[:, None, :], -torch.inf), dim=2)
+            rows = rows + table @ rows
+        direction = self.W2.T @ self.p if hasattr(self, "W2") else self.p
+        scores = (rows @ direction).masked_fill(~real, -torch.inf)
+        pooled = (torch.softmax(scores, dim=1)[:, :, None] * rows).sum(dim=1)
+        if hasattr(self, "A1"):
+            pooled = torch.relu(pooled @ self.A1.T + self.c) @ self.A2.T
+        return pooled @ self.v.T  # (n, K)
+
+    def loss(self, sequences, y):
+        outputs = self(*sequences)
+        if outputs.shape[1] == 1:
+            return torch.log1p(torch.exp(-(2.0 * y - 1) * outputs[:, 0])).mean()
+        return F.cross_entropy(outputs, y)
+
+
+def sequences_of(X):
+    """Return token ids (n, T) and which places are real, tokens repeated by their counts."""
+    documents = [np.repeat(np.arange(X.shape[1]), row) for row in X.toarray().astype(int)]
+    tokens = torch.zeros((len(documents), max(map(len, documents))), dtype=torch.int64)
+    real = torch.zeros(tokens.shape, dtype=torch.bool)
+    for i, document in enumerate(documents):
+        tokens[i, : len(document)] = torch.from_numpy(document)
+        real[i, : len(document)] = True
+    return tokens, real
+
+
+def problem(n_classes):
+    rng = np.random.default_rng(3)
+    X = rng.poisson(0.6, (30, 9)).astype(float)
+    X[:, 0] += X.sum(axis=1) == 0
+    return sp.csr_matrix(X), np.arange(30) % n_classes
+
+
+def start(n_tokens, n_classes):
+    """Return the random start that random_state=0 stands for: E, p and v."""
+    seed = int(check_random_state(0).randint(np.iinfo(np.int32).max))
+    return seed, draw_embeddings(n_tokens, 1 if n_classes == 2 else n_classes, DIMENSION, seed=seed)
+
+
+def train(model, X, y, names):
+    """Take ten steps of Adam on the parameters named; return the losses before each and after."""
+    sequences, y = sequences_of(X), torch.from_numpy(y)
+    optimizer = torch.optim.Adam([getattr(model, name) for name in names], lr=RATE)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = model.loss(sequences, y)
+        losses.append(loss.item())
+        loss.backward()
+        optimizer.step()
+    return [*losses, model.loss(sequences, y).item()]
+
+
+def assert_outputs(estimator, model, X):
+    outputs = model(*sequences_of(X)).detach().numpy()
+    outputs = outputs[:, 0] if outputs.shape[1] == 1 else outputs
+    assert_allclose(estimator.decision_function(X), outputs, rtol=1e-7, atol=1e-9)
+
+
+@unfinished
+@CLASSES
+@pytest.mark.parametrize("frozen", [False, True])
+def test_everything_trained_and_frozen_embeddings(n_classes, frozen):
+    X, y = problem(n_classes)
+    _, drawn = start(X.shape[1], n_classes)
+    model = Paper(E=drawn.embeddings, p=drawn.cls_embedding, v=drawn.output_vectors)
+    losses = train(model, X, y, "pv" if frozen else "Epv")
+    estimator = EmbeddingClassifier(train_embeddings=not frozen, **ADAM).fit(X, y)
+    assert_allclose(estimator.loss_curve_, losses, rtol=1e-9)
+    assert_allclose(estimator.token_embeddings_, model.E.detach(), atol=1e-8)
+    assert_allclose(estimator.cls_embedding_, model.p.detach(), atol=1e-8)
+    assert_allclose(np.atleast_2d(estimator.output_vector_), model.v.detach(), atol=1e-8)
+    assert_outputs(estimator, model, X)
+
+
+@unfinished
+@CLASSES
+@pytest.mark.parametrize(("n_layers", "mlp"), [(1, False), (2, False), (1, True), (2, True)])
+def test_layers_and_the_hidden_layer(n_layers, mlp, n_classes):
+    X, y = problem(n_classes)
+    seed, drawn = start(X.shape[1], n_classes)
+    drawn_too = AttentionNetwork(  # for the start of A1 and A2 alone
+        drawn, n_layers=n_layers, mlp=mlp, generator=torch.Generator().manual_seed(seed + 1)
+    )
+    parts = {"E": drawn.embeddings, "p": drawn.cls_embedding, "v": drawn.output_vectors}
+    if n_layers == 2:
+        identity = torch.eye(DIMENSION, dtype=torch.float64)
+        parts |= {"W1": 0 * identity, "W2": identity}
+    if mlp:
+        parts |= {"A1": drawn_too.hidden_weights, "A2": drawn_too.hidden_output}
+        parts["c"] = torch.zeros(DIMENSION, dtype=torch.float64)
+    model = Paper(**parts)
+    estimator = AttentionNetworkClassifier(n_layers=n_layers, mlp=mlp, batch_size=len(y), **ADAM)
+    losses = train(model, X, y, parts)
+    estimator.fit(X, y)
+    # The start, then of each epoch the loss before its one step.
+    assert_allclose(estimator.loss_curve_, [losses[0], *losses[:-1]], rtol=1e-9)
+    assert_allclose(estimator.token_embeddings_, model.E.detach(), atol=1e-8)
+    assert_outputs(estimator, model, X)
+    if n_layers == 2:  # E.W2' p: the matrix is not symmetric after ten steps
+        scores = model.E @ model.W2.T @ model.p
+        assert_allclose(estimator.attention_scores_, scores.detach(), atol=1e-8)
+        matrices = torch.stack([model.W1, model.W2]).detach().numpy()
+        assert_allclose(estimator.key_query_, matrices, atol=1e-8)
+        assert np.abs(matrices[1] - matrices[1].T).max() > 1e-3
+    else:
+        with pytest.raises(AttributeError, match="two layers"):
+            estimator.key_query_  # noqa: B018
+
+
+@unfinished
+@pytest.mark.filterwarnings("ignore:.*token values")
+@CLASSES
+def test_one_step_and_the_start_of_the_flow(n_classes):
+    """E after one full-batch step of gradient descent, and the loss that the flow starts from."""
+    X, y = problem(n_classes)
+    _, drawn = start(X.shape[1], n_classes)
+    model = Paper(E=drawn.embeddings, p=drawn.cls_embedding, v=drawn.output_vectors)
+    sequences, targets = sequences_of(X), torch.from_numpy(y)
+    model.loss(sequences, targets).backward()
+    with torch.no_grad():
+        model.E -= 20.0 * model.E.grad
+    estimator = OneStepClassifier(
+        step_size=20.0, embedding_dim=DIMENSION, max_iter=10, random_state=0
+    ).fit(X, y)
+    assert_allclose(estimator.token_embeddings_, model.E.detach(), atol=1e-12)
+    assert_allclose(estimator.token_values_.T, (model.E @ model.v.T).detach().squeeze(), atol=1e-12)
+    assert estimator.loss_curve_[0] == pytest.approx(model.loss(sequences, targets).item())
+    # What was followed from there is p alone: the same outputs with the p that it reached.
+    with torch.no_grad():
+        model.p.copy_(torch.from_numpy(estimator.cls_embedding_))
+    assert_outputs(estimator, model, X)
