@@ -109,7 +109,7 @@ test-roundings: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --reviews $(REVIEWS) $(if $(FAST),--fast)
-	$(BIN)/python benchmarks/bench_path.py
+	$(BIN)/python benchmarks/bench_path.py --reviews $(REVIEWS)
 	$(if $(IMDB),$(BIN)/python benchmarks/bench_counting.py --reviews $(REVIEWS))
 	$(if $(wildcard $(EXPLORE)/*.csv.gz),$(BIN)/python benchmarks/bench_context.py --explore $(EXPLORE) $(if $(FAST),--splits 1))
 

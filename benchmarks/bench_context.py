@@ -32,6 +32,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import command_line  # noqa: E402
 from sklearn_clsattn import ClsAttentionClassifier  # noqa: E402
 from sklearn_clsattn.text import ContextVectorizer  # noqa: E402
 from sklearn_clsattn.text._places import Places  # noqa: E402
@@ -185,11 +186,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="benchmarks/bench_context.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line.parser(__file__, __doc__)
     parser.add_argument("--explore", type=Path, required=True, help="folder of the sets")
     parser.add_argument("--sets", nargs="+", default=list(SETS), metavar="NAME")
     parser.add_argument("--splits", type=int, default=2, help="random splits of each set")

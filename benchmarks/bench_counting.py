@@ -26,7 +26,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import machine, memory, problems  # noqa: E402
+from benchmarks import command_line, machine, memory, problems  # noqa: E402
 from sklearn_clsattn.datasets import load_reviews  # noqa: E402
 from sklearn_clsattn.text import TokenVectorizer  # noqa: E402
 
@@ -160,17 +160,7 @@ def load_texts(reviews: Path | None, rows: int | None) -> tuple[list[str], list[
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="benchmarks/bench_counting.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--reviews",
-        type=Path,
-        default=ROOT.parent / "shared" / "data",
-        help="folder with imdb_*.csv.gz and yelp_stars_*.csv.gz; texts are generated if not",
-    )
+    parser = command_line.reviews_parser(__file__, __doc__)
     parser.add_argument("--rows", type=int, help="of each half, for a trial")
     parser.add_argument("--runs", type=int, default=3, help="of what is warm: the best counts")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where the page goes")

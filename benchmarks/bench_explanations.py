@@ -26,7 +26,7 @@ import threadpoolctl
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import machine, problems  # noqa: E402
+from benchmarks import command_line, machine, problems  # noqa: E402
 from benchmarks.explanations import documents, explainers, models  # noqa: E402
 from benchmarks.explanations.explainers import Explainer  # noqa: E402
 from benchmarks.explanations.measure import K, Measured, measure  # noqa: E402
@@ -303,17 +303,7 @@ def _table(header: Sequence[str], rows: Any) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="benchmarks/bench_explanations.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--reviews",
-        type=Path,
-        default=ROOT.parent / "shared" / "data",
-        help="folder with imdb_*.csv.gz and yelp_stars_*.csv.gz; documents are generated if not",
-    )
+    parser = command_line.reviews_parser(__file__, __doc__)
     parser.add_argument("--documents", type=int, default=200, help="to explain (default 200)")
     parser.add_argument(
         "--slow", type=int, default=25, help="of these, by LIME and SHAP (default 25)"

@@ -22,6 +22,7 @@ from sklearn.model_selection import train_test_split
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import command_line  # noqa: E402
 from benchmarks.defaults.sets import read_training  # noqa: E402
 from sklearn_clsattn.comparison import compare, default_models  # noqa: E402
 
@@ -103,11 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="benchmarks/bench_front_end.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line.parser(__file__, __doc__)
     parser.add_argument("--explore", type=Path, required=True, help="folder of the sets")
     parser.add_argument("--sets", nargs="+", metavar="NAME", help="all that there are by default")
     parser.add_argument("--splits", type=int, default=2, help="random splits of each set")

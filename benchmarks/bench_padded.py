@@ -39,7 +39,7 @@ import torch.nn.functional as F
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import machine, problems  # noqa: E402
+from benchmarks import command_line, machine, problems  # noqa: E402
 from sklearn_clsattn._core.bag import TokenBag  # noqa: E402
 from sklearn_clsattn._core.objective import AttentionLoss, encode_targets  # noqa: E402
 from sklearn_clsattn.theory._gradient_step import (  # noqa: E402
@@ -386,17 +386,7 @@ def _agreement(found: dict[str, float], n_documents: int) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="benchmarks/bench_padded.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--reviews",
-        type=Path,
-        default=ROOT.parent / "shared" / "data",
-        help="folder with imdb_*.csv.gz and yelp_stars_*.csv.gz; documents are generated if not",
-    )
+    parser = command_line.reviews_parser(__file__, __doc__)
     parser.add_argument("--dims", type=int, nargs="+", default=[64, 512, 2048], metavar="D")
     parser.add_argument("--threads", type=int, default=2, help="PyTorch's threads (default 2)")
     parser.add_argument("--runs", type=int, default=7, help="runs of the fast forms")

@@ -18,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import machine, problems  # noqa: E402
+from benchmarks import command_line, machine, problems  # noqa: E402
 from sklearn_clsattn import ClsAttentionClassifier, ClsAttentionClassifierCV  # noqa: E402
 
 TARGET_RATIO = 6.0
@@ -80,17 +80,7 @@ def timed(model: Any, X: Any, y: Any) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="benchmarks/bench_path.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--reviews",
-        type=Path,
-        default=ROOT.parent / "shared" / "data",
-        help="folder with imdb_*.csv.gz and yelp_stars_*.csv.gz",
-    )
+    parser = command_line.reviews_parser(__file__, __doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=None, help="of each half, for a trial")

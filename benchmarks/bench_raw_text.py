@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import machine, problems  # noqa: E402
+from benchmarks import command_line, machine, problems  # noqa: E402
 from benchmarks.bench_counting import ONE_THREAD, cpu_seconds  # noqa: E402
 from benchmarks.measures import quality  # noqa: E402
 from benchmarks.targets import MAX_TEXT_FIT_RATIO  # noqa: E402
@@ -100,17 +100,7 @@ def measure(problem: str, name: str, options: argparse.Namespace) -> dict[str, f
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="benchmarks/bench_raw_text.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--reviews",
-        type=Path,
-        default=ROOT.parent / "shared" / "data",
-        help="folder with imdb_*.csv.gz and yelp_stars_*.csv.gz; texts are generated if not",
-    )
+    parser = command_line.reviews_parser(__file__, __doc__)
     parser.add_argument("--problems", nargs="+", metavar="NAME", help="only these problems")
     parser.add_argument("--rows", type=int, help="of each half, for a trial")
     parser.add_argument("--runs", type=int, default=2, help="of what is warm: the best counts")

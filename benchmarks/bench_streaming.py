@@ -23,7 +23,7 @@ from sklearn.linear_model import SGDClassifier
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import machine, problems  # noqa: E402
+from benchmarks import command_line, machine, problems  # noqa: E402
 from sklearn_clsattn import ClsAttentionClassifier  # noqa: E402
 
 OUTPUT = ROOT / "benchmarks" / "results" / "streaming.md"
@@ -117,17 +117,7 @@ def one_pass(make: Callable[[], Any], X: Any, y: Any, size: int) -> tuple[Any, f
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="benchmarks/bench_streaming.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--reviews",
-        type=Path,
-        default=ROOT.parent / "shared" / "data",
-        help="folder with imdb_*.csv.gz and yelp_stars_*.csv.gz; documents are generated if not",
-    )
+    parser = command_line.reviews_parser(__file__, __doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[5000, 1000, 200])
     parser.add_argument("--rows", type=int, help="of each half, for a trial")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where the page goes")

@@ -12,18 +12,7 @@ from sklearn_clsattn import paper
 
 PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
 PACKAGE = "sklearn_clsattn"
-MODULES = (
-    "checks",
-    "comparison",
-    "datasets",
-    "importance",
-    "inspection",
-    "metrics",
-    "paper",
-    "saving",
-    "text",
-    "theory",
-)
+MODULES = sklearn_clsattn._SUBMODULES
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -2,37 +2,23 @@
 
 import inspect
 import re
+from importlib import import_module
 
 import pandas as pd
 import pytest
 
 import sklearn_clsattn
 from sklearn_clsattn import (
-    checks,
-    comparison,
     datasets,
-    importance,
     inspection,
-    metrics,
     paper,
-    saving,
     text,
-    theory,
 )
 from sklearn_clsattn._base import BaseAttentionClassifier
 
 MODULES = (
     sklearn_clsattn,
-    checks,
-    comparison,
-    datasets,
-    importance,
-    inspection,
-    metrics,
-    paper,
-    saving,
-    text,
-    theory,
+    *(import_module(f"sklearn_clsattn.{name}") for name in sklearn_clsattn._SUBMODULES),
 )
 FITTED = {  # with parameters for a short fit
     sklearn_clsattn.ClsAttentionClassifier: {},
