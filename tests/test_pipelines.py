@@ -1,5 +1,6 @@
 """The classifier among others: pipelines, searches, threads, pickles, callbacks."""
 
+import gc
 import pickle
 import subprocess
 import sys
@@ -141,6 +142,19 @@ def test_more_fits_than_threads_get_one_each(eight_threads):
         with ThreadShare():
             assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
+
+
+def test_a_fit_interrupted_as_it_begins_counts_no_longer(eight_threads, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ThreadShare, "update", interrupted)
+        with pytest.raises(KeyboardInterrupt), ThreadShare():
+            pass
+    gc.collect()
+    with ThreadShare():
+        assert torch.get_num_threads() == 8
 
 
 def test_a_fit_that_fails_gives_its_threads_back(eight_threads):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self, TypeVar
+from weakref import WeakSet
 
 import torch
 
@@ -71,15 +72,16 @@ def resolve_device(device: str | torch.device) -> torch.device:
 # cores. So fits that run at the same time in one process share them, and update their share with
 # every iteration.
 _lock = threading.Lock()
-_running = 0
+_running: WeakSet[ThreadShare] = WeakSet()  # one that an interrupt left behind counts no longer
 _whole = 1
 _changed = False
 
 
 def _start_anew() -> None:
     """Forget, in a forked child, the fits of the parent, one of which may hold the lock."""
-    global _lock, _running, _changed
-    _lock, _running, _changed = threading.Lock(), 0, False
+    global _lock, _changed
+    _lock, _changed = threading.Lock(), False
+    _running.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -94,19 +96,19 @@ class ThreadShare:
     """
 
     def __enter__(self) -> Self:
-        global _running, _whole
+        global _whole
         self._before = self._current = torch.get_num_threads()
         with _lock:
-            if _running == 0:
+            if not _running:
                 _whole = self._before
-            _running += 1
+            _running.add(self)
         self.update()
         return self
 
     def update(self) -> None:
         """Set the share that is due now: the whole for one fit, half of it for two."""
         global _changed
-        share = max(1, min(self._before, _whole // max(1, _running)))
+        share = max(1, min(self._before, _whole // max(1, len(_running))))
         if share != self._current:
             _changed = True
             torch.set_num_threads(share)
@@ -118,10 +120,10 @@ class ThreadShare:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        global _running, _changed
+        global _changed
         with _lock:
-            _running -= 1
-            if _running == 0 and _changed:
+            _running.discard(self)
+            if not _running and _changed:
                 torch.set_num_threads(_whole)
                 _changed = False
             elif self._current != self._before:
