@@ -6,10 +6,11 @@ BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas and NumPy: what an older release of these can break.
-FACING = $(addprefix tests/test_,$(addsuffix .py,bag classifier classifier_cv classifier_inputs cli \
-	comparison context estimators explain explain_context fitted hashing_vectorizer hostile importance interruption \
-	label_issues minimal pipelines regimes report reviews saving sklearn_own streaming synthetic token_vectorizer \
-	trainings transformer wrong_input))
+FACING = $(addprefix tests/test_,$(addsuffix .py,bag chunked_counts classifier classifier_cv classifier_inputs cli \
+	compared_classes comparison context estimators explain explain_context explained_pipelines fitted \
+	hashing_vectorizer hostile importance interruption json_model \
+	label_issues minimal onnx pipelines regimes report reviews saving sklearn_own streaming synthetic token_vectorizer \
+	trainings trajectory transformer wrong_input))
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
 QUICK = $(addprefix tests/test_,$(addsuffix .py,bag choose_c classifier fit fitted golden importance imports lbfgs \
 	objective protocols streaming transformer))
@@ -17,7 +18,7 @@ QUICK = $(addprefix tests/test_,$(addsuffix .py,bag choose_c classifier fit fitt
 NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,adam bag choose_c classifier classifier_cv cls_regression \
 	context embeddings leave_one_out \
 	chebyshev fitted fitted_network flow_reference frozen golden gradient_flow gradient_step greedy_scores importance \
-	fit label_issues lbfgs minibatch minimal \
+	chunked_counts fit label_issues lbfgs minibatch minimal parts \
 	network objective one_step paper_text protocols regimes selective_gradient streaming theory_assumptions \
 	theory_margin_ascent theory_max_margin theory_one_step theory_selection token_maps training_documents trainings))
 # Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.
@@ -43,7 +44,7 @@ SITE_STAMP = $(VENV)/.installed-docs
 IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
 .PHONY: help demo report test quick lint types tests fuzz doctests test-oldest test-roundings bench defaults paper \
-	figures docs clean
+	figures docs dist clean
 
 help:
 	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
@@ -59,6 +60,7 @@ help:
 	@echo "make defaults      how the defaults were chosen (EXPLORE=folder, REVIEWS=folder; FAST=1 for a trial)"
 	@echo "make paper         the paper's figures and tables, on docs/paper.md (REVIEWS=folder; FAST=1 for a trial)"
 	@echo "make figures       the figures of the documentation (REVIEWS=folder)"
+	@echo "make dist          wheel and sdist, checked, installed in a new environment and tried"
 	@echo "make docs          the documentation site, in build/site"
 
 $(STAMP): pyproject.toml $(CONSTRAINTS)
@@ -132,6 +134,16 @@ docs: $(SITE_STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -c docs . $(SITE)
 	@echo "$(SITE)/index.html"
 
+# Wheel and sdist, checked; then the README's examples in an environment with nothing but the wheel.
+dist: $(STAMP)
+	rm -rf dist build/lib build/new
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[dist]"
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m venv build/new
+	build/new/bin/python -I -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) dist/*.whl
+	cd build/new && bin/python -I -m doctest -o NORMALIZE_WHITESPACE ../../README.md && bin/sklearn-clsattn --version
+
 clean:
 	rm -rf docs/auto_examples docs/reference
-	rm -rf .venv .venv-oldest build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -56,8 +56,9 @@ def main():
     for seed in range(n_problems):
         rng = np.random.default_rng(seed)
         n, d, k = int(rng.integers(40, 300)), int(rng.integers(10, 200)), int(rng.integers(2, 4))
-        y, means = np.arange(n) % k, rng.gamma(0.5, 1.0, (k, d))
+        y, means = np.arange(n) % k, rng.gamma(0.5, 1.0, d) * rng.lognormal(0, 0.5, (k, d))
         X, asked = rng.poisson(means[y]), rng.poisson(means[y])
+        y = np.where(rng.random(n) < 0.2, rng.integers(0, k, n), y)  # no class without mistakes
         for precision, dtype in (("single", np.int64), ("double", np.float64)):
             for setting, parameters in SETTINGS.items():
                 parts = X.astype(dtype), y, asked.astype(dtype), parameters

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import threadpoolctl
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
@@ -33,31 +32,12 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import machine, problems  # noqa: E402
 from benchmarks.explanations import documents, models, searches  # noqa: E402
-from benchmarks.explanations.searches import Places  # noqa: E402
+from benchmarks.explanations.searches import Document, Places  # noqa: E402
 from sklearn_clsattn import ClsAttentionClassifier  # noqa: E402
 from sklearn_clsattn.inspection import Explanation, explain, label_issues  # noqa: E402
 
 _N_TRIED = 1000
 _FLIPPED = 0.05
-
-
-class Document:
-    """A text, its counts, and the model's probability of its predicted class without tokens."""
-
-    def __init__(self, pipeline: Any, text: str) -> None:
-        self.pipeline, self.text, self.classifier = pipeline, text, pipeline[-1]
-        self.x = x = sp.csr_array(pipeline[:-1].transform([text]))
-        x.sort_indices()
-        self.n = x.nnz
-        self.code = int(self.classifier.predict_proba(x)[0].argmax())
-
-    def ask(self, kept: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return the probability (n_questions,) with some tokens kept, (n_questions, n)."""
-        rows, places = np.nonzero(kept)
-        data, columns = self.x.data[places], self.x.indices[places]
-        block = sp.csr_array((data, (rows, columns)), shape=(len(kept), self.x.shape[1]))
-        found: NDArray[np.float64] = self.classifier.predict_proba(block)[:, self.code]
-        return found
 
 
 Search = Callable[[Document], Places | None]
@@ -255,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.labels:
             lines = labels(problem.X_train, problem.y_train)
         else:
-            model = models.fit("ours", corpus, tune=False)
+            model = models.fit(corpus)
             table = race(model.pipeline, corpus.texts.tolist(), n_slow, n_samples)
             lines = [
                 "| " + " | ".join(row) + " |" for row in (HEADER, ["---"] * len(HEADER), *table)

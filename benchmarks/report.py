@@ -9,6 +9,10 @@ from .competitors import COMPETITORS
 from .machine import summary, warning
 from .text_competitors import text_competitors
 
+# What the README shows, and between which lines.
+SUMMARY = ("ours", "logistic_counts", "logistic_tfidf", "nb_svm", "linear_svc")
+SUMMARY_BEGIN, SUMMARY_END = "<!-- table of make bench -->", "<!-- end of table -->"
+
 _HEADER = (
     "classifier",
     "parameter",
@@ -47,6 +51,28 @@ def markdown(results: dict[str, Any]) -> str:
 def targets_table(verdicts: Sequence[dict[str, Any]]) -> str:
     rows = [(v["what"], v["target"], v["measured"], v["verdict"]) for v in verdicts]
     return _table(("what", "target", "measured", "verdict"), rows)
+
+
+def summary_table(results: dict[str, Any]) -> str:
+    """Return accuracy and fit time of the competitors on every problem, for the README."""
+    problems = results["problems"].values()
+    header = ("accuracy (fit, seconds)", *(entry["title"] for entry in problems))
+    rows = []
+    for name in SUMMARY:
+        cells = [entry["competitors"][name] for entry in problems]
+        shown = [f"{row['accuracy']:.4f} ({row['fit_seconds']:.2g})" for row in cells]
+        mark = "**" if name == "ours" else ""
+        rows.append([f"{mark}{text}{mark}" for text in (COMPETITORS[name].title, *shown)])
+    return _table(header, rows)
+
+
+def with_summary(page: str, results: dict[str, Any]) -> str:
+    """Return a page with the summary in the place that is marked for it."""
+    before, _, rest = page.partition(SUMMARY_BEGIN)
+    _, end, after = rest.partition(SUMMARY_END)
+    if not end:
+        raise ValueError(f"expected a page with {SUMMARY_BEGIN!r} and {SUMMARY_END!r}")
+    return f"{before}{SUMMARY_BEGIN}\n\n{summary_table(results)}\n\n{end}{after}"
 
 
 def problem_table(entry: dict[str, Any]) -> str:

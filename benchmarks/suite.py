@@ -18,13 +18,14 @@ from . import machine, memory, micro, problems, timing
 from .competitors import COMPETITORS
 from .competitors.base import Competitor
 from .problems import Problem, Spec
-from .report import markdown, targets_table
+from .report import markdown, targets_table, with_summary
 from .targets import judge
 from .text_competitors import left_out, text_competitors
 from .tuning import tuned_value
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+README = ROOT / "README.md"
 CHART = ROOT / "docs" / "images" / "benchmark.png"
 _BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS")
 _FAST = timing.Effort(max_runs=2, seconds=2.0)
@@ -63,6 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if stem == "latest" and reviews is None:
         stem = "generated"
     write(results, options.output, stem)
+    if stem == "latest" and options.output == RESULTS:
+        page = README.read_text(encoding="utf-8")
+        README.write_text(with_summary(page, results), encoding="utf-8")
     # The documentation shows the whole benchmark on real reviews, nothing less.
     draw(results, CHART if stem == "latest" else options.output / f"{stem}.png")
     print(targets_table(results["targets"]))

@@ -70,6 +70,7 @@ numpydoc_class_members_toctree = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = project
+html_baseurl = sklearn_clsattn._SITE + "/"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_extra_path = ["_extra"]

@@ -4,11 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._chunked_counts import ChunkedCounts
     from ._classifier import ClsAttentionClassifier
     from ._classifier_cv import ClsAttentionClassifierCV
     from ._transformer import TokenImportanceTransformer
 
 __all__ = [
+    "ChunkedCounts",
     "ClsAttentionClassifier",
     "ClsAttentionClassifierCV",
     "TokenImportanceTransformer",
@@ -17,7 +19,11 @@ __all__ = [
 
 __version__ = "0.1.0"
 
+# The planned home of the documentation: nothing is there yet.
+_SITE = "https://sklearn-clsattn.readthedocs.io/en/stable"
+
 _HOME = {
+    "ChunkedCounts": "._chunked_counts",
     "ClsAttentionClassifier": "._classifier",
     "ClsAttentionClassifierCV": "._classifier_cv",
     "TokenImportanceTransformer": "._transformer",
@@ -26,7 +32,9 @@ _HOME = {
 _SUBMODULES = (
     "checks",
     "comparison",
+    "dask",
     "datasets",
+    "distributed",
     "importance",
     "inspection",
     "metrics",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -20,10 +20,19 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ._callbacks import CallbackSupportMixin, FitCallbacks
-from ._core.fitted import FittedAttention, count_selected, most_probable, probabilities
+from ._core.fitted import FittedAttention, probabilities
 from ._core.statistics import balancing_factors
-from ._documents import as_csr, canonical, check_two_classes, in_units, is_plain, training_dtype
-from ._machine import peak_of_fit, warn_of_memory
+from ._documents import (
+    NegativeEntriesError,
+    as_csr,
+    canonical,
+    check_two_classes,
+    in_units,
+    is_plain,
+    is_plain_csr,
+    training_dtype,
+)
+from ._machine import warn_of_memory
 from ._saved import SavedMixin
 from ._transaction import all_or_nothing
 from ._validation import check_labels, check_non_negative, check_not_texts
@@ -112,8 +121,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         decision : ndarray of shape (n_documents,) or (n_documents, n_classes)
             For two classes the log-odds of ``classes_[1]``, else one value per class.
         """
-        fitted, X = self._checked(X)
-        outputs = fitted.outputs(X)
+        outputs = self._answer(X, "outputs")
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -129,7 +137,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         labels : ndarray of shape (n_documents,)
             Labels from `classes_`.
         """
-        numbers = most_probable(self.decision_function(X))  # fails first if not fitted
+        numbers = self._answer(X, "most_probable")  # fails first if not fitted
         return self.classes_[numbers]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -264,6 +272,22 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             entry_scale=getattr(self, "entry_scale_", None),
         )
 
+    def _answer(self, X: Any, question: str) -> Any:
+        """Return what a method of the fitted model returns for documents."""
+        if (
+            hasattr(self, "entry_scale_")
+            and not hasattr(self, "feature_names_in_")
+            and is_plain_csr(X, self.n_features_in_)
+            and X.dtype.kind == "i"
+            and X.has_canonical_format
+            and len(X.data) == X.nnz
+        ):
+            # Damping finds negative counts as well as a look at all entries beforehand would.
+            with suppress(NegativeEntriesError):
+                return getattr(self._model(), question)(X)
+        fitted, X = self._checked(X)
+        return getattr(fitted, question)(X)
+
     def _checked(self, X: Any) -> tuple[FittedModel, Any]:
         """Return the fitted model, and documents as it takes them."""
         check_is_fitted(self)
@@ -367,21 +391,33 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         train: Callable[..., FitResult],
     ) -> Self:
         """Train, and store what comes back; `data` are X, y and sample weights for callbacks."""
+        X = documents.X
+        dtype = self._precision(X, documents.statistics.total_weight)
+        warn_of_memory(documents, dtype, stacklevel=5)
+        return self._fit_documents(documents, dtype, classes, data, train, stacklevel=7)
+
+    def _precision(self, X: Any, total_weight: float) -> type[np.floating[Any]]:
+        """Return the precision of training on the CSR matrix X."""
+        strengths = [getattr(self, name, 1.0) for name in ("C", "attention_C")]
+        strengths = [strength for strength in strengths if strength != "auto"]
+        return training_dtype(X, total_weight, min(strengths))
+
+    def _fit_documents(
+        self,
+        documents: Documents,
+        dtype: type[np.floating[Any]],
+        classes: NDArray[Any],
+        data: tuple[Any, Any, Any],
+        train: Callable[..., FitResult],
+        stacklevel: int,
+    ) -> Self:
+        """Train in some precision on documents, wherever they are, as :meth:`_fit`."""
         from ._core.backend import ThreadShare
 
-        X, weights = documents.X, documents.weights
         callbacks = FitCallbacks(
             self, *data, max_iter=self.max_iter, task_name=f"{self._solver_name}-iter"
         )
         callbacks.begin()
-        strengths = [getattr(self, name, 1.0) for name in ("C", "attention_C")]
-        strengths = [strength for strength in strengths if strength != "auto"]
-        dtype = training_dtype(X, documents.statistics.total_weight, min(strengths))
-        warn_of_memory(
-            peak_of_fit(X.nnz, X.shape[1], documents.n_outputs, np.dtype(dtype).itemsize),
-            f"{X.nnz:,} entries in {X.shape[1]:,} columns with {len(classes)} classes",
-            stacklevel=5,
-        )
         with ThreadShare() as threads, in_range(self, documents):
             result = train(
                 documents,
@@ -389,13 +425,13 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
                 callback=self._reporter(callbacks, classes, documents, threads.update),
             )
             check_finite(result)
-        counts = count_selected(result.model.scores, X if weights.all() else X[weights > 0])
+        counts = documents.count_selected(result.model.scores)
         self._store(
             result, classes, documents.statistics, counts, documents.entry_scale, documents.unit
         )
         self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
         callbacks.end()
-        warn(result)
+        warn(result, stacklevel)
         return self
 
     def _store(
@@ -492,17 +528,17 @@ class NotFiniteError(Exception):
 
 
 def check_finite(result: FitResult) -> None:
-    """Raise NotFiniteError unless a fit's model and its last loss are finite."""
+    """Raise NotFiniteError unless a fit's model and its losses are finite."""
     model = result.model
     arrays = (model.scores, model.values, model.intercept, [model.cls_weight])
     found = [np.asarray(value) for value in result.attributes.values()]
     found = [value for value in found if value.dtype.kind == "f"]
-    found += [np.asarray(array) for array in (*arrays, result.loss_curve[-1:])]
+    found += [np.asarray(array) for array in (*arrays, result.loss_curve)]
     if not all(np.isfinite(array).all() for array in found):
         raise NotFiniteError
 
 
-def warn(result: FitResult, stacklevel: int = 6) -> None:
+def warn(result: FitResult, stacklevel: int) -> None:
     """Warn of what training says, past scikit-learn's wrapper of `fit`."""
     for message, category in (
         (result.warning, UserWarning),

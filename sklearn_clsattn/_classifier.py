@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -14,7 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ._base import BaseAttentionClassifier, check_finite, in_range, warn
-from ._documents import check_total_weight, damped, mean_entry
+from ._documents import check_batch, damped, mean_entry
+from ._machine import warn_of_memory
 from ._saved import public
 from ._transaction import all_or_nothing
 from ._validation import check_labels, check_non_negative, check_not_texts, code_labels
@@ -22,6 +24,7 @@ from ._validation import check_labels, check_non_negative, check_not_texts, code
 if TYPE_CHECKING:
     import torch
 
+    from ._chunked_counts import ChunkedCounts
     from ._core.documents import Documents
     from ._core.fitted import FittedAttention
     from ._core.memory import Stream
@@ -39,6 +42,16 @@ def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
         why = "fit remembers no documents: train a clone() by partial_fit from the start"
     if why:
         raise AttributeError(f"There is no partial_fit here, because {why}.")
+    return True
+
+
+def _fits_chunks(classifier: ClsAttentionClassifier) -> bool:
+    """Whether there is `fit_chunks`."""
+    if "C" not in classifier._parameter_constraints:
+        raise AttributeError(
+            "There is no fit_chunks here, because folds and scores are of documents in memory: use "
+            'ClsAttentionClassifier(C="auto").'
+        )
     return True
 
 
@@ -100,8 +113,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         (from 1.9 on, ``set_callbacks``) are called after every one.
 
     device : str or torch.device, default="cpu"
-        Where training computes: "cpu", "cuda", "auto" (CUDA where there is one) or a
-        ``torch.device``. Prediction always runs on the CPU, without PyTorch.
+        Where training computes: "cpu", "cuda", "cuda:1", "auto" or a ``torch.device``. "auto" is
+        CUDA where there is one, even for few documents, which may be faster on the CPU, and else
+        the CPU, without a warning. Prediction always runs on the CPU, without PyTorch.
 
     Attributes
     ----------
@@ -261,6 +275,56 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self.verbose = verbose
         self.device = device
 
+    @available_if(_fits_chunks)
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_chunks(self, counts: ChunkedCounts) -> Self:
+        """Fit the classifier on documents in files, chunk by chunk.
+
+        The model is that of :meth:`fit` on all documents at once, but for rounding. In memory are
+        one chunk at a time, some vectors as large as the model, and, while equal documents are
+        looked for, some 150 bytes for each document. Fits of the same `counts` object for
+        another `C` share what comes before training.
+
+        Parameters
+        ----------
+        counts : ChunkedCounts
+            The documents, with their labels and weights.
+
+        Returns
+        -------
+        self : ClsAttentionClassifier
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If fewer than two classes have documents of positive weight, or `device` is no CPU.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` iterations do not reach `tol`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
+        >>> from sklearn_clsattn.datasets import make_token_classification
+        >>> X, y = make_token_classification(600, random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     batches = ((X[start : start + 100], y[start : start + 100])
+        ...                for start in range(0, 600, 100))
+        ...     counts = ChunkedCounts.write(f"{folder}/counts", batches)
+        ...     model = ClsAttentionClassifier().fit_chunks(counts)
+        >>> model.n_iter_ == ClsAttentionClassifier().fit(X, y).n_iter_
+        True
+        """
+        from ._fit_parts import fit_chunks
+
+        fit_chunks(self, counts)
+        return self
+
     @available_if(_learns_from_batches)
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
@@ -334,9 +398,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         >>> bool(model.score(X[400:], y[400:]) > 0.8)
         True
         """
-        from ._core.backend import ThreadShare, resolve_device
+        from ._core.backend import resolve_device
         from ._core.memory import Stream
-        from ._core.streaming import learn_batch
 
         stream: Stream | None = getattr(self, "_stream", None)
         device = resolve_device(self.device)
@@ -352,17 +415,24 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if stream is None:
             stream = Stream.empty(len(known), X.shape[1])
-        seen = stream.statistics
+        check = partial(check_batch, stream.statistics.class_weights)
+        batch = self._weighted(X, codes, known, weights, check, stream.entry_scale)
 
-        def check_weights(_: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
-            if not class_weights.any():
-                raise ValueError(
-                    "The batch has no document of positive weight: check sample_weight and "
-                    "class_weight, or leave it out."
-                )
-            check_total_weight(seen.class_weights + class_weights)
+        warn_of_memory(batch, np.float64, stacklevel=4)
+        self._learn(stream, batch, known, device, stacklevel=6)
+        return self
 
-        batch = self._weighted(X, codes, known, weights, check_weights, stream.entry_scale)
+    def _learn(
+        self,
+        stream: Stream,
+        batch: Documents,
+        classes: NDArray[Any],
+        device: torch.device,
+        stacklevel: int,
+    ) -> None:
+        """Learn a batch of documents, wherever they are, after those of a stream."""
+        from ._core.backend import ThreadShare
+        from ._core.streaming import learn_batch
 
         def callback(progress: Progress) -> bool:
             self._print(progress)
@@ -378,10 +448,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 stream, batch, device=device, callback=callback, **self._settings()
             )
             check_finite(result)
-        self._store(result, known, kept.statistics, kept.selection_counts, kept.entry_scale)
+        self._store(result, classes, kept.statistics, kept.selection_counts, kept.entry_scale)
         self._stream = kept
-        warn(result, stacklevel=5)
-        return self
+        warn(result, stacklevel)
 
     def _train(
         self,

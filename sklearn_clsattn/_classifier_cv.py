@@ -18,6 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_array
 
 from ._classifier import ClsAttentionClassifier
 from ._core.fitted import log_losses
+from ._documents import check_total_weight
+from ._machine import check_memory
 from ._saved import public
 from ._transaction import all_or_nothing
 
@@ -303,7 +305,9 @@ class ClsAttentionClassifierCV(ClsAttentionClassifier):
                     f"Fold {number} holds out no document of positive weight, so that there is "
                     "nothing to score: take fewer folds or other splits."
                 )
-            factors = self._class_factors(classes, sums)
+            with np.errstate(over="ignore", invalid="ignore"):  # checked next
+                factors = self._class_factors(classes, sums)
+                check_total_weight(sums * factors)
             folds.append((weights * times * factors[codes], held_out))
         if not folds:
             raise ValueError("cv gives no splits: pass at least one, or a number of folds.")
@@ -342,6 +346,7 @@ class ClsAttentionClassifierCV(ClsAttentionClassifier):
 def _ascending(Cs: int | ArrayLike) -> Array:
     """Return the values of C that `Cs` stands for, (n_Cs,), ascending."""
     if isinstance(Cs, int | np.integer):
+        check_memory(8 * int(Cs), f"{Cs=}")
         return np.geomspace(_LOWEST, _HIGHEST, int(Cs))
     values = np.unique(check_array(Cs, ensure_2d=False, dtype=np.float64, input_name="Cs"))
     if np.ndim(Cs) != 1 or not values[0] > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,22 +24,30 @@ _LEAST_ENTRY, _LARGEST_ENTRY = 1e-280, 1e300
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
 
 
+class NegativeEntriesError(ValueError):
+    """Entries are negative, as whoever damps them finds out."""
+
+
 def is_plain(X: Any, n_features: int) -> bool:
     """Return whether X needs no validation by scikit-learn, feature names aside.
 
     For a single document that takes three times as long as the prediction.
     """
-    if not (
+    if not (is_plain_csr(X, n_features) and X.data.min(initial=0) >= 0):
+        return False
+    with np.errstate(over="ignore"):
+        return X.dtype.kind == "i" or bool(np.isfinite(X.data.sum(dtype=np.float64)))
+
+
+def is_plain_csr(X: Any, n_features: int) -> bool:
+    """Return the same, whatever the entries."""
+    return (
         type(X) in (sp.csr_matrix, sp.csr_array)
         and X.ndim == 2
         and X.shape[0] > 0
         and X.shape[1] == n_features
         and X.dtype in _PLAIN_DTYPES
-        and X.data.min(initial=0) >= 0
-    ):
-        return False
-    with np.errstate(over="ignore"):
-        return X.dtype.kind == "i" or bool(np.isfinite(X.data.sum(dtype=np.float64)))
+    )
 
 
 def as_csr(X: Any) -> Any:
@@ -67,21 +76,36 @@ def in_units(X: Any) -> tuple[Any, float]:
 
     A power of two changes no digit. What cannot be expressed in such units is a ValueError.
     """
-    largest = float(X.data.max(initial=0))
-    exponent = int(np.frexp(largest)[1])
-    if not largest or abs(exponent) <= _UNSCALED_EXPONENT:
+    exponent = unit_exponent(float(X.data.max(initial=0)), lambda: least_entry(X), X.dtype)
+    if not exponent:
         return X, 1.0
     entries = np.ldexp(X.data, -exponent)
-    if not _LEAST_ENTRY <= largest <= _LARGEST_ENTRY or np.count_nonzero(
-        entries
-    ) < np.count_nonzero(X.data):
-        least = float(X.data[X.data > 0].min())
+    return type(X)((entries, X.indices, X.indptr), shape=X.shape), 2.0**exponent
+
+
+def least_entry(X: Any) -> float:
+    """Return the least positive entry of a CSR matrix, infinity if there is none."""
+    positive = X.data[X.data > 0]
+    return float(positive.min()) if len(positive) else float("inf")
+
+
+def unit_exponent(largest: float, least: Callable[[], float], dtype: Any) -> int:
+    """Return the power of two that is the unit for entries up to `largest`, 0 for most.
+
+    `least` returns the least positive entry. Entries that span too much are a ValueError.
+    """
+    exponent = int(np.frexp(largest)[1])
+    if not largest or abs(exponent) <= _UNSCALED_EXPONENT:
+        return 0
+    smallest = least()
+    within = _LEAST_ENTRY <= largest <= _LARGEST_ENTRY
+    if not within or not np.ldexp(np.asarray(smallest, dtype), -exponent):
         raise ValueError(
             f"Training leaves the range of floating-point numbers: the entries of X, from "
-            f"{least:.2g} to {largest:.2g}, are too large, too small or too far apart. "
+            f"{smallest:.2g} to {largest:.2g}, are too large, too small or too far apart. "
             "Divide X, or its columns, by constants."
         )
-    return type(X)((entries, X.indices, X.indptr), shape=X.shape), 2.0**exponent
+    return exponent
 
 
 def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:
@@ -91,22 +115,38 @@ def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> 
     arrays are shared.
     """
     if not sp.issparse(X):
-        return _damped_entries(X, scale, dtype)
-    return csr_of(_damped_entries(X.data, scale, dtype), X.indices, X.indptr, X.shape[1])
+        return damped_entries(X, scale, dtype)
+    return csr_of(damped_entries(X.data, scale, dtype), X.indices, X.indptr, X.shape[1])
 
 
-def _damped_entries(
-    entries: NDArray[Any], scale: float, dtype: type[np.floating[Any]]
+def damped_entries(
+    entries: NDArray[Any],
+    scale: float,
+    dtype: type[np.floating[Any]] = np.float64,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[np.floating[Any]]:
-    """Return :func:`damped` of an array of any shape; of few different integers, by a table."""
-    if entries.dtype.kind in "iu" and 0 <= (largest := entries.max(initial=0)) < entries.size:
-        table = scale * np.log2(1.0 + np.arange(largest + 1) / scale)
-        return np.asarray(table.astype(dtype)[entries])
+    """Return :func:`damped` of an array of any shape, in `out` if that is given.
+
+    Of few different integers by a table. Negative integers are a NegativeEntriesError.
+    """
+    out = np.empty(entries.shape, dtype) if out is None else out
+    if entries.dtype.kind in "iu":
+        # As unsigned numbers negative ones are the largest: one look at all entries is enough.
+        largest = int(entries.view(f"u{entries.itemsize}").max(initial=0))
+        if largest < entries.size:
+            table = scale * np.log2(1.0 + np.arange(largest + 1) / scale)
+            if largest == 1 and entries.min() == 1:
+                out.fill(table[1])
+                return out
+            # "clip" checks no bounds.
+            return np.take(table.astype(out.dtype), entries, out=out, mode="clip")
+        if entries.min(initial=0) < 0:
+            raise NegativeEntriesError
     with np.errstate(over="ignore"):
         logs = np.log2(1.0 + np.divide(entries, scale, dtype=np.float64))
     if scale < 1.0 and len(infinite := np.flatnonzero(np.isinf(logs))):
         logs.flat[infinite] = np.log2(entries.flat[infinite]) - np.log2(scale)
-    return np.asarray(scale * logs, dtype)
+    return np.multiply(scale, logs, out=out, casting="same_kind")
 
 
 def mean_entry(X: Any, weights: NDArray[np.float64]) -> float:
@@ -148,6 +188,21 @@ def check_total_weight(class_weights: NDArray[np.float64]) -> None:
             f"Document weights add up {sizes}, outside the range of training, {_LEAST_TOTAL:.0e} "
             f"to {_LARGEST_TOTAL:.0e}: divide sample_weight (or class_weight) by a constant."
         )
+
+
+def check_batch(
+    seen: NDArray[np.float64], _: NDArray[Any], class_weights: NDArray[np.float64]
+) -> None:
+    """Raise ValueError for a batch without weight, or with too much beside that already seen.
+
+    Both are weights of the classes, (n_classes,).
+    """
+    if not class_weights.any():
+        raise ValueError(
+            "The batch has no document of positive weight: check sample_weight and class_weight, "
+            "or leave it out."
+        )
+    check_total_weight(seen + class_weights)
 
 
 def check_two_classes(classes: NDArray[Any], class_weights: NDArray[np.float64]) -> None:

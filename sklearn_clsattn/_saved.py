@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 import sklearn
 
-from . import __version__
+from . import _SITE, __version__
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -45,7 +45,13 @@ def public(module: str) -> Callable[[Kind], Kind]:
 
 
 class SavedMixin:
-    """Saves its state as dictionaries and arrays, with versions, and warns of others on loading."""
+    """Saves its state as dictionaries and arrays, with versions, and warns of others on loading.
+
+    scikit-learn's drawing of an estimator links to its page.
+    """
+
+    _doc_link_module = "sklearn_clsattn"
+    _doc_link_template = f"{_SITE}/docs/reference/{{estimator_module}}.{{estimator_name}}.html"
 
     _unsaved_parameters: ClassVar[dict[str, Any]] = {}  # of files older than the parameter
 

@@ -10,14 +10,18 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 
-def check_non_negative(X: Any, estimator: BaseEstimator) -> None:
+def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:
     """Raise ValueError for negative values in X (n_documents, n_tokens), dense or sparse."""
     values = X.data if sparse.issparse(X) else X
     if values.size and (minimum := values.min()) < 0:
         raise ValueError(
-            f"Negative values in data passed to {type(estimator).__name__}: expected "
+            f"Negative values in data passed to {_name(estimator)}: expected "
             f"non-negative token counts, got a minimum of {minimum:.6g}. {_cause(X)}"
         )
+
+
+def _name(estimator: BaseEstimator | str) -> str:
+    return estimator if isinstance(estimator, str) else type(estimator).__name__
 
 
 def _cause(X: Any) -> str:
@@ -54,7 +58,7 @@ def _cause(X: Any) -> str:
     return "Use counts or TF-IDF."
 
 
-def check_not_texts(X: Any, estimator: BaseEstimator) -> None:
+def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
     """Raise ValueError for texts in place of counts, with what to put before."""
     if sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"):
         return
@@ -72,7 +76,7 @@ def check_not_texts(X: Any, estimator: BaseEstimator) -> None:
     try:
         float(first)
     except ValueError:
-        name = type(estimator).__name__
+        name = _name(estimator)
         raise ValueError(
             f"X holds texts, such as {first[:40]!r}: expected token counts. Put a vectorizer "
             f"before, such as make_pipeline(CountVectorizer(), {name}()), or take "

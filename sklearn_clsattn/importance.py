@@ -345,12 +345,16 @@ def log_odds(totals: ArrayLike, *, smoothing: ArrayLike = 1.0) -> NDArray[np.flo
 
 
 def smoothed_totals(
-    totals: NDArray[np.float64], smoothing: NDArray[np.float64], unit: float = 1.0
+    totals: NDArray[np.float64],
+    smoothing: NDArray[np.float64],
+    unit: float = 1.0,
+    seen: NDArray[np.bool_] | bool = True,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return every class's smoothed totals, those of all other classes, and the sums' log-odds.
 
     The first two are (n_classes, n_tokens), as `totals`, which are in this unit; `smoothing` and
-    the last are (n_classes,).
+    the last are (n_classes,). Sums are over the tokens that are `seen`, (n_tokens,). With two
+    classes, the second is a view of the first.
     """
     smoothed = totals * unit
     smoothed += smoothing[:, None]
@@ -360,7 +364,8 @@ def smoothed_totals(
         rest = smoothed.sum(axis=0) - smoothed
         # By rounding, the difference may be smaller than the smoothing.
         np.maximum(rest, (smoothing.sum() - smoothing)[:, None], out=rest)
-    return smoothed, rest, np.log(smoothed.sum(axis=1)) - np.log(rest.sum(axis=1))
+    sums, others = smoothed.sum(axis=1, where=seen), rest.sum(axis=1, where=seen)
+    return smoothed, rest, np.log(sums) - np.log(others)
 
 
 def overall_importance(importance: ArrayLike) -> NDArray[np.float64]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import joblib
+from sklearn.utils import check_scalar
 
+from ._json_model import model_values
 from ._writing import written_whole
 
-__all__ = ["TRUSTED_TYPES", "load_model", "save_model"]
+__all__ = ["JSON_READER", "TRUSTED_TYPES", "load_model", "save_model", "to_json", "to_onnx"]
+
+JSON_READER = Path(__file__).with_name("reader.js")
+"""The reader of :func:`to_json`'s files in plain JavaScript, one file that needs nothing else."""
 
 TRUSTED_TYPES = (
     "sklearn_clsattn.ClsAttentionClassifier",
@@ -124,6 +131,123 @@ def load_model(path: str | Path) -> Any:
             f"{', '.join(others)}. It has not been loaded."
         )
     return skops.loads(content, trusted=list(TRUSTED_TYPES))
+
+
+def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
+    """Return a model as ONNX, which predicts without Python.
+
+    Parameters
+    ----------
+    model : ClsAttentionClassifier, ClsAttentionClassifierCV or Pipeline
+        Fitted. The first step of a pipeline of texts is a `CountVectorizer`, a `TfidfVectorizer`
+        or a `TokenVectorizer` of words with one of the token patterns that `TokenVectorizer` is
+        fast with; steps in between are those that skl2onnx knows.
+
+    locale : str, default="C.UTF-8"
+        The locale by which onnxruntime makes texts lower-case, of the system that it runs on. The
+        default is one of Linux; elsewhere ``"en_US.UTF-8"``, or ``"C"``, which every system has
+        but which leaves letters beyond ASCII as they are.
+
+    Returns
+    -------
+    onnx_model : onnx.ModelProto
+        Its input is ``texts``, of shape (n_documents,), or counts ``X``, in single precision and of
+        shape (n_documents, n_tokens); its outputs are labels and probabilities.
+
+    Raises
+    ------
+    ImportError
+        If skl2onnx is not installed.
+    TypeError
+        If the model is of another kind.
+    ValueError
+        If ONNX has no counterpart of the vectorizer or of the labels.
+
+    Notes
+    -----
+    It computes in double precision and rounds probabilities to single precision: they differ from
+    `predict_proba` by less than 1e-6. Products are dense: memory grows with the documents of a
+    batch times the tokens of the vocabulary.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn import ClsAttentionClassifier
+    >>> from sklearn_clsattn.saving import to_onnx
+    >>> model = ClsAttentionClassifier().fit([[1, 0], [0, 1]], ["good", "bad"])
+    >>> onnx_model = to_onnx(model)
+    >>> [output.name for output in onnx_model.graph.output]
+    ['label', 'probabilities']
+    """
+    from ._onnx import convert
+
+    return convert(model, locale)
+
+
+def to_json(model: Any, path: str | Path, *, max_tokens: int | None = None) -> int:
+    """Write a model as JSON, which `JSON_READER` reads in browsers and in Node.
+
+    Parameters
+    ----------
+    model : Pipeline
+        A fitted vectorizer and a fitted classifier of this package with one layer of attention, or
+        a search over such a Pipeline. The vectorizer is a `CountVectorizer`,
+        :class:`~sklearn_clsattn.text.TokenVectorizer` or
+        :class:`~sklearn_clsattn.text.ContextVectorizer`, as in
+        :func:`~sklearn_clsattn.text.make_text_classifier`.
+
+    path : str or path-like
+        The file, replaced if it is there.
+
+    max_tokens : int, default=None
+        How many tokens to keep, those with the largest attention mass times value; texts are then
+        read as if the vectorizer knew no others, and decisions differ from the model's. ``None``
+        keeps all.
+
+    Returns
+    -------
+    n_bytes : int
+        The size of the file.
+
+    Raises
+    ------
+    TypeError
+        If the model is no Pipeline, or `max_tokens` no integer.
+    ValueError
+        If the file cannot carry over what the model does: other steps or vectorizers, an own
+        `tokenizer`, `preprocessor` or `analyzer`, a `token_pattern` that JavaScript does not have,
+        two layers of attention or an MLP.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+    OSError
+        If the file cannot be written.
+
+    Notes
+    -----
+    All numbers are written in full: decisions are those of the Pipeline up to the order of sums.
+    A `ContextVectorizer` rounds its bags to single precision by default, the reader does not.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_clsattn import ClsAttentionClassifier
+    >>> from sklearn_clsattn.saving import JSON_READER, to_json
+    >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
+    >>> model = model.fit(["good fun", "bad film"], ["pos", "neg"])
+    >>> with TemporaryDirectory() as folder:
+    ...     print(to_json(model, Path(folder) / "model.json") < 1500)
+    True
+    >>> JSON_READER.name
+    'reader.js'
+    """
+    if max_tokens is not None:
+        check_scalar(max_tokens, "max_tokens", Integral, min_val=1)
+    content = json.dumps(model_values(model, max_tokens), allow_nan=False, separators=(",", ":"))
+    with written_whole(Path(path), text=True) as file:
+        file.write(content)
+    return len(content)
 
 
 def _is_skops(path: Path) -> bool:

@@ -25,7 +25,10 @@ def test_every_public_name_is_on_the_page(module):
 
 
 def test_the_reference_has_every_public_name():
-    """And no other: each stands below the module that it is imported from."""
+    """And no other: each stands below the module that it is imported from.
+
+    There is the page that an estimator's drawing links to.
+    """
     page = (Path(__file__).parents[1] / "docs" / "reference.rst").read_text()
     listed = {
         home: re.findall(r"^(?:   |\.\. data:: )(\w+)$", names, re.M)
@@ -39,12 +42,16 @@ def test_the_reference_has_every_public_name():
         if home.endswith(".theory"):  # "the three importances", which importance has
             public = [name for name in public if name not in importances]
         assert sorted(listed.pop(home)) == sorted(public)
+        for kind in map(import_module(home).__dict__.get, public):
+            if hasattr(kind, "_get_doc_link"):
+                page = f"{sklearn_clsattn._SITE}/docs/reference/{home}.{kind.__name__}.html"
+                assert kind._get_doc_link(kind()) == page
     assert not listed
 
 
 def test_every_name_of_the_page_is_public():
     rows = re.findall(r"^\| `(\w+)` \| (`.*) \|$", PAGE.split("## Beside them")[1], re.M)
-    assert len(rows) == 10
+    assert len(rows) == 13
     for module, cell in rows:
         home = import_module(f"sklearn_clsattn.{module}".removesuffix(".sklearn_clsattn"))
         kinds = re.sub(r"\([^)]*\)", "", cell).split("`: `")[0]  # without parameters and methods

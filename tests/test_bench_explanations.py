@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import threadpoolctl
 from numpy.testing import assert_allclose
@@ -18,32 +19,32 @@ pytest.importorskip("psutil")
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import bench_explanations  # noqa: E402
-from benchmarks.explanations import documents, explainers, models  # noqa: E402
+from benchmarks.explanations import documents, explainers, models, searches  # noqa: E402
 from benchmarks.explanations.explainers import Explainer, Explanation  # noqa: E402
 from benchmarks.explanations.measure import (  # noqa: E402
+    MEASURES,
     Measured,
     as_matrix,
-    exactness_error,
-    measure,
+    interval,
+    race,
 )
 from benchmarks.problems import Spec  # noqa: E402
+from sklearn_clsattn.inspection import explain  # noqa: E402
 
-TINY = Spec(
-    "tiny",
-    "a tiny problem",
-    generated={"n_irrelevant": 60, "n_relevant_per_class": 20, "document_length": 30},
-)
+GENERATED = {"n_irrelevant": 60, "n_relevant_per_class": 20, "document_length": 30}
+TINY = Spec("tiny", "a tiny problem", generated=GENERATED)
+THREE = Spec("three", "three classes", generated={**GENERATED, "n_classes": 3})
 others = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(scope="module")
-def corpus():
-    return documents.load(TINY, None, 12, n_rows=80)
+@pytest.fixture(scope="module", params=[TINY, THREE], ids=lambda spec: spec.name)
+def model(request):
+    return models.fit(documents.load(request.param, None, 12, n_rows=80))
 
 
 @pytest.fixture(scope="module")
-def fitted(corpus):
-    return {name: models.fit(name, corpus, tune=False) for name in models.NAMES}
+def two():
+    return models.fit(documents.load(TINY, None, 12, n_rows=80))
 
 
 @pytest.fixture
@@ -66,7 +67,12 @@ def shap(monkeypatch):
     return shap_values
 
 
-def test_texts_and_counts_are_the_same_documents(corpus):
+def quiet(told):
+    """Report nothing."""
+
+
+def test_texts_and_counts_are_the_same_documents(two):
+    corpus = two.corpus
     assert len(corpus.texts) == 12
     again = corpus.vectorizer.transform(corpus.texts)
     assert (again != corpus.problem.X_test).nnz == 0
@@ -74,14 +80,17 @@ def test_texts_and_counts_are_the_same_documents(corpus):
     assert corpus.problem.X_train.shape == (80, again.shape[1])
 
 
-def test_reviews_are_read_as_words(tmp_path):
-    import pandas as pd
-
+def reviews(folder):
     texts = ["it isn't good", "so good, so good", "not bad", "bad food", "so so", "???"] * 5
-    stars = [1, 5, 4, 2, 3, 5] * 5
-    for part in ("train", "test"):
-        frame = pd.DataFrame({"text": texts, "label": stars})
-        frame.to_csv(tmp_path / f"yelp_stars_{part}.csv.gz", index=False)
+    for stem in ("imdb", "yelp_stars"):
+        for part in ("train", "test"):
+            frame = pd.DataFrame({"text": texts, "label": [1, 5, 4, 2, 3, 5] * 5})
+            frame.to_csv(folder / f"{stem}_{part}.csv.gz", index=False)
+    return texts
+
+
+def test_reviews_are_read_as_words(tmp_path):
+    reviews(tmp_path)
     corpus = documents.load(documents.REAL[1], tmp_path, 8)
     assert set(corpus.vectorizer.vocabulary_) == {
         *("it", "isn't", "good", "so", "not", "bad", "food")
@@ -92,98 +101,125 @@ def test_reviews_are_read_as_words(tmp_path):
     assert "so so" not in corpus.texts
 
 
-def own(fitted):
-    return [
-        explainers.contributions(fitted["ours"]),
-        explainers.coefficients(fitted["logistic_counts"]),
-        explainers.coefficients(fitted["logistic_tfidf"]),
-    ]
+def test_sets_in_one_file_are_split_by_their_column(tmp_path):
+    texts = reviews(tmp_path)
+    assert documents.raced(tmp_path) == documents.REAL
+    assert documents.raced(None) == documents.GENERATED
+    (tmp_path / "explore").mkdir()
+    frame = pd.DataFrame({"text": texts, "label": ["a", "b", "c"] * 10, "part": "train"})
+    frame.loc[::2, "part"] = "test"
+    frame.to_csv(tmp_path / "explore" / "20news.csv.gz", index=False)
+    assert documents.raced(tmp_path) == (*documents.REAL, documents.NEWS)
+    corpus = documents.load(documents.NEWS, tmp_path, 5)
+    assert corpus.problem.X_train.shape[0] == 15
+    assert set(corpus.texts) <= set(frame["text"][frame["part"] == "test"])
+    assert set(corpus.problem.y_train) == {"a", "b", "c"}
 
 
-def test_terms_add_up_to_the_output_for_the_predicted_class(corpus, fitted):
-    for explainer in own(fitted):
-        decision = explainer.model.pipeline.decision_function(corpus.texts)
-        assert len(set(decision > 0)) == 2
-        for text, value in zip(corpus.texts, decision, strict=True):
-            assert_allclose(explainer.explain(text).total, abs(value), rtol=0, atol=1e-12)
-        assert measure(explainer, 12).error < 1e-12
+def test_log_odds_are_those_of_the_probability(model):
+    X = model.corpus.problem.X_test
+    P = model.classifier.predict_proba(X)
+    for code in range(len(model.classifier.classes_)):
+        log_odds = model.log_odds(X, code)
+        assert_allclose(1 / (1 + np.exp(-log_odds)), P[:, code], rtol=1e-9, atol=1e-300)
+    assert [model.code(x) for x in X] == P.argmax(axis=1).tolist()
 
 
-def test_own_explanations_beat_random_ones(fitted):
-    for explainer in own(fitted):
-        true, floor = measure(explainer, 12), measure(explainers.chance(explainer.model), 12)
-        assert true.comprehensiveness.mean() > floor.comprehensiveness.mean() + 0.05
-        assert true.sufficiency.mean() < floor.sufficiency.mean()
-        assert floor.error is None
-    attention = measure(explainers.attention(fitted["ours"]), 5)
-    assert attention.n_documents == 5
-    assert attention.error is None
+def test_contributions_are_those_that_explain_shows(model):
+    explainer = explainers.contributions(model)
+    for text in model.corpus.texts:
+        found = explainer.explain(text)
+        shown = explain(model.pipeline, [text]).to_frame()
+        shown = shown[shown["kind"] == "token"].set_index("token")["contribution"]
+        names = model.corpus.vectorizer.get_feature_names_out()[found.columns]
+        sign = 1.0
+        if len(model.classifier.classes_) == 2 and not model.pipeline.predict([text])[0]:
+            sign = -1.0  # towards the class predicted
+        assert_allclose(found.scores, sign * shown[names], rtol=1e-10, atol=1e-10)
 
 
-def test_leave_one_out_is_what_really_leaving_out_does(corpus, fitted):
-    model = fitted["ours"]
-    explain = explainers.leave_one_out(model).explain
-    for text, x in zip(corpus.texts[:4], corpus.problem.X_test.toarray()[:4], strict=True):
-        found, whole = explain(text), model.estimator.decision_function([x])[0]
-        for column, score in zip(found.columns, found.scores, strict=True):
-            left = x.copy()
-            left[column] = 0
-            effect = np.sign(whole) * (whole - model.estimator.decision_function([left])[0])
-            assert_allclose(score, effect, rtol=0, atol=1e-12)
+def test_no_order_that_looks_one_step_ahead_is_better_for_one_token(model):
+    exact, chance, shown = race(
+        model,
+        [build(model) for build in (explainers.greedy, explainers.chance, explainers.attention)],
+        12,
+        quiet,
+    )
+    X, P = model.corpus.problem.X_test, model.classifier.predict_proba(model.corpus.problem.X_test)
+    for at, text in enumerate(model.corpus.texts):
+        first = exact.explainer.explain(text)
+        best = first.columns[first.scores.argmax()]
+        code = P[at].argmax()
+        left = []
+        for column in first.columns:
+            x = X[[at]].toarray()
+            x[0, column] = 0
+            left.append(model.log_odds(x, code)[0])
+        x = X[[at]].toarray()
+        x[0, best] = 0
+        assert_allclose(model.log_odds(x, code)[0], min(left), rtol=1e-9, atol=1e-9)
+    for measure in MEASURES:
+        assert exact.gains_over(chance, measure).mean() > 0
+        assert exact.gains_over(shown, measure).mean() > -1e-9
+    assert exact.seconds.shape == (12,)
+    assert (exact.seconds > 0).all()
 
 
-def test_borrowed_coefficients_speak_for_our_models_class(corpus, fitted):
-    ours, logistic = fitted["ours"], fitted["logistic_counts"]
-    explainer, X = explainers.borrowed(ours, logistic), corpus.problem.X_test
-    signs = np.where(ours.estimator.decision_function(X) > 0, 1, -1)
-    found = as_matrix([explainer.explain(text) for text in corpus.texts], X.shape)
-    expected = X.toarray() * logistic.classifier.coef_[0] * signs[:, None]
-    assert_allclose(found.toarray(), expected, rtol=0, atol=1e-14)
+def test_random_scores_are_for_the_tokens_of_the_document(two):
+    explainer = explainers.chance(two)
+    for text, row in zip(two.corpus.texts, two.corpus.problem.X_test, strict=True):
+        assert set(explainer.explain(text).columns) == set(row.nonzero()[-1])
 
 
-def test_random_scores_are_for_the_tokens_of_the_document(corpus, fitted):
-    explain = explainers.chance(fitted["ours"]).explain
-    for text, row in zip(corpus.texts, corpus.problem.X_test, strict=True):
-        assert set(explain(text).columns) == set(row.nonzero()[-1])
+def test_anchors_come_first_and_the_others_by_their_precision_alone():
+    def ask(kept):
+        return (kept[:, 2] & (kept[:, 0] | kept[:, 4])).astype(float)
+
+    scores = searches.anchor_scores(ask, 6, np.random.default_rng(0))
+    assert scores.argsort()[::-1][0] == 2
+    assert {2} < set(np.flatnonzero(scores > 1)) <= {0, 2, 4}
+    assert searches.anchor(ask, 6, np.random.default_rng(0)).tolist() == sorted(
+        np.flatnonzero(scores > 1).tolist()
+    )
+    never = searches.anchor_scores(lambda kept: np.zeros(len(kept)), 4, np.random.default_rng(0))
+    assert (never <= 0).all()
+
+
+def test_documents_say_whether_the_prediction_stays(model):
+    text = model.corpus.texts[0]
+    document = searches.Document(model.pipeline, text)
+    rng = np.random.default_rng(0)
+    kept = rng.random((20, document.n)) < 0.5
+    predicted = model.classifier.predict(document.with_only(kept))
+    expected = predicted == model.pipeline.predict([text])[0]
+    assert document.agrees(kept).tolist() == expected.tolist()
+    found = explainers.anchors(model).explain(text)
+    assert set(found.columns) == set(document.x.indices)
 
 
 @others
-def test_lime_scores_the_words_of_the_document(corpus, fitted, lime):
-    explainer = lime(fitted["ours"], samples=300)
-    text = corpus.texts[0].upper() + " unknown words"
+def test_lime_scores_the_words_of_the_document(model, lime):
+    explainer = lime(model, samples=300)
+    text = model.corpus.texts[0].upper() + " unknown words"
     found = explainer.explain(text)
-    assert set(found.columns) == set(corpus.problem.X_test[[0]].indices)
-    probability = fitted["ours"].pipeline.predict_proba([text]).max()
-    assert_allclose(found.total, probability, atol=0.1)
-    measured = measure(explainer, 3)
-    assert 1e-6 < measured.error < 0.2
+    assert set(found.columns) == set(model.corpus.problem.X_test[[0]].indices)
     # It finds much the same as the model's own terms do.
-    ours = explainers.contributions(fitted["ours"])
-    assert measured.comprehensiveness.mean() > measure(ours, 3).comprehensiveness.mean() - 0.1
+    ours, theirs = race(model, [explainers.contributions(model), explainer], 3, quiet)
+    assert ours.gains_over(theirs, MEASURES[0]).mean() < 0.1
 
 
 @others
-def test_shap_of_a_linear_model_is_its_terms_less_their_means(corpus, fitted, shap):
-    model = fitted["logistic_counts"]
-    explainer = shap.linear(model)
-    assert measure(explainer, 12).error < 1e-10
-    found = explainer.explain(corpus.texts[0])
-    assert set(found.columns) == set(corpus.problem.X_test[[0]].indices)
-    x, coef = corpus.problem.X_test[[0]], model.classifier.coef_[0]
-    sign = np.sign(model.estimator.decision_function(x)[0])
-    background = x.data - sign * found.scores / coef[x.indices]
-    assert (background >= -1e-9).all()
-    assert (background <= corpus.problem.X_train.toarray().max(axis=0)[x.indices] + 1e-9).all()
-
-
-@others
-def test_shap_of_our_model_adds_up(corpus, fitted, shap):
-    explainer = shap.by_evaluations(fitted["ours"], evaluations=100)
-    assert explainer.slow
-    found = explainer.explain(corpus.texts[0] + ", Unknown words!")
-    assert set(found.columns) <= set(corpus.problem.X_test[[0]].indices)
-    decision = fitted["ours"].estimator.decision_function(corpus.problem.X_test[[0]])[0]
-    assert_allclose(found.total, abs(decision), rtol=0, atol=1e-9)
+def test_shap_of_our_model_adds_up(model, shap):
+    text = model.corpus.texts[0]
+    x = model.corpus.problem.X_test[[0]]
+    whole = model.log_odds(x, model.code(x))[0]
+    empty = model.log_odds(0 * x, model.code(x))[0]
+    for explainer in (shap.of_text(model, 100), shap.of_tokens(model, 300)):
+        found = explainer.explain(text)
+        assert set(found.columns) == set(x.indices)
+        assert_allclose(found.scores.sum(), whole - empty, rtol=1e-6, atol=1e-6)
+    unknown = shap.of_text(model, 100).explain(text + ", Unknown words!")
+    assert set(unknown.columns) <= set(x.indices)
 
 
 def test_scores_become_rows():
@@ -191,73 +227,47 @@ def test_scores_become_rows():
         Explanation(np.array([2, 0]), np.array([1.5, -1])),
         Explanation(np.array([], dtype=np.int64), np.array([])),
     ]
-    np.testing.assert_array_equal(as_matrix(found, (2, 3)).toarray(), [[-1, 0, 1.5], [0, 0, 0]])
+    rows = as_matrix(found, [one.scores for one in found], (2, 3))
+    np.testing.assert_array_equal(rows.toarray(), [[-1, 0, 1.5], [0, 0, 0]])
 
 
-def test_errors_are_in_the_units_of_the_output(fitted, corpus):
-    model, X = fitted["ours"], corpus.problem.X_test[:1]
-    for output, value in (
-        ("log-odds", abs(model.estimator.decision_function(X)[0])),
-        ("probability", model.estimator.predict_proba(X).max()),
-    ):
-        explainer = Explainer("x", "x", model, lambda text: None, output)
-        found = [Explanation(X.indices, X.data, value + 0.25)]
-        assert_allclose(exactness_error(explainer, found, X), 0.25)
+def test_intervals_hold_the_mean_in_95_of_100_cases():
+    draws = np.random.default_rng(0).normal(3.0, 2.0, (2000, 60))
+    means, halves = np.array([interval(one) for one in draws]).T
+    assert 0.93 < (np.abs(means - 3.0) <= halves).mean() < 0.97
+    assert interval(np.array([1.0])) == (1.0, np.inf)
 
 
-def measured(fitted, model, name, mean, *, seconds=0.001, error=None, n=4, together=()):
-    explainer = Explainer(name, name.upper(), fitted[model], lambda text: None)
-    drops = mean + np.array([-0.1, 0.1] * (n // 2))
-    return Measured(
-        explainer, drops, drops - 1, drops, drops, seconds, error, 0.9, 0.8, dict(together)
-    )
+def measured(name, mean, seconds):
+    drops = mean + np.array([-0.1, 0.1, -0.1, 0.1])
+    values = {measure: drops if at % 2 == 0 else -drops for at, measure in enumerate(MEASURES)}
+    return Measured(Explainer(name, name.upper(), quiet), values, np.full(4, seconds))
 
 
-def test_page_and_targets(fitted):
-    together = {"contributions": 0.0002, "explain": 0.0005}
-
+def test_page_gains_and_times():
     def corpus_of(ours, speed):
         return [
-            measured(fitted, "ours", "contributions", ours, error=3e-15, together=together),
-            measured(fitted, "ours", "lime", 0.4, seconds=speed, error=0.02, n=2),
-            measured(fitted, "ours", "borrowed", 0.45),
-            measured(fitted, "ours", "chance", 0.0),
-            measured(fitted, "logistic_counts", "coefficients", 0.5, error=0.0),
-            measured(fitted, "logistic_tfidf", "coefficients", 0.3, error=0.0),
+            measured("greedy", ours + 0.1, 0.01),
+            measured("contributions", ours, 0.001),
+            measured("whole", ours, 0.002),
+            measured("lime", 0.4, speed),
+            *(measured(name, 0.3, 0.2) for name in ("shap", "shap_text", "anchors", "attention")),
         ]
 
-    results = {"one": corpus_of(0.6, 3.0), "two": corpus_of(0.45, 0.9)}
-    found = {(v.what, v.target): v for v in bench_explanations.verdicts(results)}
-    words = {key: verdict.words for key, verdict in found.items()}
-    faster = "{}, a document faster than by LIME".format
-    at_k = "comprehensiveness at k = 10, {}".format
-    assert words == {
-        ("exactness error of contributions", "below 1e-10"): "MET",
-        (faster("`explain` of all documents in one call"), "at least 1,000 times"): "MET",
-        (faster("contributions, one document at a time"), "at least 1,000 times"): (
-            "MISSED by 100 times"
-        ),
-        (at_k("one"), "no worse than LR's own coefficients on counts"): "MET",
-        (at_k("one"), "no worse than LR's own coefficients on TF-IDF"): "MET",
-        (at_k("one"), "no worse than LR's coefficients, both explaining our model"): "MET",
-        (at_k("two"), "no worse than LR's own coefficients on counts"): "MISSED by 0.050",
-        (at_k("two"), "no worse than LR's own coefficients on TF-IDF"): "MET",
-        (at_k("two"), "no worse than LR's coefficients, both explaining our model"): "MET",
-    }
+    results = {"one": corpus_of(0.6, 3.0), "two": corpus_of(0.4, 0.9)}
     table = bench_explanations.table(results)
-    assert "| one | ClsAttentionClassifier | LIME | 2 | 0.400 ± 0.100 |" in table
-    assert "| 3e+03 | 2.0e-02 |" in table
-    floor = "| CHANCE | 4 | 0.000 ± 0.058 | -1.000 ± 0.058 | 0.000 ± 0.058 | 0.000 ± 0.058 | – |"
-    assert floor in table
-    told = bench_explanations.confidences(results)
-    assert "- two: ClsAttentionClassifier: 0.900, 0.800." in told
-    calls = bench_explanations.in_one_call(results)
-    assert "- one, 4 documents: `contributions` 0.2 ms each, `explain` 0.5 ms each." in calls
-    first = bench_explanations.first_documents(results)
-    assert (
-        "- two, 2 documents: CONTRIBUTIONS 0.450, LIME 0.400, BORROWED 0.450, CHANCE 0.000."
-        in first
-    )
+    assert "| one | LIME | 4 | 0.400 ± 0.113 | -0.400 ± 0.113 | 0.400 ± 0.113 |" in table
+    assert "WHOLE" not in table
+    gains = bench_explanations.gains(results)
+    assert "| one | CONTRIBUTIONS | LIME | **+0.2000 ± 0.0000** | **+0.2000 ± 0.0000** |" in gains
+    assert "| two | CONTRIBUTIONS | LIME | +0.0000 ± 0.0000 | +0.0000 ± 0.0000 |" in gains
+    assert "| two | GREEDY | SHAP | **+0.2000 ± 0.0000** |" in gains
+    times = bench_explanations.times(results)
+    assert "| one | CONTRIBUTIONS | 1 | 3,000 (3,000) | 200 (200) |" in times
+    assert "| one | GREEDY | 10 | 300 (300) | 20 (20) |" in times
+    assert "Measured: 900 times at least (missed)." in times
+    met = bench_explanations.times({"one": corpus_of(0.6, 3.0)})
+    assert "Measured: 3,000 times at least (met)." in met
 
 
 @others
@@ -270,11 +280,10 @@ def test_a_tiny_run(tmp_path, monkeypatch, capsys, lime, shap):
     text = output.read_text(encoding="utf-8")
     for part in (
         "A fast run",
-        "| a tiny problem | ClsAttentionClassifier | contributions | 20 |",
-        "| LIME | 2 |",
-        "SHAP, linear",
-        "| coefficient x TF-IDF | 20 |",
-        "| exactness error of contributions | below 1e-10 |",
+        "| a tiny problem | ours: contributions | 4 |",
+        "| a tiny problem | LIME | 4 |",
+        "| a tiny problem | the search of Anchors | 4 |",
+        "times as fast as LIME",
     ):
         assert part in text
     assert text in capsys.readouterr().out

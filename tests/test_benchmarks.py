@@ -16,7 +16,7 @@ if not (ROOT / "benchmarks" / "run.py").is_file():
 pytest.importorskip("psutil")
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import problems, suite, targets, text_competitors, timing, tuning  # noqa: E402
+from benchmarks import problems, report, suite, targets, text_competitors, timing, tuning  # noqa: E402
 from benchmarks.competitors import COMPETITORS  # noqa: E402
 from benchmarks.competitors.base import Competitor  # noqa: E402
 from benchmarks.measures import expected_calibration_error, quality  # noqa: E402
@@ -147,6 +147,18 @@ def test_a_fast_run_gives_json_and_markdown(tiny, tmp_path):
     assert all(COMPETITORS[name].title in text for name in names)
     assert "not measured" in text
     assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_the_readme_has_the_table_of_the_latest_run():
+    page = suite.README.read_text("utf-8")
+    results = json.loads((suite.RESULTS / "latest.json").read_text("utf-8"))
+    assert report.with_summary(page, results) == page
+    rows = report.summary_table(results).splitlines()
+    assert len(rows) == 2 + len(report.SUMMARY)
+    ours = results["problems"]["imdb_unigrams"]["competitors"]["ours"]
+    assert rows[2].split(" | ")[1] == f"**{ours['accuracy']:.4f} ({ours['fit_seconds']:.2g})**"
+    with pytest.raises(ValueError, match="end of table"):
+        report.with_summary("no place for it", results)
 
 
 def test_what_is_not_installed_is_left_out_by_name(monkeypatch):

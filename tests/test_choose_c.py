@@ -11,9 +11,10 @@ from sklearn.metrics import log_loss
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core import choose_c
-from sklearn_clsattn._core.choose_c import HeldOut, _walk, choose_C, deal, guess_C
+from sklearn_clsattn._core.choose_c import HeldOut, _walk, choose_C, guess_C
 from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.fit import fit_attention
+from sklearn_clsattn._core.folds import deal
 from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn._core.statistics import CorpusStatistics
 

@@ -223,3 +223,9 @@ def test_weights_of_0_can_empty_a_fold():
     folds = [(np.arange(20, 60), np.arange(20))]
     with pytest.raises(ValueError, match="holds out no document of positive weight"):
         ClsAttentionClassifierCV(cv=folds).fit(X, y, sample_weight=weights)
+
+
+def test_more_values_of_C_than_there_is_memory_for():
+    X, y = data(2)
+    with pytest.raises(ValueError, match=r"Cs=1000000000000 takes at least .* GB of memory"):
+        ClsAttentionClassifierCV(Cs=10**12).fit(X, y)

@@ -1,5 +1,7 @@
 """What ClsAttentionClassifier takes: formats, number types, labels, odd data; and refuses."""
 
+from pathlib import Path
+
 import joblib
 import numpy as np
 import pandas as pd
@@ -18,7 +20,15 @@ from sklearn_clsattn.paper import (
     OneStepClassifier,
     PenalizedOneStepClassifier,
 )
+from sklearn_clsattn.theory import one_step_embeddings
 
+PAPER = [
+    AttentionNetworkClassifier,
+    EmbeddingClassifier,
+    FrozenEmbeddingClassifier,
+    OneStepClassifier,
+    PenalizedOneStepClassifier,
+]
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 
 
@@ -452,13 +462,25 @@ def test_penalties_that_leave_the_range_are_named():
         model.fit(EXTREMES, [0, 1, 0, 1])
 
 
-@pytest.mark.parametrize(
-    "kind", [FrozenEmbeddingClassifier, EmbeddingClassifier, AttentionNetworkClassifier]
-)
-@pytest.mark.parametrize("dim", [10**12, 10**18])
+@pytest.mark.parametrize("kind", PAPER)
+@pytest.mark.parametrize("dim", [10**12, 10**18, 10**30])
 def test_more_dimensions_than_there_is_memory_for(kind, dim):
-    with pytest.raises(ValueError, match=f"embedding_dim={dim} for 2 tokens takes at least"):
+    message = f"embedding_dim={dim} for 2 tokens takes at least"
+    with pytest.raises(ValueError, match=message):
         kind(embedding_dim=dim).fit(EXTREMES, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=message):
+        one_step_embeddings(EXTREMES, [0, 1, 0, 1], step_size=1.0, embedding_dim=dim)
+
+
+def test_the_memory_of_a_container(monkeypatch):
+    real = _machine.memory()
+    assert 2**20 < real < 2**60
+    for text, expected in (("max", real), ("1048576", 2.0**20)):
+        _machine.memory.cache_clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_text", lambda _, text=text: text)
+            assert _machine.memory() == expected
+    _machine.memory.cache_clear()
 
 
 def test_folds_of_next_to_no_weight_are_refused_by_name():
@@ -469,9 +491,32 @@ def test_folds_of_next_to_no_weight_are_refused_by_name():
         model.fit(X, [2, 0, 2, 0, 2, 0, 0], sample_weight=weights)
 
 
-def test_a_fit_that_exceeds_the_machine_is_warned_of(monkeypatch):
+def test_folds_whose_balanced_weights_overflow_are_refused_by_name():
+    X, y = np.ones((7, 3)), [2, 2, 1, 0, 1, 2, 0]
+    weights = [0, 1, 1e-8, 1e-320, 1e-8, 1e-100, 1]
+    model = ClsAttentionClassifierCV(Cs=[1e-3, 1.0], cv=2, class_weight="balanced")
+    with pytest.raises(ValueError, match=r"add up to infinity.*divide sample_weight"):
+        model.fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_fit_that_exceeds_the_machine_is_warned_of(method, monkeypatch):
     X, y = data(2)
     monkeypatch.setattr(_machine, "memory", lambda: 1000.0)
     with pytest.warns(UserWarning, match=r"20 columns with 2 classes.*partial_fit") as found:
-        ClsAttentionClassifier(C=1.0).fit(X, y)
+        getattr(ClsAttentionClassifier(C=1.0), method)(X, y)
     assert found[0].filename == __file__
+
+
+def test_scores_that_are_no_numbers_are_refused_by_name():
+    X = np.array([[1, 0], [0, 3], [3, 1], [1, 2], [1, 0], [2, 3], [2, 0], [2, 3]], float)
+    with pytest.raises(ValueError, match=r"range of floating-point numbers.*step_size=1e\+300"):
+        OneStepClassifier(step_size=1e300, random_state=0).fit(X, [0] * 7 + [1])
+
+
+def test_a_batch_that_outweighs_the_earlier_ones_is_refused_by_name():
+    model = ClsAttentionClassifier(C=1.0)
+    model.partial_fit([[1, 1, 1]], [2], classes=[0, 1, 2], sample_weight=[1e-8])
+    with pytest.raises(ValueError, match=r"range of floating-point numbers.*1e\+100 together"):
+        model.partial_fit([[0, 0, 0]], [1], sample_weight=[1e100])
+    assert np.isfinite(model.loss_curve_).all()

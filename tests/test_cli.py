@@ -8,7 +8,9 @@ import pickle
 import re
 import subprocess
 import sys
+import tempfile
 import warnings
+from functools import partial
 
 import joblib
 import numpy as np
@@ -19,12 +21,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_clsattn import comparison
+from sklearn_clsattn import ClsAttentionClassifier, comparison
 from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli import commands, main, reading, tables
-from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.cli.arguments import parser
+from sklearn_clsattn.cli.writing import shown_size
+from sklearn_clsattn.datasets import _files, make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn.saving import load_model
+from sklearn_clsattn.text import HashingTokenVectorizer, make_text_classifier
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +233,40 @@ def test_round_trip_in_every_format(frame, tmp_path, run, name):
     np.testing.assert_allclose(read.iloc[:, 1:], pipeline.predict_proba(texts), rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "a.jsonl", "a.parquet"])
+def test_standard_input(frame, data, model, tmp_path, run, monkeypatch, name):
+    content = write(frame, tmp_path / name).read_bytes()
+
+    def run_with(*argv):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return run(*argv)
+
+    predicted = run("predict", model, data)
+    assert run_with("predict", model, "-") == predicted
+    assert run_with("explain", model, "-")[1].count("Document") == 10
+    assert run_with("fit", "-", "-o", model, "--force", "--quiet")[0] == 0
+    assert run("predict", model, data) == predicted
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "input is closed" in run("predict", model, "-")[2]
+
+
+def test_sizes_have_two_digits():
+    assert [shown_size(n) for n in (4_321, 99_400, 100_000, 2_345_678)] == [
+        *("4 KB", "99 KB"),
+        *("0.1 MB", "2.3 MB"),
+    ]
+
+
+def test_shells_can_complete():
+    shtab = pytest.importorskip("shtab")
+    for shell in ("bash", "zsh", "tcsh"):
+        written = shtab.complete(parser(), shell)
+        for word in ("compare", "--counterfactual", "words"):
+            assert word in written
+    fit = parser()._subparsers._group_actions[0].choices["fit"]
+    assert [one.complete for one in fit._actions if one.dest == "data"] == [shtab.FILE]
+
+
 @pytest.mark.parametrize(
     ("labels", "dtype"),
     [
@@ -278,6 +317,130 @@ def test_predict_names_the_text_column(frame, model, tmp_path, run):
     assert len(out.splitlines()) == len(frame) + 1
 
 
+# Files larger than memory
+
+
+@pytest.fixture
+def small_batches(monkeypatch, tmp_path_factory):
+    """Read few rows at a time, into few columns; nothing may stay among temporary files."""
+    monkeypatch.setattr(reading, "ROWS", 30)
+    monkeypatch.setattr(commands, "HashingTokenVectorizer", narrow)
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield
+    assert not list(folder.iterdir())
+
+
+narrow = partial(HashingTokenVectorizer, n_features=2**12)
+
+
+def hashed_in_memory(texts, labels):
+    vectorizer = narrow(ngram_range=(1, 2), dtype=np.int32)
+    return make_pipeline(vectorizer, ClsAttentionClassifier()).fit(texts, labels)
+
+
+def test_chunks_give_the_model_of_all_texts(frame, tmp_path, run, small_batches):
+    names = ("a.csv", "b.jsonl.gz", "c.parquet", "d.tsv.gz")
+    files = [
+        write(frame[40 * i : 40 * (i + 1)].reset_index(drop=True), tmp_path / name)
+        for i, name in enumerate(names)
+    ]
+    model = tmp_path / "model.joblib"
+    code, out, err = run("fit", *files, "--chunks", "-o", model)
+    assert code == 0
+    lines = err.splitlines()
+    assert lines[:-1] == [f"read {path}: 40 texts" for path in files]
+    assert re.fullmatch(r"fitting on [\d,]+ counts in 1 chunks", lines[-1])
+    assert f"160 of {', '.join(map(str, files))}, column 'text'" in out
+    assert re.search(r"^classes +0 \(80\), 1 \(80\) \(column 'label'\)$", out, re.MULTILINE)
+    texts, labels = frame["text"].to_numpy(), frame["label"].astype(str).to_numpy()
+    expected, pipeline = hashed_in_memory(texts, labels), joblib.load(model)
+    assert pipeline.classes_.tolist() == ["0", "1"]
+    assert pipeline[-1].n_iter_ == expected[-1].n_iter_
+    np.testing.assert_allclose(
+        pipeline.predict_proba(texts), expected.predict_proba(texts), rtol=1e-4
+    )
+    assert run("predict", model, files[0], "-o", tmp_path / "out.csv") == (0, "", "")
+    assert run("fit", *files, "--chunks", "-o", model, "--force", "--quiet")[2] == ""
+
+
+def test_chunks_of_standard_input(frame, tmp_path, run, small_batches, monkeypatch):
+    model, texts = tmp_path / "model.joblib", frame["text"].to_numpy()
+    expected = hashed_in_memory(texts, frame["label"].astype(str).to_numpy())
+    for name in ("a.csv.gz", "a.parquet"):
+        content = write(frame, tmp_path / name).read_bytes()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert run("fit", "-", "--chunks", "-o", model, "--quiet", "--force")[0] == 0
+        predicted = joblib.load(model).predict_proba(texts)
+        np.testing.assert_allclose(predicted, expected.predict_proba(texts), rtol=1e-4)
+
+
+def test_chunks_take_what_only_later_rows_show(tmp_path, run, small_batches):
+    """The first batch has numbers only, as texts and as labels, and the next has words."""
+    rows = [f"{i},{i % 2}" for i in range(30)] + ["so good,high", "so bad,1.5"] * 15
+    data = put(tmp_path / "a.csv", "\n".join(["text,label", *rows]))
+    records = [{"text": "so so", "label": label} for label in (0, 1.0, 1) * 10]
+    more = put(tmp_path / "b.jsonl", "\n".join(map(json.dumps, records)))
+    model = tmp_path / "model.joblib"
+    assert run("fit", data, more, "--chunks", "-o", model, "--quiet")[0] == 0
+    assert joblib.load(model).classes_.tolist() == ["0", "1", "1.5", "high"]
+
+
+def test_chunks_are_saved_as_skops(data, tmp_path, run, small_batches):
+    pytest.importorskip("skops")
+    model = tmp_path / "model.skops"
+    options = ["--C", "0.5", "--attention-C", "0.1", "--ngrams", "3", "--quiet"]
+    assert run("fit", data, "--chunks", "-o", model, *options)[0] == 0
+    pipeline = load_model(model)
+    assert pipeline[0].ngram_range == (1, 3)
+    assert (pipeline[-1].C, pipeline[-1].attention_C) == (0.5, 0.1)
+
+
+BROKEN_BATCHES = {
+    "a third cell": ("b.csv", "good,1\nbad,0\n" * 20 + "good,1,2\n" + "bad,0\n" * 9, "line 42"),
+    "no label": ("b.csv", "good,1\nbad,0\n" * 20 + "good,\n", r"row 41 of .*b\.csv has no label"),
+    "no text": (
+        "b.jsonl",
+        '{"text": "good", "label": 1}\n' * 39 + '{"text": null, "label": 1}',
+        r"row 40 of .*b\.jsonl has no text .* 1 of the 10 rows read with it",
+    ),
+    "no JSON": ("b.jsonl", '{"text": "good", "label": 1}\n' * 40 + "{", "line 41 is not JSON"),
+    "no rows": ("b.csv", "", "b.csv has columns but no rows"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_BATCHES)
+def test_broken_rows_of_batches(case, data, tmp_path, refused, small_batches):
+    name, content, message = BROKEN_BATCHES[case]
+    heading = "text,label\n" if name.endswith(".csv") else ""
+    broken = put(tmp_path / name, heading + content)
+    said = refused("fit", data, broken, "--chunks", "-o", tmp_path / "model", "--quiet")
+    assert re.search(message, said)
+    assert str(broken) in said
+
+
+def test_what_chunks_refuse(frame, data, tmp_path, refused, small_batches, monkeypatch):
+    output = ["-o", tmp_path / "model", "--quiet"]
+    assert "--chunks reads several" in refused("fit", data, data, *output)
+    with monkeypatch.context() as patched:
+        patched.setattr(commands, "memory", lambda: 10.0)
+        assert "--chunks reads files part by part" in refused("fit", data, *output)
+    assert "no file" in refused("fit", data, tmp_path / "gone.csv", "--chunks", *output)
+    assert "--min-df needs names" in refused("fit", data, "--chunks", "--min-df", 3, *output)
+    assert "read as well" in refused("fit", data, data, "--chunks", "--force", "-o", data)
+    for case in ("one class", "labels all differ"):
+        name, content, message = BAD_FILES[case]
+        path = put(tmp_path / name, content)
+        said = refused("fit", path, "--chunks", *output)
+        assert re.search(message.replace("are 1", "are '1'"), said)
+    none = tmp_path / "none.parquet"
+    frame[:0].to_parquet(none)
+    assert "no rows" in refused("fit", none, "--chunks", *output)
+    bomb = put(tmp_path / "bomb.csv.gz", gzip.compress(b"text,label\n" + b"good,1\n" * 10_000))
+    monkeypatch.setattr(_files, "_LEAST_LIMIT", 1000)
+    assert "it unpacks to more" in refused("fit", bomb, "--chunks", *output)
+
+
 # explain and report
 
 
@@ -299,6 +462,22 @@ def test_explain_says_what_it_is_told(frame, model, run):
     assert "- for 1" in out
     assert "truly" not in out
     assert "the decision is the intercept" in out
+
+
+def test_explain_compares_classes(tmp_path, run, refused):
+    texts, y = make_token_classification(120, n_classes=3, as_text=True, random_state=0)
+    data, model = tmp_path / "three.csv", tmp_path / "three.joblib"
+    pd.DataFrame({"text": texts, "label": y}).to_csv(data, index=False)
+    assert run("fit", data, "-o", model, "--quiet")[0] == 0
+    explanation = explain(joblib.load(model), texts[:1])
+    first, second, third = (-explanation.decision[0]).argsort().tolist()
+    say = ("explain", model, "--say", texts[0])
+    assert f"lead over {second} " in run(*say)[1]
+    assert f"lead over {first} " in run(*say, "--target", third)[1]
+    assert f"lead over {third} " in run(*say, "--against", third)[1]
+    expected = explanation.to_text(target=second, against=third, every_class=True) + "\n"
+    assert run(*say, "--target", second, "--against", third, "--every-class")[1] == expected
+    assert "classes, 0, 1, 2; got '7'" in refused(*say, "--against", "7")
 
 
 def test_explain_writes_a_page(data, model, tmp_path, run, refused):
@@ -323,6 +502,9 @@ def test_explain_shows_the_smallest_changes(frame, model, tmp_path, run, refused
     assert out == expected.to_text() + "\n"
     assert "Without" in out
     assert "token" in run("explain", model, "--say", said, "--counterfactual", "add")[1]
+    code, _, err = run("explain", model, "--say", said, "--counterfactual", "--every-class")
+    assert code
+    assert "leave out --against, --every-class" in err
     target = str(1 - int(joblib.load(model).predict([said])[0]))
     assert run("explain", model, "--say", said, "--target", target, "--counterfactual")[1] == out
     page = tmp_path / "changes.html"
@@ -393,7 +575,7 @@ def test_report_writes_a_page(data, tmp_path, run, refused):
     progress = err.splitlines()
     assert progress[0].startswith("[1/4] ClsAttentionClassifier: fitted in ")
     assert progress[-2].startswith("accuracy on 32 test texts: ClsAttentionClassifier ")
-    assert progress[-1].startswith(f"{page}: 0.")
+    assert progress[-1] == f"{page}: {shown_size(page.stat().st_size)}"
     html = page.read_text("utf-8")
     assert "<title>Model report: reviews.csv</title>" in html
     assert "20% of the texts, drawn at random (seed 0), are the test set." in html
@@ -440,7 +622,7 @@ BAD_FILES = {
     "no text column": ("a.csv", "words,label\na,1\n", "name one with --text"),
     "text is numbers": ("a.csv", "text,label\n1,0\n2,1\n", "columns? of the texts|--text"),
     "undecodable": ("a.csv", b"text,label\n\xff\xfe,1\n", "--encoding latin-1"),
-    "no gzip": ("a.csv.gz", "text,label\n", "cannot be decompressed"),
+    "no gzip": ("a.csv.gz", "text,label\n", "not compressed as .gz files are"),
     "no parquet": ("a.parquet", "text,label\n", "not a Parquet file"),
     "no format": ("a.doc", "text,label\n", "cannot tell the format"),
     "label missing": ("a.csv", "text,label\ngood,1\nbad,\n", "row 2 .* has no label"),
@@ -488,12 +670,18 @@ def test_bad_arguments(argv, message, refused):
     assert message in refused(*argv)
 
 
-def test_missing_files_and_columns(data, model, tmp_path, refused):
+def test_missing_files_and_columns(data, model, tmp_path, refused, monkeypatch):
     gone = tmp_path / "gone.csv"
     assert "no file" in refused("compare", gone)
     assert "no file" in refused("compare", data, "--test", gone)
     assert "no file" in refused("fit", gone, "-o", tmp_path / "m")
     assert "no file" in refused("predict", gone, data)
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "load_model", None)
+        patched.setattr(reading, "load_reviews", None)
+        assert "no file" in refused("predict", model, gone)
+        assert "no file" in refused("explain", model, gone)
+        assert "no file" in refused("compare", data, "--test", gone)
     assert "no file" in refused("predict", model, gone)
     for option in ("--text", "--label"):
         assert "has no column 'gone'" in refused("compare", data, option, "gone")
@@ -574,7 +762,7 @@ def test_interruption(data, run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(commands, "compare", interrupt)
-    assert run("compare", data) == (130, "", "")
+    assert run("compare", data) == (130, "", "sklearn-clsattn: interrupted\n")
 
 
 def test_warnings_are_one_line(data, run, monkeypatch, few_models):

@@ -226,6 +226,33 @@ def test_shown_names():
 # ---- TokenImportanceDisplay ---------------------------------------------------------------------
 
 
+def test_scatter_against_alpha(two):
+    model, X, y = two
+    display = TokenImportanceDisplay.from_estimator(model, X, y, x="signed_frequency", n_bins=5)
+    kept = display.to_frame()["token"].astype(int)
+    assert_allclose(display.to_frame()["signed_frequency"], model.token_importance_[kept])
+    assert [ax.get_xlabel() for ax in display.ax_] == 2 * [
+        f"signed frequency alpha for class {model.classes_[1]}"
+    ]
+    points = display.ax_[0].collections[0].get_offsets()
+    assert_allclose(
+        points, np.column_stack([model.token_importance_, model.attention_scores_])[kept]
+    )
+    alone = TokenImportanceDisplay(
+        [0.0, 1.0], [1.0, -1.0], classes=[0, 1], posterior_difference=[0.5, -0.5]
+    )
+    with pytest.raises(ValueError, match="needs signed_frequency"):
+        alone.plot(x="signed_frequency")
+    with pytest.raises(ValueError, match="x must be one of"):
+        alone.plot(x="alpha")
+
+
+def test_full_bins_have_equally_many_points():
+    x = np.arange(40.0) ** 3
+    bins = binned_means(x, x, 4, full=True)
+    assert_array_equal(bins["count"], [10, 10, 10, 10])
+
+
 def test_scatter_has_the_models_numbers(two):
     model, X, y = two
     display = TokenImportanceDisplay.from_estimator(model, X, y)

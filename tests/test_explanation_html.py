@@ -1,5 +1,6 @@
 """The HTML shows every text and runs none, adds up, and is legible in light, dark and print."""
 
+import html as html_module
 import re
 from html.parser import HTMLParser
 
@@ -29,10 +30,14 @@ MODEL = make_pipeline(
     CountVectorizer(ngram_range=(1, 2), token_pattern=r"\w+"), ClsAttentionClassifier()
 ).fit(TEXTS, LABELS)
 STYLE = render("explanation.css")
-VOID = {"meta", "br", "img", "link", "input", "hr"}
+VOID = {"meta", "br", "img", "link", "input", "hr", "wbr"}
 PAGE = {"html", "head", "meta", "title", "body", "style"}
 FLOW = {"div", "p", "section", "span", "b", "bdi", "i", "h1", "h4", "ul", "li", "small"}
-ALLOWED = PAGE | FLOW | {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+ALLOWED = (
+    PAGE
+    | FLOW
+    | {"wbr", "details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+)
 ATTRIBUTES = {"class", "style", "title", "role", "aria-label", "dir", "lang", "scope"}
 HOSTILE = {
     "script": "<script>alert('boring')</script> terrific",
@@ -122,6 +127,15 @@ def check(html):
     return page
 
 
+def in_notebook(explanation):
+    """Return the page that a notebook's frame holds."""
+    frame = explanation._repr_html_()
+    (page,) = re.findall(r' srcdoc="([^"]*)"', frame)
+    assert frame.count("<") == 2
+    assert 'sandbox="allow-same-origin"' in frame
+    return html_module.unescape(page)
+
+
 def shown(text):
     """Return what a reader should see of a text, for characters that can be shown as they are."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -131,9 +145,10 @@ def shown(text):
 def test_hostile_texts_are_shown_and_not_run(kind):
     text = HOSTILE[kind]
     explanation = explain(MODEL, [text], y_true=["<b>'\"&bad"])
-    for html in (explanation.to_html(), explanation._repr_html_()):
+    for html in (explanation.to_html(), in_notebook(explanation)):
         page = check(html)
-        (body,) = page.of_texts
+        body = page.of_texts[-1]  # of a long text, the parts that matter come first
+        assert len(page.of_texts) == 1 + (len(text) > 1500)
         if kind in ("controls", "line ends", "right to left", "surrogates"):
             for word in ("terrific", "boring"):
                 assert word in body
@@ -175,10 +190,10 @@ def test_pages_are_whole_and_fragments_are_parts():
 
 def test_notebooks_show_some_and_say_how_many_more():
     explanation = explain(MODEL, TEXTS * 5)
-    page = check(explanation._repr_html_())
+    page = check(in_notebook(explanation))
     assert page.tags.count("section") == 10
     assert "and 10 more documents" in page.text
-    assert "No documents" in check(explanation[:0]._repr_html_()).text
+    assert "No documents" in check(in_notebook(explanation[:0])).text
 
 
 def test_what_is_said_of_a_document():
@@ -205,7 +220,7 @@ def test_several_classes_are_shown_by_the_predicted_one():
     said = check(explanation.to_html()).text
     assert f"for {explanation.predicted[0]}" in said
     assert re.search(r"and [2-6] more classes", said)
-    assert "against 3" in check(explanation.to_html(target=3)).text
+    assert "for 3" in check(explanation.to_html(target=3)).text
 
 
 def test_what_top_left_out_is_said():
@@ -347,27 +362,40 @@ def test_bars_are_only_drawn_of_what_there_is():
     assert bar("") == ""
     assert bar("unknown words") == ""
     both = bar("terrific, not boring and boring, boring fun")
-    assert both.count('class="row') == 2
-    assert both.count("mark end second") == 1
+    assert both.count('class="strip') == 2
+    assert both.count("tick end second") == 1
     assert "bad</bdi>" in both
     assert "good</bdi>" in both
     for left, width in re.findall(r"left:([\d.]+)%;width:([\d.]+)%", both):
         assert 0 <= float(left) <= float(left) + float(width) <= 100
 
 
-def test_bars_of_several_classes_have_no_zero():
+def test_bars_compare_two_of_several_classes():
     texts, y = make_token_classification(60, n_classes=4, as_text=True, random_state=0)
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y)
     explanation = explain(model, texts[:1])
     html = explanation.to_html(fragment=True)
-    assert "mark zero" not in html.partition("</style>")[2]
+    assert "tick zero" in html.partition("</style>")[2]
     page = check(html)
     assert page.tags.count("li") == 4
-    assert "the next highest decision is" in page.text
-    other = next(label for label in range(4) if label != explanation.predicted[0])
+    (predicted,) = explanation.predicted.tolist()
+    second = int(explanation.decision[0].argsort()[-2])
+    assert f"{predicted} against {second}" in page.text
+    assert f"lead over {second} =" in page.text
+    other = next(label for label in range(4) if label != predicted)
     seen = check(explanation.to_html(target=other))
-    assert f"shown for {other}" in seen.text
-    assert "the next highest" not in seen.text
+    assert f"{other} against {predicted}" in seen.text
+    alone = check(explain(model, texts[:1], target=other).to_html())
+    assert f"shown for {other}" in alone.text
+    assert (
+        "tick zero"
+        not in explain(model, texts[:1], target=other)
+        .to_html(fragment=True)
+        .partition("</style>")[2]
+    )
+    every = check(explanation.to_html(every_class=True))
+    assert "intercept" in every.text
+    assert every.tags.count("tr") == 5
 
 
 def test_weak_words_are_left_plain():

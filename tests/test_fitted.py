@@ -192,13 +192,42 @@ def test_selected_tokens_against_brute_force(seed, tolerance):
 @pytest.mark.parametrize("block", [1, 20, 10**6])
 def test_outputs_of_damped_counts_are_sums_of_contributions(n_outputs, spread, block, monkeypatch):
     """At a spread of 2000 whole documents underflow; blocks may be single rows."""
-    monkeypatch.setattr(fitted_module, "_BLOCK_ENTRIES", block)
+    monkeypatch.setattr(fitted_module, "BLOCK_ENTRIES", block)
     X = counts(3, 30, 12, 0.3)
     fitted = replace(model(12, n_outputs, spread=spread), entry_scale=1.5)
     terms = [np.asarray(term.sum(axis=1)).ravel() for term in fitted.contributions(X)]
     expected = np.column_stack(terms) + fitted.intercept
     for Z in (X, X.astype(np.int32), X.toarray()):
         assert_allclose(fitted.outputs(Z), expected, rtol=1e-10, atol=1e-10)
+
+
+@OUTPUTS
+@pytest.mark.parametrize("cls_weight", [0.0, 1.7])
+@pytest.mark.parametrize("spread", [1.0, 2000.0])
+@pytest.mark.parametrize("entry_scale", [None, 1.5])
+@pytest.mark.parametrize("block", [1, 10**6])
+def test_the_most_probable_class_is_that_of_the_outputs(
+    n_outputs, cls_weight, spread, entry_scale, block, monkeypatch
+):
+    """Also where outputs tie but for rounding, and where the masses of documents underflow."""
+    monkeypatch.setattr(fitted_module, "BLOCK_ENTRIES", block)
+    X = counts(3, 60, 12, 0.3)
+    given = replace(model(12, n_outputs, cls_weight, spread=spread), entry_scale=entry_scale)
+    # Every token's values have a mirror image: documents with both of a pair are ties.
+    halves = [given.values[:6], -given.values[:6]]
+    ties = replace(
+        given,
+        scores=np.tile(given.scores[:6], 2),
+        values=np.vstack(halves),
+        intercept=np.zeros(n_outputs),
+    )
+    paired = sp.csr_matrix(sp.hstack([X[:, :6], X[:, :6]]))
+    pairs = [(given, X), (given, X.astype(np.int32)), (given, X * 1e290), (ties, paired)]
+    for fitted, Z in pairs:
+        for W in (Z, Z.toarray()):
+            outputs = fitted.outputs(W)
+            best = outputs.argmax(axis=1) if n_outputs > 1 else outputs[:, 0] > 0
+            assert_array_equal(fitted.most_probable(W), best)
 
 
 def test_ties_within_the_stated_tolerance():

@@ -3,7 +3,6 @@
 import ast
 import csv
 import errno
-import gzip
 import os
 import re
 import signal
@@ -23,7 +22,7 @@ from sklearn_clsattn.cli import main
 from sklearn_clsattn.cli.commands import guarded_cell
 from sklearn_clsattn.cli.saying import say
 from sklearn_clsattn.datasets import _files, load_reviews
-from sklearn_clsattn.inspection import explain, explanation
+from sklearn_clsattn.inspection import explain, parts
 from sklearn_clsattn.text import make_text_classifier
 
 ROOT = Path(sklearn_clsattn.__file__).parent
@@ -182,8 +181,9 @@ def test_only_one_place_writes_files():
         for line in path.read_text().splitlines()
         if writing.search(line) and ">>>" not in line and "..." not in line
     }
-    # Downloads go on where they stopped; the command line opens the null device.
-    assert found <= {"_writing.py", "_download.py", "__init__.py"}
+    # Downloads go on where they stopped; the command line opens the null device; a folder of
+    # chunks says that it is not whole until it is.
+    assert found <= {"_writing.py", "_download.py", "__init__.py", "_chunked_counts.py"}
 
 
 WRITE = """
@@ -229,23 +229,26 @@ def test_closed_standard_output(folder):
 # Sizes
 
 
-@pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.jsonl.gz"])
-def test_a_file_that_unpacks_to_far_too_much(tmp_path, monkeypatch, name):
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("compression", ["gz", "bz2", "xz", "zip", "tar.gz", "tar.xz", "zst"])
+def test_a_file_that_unpacks_to_far_too_much(tmp_path, monkeypatch, kind, compression):
     monkeypatch.setattr(_files, "_LEAST_LIMIT", 10**6)
-    path = tmp_path / name
-    with gzip.open(path, "wb") as file:
-        file.write(b"text,label\n" + b" " * 5_000_000)
+    path = tmp_path / f"bomb.{kind}.{compression}"
+    try:
+        pd.DataFrame({"text": [" " * 5_000_000], "label": [1]}).to_csv(path)
+    except ImportError:
+        pytest.skip(f"pandas cannot write .{compression} here")
     with pytest.raises(ValueError, match=r"bomb.*unpacks to more than 1 MB, over 100 times"):
         load_reviews(path)
 
 
-def test_a_page_has_a_stated_size(monkeypatch):
+def test_a_page_has_the_whole_of_as_many_texts_as_it_takes(monkeypatch):
     texts = ["a good film", "a bad film"] * 10
     model = make_text_classifier(characters=None).fit(texts, [1, 0] * 10)
-    monkeypatch.setattr(explanation, "LARGEST_PAGE", 1000)
-    assert explain(model, ["good " * 100]).to_html()
-    with pytest.raises(ValueError, match="1,500 characters, and a page takes 1,000"):
-        explain(model, ["good " * 100, "bad! " * 200]).to_html()
+    monkeypatch.setattr(parts, "LARGEST_PAGE", 2500)
+    page = explain(model, ["good " * 400, "bad! " * 400]).to_html()
+    assert page.count("All of it") == 1
+    assert page.count("The parts that matter most, of 2,000 characters") == 2
 
 
 # Processes

@@ -1,6 +1,5 @@
-"""fetch_imdb: downloads that break off, wrong files and hostile archives, from a local server."""
+"""fetch_imdb: downloads that break off and wrong files, from a local server."""
 
-import gzip
 import hashlib
 import io
 import tarfile
@@ -32,19 +31,17 @@ def members():
                 yield name, review(subset, folder, i).encode()
 
 
-def make_archive(extra=(), skip=(), mode="w:gz"):
+def make_archive(extra=()):
     """Return an archive's bytes; `extra` are pairs of a TarInfo and its content."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode=mode) as tar:
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         folder = tarfile.TarInfo("aclImdb/train")
         folder.type = tarfile.DIRTYPE
         tar.addfile(folder)
         plain = [(tarfile.TarInfo(name), content) for name, content in members()]
         for info, content in [*plain, *extra]:
-            if info.name not in skip:
-                if content:
-                    info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
     return buffer.getvalue()
 
 
@@ -105,7 +102,6 @@ class Server:
 @pytest.fixture
 def server(monkeypatch):
     server = Server()
-    monkeypatch.setattr(_imdb, "REVIEWS_PER_FOLDER", 3)
 
     def serve(content):
         server.content = content
@@ -143,7 +139,7 @@ def expected(*subsets):
 
 def test_published_archive():
     assert len(_imdb.ARCHIVE.sha256) == 64
-    assert (_imdb.ARCHIVE.size, _imdb.REVIEWS_PER_FOLDER) == (84125825, 12500)
+    assert _imdb.ARCHIVE.size == 84125825
 
 
 def test_reviews(server, fetch, tmp_path):
@@ -302,11 +298,10 @@ def test_parameters(fetch):
         fetch(n_retries=-1)
 
 
-def member(name, kind=tarfile.REGTYPE, link="", size=0):
+def member(name, kind=tarfile.REGTYPE, link=""):
     info = tarfile.TarInfo(name)
     info.type = kind
     info.linkname = link
-    info.size = size
     return info
 
 
@@ -334,66 +329,8 @@ def test_other_names_are_passed_over(server, fetch, tmp_path, name):
 KINDS = [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE]
 
 
-@pytest.mark.parametrize("kind", [*KINDS, tarfile.DIRTYPE, tarfile.GNUTYPE_SPARSE])
-def test_reviews_that_are_no_plain_files(kind):
-    bad = member("aclImdb/train/pos/77_9.txt", kind, "/etc/passwd")
-    with pytest.raises(tarfile.TarError, match="not a plain file"):
-        _imdb._read_member(None, bad, {})
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_links_and_devices_of_other_names_are_passed_over(server, fetch, tmp_path, kind):
     server.serve(make_archive([(member("aclImdb/elsewhere", kind, "/etc/passwd"), b"")]))
     assert len(fetch().data) == 12
     assert kept(tmp_path) == CACHED
-
-
-def test_symbolic_link_in_place_of_a_review(server, fetch):
-    bad = member("aclImdb/train/pos/0_7.txt", tarfile.SYMTYPE, "/etc/passwd")
-    server.serve(make_archive([(bad, b"")]))
-    with pytest.raises(OSError, match="not a plain file"):
-        fetch()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "match"),
-    [
-        ("77_9.txt", b" " * (_imdb._MAX_REVIEW_BYTES + 1), "too many for a review"),
-        ("77_9.txt", b"\xff\xfe", "not a readable archive"),
-        ("0_7.txt", b"another", "there twice"),
-        ("77_9.txt", b"one more", "4 reviews in aclImdb/train/pos/, expected 3"),
-    ],
-)
-def test_what_cannot_be_a_review(server, fetch, name, content, match):
-    server.serve(make_archive([(member(f"aclImdb/train/pos/{name}"), content)]))
-    with pytest.raises(OSError, match=match):
-        fetch()
-
-
-def test_decompression_bomb(server, fetch, monkeypatch):
-    monkeypatch.setattr(_imdb, "_MAX_ARCHIVE_BYTES", 1 << 18)
-    content = bytes(1 << 20)
-    server.serve(make_archive([(member("aclImdb/imdbEr.txt"), content)]))
-    with pytest.raises(OSError, match="far more than expected"):
-        fetch()
-
-
-def test_too_few_reviews(server, fetch):
-    server.serve(make_archive(skip=["aclImdb/train/pos/0_7.txt"]))
-    with pytest.raises(OSError, match="2 reviews in aclImdb/train/pos/, expected 3"):
-        fetch()
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"no archive",
-        gzip.compress(b"no archive either", mtime=0),
-        make_archive()[:-40],
-        gzip.compress(make_archive(mode="w")[:3000], mtime=0),
-    ],
-)
-def test_damaged_archive_of_the_right_hash(server, fetch, content):
-    server.serve(content)
-    with pytest.raises(OSError, match="delete"):
-        fetch()

@@ -10,7 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import counts
 
 from sklearn_clsattn._core import leave_one_out
-from sklearn_clsattn._core.leave_one_out import evidence, leave_one_out_log_odds, same_documents
+from sklearn_clsattn._core.leave_one_out import (
+    evidence_without,
+    leave_one_out_log_odds,
+    own_weights,
+    same_documents,
+)
 from sklearn_clsattn._core.statistics import SMOOTHING, CorpusStatistics, TokenTotals
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 4])
@@ -51,6 +56,11 @@ def slow_log_odds(X, codes, weights, n_classes, document):
         constant = np.log(whole[k, seen].sum()) - np.log(whole[rest][:, seen].sum())
         odds[k] = np.log(part[k]) - np.log(part[rest].sum(axis=0)) - constant
     return odds[1:] if n_classes == 2 else odds
+
+
+def evidence(X, codes, weights, totals, groups):
+    own = own_weights(codes, weights, totals.n_classes, groups)[groups]
+    return evidence_without(X, own * (weights > 0)[:, None], totals)
 
 
 @CLASSES

@@ -280,8 +280,9 @@ def words_tried(explanation, words_of):
         ContextVectorizer(ngram_range=(1, 3), min_df=1, characters=None),
         ContextVectorizer(ngram_range=(1, 2), min_df=1, characters=(2, 3)),
         make_union(CountVectorizer(), CountVectorizer(ngram_range=(2, 2))),
+        make_union(CountVectorizer(), CountVectorizer(analyzer="char_wb", ngram_range=(2, 3))),
     ],
-    ids=["pairs", "context", "characters", "union"],
+    ids=["pairs", "context", "characters", "union", "union with characters"],
 )
 @pytest.mark.parametrize("attend_cls", [True, False])
 def test_the_fewest_removed_words(vectorizer, attend_cls):
@@ -372,8 +373,8 @@ def test_what_cannot_be_answered_is_refused():
         explanation.sufficient(probability=1.0)
     with pytest.raises(ValueError, match=r"places of \d tokens.*not known"):
         explain(model, ASKED, places=False).counterfactual("words")
-    characters = CountVectorizer(analyzer="char_wb", ngram_range=(2, 3))
-    mixed = explain(text_model(make_union(CountVectorizer(), characters)), ASKED)
+    own = CountVectorizer(analyzer=str.split)
+    mixed = explain(text_model(make_union(CountVectorizer(), own)), ASKED)
     with pytest.raises(ValueError, match="such as 'countvectorizer-2__"):
         mixed.counterfactual("words")
     X, y = model[0].transform(TEXTS), np.arange(6) % 3
@@ -416,7 +417,7 @@ def test_sets_as_text_frame_page_and_dictionary():
         json.dumps(sets.to_dict())
         assert sets[1:3].to_frame()["document"].tolist() == [1, 2]
         assert pickle.loads(pickle.dumps(sets)).to_text() == text
-        assert "<style>" in sets._repr_html_()
+        assert "srcdoc=" in sets._repr_html_()
     with pytest.raises(ValueError, match="rows must be"):
         sets.to_frame("words")
     assert "more" in explanation.sufficient().to_text(top=0)

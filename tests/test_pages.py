@@ -105,7 +105,19 @@ def test_templates_never_turn_escaping_off():
     assert names
     for name in names:
         source = name.read_text(encoding="utf-8")
-        assert not re.search(r"\|\s*safe|autoescape|<script|@import|url\(|expression", source)
+        assert not re.search(r"\|\s*safe|autoescape|@import|url\(|expression", source)
+        if name.suffix == ".js":  # a file of ours, which no value is put into
+            assert not re.search(
+                r"innerHTML|insertAdjacent|document\.write|eval\(|fetch\(|</script|<!--", source
+            )
+            continue
+        scripts = re.findall(r"<script.*", source)
+        assert scripts == {
+            "page.html": ["<script>{{ script.code }}</script>"],
+            "explanation.html": [
+                '<script type="application/json" id="clsattn-data">{{ data }}</script>'
+            ],
+        }.get(name.name, [])
         # A value without quotes could begin another attribute.
         assert not re.search(r"\w={{", source)
         pages._environment().get_template(name.relative_to(TEMPLATES).as_posix())
@@ -130,13 +142,18 @@ def test_an_installed_wheel_has_its_templates(tmp_path):
     source = tmp_path / "source"
     root = Path(__file__).parents[1]
     shutil.copytree(root / "sklearn_clsattn", source / "sklearn_clsattn")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(root / name, source)
     build = ["-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
     run(*build, "--wheel-dir", tmp_path, source, cwd=tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "installed")
+    (metadata,) = (tmp_path / "installed").glob("*.dist-info/METADATA")
+    links = re.findall(r"\]\(([^)]+)\)", metadata.read_text("utf-8"))  # of the README
+    assert links
+    assert all(link.startswith("https://") for link in links)
+    assert all(link.endswith((".html", ".png")) for link in links)
     installed = {
         path.relative_to(tmp_path / "installed/sklearn_clsattn/inspection/templates")
         for path in (tmp_path / "installed").rglob("templates/**/*.*")

@@ -7,9 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_clsattn.datasets import make_token_classification
 
 ROOT = Path(__file__).resolve().parents[1]
 if not (ROOT / "benchmarks" / "paper" / "run.py").is_file():
@@ -34,6 +37,7 @@ from benchmarks.paper import (  # noqa: E402
     shapes,
 )
 from benchmarks.paper.findings import Check, Section  # noqa: E402
+from benchmarks.paper.thresholds import THRESHOLDS  # noqa: E402
 
 drawing = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # matplotlib's and pyparsing's
 
@@ -159,12 +163,27 @@ class TestShapes:
 
 class TestFindings:
     def test_thresholds(self):
-        assert findings.at_least("a", 0.95, 0.95).verdict == "holds"
-        assert findings.at_least("a", 0.9499999, 0.95).verdict == "**fails**"
-        assert findings.at_least("a", float("nan"), 0.95).verdict == "**fails**"
-        assert findings.at_most("a", -1.0, 0.5).verdict == "holds"
-        assert findings.at_most("a", float("nan"), 0.5).holds is False
+        assert findings.asked("a", "monotone", 0.95).verdict == "holds"
+        assert findings.asked("a", "monotone", 0.9499999).verdict == "**fails**"
+        assert findings.asked("a", "monotone", float("nan")).verdict == "**fails**"
+        assert findings.asked("a", "flat", -1.0).verdict == "holds"
+        assert findings.asked("a", "flat", float("nan")).holds is False
+        assert findings.asked("a", "direction", 2e-5).measured == "2.0e-05"
         assert findings.reported("a", "1", "2").verdict == "reported"
+
+    def test_a_statement_holds_if_every_seed_does(self):
+        check = findings.asked("a", "monotone", [1.0, 0.96, 0.98])
+        assert (check.verdict, check.measured) == ("holds", "0.980 (0.960 to 1.000)")
+        assert findings.asked("a", "monotone", [1.0, 1.0, 0.94]).holds is False
+        missing = findings.asked("a", "monotone", [1.0, float("nan")])
+        assert (missing.holds, missing.measured) == (False, "not defined in 1 of 2")
+
+    def test_the_table_of_thresholds_can_hold_and_fail(self):
+        for threshold in THRESHOLDS.values():
+            assert {threshold.met(-1e9), threshold.met(1e9)} == {True, False}
+            assert not threshold.met(float("nan"))
+            assert threshold.met(threshold.limit) == (threshold.sign != ">")
+            assert threshold.reason
 
     @pytest.mark.parametrize(
         ("number", "written"),
@@ -234,7 +253,7 @@ class TestPage:
             section(checks=checks, picture="paper_x.png", caption="What is seen.", seconds=3.0),
             replace(section(), title="Another", checks=[findings.reported("three", "7", "8")]),
         ]
-        text = page.markdown(sections, MACHINE, 600.0)
+        text = page.markdown(sections, MACHINE, 600.0, data.Settings(None, Path()))
         assert "2 statements were checked; 1 hold, 1 fail." in text
         assert text.count("**fails**") == 2  # in the summary and in its section
         assert "](images/paper_x.png)" in text
@@ -246,7 +265,9 @@ class TestPage:
             assert not line.startswith("|") or line.endswith("|")
 
     def test_it_says_what_is_ours(self):
-        text = page.markdown([], MACHINE, 0.0)
+        text = page.markdown([], MACHINE, 0.0, data.Settings(None, Path()))
+        assert "5 random starts of each line" in text
+        assert "of 94 % confidence" in text
         for what in ("equation\n(15)", "optimiser", "tokenizer", "bins", "two-layer"):
             assert what in text
 
@@ -267,7 +288,7 @@ def test_every_experiment_runs_on_tiny_data(name, tmp_path, capsys, monkeypatch)
     monkeypatch.setattr(one_step, "ITERATIONS", 10)
     monkeypatch.setattr(one_step, "SHORT_ITERATIONS", 5)
     before = run.PAGE.read_bytes() if run.PAGE.is_file() else None
-    arguments = ["--fast", "--images", str(tmp_path), "--cache", str(tmp_path / "cache")]
+    arguments = ["--fast", "--out", str(tmp_path), "--cache", str(tmp_path / "cache")]
     assert run.main([*arguments, "--only", name]) == 0
     output = capsys.readouterr()
     assert "| what | asked | measured | verdict |" in output.out
@@ -278,6 +299,38 @@ def test_every_experiment_runs_on_tiny_data(name, tmp_path, capsys, monkeypatch)
     pictures = list(tmp_path.glob("*.png"))
     assert [picture.name for picture in pictures] == [f"paper_{name}.png"]
     assert pictures[0].read_bytes().startswith(b"\x89PNG")
+    drawn = pd.read_csv(tmp_path / f"paper_{name}.csv")
+    assert np.isfinite(drawn[["x", "y"]].to_numpy()).all()
+    assert len(drawn) > 5
+    assert list(pd.read_csv(tmp_path / "checks.csv").columns)[:2] == ["section", "what"]
+
+
+@drawing
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_s_own_texts(n_classes, tmp_path, capsys):
+    X, y = make_token_classification(
+        400, n_classes=n_classes, n_irrelevant=60, n_relevant_per_class=30, random_state=0
+    )
+    texts = [" ".join(f"w{s}" for s in row.indices) for row in X.tocsr()]
+    path = tmp_path / "own.csv"
+    pd.DataFrame({"text": texts, "label": y}).to_csv(path, index=False)
+    out = tmp_path / "out"
+    arguments = ["--fast", "--data", str(path), "--out", str(out), "--only"]
+    names = ["joint", "stars", "margin", "assumption"]
+    assert run.main([*arguments, *names]) == 0
+    capsys.readouterr()
+    expected = {"joint" if n_classes == 2 else "stars", "assumption"}
+    written = {file.stem.removeprefix("paper_") for file in out.glob("*.png")}
+    assert written == {file.stem.removeprefix("paper_") for file in out.glob("paper_*.csv")}
+    assert written == expected
+    assert "own.csv" in (out / "paper.md").read_text()
+
+
+def test_what_cannot_be_run_says_so(tmp_path):
+    with pytest.raises(SystemExit, match="no file"):
+        run.main(["--data", str(tmp_path / "none.csv")])
+    with pytest.raises(SystemExit, match="1 or more"):
+        run.main(["--seeds", "0"])
 
 
 @drawing
@@ -286,6 +339,6 @@ def test_one_experiment_alone_prints_its_section(tmp_path, capsys):
         assert (settings.fast, settings.images) == (True, tmp_path)
         return section()
 
-    arguments = ["--fast", "--images", str(tmp_path), "--cache", str(tmp_path / "cache")]
+    arguments = ["--fast", "--out", str(tmp_path), "--cache", str(tmp_path / "cache")]
     assert run.alone(experiment, arguments) == 0
     assert capsys.readouterr().out.startswith("## A title\n")

@@ -94,10 +94,10 @@ def start(n_tokens, n_classes):
     return seed, draw_embeddings(n_tokens, 1 if n_classes == 2 else n_classes, DIMENSION, seed=seed)
 
 
-def train(model, X, y, names):
-    """Take ten steps of Adam on the parameters named; return the losses before each and after."""
+def train(model, X, y, names, kind=torch.optim.Adam, rate=RATE):
+    """Take ten steps on the parameters named; return the losses before each and after."""
     sequences, y = sequences_of(X), torch.from_numpy(y)
-    optimizer = torch.optim.Adam([getattr(model, name) for name in names], lr=RATE)
+    optimizer = kind([getattr(model, name) for name in names], lr=rate)
     losses = []
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -128,6 +128,85 @@ def test_everything_trained_and_frozen_embeddings(n_classes, frozen):
     assert_allclose(estimator.cls_embedding_, model.p.detach(), atol=1e-8)
     assert_allclose(np.atleast_2d(estimator.output_vector_), model.v.detach(), atol=1e-8)
     assert_outputs(estimator, model, X)
+
+
+@unfinished
+@CLASSES
+@pytest.mark.parametrize("every_step", [True, False, "one_step"])
+def test_gradient_descent(n_classes, every_step):
+    """The step on E is of the size that makes the largest value 1, or as given."""
+    X, y = problem(n_classes)
+    _, drawn = start(X.shape[1], n_classes)
+    model = Paper(E=drawn.embeddings, p=drawn.cls_embedding, v=drawn.output_vectors)
+    how = {"step_size": 30.0} if every_step == "one_step" else {}
+    if every_step == "one_step":
+        model.loss(sequences_of(X), torch.from_numpy(y)).backward()
+        with torch.no_grad():
+            model.E -= 30.0 * model.E.grad
+    names = "Epv" if every_step is True else "pv"
+    losses = train(model, X, y, names, torch.optim.SGD, 0.5)
+    parameters = {**ADAM, "learning_rate": 0.5, "solver": "gradient_descent", **how}
+    estimator = EmbeddingClassifier(train_embeddings=every_step, **parameters).fit(X, y)
+    assert_allclose(estimator.loss_curve_, losses, rtol=1e-9)
+    assert_allclose(estimator.token_embeddings_, model.E.detach(), atol=1e-8)
+    assert_allclose(estimator.cls_embedding_, model.p.detach(), atol=1e-8)
+    assert_outputs(estimator, model, X)
+
+
+@unfinished
+@CLASSES
+def test_one_step_then_p_and_v_by_adam(n_classes):
+    """The default step is the one that OneStepClassifier takes without a flow's bound."""
+    X, y = problem(n_classes)
+    _, drawn = start(X.shape[1], n_classes)
+    estimator = EmbeddingClassifier(train_embeddings="one_step", **ADAM).fit(X, y)
+    alpha = estimator.token_importance_
+    per_step = 0.5 * alpha[:, None] if n_classes == 2 else alpha.T
+    size = 1 / np.abs(per_step).max()
+    if n_classes > 2:
+        size = min(size, 2 / np.linalg.norm(per_step, 2))
+    model = Paper(E=drawn.embeddings, p=drawn.cls_embedding, v=drawn.output_vectors)
+    model.loss(sequences_of(X), torch.from_numpy(y)).backward()
+    with torch.no_grad():
+        model.E -= size * model.E.grad
+    losses = train(model, X, y, "pv")
+    assert_allclose(estimator.loss_curve_, losses, rtol=1e-9)
+    assert_allclose(estimator.token_embeddings_, model.E.detach(), atol=1e-8)
+    assert_outputs(estimator, model, X)
+
+
+@unfinished
+def test_one_layer_does_not_ignore_the_batch_size():
+    """Two batches a step each are what plain PyTorch makes of the same two halves."""
+    X, y = problem(2)
+    seed, drawn = start(X.shape[1], 2)
+    model = Paper(E=drawn.embeddings, p=drawn.cls_embedding, v=drawn.output_vectors)
+    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+    order = np.random.default_rng(seed)
+    for _ in range(STEPS):
+        shuffled = order.permutation(np.arange(len(y)))
+        for half in np.split(shuffled, 2):
+            optimizer.zero_grad()
+            model.loss(sequences_of(X[half]), torch.from_numpy(y[half])).backward()
+            optimizer.step()
+    estimator = AttentionNetworkClassifier(batch_size=len(y) // 2, **ADAM).fit(X, y)
+    assert_allclose(estimator.token_embeddings_, model.E.detach(), atol=1e-8)
+    assert_outputs(estimator, model, X)
+    whole = AttentionNetworkClassifier(batch_size=len(y), **ADAM).fit(X, y)
+    assert np.abs(whole.token_embeddings_ - estimator.token_embeddings_).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"embedding_dim": None, "train_embeddings": "one_step"}, "set embedding_dim"),
+        ({"step_size": 3.0}, 'train_embeddings="one_step"'),
+        ({"train_embeddings": "two_steps"}, "train_embeddings"),
+    ],
+)
+def test_one_step_refuses_what_makes_no_sense(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        EmbeddingClassifier(**{**ADAM, **parameters}).fit(*problem(2))
 
 
 @unfinished

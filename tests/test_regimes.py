@@ -81,7 +81,7 @@ PARAMETERS = {
     OneStepClassifier: "step_size embedding_dim solver flow_tol random_state",
     PenalizedOneStepClassifier: f"{PENALTIES} fit_intercept step_size embedding_dim random_state",
     FrozenEmbeddingClassifier: f"{PENALTIES} fit_intercept embedding_dim random_state",
-    EmbeddingClassifier: f"{ADAMS} embedding_dim train_embeddings",
+    EmbeddingClassifier: f"{ADAMS} embedding_dim train_embeddings solver step_size",
     AttentionNetworkClassifier: f"{ADAMS} n_layers mlp embedding_dim batch_size",
 }
 OUT_OF_RANGE = {

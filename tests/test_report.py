@@ -1,5 +1,6 @@
 """The model report: its numbers are scikit-learn's; its page shows everything and runs nothing."""
 
+import html as html_module
 import json
 import pickle
 import re
@@ -29,6 +30,7 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.comparison import compare, default_models
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, explain, label_issues, pages
+from sklearn_clsattn.inspection.formatting import percent
 from sklearn_clsattn.inspection.report.charts import calibration_axes, confidence_axes
 from sklearn_clsattn.inspection.report.data import CalibrationCurve
 from sklearn_clsattn.inspection.report.statistics import (
@@ -40,13 +42,13 @@ from sklearn_clsattn.inspection.report.statistics import (
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
 
-VOID = {"meta", "br", "img", "link", "input", "hr"}
+VOID = {"meta", "br", "img", "link", "input", "hr", "wbr"}
 SVG = {"svg", "title", "desc", "line", "rect", "circle", "polyline", "text"}
 ALLOWED = SVG | {
     *("html", "head", "meta", "title", "body", "style", "div", "p", "section", "article"),
     *("header", "nav", "span", "b", "bdi", "i", "em", "code", "small", "pre", "h1", "h2", "h3"),
     *("h4", "ul", "ol", "li", "dl", "dt", "dd", "a", "details", "summary", "figure"),
-    *("figcaption", "table", "caption", "thead", "tbody", "tr", "th", "td"),
+    *("figcaption", "table", "caption", "thead", "tbody", "tr", "th", "td", "wbr"),
 }
 
 
@@ -260,8 +262,9 @@ def test_page_and_fragment():
     assert "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in html
     page = Page(html)
     assert page.title == "A <b>title</b> & more"
-    fragment = report._repr_html_()
-    assert fragment == report.to_html(fragment=True)
+    (page,) = re.findall(r' srcdoc="([^"]*)"', report._repr_html_())
+    assert html_module.unescape(page) == report.to_html()
+    fragment = report.to_html(fragment=True)
     tags = Page(fragment).tags
     assert tags[0] == "div"
     assert not {"html", "head", "body", "meta"} & set(tags)
@@ -402,11 +405,17 @@ def test_many_classes():
     assert "4 more classes" in page.text
     assert "All 24 class sizes" in page.text
     counts = np.array(report.confusion.counts)
+    right = counts.diagonal() / counts.sum(axis=1)
+    heads = [at for at, row in enumerate(page.rows) if row[0] == "true class"]
+    assert page.rows[heads[0]] == ["true class", "right", "texts", "taken for"]
+    worst = page.rows[heads[0] + 1]
+    assert worst[1].strip() == percent(right.min())
     np.fill_diagonal(counts, 0)
-    assert page.row("true class")[2] == "texts"
-    first = page.rows[page.rows.index(page.row("true class")) + 1]
-    assert first[2] == str(counts.max())
-    some = ModelReport.from_texts(*texts_and_labels(9, n=300), n_mistakes=0)
+    mistaken = np.flatnonzero(counts[right.argmin()])
+    if len(mistaken) == 1:
+        assert worst[3] == f"{report.data.classes[mistaken[0]]} {counts[right.argmin()].max()}"
+    assert page.rows[heads[-1] + 1][2] == str(counts.max())
+    some = ModelReport.from_texts(*texts_and_labels(8, n=300), n_mistakes=0)
     assert "Framed: right" in some.to_html()
 
 

@@ -1,7 +1,10 @@
 """load_reviews: every format, nothing lost, and errors that say what to do."""
 
+import codecs
 import gzip
+import io
 import json
+import sys
 import zipfile
 
 import numpy as np
@@ -53,9 +56,18 @@ def put(path, content):
             "a.csv.zip",
             "a.b.csv",
             "a.csv.tar",
+            "a.jsonl.tar.gz",
         ),
         *("a.tsv", "a.tsv.gz", "a.tab", "a.jsonl", "a.jsonl.gz", "a.ndjson", "a.json"),
-        *("a.jsonl.bz2", "a.jsonl.xz", "a.jsonl.zip", "a.parquet", "a.parquet.gz", "a.pq"),
+        *(
+            "a.jsonl.bz2",
+            "a.jsonl.xz",
+            "a.jsonl.zip",
+            "a.jsonl.tar.gz",
+            "a.parquet",
+            "a.parquet.gz",
+            "a.pq",
+        ),
     ],
 )
 def test_formats(frame, tmp_path, name):
@@ -189,6 +201,50 @@ def test_sep(tmp_path):
         load_reviews(path, sep=";;")
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.csv.gz"])
+@pytest.mark.parametrize("sep", [",", ";", "\t"])
+def test_separators_are_recognised(tmp_path, name, sep):
+    rows = sep.join(["text", "label", '"a,b;c"']) + f'\n"x, y"{sep}1{sep}z\n'
+    content = gzip.compress(rows.encode()) if name.endswith(".gz") else rows
+    reviews = load_reviews(put(tmp_path / name, content))
+    assert (reviews.data.tolist(), reviews.target.tolist()) == (["x, y"], [1])
+
+
+def test_the_rows_below_the_header_tell_the_separator(tmp_path):
+    path = put(tmp_path / "a.csv", "text,label (a;b;c;d)\nx,1\n")
+    assert load_reviews(path, label="label (a;b;c;d)").target.tolist() == [1]
+
+
+def test_one_column_is_not_cut(tmp_path):
+    path = put(tmp_path / "a.csv", 'text\n"one; two"\n')
+    assert load_reviews(path, label=False).data.tolist() == ["one; two"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+def test_utf_16_is_recognised(tmp_path, name, mark):
+    text = "text;label\ncafé;1\n" if name == "a.csv" else '{"text": "café", "label": 1}\n'
+    order = "le" if mark == codecs.BOM_UTF16_LE else "be"
+    content = mark + text.encode(f"utf-16-{order}")
+    assert load_reviews(put(tmp_path / name, content)).data.tolist() == ["café"]
+    assert load_reviews(io.BytesIO(content)).data.tolist() == ["café"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet", "a.csv.gz", "a.jsonl.xz", "a.csv.zip"]
+)
+def test_streams_are_recognised_by_content(tmp_path, frame, name):
+    content = write(frame, tmp_path / name).read_bytes()
+    reviews = load_reviews(io.BytesIO(content))
+    assert (reviews.data.tolist(), reviews.target.tolist()) == (TEXTS, LABELS)
+    assert reviews.filename == "BytesIO"
+    with pytest.raises(ValueError, match="BytesIO is empty"):
+        load_reviews(io.BytesIO(b""))
+    if name.endswith("z"):
+        with pytest.raises(ValueError, match="BytesIO cannot be decompressed"):
+            load_reviews(io.BytesIO(content[: len(content) // 2]))
+
+
 def test_index_of_a_parquet_file_is_a_column(tmp_path):
     path = tmp_path / "a.parquet"
     pd.DataFrame({"label": [1, 0]}, index=pd.Index(["a", "b"], name="text")).to_parquet(path)
@@ -251,7 +307,7 @@ def test_missing_columns(tmp_path):
 
 
 def test_other_separator_is_hinted_at(tmp_path):
-    check_error(put(tmp_path / "a.csv", "text;label\na;1\n"), "or sep=")
+    check_error(put(tmp_path / "a.csv", "text|label\na|1\n"), "or sep=")
 
 
 def test_no_header(tmp_path):
@@ -353,7 +409,7 @@ def test_damaged_compression(tmp_path, frame, name):
     path = write(frame, tmp_path / name)
     content = path.read_bytes()
     check_error(put(path, content[: len(content) // 2]), "cannot be decompressed")
-    check_error(put(path, b"no such thing at all"), "cannot be decompressed")
+    check_error(put(path, b"no such thing at all"), "is not compressed as .* files are")
 
 
 def test_zip_of_several_files(tmp_path):
@@ -362,13 +418,18 @@ def test_zip_of_several_files(tmp_path):
             archive.writestr("1", "text,label\n")
             archive.writestr("2", "text,label\n")
         check_error(tmp_path / name, "cannot be read")
-    check_error(put(tmp_path / "a.csv.zip", "no zip"), "cannot be decompressed")
+    check_error(put(tmp_path / "a.csv.zip", "no zip"), "is not compressed as .zip files")
 
 
 def test_unknown_format(tmp_path):
     check_error(put(tmp_path / "a.xlsx", "text"), "cannot tell the format")
     check_error(put(tmp_path / "reviews", "text"), "cannot tell the format")
-    check_error(put(tmp_path / "a.parquet.zst", "x"), "decompress it first")
+
+
+def test_zst_without_its_library(tmp_path, monkeypatch):
+    for module in ("zstandard", "compression", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    check_error(put(tmp_path / "a.parquet.zst", "x"), "zst", ImportError)
 
 
 def test_parquet_without_pyarrow(tmp_path, frame, monkeypatch):
@@ -387,6 +448,7 @@ def test_permission_is_the_systems_own_error(tmp_path, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(type(path), "open", refuse)
-    with pytest.raises(PermissionError):
-        load_reviews(path)
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.open", refuse)
+        with pytest.raises(PermissionError):
+            load_reviews(path)

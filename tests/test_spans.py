@@ -7,7 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
+from sklearn_clsattn.inspection.character_spans import CharacterSpanFinder
 from sklearn_clsattn.inspection.spans import SpanFinder
+from sklearn_clsattn.text import TokenVectorizer
 
 # Characters whose lower case or accent-free form has another length, or depends on others.
 AWKWARD = "aBé İıßẞΣσςΑﬁŉǰ½①Ǆ한가각\u0301\u0327\u200d\u00ad日本語😀_-'’.!\n\t\r\u2028אبІ"
@@ -114,8 +116,6 @@ class Shorter(CountVectorizer):
     [
         CountVectorizer(tokenizer=str.split, token_pattern=None),
         CountVectorizer(analyzer=str.split),
-        CountVectorizer(analyzer="char", ngram_range=(2, 3)),
-        TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 3)),
         CountVectorizer(preprocessor=lambda text: re.sub("<[^>]*>", "", text)),
         CountVectorizer(preprocessor=lambda text: " ".join(reversed(text.split()))),
         CountVectorizer(preprocessor=lambda text: text[3:]),
@@ -128,8 +128,6 @@ class Shorter(CountVectorizer):
     ids=[
         "tokenizer",
         "analyzer",
-        "char",
-        "char_wb",
         "strips tags",
         "reverses",
         "cuts",
@@ -163,3 +161,54 @@ def test_preprocessors_that_take_no_single_characters_are_given_up():
         return text.upper()
 
     assert SpanFinder(CountVectorizer(preprocessor=strict)).find("so good") is None
+
+
+CHARACTERS = [
+    {"analyzer": "char", "ngram_range": (1, 3)},
+    {"analyzer": "char", "ngram_range": (2, 2), "lowercase": False},
+    {"analyzer": "char_wb", "ngram_range": (1, 4)},
+    {"analyzer": "char_wb", "ngram_range": (3, 5), "strip_accents": "unicode"},
+    {"analyzer": "char_wb", "ngram_range": (2, 3), "strip_accents": "ascii"},
+]
+
+
+@pytest.mark.parametrize("kind", [CountVectorizer, TfidfVectorizer, TokenVectorizer])
+@pytest.mark.parametrize("parameters", CHARACTERS, ids=str)
+@settings(max_examples=40)
+@given(text=st.text(alphabet=AWKWARD, max_size=25) | st.text(max_size=20))
+@example(text="So  good,\n\t\tso  good ")
+@example(text="Le CAFÉ du cafe\u0301 ﬁne ½½ İstanbul ΟΔΟΣ")
+@example(text="")
+def test_places_hold_the_characters_that_the_vectorizer_counts(kind, parameters, text):
+    vectorizer = kind(**parameters)
+    assert CharacterSpanFinder.reads(vectorizer)
+    spans = CharacterSpanFinder(vectorizer).find(text)
+    assert spans is not None
+    assert sorted(spans.terms) == sorted(vectorizer.build_analyzer()(text))
+    preprocess = vectorizer.build_preprocessor()
+    sigmas = str.maketrans("ς", "σ")
+    assert set(spans.lengths.tolist()) <= {0}
+    for (start, stop), term in zip(spans.words.tolist(), spans.terms, strict=True):
+        assert 0 <= start < stop <= len(text)
+        place = re.sub(r"\s\s+", " ", preprocess(text[start:stop])).translate(sigmas)
+        own = term.translate(sigmas)
+        if parameters["analyzer"] == "char_wb":  # spaces around a word are not in the text
+            assert not re.search(r"\s", place)
+            own = own.strip(" ")
+        assert own in place
+
+
+def test_characters_of_an_analyzer_of_ones_own_have_no_places():
+    class Reversed(CountVectorizer):
+        def build_analyzer(self):
+            return lambda text: text[::-1]
+
+    assert not CharacterSpanFinder.reads(Reversed(analyzer="char"))
+    doubled = CountVectorizer(analyzer="char", preprocessor=lambda text: text + "!")
+    assert CharacterSpanFinder(doubled).find("so good") is None
+
+    class Fewer(CountVectorizer):
+        def _char_ngrams(self, text):
+            return list(text)[1:]
+
+    assert CharacterSpanFinder(Fewer(analyzer="char")).find("so good") is None

@@ -126,12 +126,13 @@ def test_memory_is_the_sum_of_expansions():
     X = sp.csr_array(rng.poisson(0.7, size=(12, 5)).astype(float))
     codes, weights = rng.integers(2, size=12), rng.uniform(0, 2, size=12)
     first, second = (random_model(rng, 5, 1, 1.2) for _ in range(2))
-    memory = add_batch(None, first, X[:7], codes[:7], weights[:7])
-    both = add_batch(memory, second, X[7:], codes[7:], weights[7:])
-    old, new = (
-        loss_derivatives(model, X[rows], codes[rows], weights[rows])
-        for model, rows in ((first, slice(7)), (second, slice(7, None)))
-    )
+
+    def derivatives(model, rows):
+        return loss_derivatives(model, X[rows], codes[rows], weights[rows])
+
+    memory = add_batch(None, first, derivatives(first, slice(7)))
+    both = add_batch(memory, second, derivatives(second, slice(7, None)))
+    old, new = derivatives(first, slice(7)), derivatives(second, slice(7, None))
     way = both.center - memory.center
     assert_allclose(both.loss, old[0] + (old[1] * way + old[2] * way**2 / 2).sum() + new[0])
     assert_allclose(both.gradient, old[1] + old[2] * way + new[1])

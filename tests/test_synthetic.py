@@ -297,3 +297,13 @@ def test_documents_drawn_before_single_relevant_was_added_are_the_same():
 def test_parameters_out_of_range(parameters, error):
     with pytest.raises(error, match=next(iter(parameters))):
         make_token_classification(**parameters)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["n_samples", "n_classes", "n_relevant_per_class", "n_irrelevant", "document_length"],
+)
+@pytest.mark.parametrize("size", [10**12, 10**30])
+def test_more_documents_than_there_is_memory_for(name, size):
+    with pytest.raises(ValueError, match=f"{name}={size}.* takes at least .* GB of memory"):
+        make_token_classification(**{name: size})

@@ -123,7 +123,8 @@ def test_fitted_attributes(name, n_classes):
     assert all(isinstance(value, np.ndarray | float | int) for value in public.values()), public
     parameters = model.get_params()
     assert hasattr(model, "optimality_gap_") == ("attention_C" in parameters)
-    assert hasattr(model, "step_size_") == ("step_size" in parameters)
+    one_step = parameters.get("train_embeddings", "one_step") == "one_step"
+    assert hasattr(model, "step_size_") == ("step_size" in parameters and one_step)
     assert hasattr(model, "direction_curve_") == isinstance(model, OneStepClassifier)
     assert hasattr(model, "validation_loss_curve_") == ("early" in name)
     if "early" in name:

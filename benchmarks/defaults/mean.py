@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core import prior_mean
+from sklearn_clsattn._core import evidence, prior_mean
 
 from .question import Question, Row, fitted
 from .sets import Split
@@ -19,12 +19,12 @@ def measure(split: Split) -> dict[str, Row]:
     for share in SHARES:
         with patch.object(prior_mean, "MEAN_SHARE", share):
             rows[f"{share:g}"] = fitted(ClsAttentionClassifier, split)
-    with patch.object(prior_mean, "evidence", _in_sample):
+    with patch.object(evidence, "evidence_without", _in_sample):
         rows["in sample"] = fitted(ClsAttentionClassifier, split)
     return rows
 
 
-def _in_sample(X: Any, codes: Any, weights: Any, totals: Any, groups: Any) -> Any:
+def _in_sample(X: Any, own: Any, totals: Any) -> Any:
     """Return the evidence by the statistics of all documents, (n_documents, n_outputs)."""
     return X @ totals.log_odds()
 

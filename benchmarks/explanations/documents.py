@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
@@ -22,6 +23,8 @@ REAL = (
     Spec("imdb_unigrams", "IMDB, words", "imdb", vectorizer=_WORDS),
     Spec("yelp_words", "Yelp polarity, words", "yelp_stars", "polarity", _WORDS),
 )
+# Several classes, from the folder `explore` of the reviews.
+NEWS = Spec("news", "20 newsgroups, words", "explore/20news", vectorizer=_WORDS)
 GENERATED = (problems.GENERATED[0], problems.GENERATED[2])
 
 
@@ -50,6 +53,12 @@ def specs(reviews: Path | None) -> tuple[Spec, ...]:
     return REAL if reviews else GENERATED
 
 
+def raced(reviews: Path | None) -> tuple[Spec, ...]:
+    """Return the problems of `specs`, and one of many classes where its file is there."""
+    known = reviews is not None and (reviews / f"{NEWS.stem}.csv.gz").is_file()
+    return (*specs(reviews), *((NEWS,) if known else ()))
+
+
 def load(spec: Spec, reviews: Path | None, n_documents: int, n_rows: int | None = None) -> Corpus:
     """Return a corpus with `n_documents` random test documents to explain.
 
@@ -57,7 +66,7 @@ def load(spec: Spec, reviews: Path | None, n_documents: int, n_rows: int | None 
     """
     if reviews is not None and spec.stem:
         (texts, y), (texts_test, y_test) = (
-            problems.labelled_texts(spec, reviews, part) for part in ("train", "test")
+            _labelled_texts(spec, reviews, part) for part in ("train", "test")
         )
         texts, y = problems.some_rows((texts, y), None, n_rows)
         vectorizer = CountVectorizer(**spec.vectorizer)
@@ -77,6 +86,16 @@ def load(spec: Spec, reviews: Path | None, n_documents: int, n_rows: int | None 
     key = Path(f"explained_{spec.name}-{X.shape[0]}x{X.shape[1]}-{X.nnz}")
     problem = Problem(spec.name, spec.title, key, X, y, X_chosen, y_test[chosen])
     return Corpus(problem, texts_test[chosen], vectorizer)
+
+
+def _labelled_texts(spec: Spec, reviews: Path, part: str) -> Any:
+    """Return the texts and labels of one half, of two files or of one with the column `part`."""
+    whole = reviews / f"{spec.stem}.csv.gz"
+    if not whole.is_file():
+        return problems.labelled_texts(spec, reviews, part)
+    frame = pd.read_csv(whole, keep_default_na=False)
+    frame = frame[frame["part"] == part]
+    return frame["text"].to_numpy(dtype=object), frame["label"].to_numpy(dtype=object)
 
 
 def _spelt_out(row: Any, names: NDArray[Any]) -> str:

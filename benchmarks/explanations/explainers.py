@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_clsattn import inspection
+from sklearn_clsattn.metrics import greedy_scores
 
 from .models import Model
+from .searches import Document, anchor_scores
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,13 @@ class Explanation:
     columns, scores : ndarray of shape (n_scored,)
         Columns of the matrix of counts, and the scores of these tokens.
 
-    total : float or None
-        Base value and scores added up as the method says, which is to be the model's output for
-        the explained class; None where it does not say so.
+    kept : ndarray of shape (n_scored,), or None
+        The scores by which tokens are kept rather than removed, where they are others.
     """
 
     columns: NDArray[Any]
     scores: NDArray[Any]
-    total: float | None = None
+    kept: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,108 +43,82 @@ class Explainer:
     name, title : str
         What the code and the table call it.
 
-    model : Model
-        What it explains.
-
     explain : callable
         Takes a text and returns an `Explanation` of the class predicted for it.
-
-    output : {"log-odds", "probability"} or None
-        What its scores add up to.
-
-    slow : bool
-        Whether it explains fewer documents.
-
-    together : dict of str to callable
-        Ways of explaining all texts in one call.
     """
 
     name: str
     title: str
-    model: Model
     explain: Callable[[str], Explanation]
-    output: str | None = None
-    slow: bool = False
-    together: dict[str, Callable[[list[str]], Any]] = field(default_factory=dict)
 
 
 def contributions(model: Model) -> Explainer:
-    """Our model's own terms: attention weight times token value."""
+    """Our model's own terms, of the predicted class less those of the next."""
     classifier, vectorizer = model.classifier, model.corpus.vectorizer
 
+    values, intercept = np.atleast_2d(classifier.token_values_), classifier.intercept_
+
     def explain(text: str) -> Explanation:
-        terms = classifier.contributions(vectorizer.transform([text]))
-        return _for_predicted(terms.indices, terms.data, classifier.intercept_[0])
+        shares = classifier.attention(vectorizer.transform([text]))
+        terms = shares.data * values[:, shares.indices]
+        decisions = intercept + terms.sum(axis=1)
+        if len(decisions) == 1:
+            return Explanation(shares.indices, terms[0] if decisions[0] > 0 else -terms[0])
+        second, first = np.argsort(decisions)[-2:]
+        return Explanation(shares.indices, terms[first] - terms[second])
 
-    pipeline = model.pipeline
-    together: dict[str, Callable[[list[str]], Any]] = {
-        "contributions": lambda texts: classifier.contributions(vectorizer.transform(texts)),
-        "explain": lambda texts: inspection.explain(pipeline, texts),
-    }
-    return Explainer(
-        "contributions", "contributions", model, explain, "log-odds", together=together
-    )
+    return Explainer("contributions", "ours: contributions", explain)
 
 
-def leave_one_out(model: Model) -> Explainer:
-    """How far our model's log-odds fall without the token, in closed form.
-
-    Without token s the others share its attention: the sum of contributions G becomes
-    (G - c_s) / (1 - q_s).
-    """
+def greedy(model: Model) -> Explainer:
+    """Our model's order of removal, and of keeping, with the exact probability after each."""
     classifier, vectorizer = model.classifier, model.corpus.vectorizer
 
     def explain(text: str) -> Explanation:
         x = vectorizer.transform([text])
-        terms, shares = classifier.contributions(x), classifier.attention(x)
-        total = terms.data.sum()
-        without = (total - terms.data) / (1 - shares.data)
-        sign = 1.0 if total + classifier.intercept_[0] > 0 else -1.0
-        return Explanation(terms.indices, sign * (total - without))
+        by_removal, by_keeping = (greedy_scores(classifier, x, keep=keep) for keep in (False, True))
+        columns = x.indices
+        return Explanation(
+            columns,
+            by_removal[[0]].toarray()[0][columns],
+            by_keeping[[0]].toarray()[0][columns],
+        )
 
-    return Explainer("leave_one_out", "leave one out", model, explain)
+    return Explainer("greedy", "ours: exact order", explain)
+
+
+def whole(model: Model) -> Explainer:
+    """All that `explain` returns: contributions, decisions without each token, places in text."""
+    pipeline = model.pipeline
+
+    def explain(text: str) -> Explanation:
+        found = inspection.explain(pipeline, [text])
+        return Explanation(found.columns, found.contributions[:, 0])
+
+    return Explainer("whole", "ours: `explain`", explain)
 
 
 def attention(model: Model) -> Explainer:
-    """Our model's attention alone, which has no sign and no base value."""
+    """Our model's attention alone, which has no sign."""
     classifier, vectorizer = model.classifier, model.corpus.vectorizer
 
     def explain(text: str) -> Explanation:
         weights = classifier.attention(vectorizer.transform([text]))
         return Explanation(weights.indices, weights.data)
 
-    return Explainer("attention", "attention alone", model, explain)
+    return Explainer("attention", "attention", explain)
 
 
-def coefficients(model: Model) -> Explainer:
-    """A logistic regression's own terms: coefficient times count, or times TF-IDF weight."""
-    vectorizer, weighting = model.corpus.vectorizer, model.weighting
-    coef, intercept = model.classifier.coef_[0], model.classifier.intercept_[0]
-
-    def explain(text: str) -> Explanation:
-        x = vectorizer.transform([text])
-        if weighting is not None:
-            x = weighting.transform(x)
-        return _for_predicted(x.indices, x.data * coef[x.indices], intercept)
-
-    times = "count" if weighting is None else "TF-IDF"
-    return Explainer("coefficients", f"coefficient x {times}", model, explain, "log-odds")
-
-
-def borrowed(model: Model, logistic: Model) -> Explainer:
-    """A logistic regression's coefficients as an explanation of our model.
-
-    Two explanations are only on the same scale where they explain the same model.
-    """
-    classifier, vectorizer = model.classifier, model.corpus.vectorizer
-    coef = logistic.classifier.coef_[0]
+def anchors(model: Model) -> Explainer:
+    """The search of Anchors: its tokens in the order found, others by their precision alone."""
+    pipeline = model.pipeline
 
     def explain(text: str) -> Explanation:
-        x = vectorizer.transform([text])
-        sign = 1.0 if classifier.decision_function(x)[0] > 0 else -1.0
-        return Explanation(x.indices, sign * x.data * coef[x.indices])
+        document = Document(pipeline, text)
+        scores = anchor_scores(document.agrees, document.n, np.random.default_rng(0))
+        return Explanation(document.x.indices, scores)
 
-    return Explainer("borrowed", "LR's coefficient x count", model, explain)
+    return Explainer("anchors", "the search of Anchors", explain)
 
 
 def chance(model: Model) -> Explainer:
@@ -154,11 +129,4 @@ def chance(model: Model) -> Explainer:
         columns = vectorizer.transform([text]).indices
         return Explanation(columns, rng.random(len(columns)))
 
-    return Explainer("chance", "random order", model, explain)
-
-
-def _for_predicted(columns: NDArray[Any], terms: NDArray[Any], base: float) -> Explanation:
-    """Turn terms of the second class's log-odds towards the class that they predict."""
-    total = float(terms.sum() + base)
-    sign = 1.0 if total > 0 else -1.0
-    return Explanation(columns, sign * terms, sign * total)
+    return Explainer("chance", "random order", explain)

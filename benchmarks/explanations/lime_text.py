@@ -31,8 +31,7 @@ def lime(model: Model, samples: int = SAMPLES) -> Explainer:
         words = found.domain_mapper.indexed_string
         pairs = [(words.word(place), weight) for place, weight in found.local_exp[label]]
         known = [(vocabulary[word], weight) for word, weight in pairs if word in vocabulary]
-        total = found.intercept[label] + sum(weight for _, weight in pairs)
         columns, scores = zip(*known, strict=True) if known else ((), ())
-        return Explanation(np.array(columns, dtype=np.int64), np.array(scores, dtype=float), total)
+        return Explanation(np.array(columns, dtype=np.int64), np.array(scores, dtype=float))
 
-    return Explainer("lime", "LIME", model, explain, "probability", slow=True)
+    return Explainer("lime", "LIME", explain)

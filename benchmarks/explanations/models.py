@@ -1,58 +1,46 @@
-"""The models that are explained: ours with its defaults, logistic regressions as tuned."""
+"""The model that is explained: ours, with its defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.feature_extraction.text import TfidfTransformer
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from benchmarks import competitors
-from benchmarks.tuning import tuned_value
+from sklearn_clsattn import ClsAttentionClassifier
 
 from .documents import Corpus
-
-_TITLES = {
-    "ours": "ClsAttentionClassifier",
-    "logistic_counts": "LogisticRegression, counts",
-    "logistic_tfidf": "LogisticRegression, TF-IDF",
-}
-NAMES = tuple(_TITLES)
 
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted model of the counts; `weighting` is None, or what its classifier gets them from."""
+    """A fitted classifier of counts, and what it was fitted on."""
 
-    name: str
-    title: str
-    classifier: Any
-    weighting: TfidfTransformer | None
+    classifier: ClsAttentionClassifier
     corpus: Corpus
-
-    @property
-    def estimator(self) -> Any:
-        """The classifier of counts."""
-        if self.weighting is None:
-            return self.classifier
-        return make_pipeline(self.weighting, self.classifier)
 
     @property
     def pipeline(self) -> Pipeline:
         """The classifier of texts."""
-        return make_pipeline(self.corpus.vectorizer, self.estimator)
+        return make_pipeline(self.corpus.vectorizer, self.classifier)
+
+    def code(self, counts: Any) -> int:
+        """Return the number of the class predicted for one document."""
+        return int(self.classifier.predict_proba(counts)[0].argmax())
+
+    def log_odds(self, counts: Any, code: int) -> NDArray[np.float64]:
+        """Return the log-odds (n_documents,) of a class against all others together."""
+        decisions = self.classifier.decision_function(counts)
+        if decisions.ndim == 1:
+            return decisions if code == 1 else -decisions
+        others = np.delete(decisions, code, axis=1)
+        return np.asarray(decisions[:, code] - logsumexp(others, axis=1))
 
 
-def fit(
-    name: str, corpus: Corpus, *, tune: bool, report: Callable[[str], None] = lambda line: None
-) -> Model:
-    """Fit one of `NAMES`, tuned as in the benchmark of speed, or with its untuned value."""
-    competitor, problem = competitors.COMPETITORS[name], corpus.problem
-    value = tuned_value(problem, competitor, report=report) if tune else competitor.untuned
-    weighting = TfidfTransformer().fit(problem.X_train) if competitor.tfidf else None
-    X = problem.X_train if weighting is None else weighting.transform(problem.X_train)
-    classifier = competitor.make(value, problem.n_classes).fit(X, problem.y_train)
-    title = _TITLES[name] + (f", C={value:g}" if value is not None else "")
-    return Model(name, title, classifier, weighting, corpus)
+def fit(corpus: Corpus) -> Model:
+    """Fit our classifier, with its defaults, on a corpus."""
+    problem = corpus.problem
+    return Model(ClsAttentionClassifier().fit(problem.X_train, problem.y_train), corpus)

@@ -8,8 +8,10 @@ document's tokens, of those that are removed or kept, or None.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 
@@ -21,6 +23,34 @@ ANCHOR_PRECISION = 0.95
 _ANCHOR_SAMPLES = 200
 _DICE_TRIES = 100
 _MOST_REMOVED = 100
+
+
+class Document:
+    """A text, its counts, and what the model says of it without some of its tokens."""
+
+    def __init__(self, pipeline: Any, text: str) -> None:
+        self.pipeline, self.text, self.classifier = pipeline, text, pipeline[-1]
+        self.x = x = sp.csr_array(pipeline[:-1].transform([text]))
+        x.sort_indices()
+        self.n = x.nnz
+        self.code = int(self.classifier.predict_proba(x)[0].argmax())
+
+    def with_only(self, kept: Keeps) -> sp.csr_array:
+        """Return the counts with some tokens kept, (n_questions, n), of that many documents."""
+        rows, places = np.nonzero(kept)
+        data, columns = self.x.data[places], self.x.indices[places]
+        return sp.csr_array((data, (rows, columns)), shape=(len(kept), self.x.shape[1]))
+
+    def ask(self, kept: Keeps) -> NDArray[np.float64]:
+        """Return the predicted class's probability (n_questions,) with some tokens kept."""
+        found: NDArray[np.float64] = self.classifier.predict_proba(self.with_only(kept))
+        return found[:, self.code]
+
+    def agrees(self, kept: Keeps) -> NDArray[np.float64]:
+        """Return 1 where the prediction stays with some tokens kept, else 0, (n_questions,)."""
+        found = self.classifier.decision_function(self.with_only(kept))
+        codes = (found > 0).astype(int) if found.ndim == 1 else found.argmax(axis=1)
+        return np.asarray(codes == self.code, dtype=np.float64)
 
 
 def greedy(ask: Ask, n: int, rng: np.random.Generator) -> Places | None:
@@ -83,19 +113,49 @@ def anchor(ask: Ask, n: int, rng: np.random.Generator) -> Places | None:
 
     Until that holds in `ANCHOR_PRECISION` of the samples: the greedy search of Anchors.
     """
-    fixed = np.zeros(n, dtype=bool)
+    order = _anchor_order(ask, n, rng)
+    return None if order is None else np.sort(np.array(order, dtype=np.intp))
+
+
+def anchor_scores(ask: Ask, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return a score for every token, (n,): those of the anchor first, in the order found.
+
+    The others score by how much oftener the prediction stays with this token fixed alone.
+    """
+    nothing = np.zeros(n, dtype=bool)
+    usual = _precision(ask, nothing, rng)
+    scores = np.empty(n)
+    for place in range(n):
+        alone = nothing.copy()
+        alone[place] = True
+        scores[place] = _precision(ask, alone, rng) - usual
+    order = _anchor_order(ask, n, rng) or []
+    scores[order] = 1.0 + np.arange(len(order), 0, -1)
+    return scores
+
+
+def _anchor_order(ask: Ask, n: int, rng: np.random.Generator) -> list[int] | None:
+    """Return the tokens of an anchor in the order in which they are fixed; None without any."""
+    fixed, order = np.zeros(n, dtype=bool), list[int]()
     while not fixed.all():
         free = np.flatnonzero(~fixed)
         candidates = free if len(free) <= 50 else rng.choice(free, 50, replace=False)
         best, highest = -1, -1.0
         for place in candidates.tolist():
-            kept = rng.random((_ANCHOR_SAMPLES, n)) < 0.5
-            kept[:, fixed] = True
-            kept[:, place] = True
-            precision = float((ask(kept) > 0.5).mean())
+            tried = fixed.copy()
+            tried[place] = True
+            precision = _precision(ask, tried, rng)
             if precision > highest:
                 best, highest = place, precision
         fixed[best] = True
+        order.append(best)
         if highest >= ANCHOR_PRECISION:
-            return np.flatnonzero(fixed)
+            return order
     return None
+
+
+def _precision(ask: Ask, fixed: NDArray[np.bool_], rng: np.random.Generator) -> float:
+    """Return how often the prediction stays when others than the fixed are removed at random."""
+    kept = rng.random((_ANCHOR_SAMPLES, len(fixed))) < 0.5
+    kept[:, fixed] = True
+    return float((ask(kept) > 0.5).mean())

@@ -1,4 +1,4 @@
-"""SHAP, from its own package: exact for a linear model, by evaluations for any other."""
+"""SHAP, from its own package, of the log-odds of the predicted class."""
 
 from __future__ import annotations
 
@@ -10,32 +10,18 @@ import numpy as np
 
 from .explainers import Explainer, Explanation
 from .models import Model
+from .searches import Document
 
 with warnings.catch_warnings():  # of matplotlib's to come, while it makes its colours
     warnings.simplefilter("ignore", PendingDeprecationWarning)
     import shap
 
-EVALUATIONS = 500  # its default
+EVALUATIONS = 500  # its default for texts
+SAMPLES = 5000  # as many as LIME's
 _BATCH = 100
 
 
-def linear(model: Model) -> Explainer:
-    """SHAP's explainer of linear models, with its default background of 100 documents."""
-    vectorizer, problem = model.corpus.vectorizer, model.corpus.problem
-    explainer = shap.LinearExplainer(model.classifier, problem.X_train)
-    base = float(explainer.expected_value)
-
-    def explain(text: str) -> Explanation:
-        x = vectorizer.transform([text])
-        values = explainer.shap_values(x)[0]
-        total = float(values.sum()) + base
-        sign = 1.0 if total > 0 else -1.0
-        return Explanation(x.indices, sign * values[x.indices], sign * total)
-
-    return Explainer("shap", "SHAP, linear", model, explain, "log-odds")
-
-
-def by_evaluations(model: Model, evaluations: int = EVALUATIONS) -> Explainer:
+def of_text(model: Model, evaluations: int = EVALUATIONS) -> Explainer:
     """SHAP's choice for texts: partitions of the text, words masked out where they stand.
 
     A token's score is the sum over its occurrences. It is given bigger batches than its default
@@ -44,24 +30,47 @@ def by_evaluations(model: Model, evaluations: int = EVALUATIONS) -> Explainer:
     vectorizer = model.corpus.vectorizer
     vocabulary, preprocess = vectorizer.vocabulary_, vectorizer.build_preprocessor()
     tokenizer = _Tokenizer(vectorizer.token_pattern)
-    decision = model.pipeline.decision_function
-    explainer = shap.Explainer(lambda texts: decision(list(texts)), shap.maskers.Text(tokenizer))
+    code = 0
+
+    def log_odds(texts: Any) -> Any:
+        return model.log_odds(vectorizer.transform(list(texts)), code)
+
+    explainer = shap.Explainer(log_odds, shap.maskers.Text(tokenizer))
 
     def explain(text: str) -> Explanation:
+        nonlocal code
         lowered = preprocess(text)
+        code = model.code(vectorizer.transform([lowered]))
         found = explainer([lowered], max_evals=evaluations, batch_size=_BATCH, silent=True)
-        values = np.asarray(found.values, dtype=float).ravel()
-        total = float(values.sum() + np.ravel(found.base_values)[0])
         scores: dict[int, float] = {}
+        values = np.asarray(found.values, dtype=float).ravel()
         for word, value in zip(tokenizer(lowered)["input_ids"], values, strict=True):
             if word in vocabulary:
                 column = vocabulary[word]
                 scores[column] = scores.get(column, 0.0) + value
-        sign = 1.0 if total > 0 else -1.0
-        columns = np.array(list(scores), dtype=np.int64)
-        return Explanation(columns, sign * np.array(list(scores.values())), sign * total)
+        return Explanation(np.array(list(scores), dtype=np.int64), np.array(list(scores.values())))
 
-    return Explainer("shap", f"SHAP, {evaluations} evaluations", model, explain, "log-odds", True)
+    return Explainer("shap_text", f"SHAP, text, {evaluations:,} evaluations", explain)
+
+
+def of_tokens(model: Model, evaluations: int = SAMPLES) -> Explainer:
+    """SHAP's permutations of the document's tokens, each removed in all its occurrences."""
+    pipeline = model.pipeline
+
+    def explain(text: str) -> Explanation:
+        document = Document(pipeline, text)
+
+        def log_odds(kept: Any) -> Any:
+            return model.log_odds(document.with_only(np.asarray(kept) > 0), document.code)
+
+        explainer = shap.PermutationExplainer(log_odds, np.zeros((1, document.n)), seed=0)
+        n_evaluations = max(evaluations, 2 * document.n + 1)
+        found = explainer(
+            np.ones((1, document.n)), max_evals=n_evaluations, batch_size=_BATCH, silent=True
+        )
+        return Explanation(document.x.indices, np.asarray(found.values, dtype=float)[0])
+
+    return Explainer("shap", f"SHAP, tokens, {evaluations:,} evaluations", explain)
 
 
 class _Tokenizer:

@@ -1,7 +1,8 @@
 """The data of the experiments: reviews as counts of words, or generated stand-ins.
 
 Ours, since the paper does not say: the tokenizer (words with their contractions), the vocabulary
-(words of at least five training documents; the paper's is smaller), polarity of Yelp stars
+(the most frequent words, as many as the paper's vocabulary has, each
+in at least five training documents), polarity of Yelp stars
 (1 and 2 against 4 and 5, the middle left out), and the four classes (1, 2, 4 and 5 stars).
 """
 
@@ -14,17 +15,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import train_test_split
 
 from benchmarks import problems
 from benchmarks.problems import WORDS, Spec
+from sklearn_clsattn.datasets import load_reviews
 
 from . import shapes
 
 MIN_DOCUMENTS = 5
+N_TOKENS = {"IMDB": 7766, "Yelp": 5424, "Yelp stars": 5424}  # as many as the paper's vocabulary has
 _WORDS = {"min_df": MIN_DOCUMENTS, "token_pattern": WORDS}
 _GENERATED = {"n_irrelevant": 3000, "n_relevant_per_class": 300, "document_length": 80}
 _TINY = {"n_irrelevant": 120, "n_relevant_per_class": 30, "document_length": 40}
 _DELTAS = {"delta": (0.02, 0.48)}
+STAR_NAMES = ("1 star", "2 stars", "4 stars", "5 stars")
 _STARS = {"n_classes": 5, "delta": (0.05, 0.75)}
 
 REAL = {
@@ -61,12 +67,39 @@ class Settings:
 
     cache : Path
         Where matrices are kept.
+
+    n_seeds : int
+        Random starts of every statement; one in a fast run.
+
+    own : Path or None
+        A file of texts and labels, in place of the reviews.
+
+    tables : bool
+        Whether what a picture draws is written beside it as CSV.
     """
 
     reviews: Path | None
     images: Path
     fast: bool = False
     cache: Path = problems.CACHE
+    n_seeds: int = 5
+    own: Path | None = None
+    tables: bool = False
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of every statement."""
+        return range(self.pick(self.n_seeds, 1))
+
+    @property
+    def corpora(self) -> tuple[str, ...]:
+        """Names of the data of two classes."""
+        return ("IMDB", "Yelp") if self.own is None else (self.own.name,)
+
+    @property
+    def stars(self) -> str:
+        """Name of the data of more than two classes."""
+        return "Yelp stars" if self.own is None else self.own.name
 
     def pick(self, full: Any, fast: Any) -> Any:
         """Return `full`, or `fast` in a fast run."""
@@ -82,6 +115,7 @@ class Corpus:
     y: NDArray[np.int64]
     X_test: Any
     y_test: NDArray[np.int64]
+    class_names: tuple[str, ...] = ()
 
     @property
     def n_classes(self) -> int:
@@ -115,11 +149,13 @@ class Corpus:
 
 @lru_cache(maxsize=4)
 def load(name: str, settings: Settings) -> Corpus:
-    """Return "IMDB", "Yelp" (polarity) or "Yelp stars" (four classes), or its stand-in.
+    """Return "IMDB", "Yelp" (polarity) or "Yelp stars" (four classes), its stand-in, or one's own.
 
     Documents without a token of the vocabulary are left out: without ``<cls>`` attending to
     itself, the paper's model has no output for them.
     """
+    if settings.own is not None:
+        return _own(settings.own)
     if settings.reviews is not None and not settings.fast:
         problem = problems.load(REAL[name], settings.reviews, cache=settings.cache)
         label = name
@@ -134,7 +170,20 @@ def load(name: str, settings: Settings) -> Corpus:
     if name == "Yelp stars":
         halves = [_four_classes(*half) for half in halves]
     (X, y), (X_test, y_test) = halves
-    return _trimmed(label, X, y, X_test, y_test)
+    names = STAR_NAMES if name == "Yelp stars" else ()
+    corpus = _trimmed(label, X, y, X_test, y_test)
+    return replace(most_frequent(corpus, N_TOKENS[name]), class_names=names)
+
+
+def _own(path: Path) -> Corpus:
+    """Return one's own texts, a fifth of them, drawn at random in each class, for testing."""
+    texts, labels = load_reviews(path, return_X_y=True)
+    classes, y = np.unique(labels, return_inverse=True)
+    halves = train_test_split(texts, y, test_size=0.2, stratify=y, random_state=0)
+    vectorizer = CountVectorizer(**_WORDS).fit(halves[0])
+    X, X_test = (vectorizer.transform(half).astype(np.float32) for half in halves[:2])
+    corpus = _trimmed(path.name, X, halves[2], X_test, halves[3])
+    return replace(corpus, class_names=tuple(str(each) for each in classes))
 
 
 @lru_cache(maxsize=4)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .thresholds import THRESHOLDS
 
 HOLDS, FAILS, REPORTED = "holds", "**fails**", "reported"
 
@@ -71,16 +76,24 @@ class Section:
     seconds: float = 0.0
 
 
-def at_least(what: str, number: float, limit: float, detail: str = "") -> Check:
-    """Return the check that a number is at least `limit`; nan never is."""
-    measured = "not defined" if math.isnan(number) else decimals(number)
-    return Check(what, f"≥ {limit:g}", measured + (f" {detail}" if detail else ""), number >= limit)
+def asked(what: str, threshold: str, numbers: Any, detail: str = "") -> Check:
+    """Return whether the numbers of all seeds (or the only one) meet a threshold of the table."""
+    limit = THRESHOLDS[threshold]
+    numbers = np.atleast_1d(np.asarray(numbers, dtype=float))
+    form = scientific if limit.limit < 0.01 else decimals
+    measured = spread(numbers, form) + (f" {detail}" if detail else "")
+    return Check(what, limit.words, measured, all(limit.met(number) for number in numbers))
 
 
-def at_most(what: str, number: float, limit: float, detail: str = "") -> Check:
-    """Return the check that a number is at most `limit`; nan never is."""
-    measured = "not defined" if math.isnan(number) else decimals(number)
-    return Check(what, f"≤ {limit:g}", measured + (f" {detail}" if detail else ""), number <= limit)
+def spread(numbers: Any, form: Callable[[float], str] | None = None) -> str:
+    """Return the mean over seeds, and the least and the largest in brackets if they differ."""
+    form = form or decimals
+    numbers = np.atleast_1d(np.asarray(numbers, dtype=float))
+    if np.isnan(numbers).any():
+        n_missing = int(np.isnan(numbers).sum())
+        return "not defined" + (f" in {n_missing} of {len(numbers)}" if len(numbers) > 1 else "")
+    low, mean, high = (form(float(each)) for each in (numbers.min(), numbers.mean(), numbers.max()))
+    return mean if low == high else f"{mean} ({low} to {high})"
 
 
 def reported(what: str, measured: str, paper: str = "–") -> Check:
@@ -99,6 +112,11 @@ def decimals(number: float) -> str:
     if abs(number) < 1 and text.lstrip("-") == "1.000":
         text = ("-" if number < 0 else "") + "0.999"
     return "0.000" if text == "-0.000" else text
+
+
+def scientific(number: float) -> str:
+    """Return a number near 0 in two figures."""
+    return f"{number:.1e}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
+
+import numpy as np
 
 from sklearn_clsattn.paper import FrozenEmbeddingClassifier
 
 from . import known, pictures
 from .data import Corpus, Settings, load
-from .findings import Check, Section, at_least, at_most, reported, table
-from .models import Fit, fit, joint_parameters, trained_jointly
+from .findings import Check, Section, asked, decimals, reported, spread, table
+from .models import Fit, fit, joint_parameters, over_seeds, trained_jointly
 from .run import alone
 
 PICTURE = "paper_frozen.png"
-CORPORA = ("IMDB", "Yelp")
-DIMENSIONS = (64, 256, known.EMBEDDING_DIM)
-# Asked before the run: frozen is clearly worse like for like, and its loss near the paper's.
-LEAST_GAP = 0.1
-PAPER_LOSS, MOST_OFF = 0.6, 0.1
+DIMENSIONS = (64, known.EMBEDDING_DIM)
+PAPER_LOSS = 0.6
+SAME, DESCENT = "frozen, by Adam", "frozen, by gradient descent"
+DESCENT_STEPS, DESCENT_RATE = 150, 10.0
 
 Curves = dict[int, dict[int, Fit]]
 
@@ -25,12 +27,12 @@ Curves = dict[int, dict[int, Fit]]
 def run(settings: Settings) -> Section:
     """Train p and v over random embeddings of several dimensions, for more and more iterations."""
     dimensions = settings.pick(DIMENSIONS, (8, 64))
-    iterations = settings.pick((1, 2, 5, 10, 20, 50), (2, 20))
+    iterations = settings.pick((1, 5, 20, 50), (2, 20))
     rows: list[tuple[str, ...]] = []
     checks: list[Check] = []
     drawn: list[tuple[Corpus, Fit, Fit, Curves]] = []
     gaps = {}
-    for name in CORPORA:
+    for name in settings.corpora:
         corpus = load(name, settings)
         joint = trained_jointly(corpus, settings)
         curves = {
@@ -40,43 +42,34 @@ def run(settings: Settings) -> Section:
         for dimension, curve in curves.items():
             accuracies = (f"{model.accuracy:.3f}" for model in curve.values())
             last = curve[iterations[-1]]
-            rows.append((corpus.name, f"frozen, d = {dimension}", *accuracies, _loss(last)))
+            label = f"frozen, d = {dimension}, by L-BFGS"
+            rows.append((corpus.name, label, *accuracies, decimals(last.test_loss)))
+        how = {**joint_parameters(settings), "train_embeddings": False}
+        same = over_seeds(corpus, settings, **how)
+        alike = {SAME: same, DESCENT: [fit(corpus, **{**how, **descent(settings)})]}
+        drawn.append((corpus, joint[0], same[0], curves))
         blanks = [""] * (len(iterations) - 1)
-        same = fit(corpus, **{**joint_parameters(settings), "train_embeddings": False})
-        drawn.append((corpus, joint, same, curves))
-        rows.append(
-            (
-                corpus.name,
-                f"frozen, d = {dimensions[-1]}, by Adam, {same.n_iter} steps",
-                *blanks,
-                f"{same.accuracy:.3f}",
-                _loss(same),
-            )
-        )
-        rows.append(
-            (
-                corpus.name,
-                f"everything, by Adam, {joint.n_iter} steps",
-                *blanks,
-                f"{joint.accuracy:.3f}",
-                _loss(joint),
-            )
-        )
+        for label, models in {**alike, "everything, by Adam": joint}.items():
+            steps = spread([model.n_iter for model in models], "{:.0f}".format)
+            accuracy = spread([model.accuracy for model in models])
+            loss = spread([model.test_loss for model in models])
+            rows.append((corpus.name, f"{label}, steps {steps}", *blanks, accuracy, loss))
         widest = curves[dimensions[-1]]
-        gaps[name] = joint.accuracy - same.accuracy
-        against = f"({same.accuracy:.3f} against {joint.accuracy:.3f}; paper: about 0.23)"
+        gaps[name] = [
+            before.accuracy - after.accuracy for before, after in zip(joint, same, strict=True)
+        ]
         checks += [
-            at_least(
+            asked(
                 f"{name}: frozen, like for like by Adam, accuracy below everything trained's",
+                "below",
                 gaps[name],
-                LEAST_GAP,
-                against,
+                "(paper: about 0.23)",
             ),
-            at_most(
+            asked(
                 f"{name}: frozen, like for like by Adam, test loss off the paper's about 0.6",
-                abs(same.test_loss - PAPER_LOSS),
-                MOST_OFF,
-                f"(loss {same.test_loss:.3f})",
+                "loss",
+                [abs(model.test_loss - PAPER_LOSS) for model in same],
+                f"(loss {spread([model.test_loss for model in same])})",
             ),
             reported(
                 f"{name}: frozen, d = {dimensions[-1]}, by L-BFGS with a ridge, accuracies on the "
@@ -85,10 +78,10 @@ def run(settings: Settings) -> Section:
                 f"{max(m.accuracy for m in widest.values()):.3f}",
                 "about 0.72",
             ),
-            at_least(
+            asked(
                 f"{name}: everything trained, accuracy",
-                joint.accuracy,
-                known.TRAINED_ACCURACY,
+                "accuracy",
+                [model.accuracy for model in joint],
                 "(paper: about 0.95, data set not named)",
             ),
         ]
@@ -105,16 +98,24 @@ def run(settings: Settings) -> Section:
         "With random embeddings that stay as drawn, and only p and the classifier's weights "
         "trained, test accuracy is about 72 % (error about 0.6); with everything trained about "
         "95 % (error about 0.1). The data set is not named.",
-        "Test accuracy. The last two rows of each data set are like for like: the same full-batch "
-        "Adam with the same early stopping, on p and v alone or on everything. The others train p "
+        "Test accuracy. By Adam, frozen and everything are like for like: the same "
+        "full batches and early stopping, on p and v alone or on everything; means over seeds, "
+        "in brackets the least and the largest; gradient descent has one "
+        f"seed and a learning rate of {DESCENT_RATE:g}. The others train p "
         "and v by L-BFGS with the package's default penalties.\n\n" + table(header, rows),
         _conclusion(gaps),
         checks,
         PICTURE,
-        "Test accuracy over iterations with frozen random embeddings of three dimensions; the "
+        "Test accuracy over iterations with frozen random embeddings of two dimensions; the "
         "solid lines are everything trained, and p and v alone, by the same Adam; the dashed ones "
         "are the paper's numbers.",
     )
+
+
+def descent(settings: Settings) -> dict[str, Any]:
+    """Return what makes training plain gradient descent, on all documents at once."""
+    n_steps = settings.pick(DESCENT_STEPS, 10)
+    return {"solver": "gradient_descent", "learning_rate": DESCENT_RATE, "max_iter": n_steps}
 
 
 def frozen(corpus: Corpus, dimension: int, max_iter: int) -> Fit:
@@ -124,18 +125,15 @@ def frozen(corpus: Corpus, dimension: int, max_iter: int) -> Fit:
     )
 
 
-def _loss(model: Fit) -> str:
-    return f"{model.test_loss:.3f}"
-
-
-def _conclusion(gaps: dict[str, float]) -> str:
-    measured = ", ".join(f"{100 * gap:.1f} points on {name}" for name, gap in gaps.items())
+def _conclusion(gaps: dict[str, list[float]]) -> str:
+    measured = ", ".join(
+        f"{100 * float(np.mean(gap)):.1f} points on {name}" for name, gap in gaps.items()
+    )
     return (
-        f"Like for like, frozen embeddings are {measured} below everything trained, as the paper "
-        "reports. They are not as bad as that by themselves: a better optimiser (L-BFGS, run on) "
+        f"Like for like, frozen embeddings are {measured} below everything trained (the paper: "
+        "about 23). They are not as bad as that by themselves: a better optimiser (L-BFGS, run on) "
         "with a ridge makes up most of it, so the gap is one of training under the same budget, "
-        "not of what random embeddings can express. 95 % on IMDB is not reached by anything here, "
-        "whatever is trained, nor by the linear baselines of the benchmark."
+        "not of what random embeddings can express."
     )
 
 
@@ -188,7 +186,7 @@ def _draw(settings: Settings, drawn: list[tuple[Corpus, Fit, Fit, Curves]]) -> N
         ax.minorticks_off()
         pictures.name_axes(ax, corpus.name, "iterations of L-BFGS", "test accuracy, %")
         pictures.legend(ax, loc="lower right")
-    pictures.save(figure, settings.images / PICTURE)
+    pictures.save(figure, settings, PICTURE)
 
 
 if __name__ == "__main__":

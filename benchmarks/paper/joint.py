@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from . import known, pictures
-from .data import Corpus, Settings, load, most_frequent
-from .findings import Check, Section, at_least, decimals, reported, table
-from .models import Fit, along_posterior, fit, fit_by_batches, joint_parameters
+from . import pictures
+from .data import Corpus, Settings, load
+from .findings import Check, Section, asked, decimals, reported, spread, table
+from .models import Fit, along_posterior, batch_parameters, fit, joint_parameters, over_seeds
 from .run import alone
 from .shapes import Arms, arms, order
 
 PICTURE = "paper_joint.png"
-CORPORA = ("IMDB", "Yelp")
 EMBEDDINGS, SCORES, LIMIT = "Adam on E, p, v", "Adam on scores and values", "L-BFGS, no dimension"
 BATCHES = "Adam on E, p, v, mini-batches"
-BATCHES_DIMENSION = 128
+BATCHES_DIMENSION = 64
 
 _HEADER = (
     "data",
@@ -28,7 +27,6 @@ _HEADER = (
     "test loss",
     "E.v monotone",
     "E.p: left arm, right arm",
-    "lowest at",
     "scatter of E.v, over range",
     "scatter of E.p, over range",
 )
@@ -40,44 +38,40 @@ def run(settings: Settings) -> Section:
     checks: list[Check] = []
     agreement = []
     drawn: list[tuple[Corpus, dict[str, Fit]]] = []
-    for name in CORPORA:
+    best: dict[str, float] = {}
+    for name in settings.corpora:
         corpus = load(name, settings)
         fits = {
-            trained: fit(corpus, **parameters)
+            trained: over_seeds(corpus, settings, **parameters)
             for trained, parameters in trainings(settings).items()
         }
-        fits[BATCHES] = by_batches(corpus, settings)
-        drawn.append((corpus, fits))
-        for trained, model in fits.items():
-            rows.append(_row(corpus.name, trained, corpus, model))
-            checks += shape_checks(f"{name}, {trained}", corpus, model)
-        agreement.append(_agreement(name, fits))
+        fits[LIMIT] = [fit(corpus)]  # nothing is drawn
+        drawn.append((corpus, {trained: models[0] for trained, models in fits.items()}))
+        for trained, models in fits.items():
+            rows.append(_row(corpus.name, trained, corpus, models))
+            checks += shape_checks(f"{name}, {trained}", corpus, models)
+        agreement.append(_agreement(name, drawn[-1][1]))
+        best[name] = max(
+            float(np.mean([model.accuracy for model in models])) for models in fits.values()
+        )
         checks.append(
             reported(
-                f"{name}: best test accuracy of these",
-                f"{max(model.accuracy for model in fits.values()):.3f}",
+                f"{name}: best test accuracy of these, mean over seeds",
+                f"{best[name]:.3f}",
                 "about 0.95, data set not named",
             )
         )
-    for name in CORPORA:
-        small = most_frequent(load(name, settings), known.VOCABULARY[name])
-        label = f"{name}, {small.X.shape[1]:,} tokens"
-        for trained, model in (
-            (EMBEDDINGS, fit(small, **trainings(settings)[EMBEDDINGS])),
-            (BATCHES, by_batches(small, settings)),
-        ):
-            rows.append(_row(label, trained, small, model))
-            monotone = order(along_posterior(small, model.values).means)
-            checks.append(at_least(f"{label}, {trained}: E.v monotone", monotone, 0.95))
     _draw(settings, drawn)
-    best = [max(model.accuracy for model in fits.values()) for _, fits in drawn]
     return Section(
         "joint",
         "IMDB and Yelp, everything trained",
         "With d = 2048 and E, p and v trained together, means of E.v rise along the difference of "
         "posteriors and those of E.p form a U that is lowest near 0, with wide scatter inside the "
         "bins, on both data sets.",
-        table(_HEADER, rows) + "\n\n" + "\n".join(agreement),
+        "Means over seeds; in brackets the least and the largest.\n\n"
+        + table(_HEADER, rows)
+        + "\n\n"
+        + "\n".join(agreement),
         _conclusion(checks, best),
         checks,
         PICTURE,
@@ -89,27 +83,26 @@ def run(settings: Settings) -> Section:
 
 
 def trainings(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return parameters of the three ways to train everything."""
+    """Return parameters of the ways to train everything that draw anything.
+
+    Mini-batches in fewer dimensions: every batch moves all of E.
+    """
     adam = joint_parameters(settings)
-    return {EMBEDDINGS: adam, SCORES: {**adam, "embedding_dim": None}, LIMIT: {}}
+    return {
+        EMBEDDINGS: adam,
+        SCORES: {**adam, "embedding_dim": None},
+        BATCHES: batch_parameters(*settings.pick((BATCHES_DIMENSION, 5), (16, 4))),
+    }
 
 
-def by_batches(corpus: Corpus, settings: Settings) -> Fit:
-    """Train E, p and v by mini-batches, in fewer dimensions: every batch moves all of E."""
-    dimension, epochs = settings.pick((BATCHES_DIMENSION, 8), (16, 4))
-    return fit_by_batches(corpus, dimension, epochs)
-
-
-def shape_checks(label: str, corpus: Corpus, model: Fit) -> list[Check]:
+def shape_checks(label: str, corpus: Corpus, models: list[Fit]) -> list[Check]:
     """Return what is asked of everything trained: E.v rises, E.p is a U."""
-    u = score_arms(corpus, model)
+    us = [score_arms(corpus, model) for model in models]
+    orders = [order(along_posterior(corpus, model.values).means) for model in models]
+    lowest = f"(lowest at {spread([u.lowest_at for u in us], '{:.2f}'.format)})"
     return [
-        at_least(
-            f"{label}: E.v monotone", order(along_posterior(corpus, model.values).means), 0.95
-        ),
-        at_least(
-            f"{label}: E.p, worse arm of the U", u.worse, 0.9, f"(lowest at {u.lowest_at:.2f})"
-        ),
+        asked(f"{label}: E.v monotone", "monotone", orders),
+        asked(f"{label}: E.p, worse arm of the U", "arm", [u.worse for u in us], lowest),
     ]
 
 
@@ -119,20 +112,26 @@ def score_arms(corpus: Corpus, model: Fit) -> Arms:
     return arms(bins.centres, bins.means)
 
 
-def _row(label: str, trained: str, corpus: Corpus, model: Fit) -> tuple[str, ...]:
-    values, scores = (along_posterior(corpus, each) for each in (model.values, model.scores))
-    u = score_arms(corpus, model)
+def _row(label: str, trained: str, corpus: Corpus, models: list[Fit]) -> tuple[str, ...]:
+    values, scores = (
+        [along_posterior(corpus, getattr(model, what)) for model in models]
+        for what in ("values", "scores")
+    )
+    us = [score_arms(corpus, model) for model in models]
+
+    def mean(numbers: list[float]) -> str:
+        return decimals(float(np.mean(numbers)))
+
     return (
         label,
         trained,
-        str(model.n_iter),
-        f"{model.accuracy:.4f}",
-        f"{model.test_loss:.3f}",
-        decimals(order(values.means)),
-        f"{decimals(u.left)}, {decimals(u.right)}",
-        decimals(u.lowest_at),
-        f"{decimals(values.scatter)}, {decimals(values.relative_scatter)}",
-        f"{decimals(scores.scatter)}, {decimals(scores.relative_scatter)}",
+        spread([model.n_iter for model in models], "{:.0f}".format),
+        spread([model.accuracy for model in models]),
+        mean([model.test_loss for model in models]),
+        mean([order(bins.means) for bins in values]),
+        f"{mean([u.left for u in us])}, {mean([u.right for u in us])}",
+        f"{mean([b.scatter for b in values])}, {mean([b.relative_scatter for b in values])}",
+        f"{mean([b.scatter for b in scores])}, {mean([b.relative_scatter for b in scores])}",
     )
 
 
@@ -148,20 +147,18 @@ def _agreement(name: str, fits: dict[str, Fit]) -> str:
     return f"- {name}: correlation with {EMBEDDINGS}, token by token: {'; '.join(parts)}."
 
 
-def _conclusion(checks: list[Check], best: list[float]) -> str:
+def _conclusion(checks: list[Check], best: dict[str, float]) -> str:
     failing = [check.what for check in checks if check.holds is False]
     said = "All shapes hold. " if not failing else f"Fails: {'; '.join(failing)}. "
-    reached = ", ".join(
-        f"{100 * accuracy:.1f} % on {name}" for name, accuracy in zip(CORPORA, best, strict=True)
-    )
+    reached = ", ".join(f"{100 * accuracy:.1f} % on {name}" for name, accuracy in best.items())
     return (
         f"{said}The U is there however the model is trained; how straight E.v rises depends on the "
         "optimiser: by full-batch Adam on E the means of E.v go flat or turn back at the ends, and "
         "why is not known. Adam on scores and values, and mini-batches, "
         "with which the paper may well have trained, do not show it "
-        f"(d = {BATCHES_DIMENSION} here, for time). It is clearest without rare tokens: the last "
-        "rows keep as many tokens as the paper's vocabulary has. The best "
-        f"test accuracies are {reached}; 95 % on IMDB is not reached by anything here."
+        f"(d = {BATCHES_DIMENSION} here, for time). L-BFGS is the "
+        "package's default classifier, with its penalties and an intercept. The best mean "
+        f"test accuracies are {reached}."
     )
 
 
@@ -206,9 +203,10 @@ def _draw(settings: Settings, drawn: list[tuple[Corpus, dict[str, Fit]]]) -> Non
                 line="-.",
                 label=BATCHES,
             )
+            pictures.show_all_lines(ax)
             pictures.name_axes(ax, f"{corpus.name}: {symbol}", pictures.POSTERIOR, symbol)
     pictures.legend_below(figure, axes[0, 1], 4)
-    pictures.save(figure, settings.images / PICTURE)
+    pictures.save(figure, settings, PICTURE)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 EMBEDDING_DIM = 2048
-VOCABULARY = {"IMDB": 7766, "Yelp": 5424}
 FROZEN_ACCURACY = 0.72
 TRAINED_ACCURACY = 0.95
 FROZEN_ERROR, TRAINED_ERROR = 0.6, 0.1

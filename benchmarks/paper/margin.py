@@ -20,20 +20,20 @@ from sklearn_clsattn.theory import max_margin_direction, one_step_embeddings, se
 
 from . import pictures
 from .data import Settings
-from .findings import Check, Section, at_least, decimals, reported, table
+from .findings import Check, Section, asked, decimals, reported, table
 from .run import alone
 from .shapes import Array
 
 PICTURE = "paper_margin.png"
-LEAST_COSINE = 0.9999
 # Documents, relevant tokens of each class, irrelevant tokens, mean length.
-SIZES = {"small": (100, 5, 40, 10), "medium": (400, 10, 150, 15), "large": (1000, 20, 400, 25)}
+SIZES = {"small": (100, 5, 40, 10), "medium": (400, 10, 150, 15), "large": (700, 20, 300, 20)}
 SWEPT = "small"
 MAX_ITER = 1000
 TOLERANCE = 1e-7  # of 1 - cosine, where the estimator stops
-FACTORS = (1 / 256, 1 / 16, 1 / 4, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0)
+FACTORS = (1 / 64, 1 / 16, 1 / 4, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0)
+ONE_SEED_FROM = 256.0  # a stiff flow: a minute a fit
 DIMENSIONS = (1024, 4096)
-# README's data, its seeds, and (d, largest value after the step), by the flow and by descent.
+# theory.md's data, its seeds, and (d, largest value after the step), by the flow and by descent.
 README = {"n_relevant_per_class": 5, "n_irrelevant": 50, "document_length": 10}
 COMPARED = ((4096, 1.0), (4096, 2.0), (4096, 4.0), (1024, 2.0))
 
@@ -66,7 +66,7 @@ class Outcome:
 
 def run(settings: Settings) -> Section:
     """Train to the limit on several sizes and seeds, then with smaller and smaller steps."""
-    n_seeds = settings.pick(3, 1)
+    n_seeds = len(settings.seeds)
     sizes = settings.pick(tuple(SIZES), ("small",))
     rows = []
     outcomes: dict[tuple[str, str], list[Outcome]] = {}
@@ -87,11 +87,13 @@ def run(settings: Settings) -> Section:
     plain = {
         size: [plain_descent(size, seed, _checkpoints(settings)) for seed in range(n_seeds)]
         for size in sizes
+        if size != "large"  # time
     }
     swept_size = settings.pick(SWEPT, sizes[-1])
     swept = {
         (label, factor): [
-            outcome(swept_size, seed, dimension, factor, settings) for seed in range(n_seeds)
+            outcome(swept_size, seed, dimension, factor, settings)
+            for seed in range(n_seeds if factor < ONE_SEED_FROM else 1)
         ]
         for label, dimension in _sweep_widths(settings).items()
         for factor in settings.pick(FACTORS, (1 / 64, 1.0))
@@ -102,7 +104,7 @@ def run(settings: Settings) -> Section:
     checks.append(
         _cosine_check(
             "Theorem 4.3, no dimension, normalised descent alone for "
-            f"{_checkpoints(settings)[-1]:,} steps: smallest cosine",
+            f"{_checkpoints(settings)[-1]:,} steps: direction",
             [float(cosines[-1]) for each in plain.values() for cosines in each],
         )
     )
@@ -301,27 +303,27 @@ def _checks(
     for label in dict.fromkeys(label for _, label in outcomes):
         found = {size: all_ for (size, other), all_ in outcomes.items() if other == label}
         checks += [
-            at_least(
+            asked(
                 f"Theorem 4.3, {label}, {size} data: share of documents selecting their relevant "
                 "token",
-                min(each.relevant_selected for each in all_),
-                1.0,
+                "selection",
+                [each.relevant_selected for each in all_],
             )
             for size, all_ in found.items()
         ]
         cosines = [each.cosine for all_ in found.values() for each in all_]
-        checks.append(_cosine_check(f"Theorem 4.3, {label}: smallest cosine", cosines))
+        checks.append(_cosine_check(f"Theorem 4.3, {label}: direction", cosines))
     for label in dict.fromkeys(label for label, _ in swept):
         factors = [factor for other, factor in swept if other == label]
         shares = {
             factor: [each.relevant_selected for each in swept[label, factor]] for factor in factors
         }
         checks.append(
-            at_least(
+            asked(
                 f"Lemma: eta_0 large enough ({_factor(max(factors))} times that of largest value "
                 f"1), {label}, {size} data: share selecting their relevant token",
-                min(shares[max(factors)]),
-                1.0,
+                "selection",
+                shares[max(factors)],
             )
         )
         checks.append(
@@ -335,8 +337,7 @@ def _checks(
 
 
 def _cosine_check(what: str, cosines: list[float]) -> Check:
-    smallest = float(np.min(cosines))  # nan, if any is
-    return Check(what, f"> {LEAST_COSINE}", f"{smallest:.7f}", smallest > LEAST_COSINE)
+    return asked(what, "direction", [max(0.0, 1 - cosine) for cosine in cosines])
 
 
 def _checkpoints(settings: Settings) -> tuple[int, ...]:
@@ -370,7 +371,8 @@ def _sweep_table(swept: dict[tuple[str, float], list[Outcome]]) -> str:
         for factor in factors
     ]
     return (
-        "With other steps, the mean share of documents that select their relevant token:\n\n"
+        "With other steps, the mean share of documents that select their relevant token "
+        f"(from {ONE_SEED_FROM:g} times on one seed, for the time of so stiff a flow):\n\n"
         + table(("eta_0 over that of largest value 1", *labels), rows)
     )
 
@@ -416,9 +418,8 @@ def _conclusion(
         "multiples of 2 to 8 are a gap in the middle, beyond which everything is selected again, "
         "as the lemma's condition (eta_0 large enough) says; failures that come back at the "
         "largest multiples are of a d too small for them, which is to grow with eta_0. Descent by "
-        "large steps, which an earlier version took for the flow, hides the gap (last table). Real "
-        "text "
-        "satisfies the theorem's assumption nowhere: no token of IMDB or Yelp has alpha exactly 0."
+        "large steps, which an earlier version took for the flow, hides the gap (last table). "
+        "How far real text is from the theorem's assumption is measured in the last section."
     )
 
 
@@ -429,7 +430,7 @@ def _compared_table(compared: dict[tuple[int, float], dict[str, int]]) -> str:
     ]
     return (
         'Descent in normalised steps of 2 in score units (`solver="descent"`) is not the flow. On '
-        "the data of the README's example, how many of 10 seeds have every relevant token "
+        "the data of theory.md's example, how many of 10 seeds have every relevant token "
         "selected, from the same start:\n\n"
         + table(("d, largest value after the step", "descent in steps of 2", "gradient flow"), rows)
     )
@@ -455,13 +456,12 @@ def _draw(settings: Settings, swept: dict[tuple[str, float], list[Outcome]], siz
         dict.fromkeys(label for label, _ in swept), pictures.COLOURS, pictures.MARKS, strict=False
     ):
         factors = [factor for other, factor in swept if other == label]
-        shares = np.array(
-            [[100 * each.relevant_selected for each in swept[label, factor]] for factor in factors]
-        )
-        pictures.means(ax, factors, shares.mean(axis=1), colour=colour, mark=mark, label=label)
-        ax.fill_between(
-            factors, shares.min(axis=1), shares.max(axis=1), color=colour, alpha=0.12, linewidth=0
-        )
+        shares = [
+            [100 * each.relevant_selected for each in swept[label, factor]] for factor in factors
+        ]
+        means, low, high = ([of(row) for row in shares] for of in (np.mean, min, max))
+        pictures.means(ax, factors, np.array(means), colour=colour, mark=mark, label=label)
+        ax.fill_between(factors, low, high, color=colour, alpha=0.12, linewidth=0)
     ax.set_xscale("log")
     ax.set_xticks(factors, [_factor(factor) for factor in factors])
     ax.minorticks_off()
@@ -473,7 +473,7 @@ def _draw(settings: Settings, swept: dict[tuple[str, float], list[Outcome]], siz
         "documents selecting\ntheir relevant token, %",
     )
     pictures.legend(ax, loc="lower right")
-    pictures.save(figure, settings.images / PICTURE)
+    pictures.save(figure, settings, PICTURE)
 
 
 if __name__ == "__main__":

@@ -9,31 +9,29 @@ from numpy.typing import ArrayLike
 
 from . import known, pictures
 from .data import Corpus, Settings
-from .findings import Check, Section, at_least, at_most, decimals, reported, table
-from .models import Fit, along_posterior, fit
+from .findings import Check, Section, asked, decimals, reported, table
+from .models import Fit, along_posterior, over_seeds
 from .run import alone
 from .shapes import arms, order
 from .two_layers import DIMENSION, beside_paper, network_parameters, small
 
 PICTURE = "paper_mlp.png"
-SEEDS = (0, 1, 2)
-EPOCHS = 8  # where validation loss is lowest, after two, scores have hardly been trained
+EPOCHS = 8
 
 
 def run(settings: Settings) -> Section:
     """Train one layer with an MLP on a part of IMDB, from several random starts."""
-    corpus = small("IMDB", settings)
-    seeds = settings.pick(SEEDS, SEEDS[:2])
+    corpus = small(settings.corpora[0], settings)
     parameters = {
         **network_parameters(settings),
         "early_stopping": False,
         "max_iter": settings.pick(EPOCHS, 4),
     }
-    fits = [fit(corpus, mlp=True, random_state=seed, **parameters) for seed in seeds]
+    fits = over_seeds(corpus, settings, mlp=True, **parameters)
     _draw(settings, corpus, fits)
     checks = _checks(corpus, fits)
     rows = []
-    for seed, model in zip(seeds, fits, strict=True):
+    for seed, model in zip(settings.seeds, fits, strict=True):
         scores, values, single = (
             along_posterior(corpus, each) for each in (model.scores, model.values, model.one_token)
         )
@@ -69,13 +67,12 @@ def run(settings: Settings) -> Section:
         "0.6, 6.1 at the left end, lowest and right end), while E.v is near 0 on the whole "
         "negative side and rises to 1.4 on the positive one: it is less evidently monotone. Which "
         "data set is not said.",
-        f"{corpus.words}.\n\n{table(header, rows)}\n\nSeed {seeds[0]} beside the paper's table:"
-        f"\n\n{beside}",
+        f"{corpus.words}.\n\n{table(header, rows)}\n\nSeed 0 beside the paper's table:\n\n{beside}",
         _conclusion(corpus, fits),
         checks,
         PICTURE,
-        "One layer with an MLP on a part of IMDB, one colour a random start: E.p, E.v, and the "
-        "output for one-token documents; tokens of the first. The paper's means stand in "
+        "One layer with an MLP on a part of the reviews, one colour a random start: E.p, E.v, "
+        "and the output for one-token documents; tokens of the first. The paper's means stand in "
         "orange on an axis of their own (right).",
     )
 
@@ -100,28 +97,24 @@ def _checks(corpus: Corpus, fits: list[Fit]) -> list[Check]:
     values = [along_posterior(corpus, model.values) for model in fits]
     flat = [abs(rise_left_over_right(each.centres, each.means)) for each in values]
     return [
-        at_least(
-            "MLP: E.p, worst arm of the U over seeds",
-            float(np.min([arms(each.centres, each.means).worse for each in scores])),
-            0.9,
+        asked(
+            "MLP: E.p, worse arm of the U",
+            "arm",
+            [arms(each.centres, each.means).worse for each in scores],
         ),
-        at_most(
-            "MLP: E.v is no longer monotone, rising or falling, worst over seeds",
-            float(np.max(np.abs(monotone))),
-            0.95,
+        asked(
+            "MLP: E.v is no longer monotone, rising or falling",
+            "not monotone",
+            np.abs(monotone),
             f"(paper: {decimals(order(known.MLP_VALUES))})",
         ),
-        at_most(
-            "MLP: E.v flat left of 0, change there over rise right of 0, worst over seeds",
-            float(np.max(flat)),
-            0.5,
+        asked(
+            "MLP: E.v flat left of 0, change there over rise right of 0",
+            "flat",
+            flat,
             f"(paper: {paper:.2f})",
         ),
-        at_least(
-            "MLP: f([s]), the output for a document of one token, monotone, least over seeds",
-            float(np.min(single)),
-            0.95,
-        ),
+        asked("MLP: f([s]), the output for a document of one token, monotone", "monotone", single),
         reported(
             "MLP: E.p at the left end, lowest, right end",
             f"{ends[0]:.1f}, {ends.min():.1f}, {ends[-1]:.1f}",
@@ -139,9 +132,9 @@ def _conclusion(corpus: Corpus, fits: list[Fit]) -> str:
         "With an MLP behind it, v is one direction of many that the MLP reads, and nothing ties "
         "E.v to the label. What a token does to the output is f([s]), the output for a document of "
         f"that token alone, and that is monotone. The MLP here is v' A2 relu(A1 o + c), d = "
-        f"{DIMENSION}, trained by Adam with batches of 50 for {EPOCHS} epochs, past the lowest "
-        "validation loss, where scores have hardly moved; the paper's form, and how long it "
-        "trained, are not known, and its scores are many times larger."
+        f"{DIMENSION}, trained by Adam with batches of 50 for {EPOCHS} epochs, without early "
+        "stopping; the paper's form, and how long it trained, are not known, and its scores are "
+        "many times larger."
     )
 
 
@@ -152,17 +145,19 @@ def _draw(settings: Settings, corpus: Corpus, fits: list[Fit]) -> None:
         (pictures.VALUE, "values", known.MLP_VALUES),
         (r"$f([s])$", "one_token", None),
     )
-    colours = (pictures.BLUE, pictures.GREEN, pictures.PINK)
+    colours = (pictures.BLUE, pictures.GREEN, pictures.PINK, pictures.SKY, pictures.BLACK)
+    marks = (*pictures.MARKS, "v")
     for ax, (symbol, what, paper) in zip(axes[0], panels, strict=True):
         numbers = getattr(fits[0], what)
         pictures.cloud(ax, corpus.posterior, numbers, along_posterior(corpus, numbers))
-        for model, colour, mark in zip(fits[1:], colours[1:], pictures.MARKS[1:], strict=False):
+        for model, colour, mark in zip(fits[1:], colours[1:], marks[1:], strict=False):
             bins = along_posterior(corpus, getattr(model, what))
             pictures.means(ax, bins.centres, bins.means, colour=colour, mark=mark)
+        pictures.show_all_lines(ax)
         pictures.name_axes(ax, f"{corpus.name}: {symbol}", pictures.POSTERIOR, symbol)
         if paper is not None:
             pictures.paper_axis(ax, known.BINS, paper)
-    pictures.save(figure, settings.images / PICTURE)
+    pictures.save(figure, settings, PICTURE)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class Fit:
     seconds: float
 
 
-@lru_cache(maxsize=64)
+@cache
 def fit(corpus: Corpus, kind: type = ClsAttentionClassifier, **parameters: Any) -> Fit:
     """Fit on a corpus's training half; each fit is made once in a run.
 
@@ -66,7 +66,8 @@ def fit(corpus: Corpus, kind: type = ClsAttentionClassifier, **parameters: Any) 
         A classifier of the package.
 
     **parameters
-        Its own. Without `attend_cls`, ``<cls>`` does not attend to itself, as in the paper.
+        Its own. Unless they say so, ``<cls>`` does not attend to itself, and there is no
+        intercept, as in the paper.
         Training that ends at `max_iter` is no accident here: the number of iterations is part of
         an experiment.
 
@@ -74,7 +75,7 @@ def fit(corpus: Corpus, kind: type = ClsAttentionClassifier, **parameters: Any) 
     -------
     Fit
     """
-    usual: dict[str, Any] = {"attend_cls": False, "random_state": SEED}
+    usual: dict[str, Any] = {"attend_cls": False, "fit_intercept": False, "random_state": SEED}
     named = kind().get_params()
     model = kind(**{name: usual[name] for name in usual if name in named} | parameters)
     started = time.perf_counter()
@@ -96,9 +97,14 @@ def fit(corpus: Corpus, kind: type = ClsAttentionClassifier, **parameters: Any) 
     )
 
 
-def trained_jointly(corpus: Corpus, settings: Settings) -> Fit:
+def over_seeds(corpus: Corpus, settings: Settings, **parameters: Any) -> list[Fit]:
+    """Fit once for every seed: starts, documents held out and mini-batches differ."""
+    return [fit(corpus, random_state=seed, **parameters) for seed in settings.seeds]
+
+
+def trained_jointly(corpus: Corpus, settings: Settings) -> list[Fit]:
     """Train E, p and v together in the paper's d by Adam: what most figures start from."""
-    return fit(corpus, **joint_parameters(settings))
+    return over_seeds(corpus, settings, **joint_parameters(settings))
 
 
 def joint_parameters(settings: Settings) -> dict[str, Any]:
@@ -112,15 +118,14 @@ def joint_parameters(settings: Settings) -> dict[str, Any]:
     }
 
 
-def fit_by_batches(corpus: Corpus, embedding_dim: int, max_iter: int) -> Fit:
-    """Fit one layer as deep networks are trained: Adam on mini-batches."""
-    return fit(
-        corpus,
-        AttentionNetworkClassifier,
-        embedding_dim=embedding_dim,
-        n_iter_no_change=2,
-        max_iter=max_iter,
-    )
+def batch_parameters(embedding_dim: int, max_iter: int) -> dict[str, Any]:
+    """Return the parameters of one layer trained as deep networks are: Adam on mini-batches."""
+    return {
+        "kind": AttentionNetworkClassifier,
+        "embedding_dim": embedding_dim,
+        "n_iter_no_change": 2,
+        "max_iter": max_iter,
+    }
 
 
 def along_posterior(corpus: Corpus, numbers: Array) -> Bins:

@@ -23,13 +23,12 @@ from sklearn_clsattn.theory import one_step_embeddings
 
 from . import pictures
 from .data import Settings
-from .findings import Check, Section, at_least, at_most, reported, table
+from .findings import Check, Section, asked, reported, table
 from .margin import rule
 from .run import alone
 from .shapes import Array
 
 PICTURE = "paper_open_questions.png"
-SEEDS = 3
 DELTAS = (0.0, 0.1, 0.2, 0.4)
 WAYS = (30, 60, 120)
 MOST_STEPS = 400  # of a flow, and from one way to the next
@@ -37,14 +36,11 @@ N_RELEVANT = 5  # of each class
 LARGER, SMALLER, BOTH, NEITHER = "the more important", "the less important", "both", "neither"
 ONE_LAYER, FLOW = "one layer, everything trained", "one step, then the flow"
 TWO_LAYERS, HIDDEN = "two layers", "one layer and an MLP"
-# Asked before the run: one layer cannot exceed 3 of 4 combinations of word and negation.
-MOST_OF_ONE_LAYER, LEAST_OF_TWO = 0.8, 0.95
-LEAST_COSINE = 0.999  # of directions at a way and at twice it, for one that converges
 
 
 def run(settings: Settings) -> Section:
     """Run the four experiments on generated data."""
-    seeds = range(settings.pick(SEEDS, 1))
+    seeds = settings.seeds
     several = [several_relevant(seed, settings) for seed in seeds]
     partial = {
         delta: [partly_relevant(delta, seed, settings) for seed in seeds]
@@ -66,29 +62,31 @@ def run(settings: Settings) -> Section:
         for kind in several[0]
     ]
     checks += [
-        at_least(
+        asked(
             f"Partly relevant, delta {delta:g}: share of documents that select relevant tokens "
-            "only, least over seeds",
-            min(share for share, _ in found),
-            0.95,
+            "only",
+            "only relevant",
+            [share for share, _ in found],
         )
         for delta, found in partial.items()
     ]
     checks += [
-        _cosine_check(
-            f"Direction converges, {label}: cosine of directions at ways of {ways[-2]} and "
-            f"{ways[-1]}, least over seeds",
-            float(1 - found[:, -1].max()),
+        asked(
+            f"Direction converges, {label}: 1 - cosine of directions at ways of {ways[-2]} and "
+            f"{ways[-1]}",
+            "turns",
+            np.maximum(found[:, -1], 0.0),
         )
         for label, found in turning.items()
     ]
     checks += [
-        at_most(f"Negation, {name}: best test accuracy", max(accuracy[name]), MOST_OF_ONE_LAYER)
-        for name in (ONE_LAYER, FLOW)
-    ]
-    checks += [
-        at_least(f"Negation, {name}: least test accuracy", min(accuracy[name]), LEAST_OF_TWO)
-        for name in (TWO_LAYERS, HIDDEN)
+        asked(f"Negation, {name}: test accuracy", threshold, accuracy[name])
+        for name, threshold in (
+            (ONE_LAYER, "first order"),
+            (FLOW, "first order"),
+            (TWO_LAYERS, "solves"),
+            (HIDDEN, "solves"),
+        )
     ]
     rows = [
         (
@@ -106,7 +104,7 @@ def run(settings: Settings) -> Section:
         "converges, and knows first-order importance only. The reviews ask what happens with "
         "several or partly relevant tokens, and with tokens that change each other's meaning.",
         f"{len(seeds)} seeds, without a dimension, eta_0 by the default rule; ranges over seeds. "
-        "*Several*: the README's data with a second relevant token of the document's class. "
+        "*Several*: theory.md's data with a second relevant token of the document's class. "
         "*Partly relevant*: 120 documents of mean length 10, a fifth of it relevant tokens, of "
         "which a share delta comes from the other class:\n\n"
         + table(header, rows)
@@ -123,7 +121,7 @@ def run(settings: Settings) -> Section:
 
 
 def one_relevant(seed: int, settings: Settings) -> tuple[Any, NDArray[np.int64]]:
-    """Return the README's data: one relevant token a document, the first ten tokens."""
+    """Return theory.md's data: one relevant token a document, the first ten tokens."""
     X, y = make_token_classification(
         settings.pick(120, 32),
         n_relevant_per_class=N_RELEVANT,
@@ -257,13 +255,8 @@ def _conclusion(
         f"of word and negation allow (at most {max(accuracy[ONE_LAYER] + accuracy[FLOW]):.3f}), "
         f"two layers reach {min(accuracy[TWO_LAYERS]):.3f} to {max(accuracy[TWO_LAYERS]):.3f}, and "
         f"an MLP {min(accuracy[HIDDEN]):.3f} at least: first-order importance says nothing there, "
-        "and one layer of attention to bags has nothing else. Training v, or E further, after p is "
-        "not measured here."
+        "and one layer of attention to bags has nothing else."
     )
-
-
-def _cosine_check(what: str, cosine: float) -> Check:
-    return Check(what, f"≥ {LEAST_COSINE}", f"{cosine:.6f}", cosine >= LEAST_COSINE)
 
 
 def _range(numbers: list[float], unit: str) -> str:
@@ -320,7 +313,7 @@ def _draw(
         "1 - cosine since half of it",
     )
     pictures.legend(ax, loc="upper right")
-    pictures.save(figure, settings.images / PICTURE)
+    pictures.save(figure, settings, PICTURE)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,12 @@ def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
     return future.result
 
 
+def floats(*scalars: torch.Tensor) -> list[float]:
+    """Return tensors of one number each as floats, in one transfer: a device waits for each."""
+    numbers: list[float] = torch.stack(scalars).tolist() if scalars else []
+    return numbers
+
+
 def resolve_device(device: str | torch.device) -> torch.device:
     """Return the device that a `device` parameter names; "auto" is CUDA if there is one, else CPU.
 
@@ -63,6 +69,11 @@ def resolve_device(device: str | torch.device) -> torch.device:
         raise ValueError(
             f"device: {device!r} was asked for, but PyTorch finds no CUDA device here; use "
             "'cpu', or 'auto' to take CUDA where there is one."
+        )
+    if resolved.type == "cuda" and (resolved.index or 0) >= (found := torch.cuda.device_count()):
+        raise ValueError(
+            f"device: {device!r} was asked for, but PyTorch finds {found} CUDA device(s) here, "
+            f"numbered from 0; use 'cuda' or 'cuda:{found - 1}'."
         )
     return resolved
 

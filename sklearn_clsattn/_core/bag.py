@@ -51,7 +51,8 @@ class TokenBag:
     `X` is a CSR matrix of token weights, (n_documents, n_tokens); its arrays are shared, not
     copied, where their types allow it. `dtype` None is float32 for a float32 `X`, else float64.
     `backend` "auto" is PyTorch on CUDA and where it was built with MKL, else SciPy, which works on
-    the CPU only (a ValueError elsewhere). `shape`, `dtype`, `device` and `backend` are attributes,
+    the CPU only (a ValueError elsewhere). `columns` is the transpose of `X` as CSR, where there is
+    one already. `shape`, `dtype`, `device` and `backend` are attributes,
     as chosen.
     """
 
@@ -62,6 +63,7 @@ class TokenBag:
         dtype: type[np.floating[Any]] | None = None,
         device: torch.device | str = "cpu",
         backend: Backend = "auto",
+        columns: Any = None,
     ) -> None:
         if dtype is None:
             dtype = np.float32 if X.dtype == np.float32 else np.float64
@@ -69,8 +71,7 @@ class TokenBag:
         self.device = torch.device(device)
         self.shape: tuple[int, int] = tuple(X.shape)
         # PyTorch reads the arrays as contiguous; SciPy's may be strided views.
-        values = np.ascontiguousarray(X.data, dtype=dtype)
-        self._csr = _CSR(values, *_narrow(X.indptr, X.indices), self.shape)
+        self._csr = _CSR.of(X, dtype)
         if backend == "auto":
             has_kernels = self.device.type == "cuda" or torch.backends.mkl.is_available()
             backend = "torch" if has_kernels else "scipy"
@@ -83,7 +84,7 @@ class TokenBag:
         self._products: _Products = (
             _ScipyProducts(self._csr)
             if backend == "scipy"
-            else _TorchProducts(self._csr, self.device)
+            else _TorchProducts(self._csr, self.device, columns)
         )
 
     @property
@@ -137,6 +138,11 @@ class _CSR:
     ) -> None:
         self.data, self.indptr, self.indices, self.shape = data, indptr, indices, shape
 
+    @classmethod
+    def of(cls, X: Any, dtype: type[np.floating[Any]]) -> _CSR:
+        values = np.ascontiguousarray(X.data, dtype=dtype)
+        return cls(values, *_narrow(X.indptr, X.indices), X.shape)
+
     def transposed(self) -> _CSR:
         columns = self.scipy().tocsc()
         return _CSR(columns.data, *_narrow(columns.indptr, columns.indices), self.shape[::-1])
@@ -148,9 +154,13 @@ class _CSR:
 class _TorchProducts:
     """PyTorch's CSR product, with the transpose built once (MKL's own is 100 times slower)."""
 
-    def __init__(self, csr: _CSR, device: torch.device) -> None:
+    def __init__(self, csr: _CSR, device: torch.device, columns: Any = None) -> None:
         self._rows = _torch_csr(csr, device)
-        self._transpose = in_background(lambda: _torch_csr(csr.transposed(), device))
+        if columns is None:
+            self._transpose = in_background(lambda: _torch_csr(csr.transposed(), device))
+        else:
+            transpose = _torch_csr(_CSR.of(columns, csr.data.dtype.type), device)
+            self._transpose = lambda: transpose
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
         return self._rows @ per_token

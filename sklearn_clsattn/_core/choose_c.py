@@ -32,14 +32,14 @@ from numpy.typing import NDArray
 
 from .bag import TokenBag
 from .documents import Documents
-from .fitted import log_losses
+from .fitted import FittedAttention
+from .folds import N_FOLDS
 from .path import AttentionPath
 from .prior_mean import PriorMean
 from .statistics import class_priors
 
 Array = NDArray[np.float64]
 
-N_FOLDS = 4
 ENOUGH_DOCUMENTS = 4_000
 """As many folds are used as hold this many documents."""
 
@@ -75,15 +75,11 @@ def choose_C(documents: Documents, bag: TokenBag, mean: PriorMean | None, **how:
     :class:`~.path.AttentionPath`.
     """
     guess = guess_C(mean, documents.statistics.class_weights)
-    present = np.flatnonzero(documents.weights)
-    groups = np.unique(documents.groups[present], return_inverse=True)[1]
-    n_different = int(groups.max(initial=-1)) + 1
+    n_different, held_out = documents.folds(N_FOLDS)
     if n_different < 2 * N_FOLDS:
         return Choice(guess, np.empty(0), np.empty((0, 0)), None)
-    folds = np.full(len(documents.codes), -1)
-    folds[present] = deal(groups, documents.codes[present], N_FOLDS)
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
-    fits = [HeldOut(documents, bag, folds == fold, **how) for fold in range(n_used)]
+    fits = [HeldOut(documents, bag, held_out(fold), **how) for fold in range(n_used)]
     losses: dict[int, list[float]] = {}
 
     def loss(exponent: int) -> float:
@@ -111,22 +107,6 @@ def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
     return float(np.exp(1.66 - 4.14 * min(mean.loss / entropy, 1.0)))
 
 
-def deal(groups: NDArray[np.intp], codes: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
-    """Return the fold of every document, (n_documents,): that of its group, class by class.
-
-    `groups`, 0..n-1, are numbered by content. A group with documents of several classes counts as
-    of the first of these; classes are taken in the order of their first groups.
-    """
-    n_groups = int(groups.max(initial=-1)) + 1
-    group_codes = np.full(n_groups, codes.max(initial=0))
-    np.minimum.at(group_codes, groups, codes)
-    _, first_group, of_class = np.unique(group_codes, return_index=True, return_inverse=True)
-    order = np.lexsort((np.arange(n_groups), first_group[of_class]))
-    folds = np.empty(n_groups, dtype=np.intp)
-    folds[order] = np.arange(n_groups) % n_folds
-    return folds[groups]
-
-
 class HeldOut:
     """Fits without some documents, and their loss.
 
@@ -136,10 +116,7 @@ class HeldOut:
     def __init__(
         self, documents: Documents, bag: TokenBag, held_out: NDArray[np.bool_], **how: Any
     ) -> None:
-        kept = documents.reweighted(np.where(held_out, 0.0, documents.weights))
-        # Of a class that is held out altogether, nothing can be learned about C.
-        judged = held_out & (kept.statistics.class_weights[documents.codes] > 0)
-        self._judged = documents.rows(np.flatnonzero(judged))
+        kept, self._mean_loss = documents.split(held_out)
         self._path = AttentionPath(kept, bag, **how)
         self._points: dict[float, torch.Tensor] = {}
 
@@ -147,11 +124,8 @@ class HeldOut:
         """Return the held-out documents' mean log loss."""
         result = self._path.fit(C, max_iter=_MAX_ITER, tol=SEARCH_TOL)
         self._points[C] = self._path.point
-        judged = self._judged
-        if not judged.weights.any():
-            return 0.0
-        losses = log_losses(result.model.outputs(judged.X), judged.codes)
-        return float(np.average(losses, weights=judged.weights))
+        assert isinstance(result.model, FittedAttention)
+        return self._mean_loss(result.model)
 
     def point_up_to(self, C: float) -> torch.Tensor | None:
         """Return the trained numbers for the largest C tried that is not above this one."""

@@ -16,7 +16,6 @@ import torch
 from .choose_c import choose_C
 from .documents import Documents
 from .fitted import FittedAttention
-from .objective import Reduce
 from .path import AttentionPath
 from .problem import Callback, FitResult
 from .solvers.base import Solver
@@ -37,7 +36,6 @@ def fit_attention(
     start: FittedAttention | None = None,
     callback: Callback | None = None,
     solver: Solver | None = None,
-    reduce: Reduce | None = None,
 ) -> FitResult:
     """Train scores, values, intercepts and the score of ``<cls>`` together.
 
@@ -45,9 +43,7 @@ def fit_attention(
     their prior mean, in units of the scaling's `C_unit`, and on what is added to the starting
     scores; `C` None is chosen (:mod:`.choose_c`). Training stops after `max_iter` steps, when the
     optimality gap, in nats per document, is at most `tol`, or when `callback`, whose criterion is
-    the gap, returns True. `start` is a model of the same tokens and outputs to start from; `reduce`
-    sums over all parts of a corpus of which these documents are one; settings, `dtype` and what
-    `callback` returns must then be the same in all, and `C` a number.
+    the gap, returns True. `start` is a model of the same tokens and outputs to start from.
     """
     bag = documents.bag(dtype, device)
     how: dict[str, Any] = {
@@ -56,7 +52,7 @@ def fit_attention(
         "scaling": scaling,
         "solver": solver,
     }
-    path = AttentionPath(documents, bag, reduce=reduce, **how)
+    path = AttentionPath(documents, bag, **how)
     attributes: dict[str, Any] = {"C_": C}
     if C is None:
         choice = choose_C(documents, bag, path.mean, **how)

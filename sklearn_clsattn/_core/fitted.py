@@ -15,6 +15,7 @@ With token weights :math:`c_{is}`, scores a, values b and the ``<cls>`` token's 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -23,15 +24,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
-from .._blocks import row_blocks
-from .._documents import damped
+from .._blocks import BLOCK_ENTRIES, row_blocks
+from .._documents import damped, damped_entries
 
 Array = NDArray[np.float64]
 
 SELECTION_TOLERANCE = 1e-6
 """Scores that differ by less than this tie for a document's highest."""
-
-_BLOCK_ENTRIES = 1_000_000
 
 # Below this a document's attention mass has underflowed against the largest score's.
 _SMALLEST_MASS = 1e-200
@@ -85,6 +84,8 @@ class FittedModel(Protocol):
     def mlp(self) -> bool: ...
 
     def outputs(self, X: Any) -> Array: ...
+
+    def most_probable(self, X: Any) -> NDArray[np.intp]: ...
 
     def attention(self, X: Any) -> sp.csr_array: ...
 
@@ -141,26 +142,18 @@ class FittedAttention:
             return self.intercept + np.column_stack(
                 [_row_sums(shares * column[X.indices], X.indptr) for column in self.values.T]
             )
-        logit = self._cls_logit()
-        shift = max(self.scores.max(initial=-np.inf), logit)
-        weights = np.exp(self.scores - shift)
+        weights, cls_mass = self._masses()
         weighted = weights[:, None] * self.values
         rounded = weights.min(initial=1.0) < _SMALLEST_NORMAL  # to few digits
-        cls_mass = np.exp(logit - shift)
         outputs = np.empty((X.shape[0], weighted.shape[1]))
-        for rows, part in row_blocks(X, _BLOCK_ENTRIES) if sp.issparse(X) else [(slice(None), X)]:
-            part = self.token_weights(part)
-            if part.dtype != np.float64:
-                part = part.astype(np.float64)  # once, rather than in both products
+        for rows, part in self._weighted_blocks(X):
             with np.errstate(over="ignore", invalid="ignore"):
                 mass = part @ weights + cls_mass
-                # A product with a vector is faster than SciPy's with a matrix of one column.
-                vector = len(weighted.T) == 1
-                attended = (part @ weighted[:, 0])[:, None] if vector else part @ weighted
+                attended = _product(part, weighted)
                 # Where sums underflow or overflow, shares are computed from logarithms.
                 least = _SMALLEST_MASS
                 if rounded:
-                    least *= max(1.0, (part.data if sp.issparse(part) else part).max(initial=0.0))
+                    least *= max(1.0, _largest(part))
                 within = (mass >= least) & (mass <= _LARGEST_MASS)
                 within &= np.abs(attended).max(axis=1) <= _LARGEST_MASS
             outside = np.flatnonzero(~within)
@@ -171,6 +164,63 @@ class FittedAttention:
                 outputs[rows][outside] = shares @ self.values
         outputs += self.intercept
         return outputs
+
+    def most_probable(self, X: Any) -> NDArray[np.intp]:
+        """Return the number of every document's most probable class, by :meth:`outputs`.
+
+        Outputs times the attention mass are linear in the token weights: one product tells the
+        greatest. Where rounding could, outputs do.
+        """
+        if sp.issparse(X) and X.nnz < len(self.scores):
+            return most_probable(self.outputs(X))
+        weights, cls_mass = self._masses()
+        of_tokens = self.values + self.intercept
+        of_tokens *= weights[:, None]
+        of_cls = cls_mass * self.intercept
+        # Bounds of what an entry of 1 and <cls> add to the sums, here and in outputs.
+        of_entry = max(of_tokens.max(initial=0.0), -of_tokens.min(initial=0.0))
+        of_entry += 2.0 * weights.max(initial=0.0) * np.abs(self.intercept).max()
+        sums, largest = np.empty((X.shape[0], of_tokens.shape[1])), 0.0
+        n_terms = 1 + (np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, part in self._weighted_blocks(X):
+                largest = max(largest, _largest(part))
+                sums[rows] = _product(part, of_tokens)
+            sums += of_cls
+            size = n_terms * (largest * of_entry + np.abs(of_cls).max())
+            rounding = 4.0 * n_terms * np.finfo(np.float64).eps * size
+            if not _SMALLEST_MASS < size < _LARGEST_MASS:
+                return most_probable(self.outputs(X))
+        numbers = most_probable(sums)
+        if sums.shape[1] == 1:
+            unclear = np.flatnonzero(np.abs(sums[:, 0]) <= rounding)
+        else:
+            least = sums.max(axis=1, keepdims=True) - 2.0 * rounding
+            unclear = np.flatnonzero(np.count_nonzero(sums >= least, axis=1) > 1)
+        if len(unclear):
+            numbers[unclear] = most_probable(self.outputs(X[unclear]))
+        return numbers
+
+    def _masses(self) -> tuple[Array, float]:
+        """Return exp(a), (n_tokens,), and the mass of ``<cls>``, over the same unit."""
+        logit = self._cls_logit()
+        shift = max(self.scores.max(initial=-np.inf), logit)
+        return np.exp(self.scores - shift), float(np.exp(logit - shift))
+
+    def _weighted_blocks(self, X: Any) -> Iterator[tuple[slice, Any]]:
+        """Yield slices of rows and the token weights of these in float64; an ndarray is one."""
+        if not sp.issparse(X):
+            yield slice(None), np.asarray(self.token_weights(X), dtype=np.float64)
+            return
+        longest = min(X.nnz, BLOCK_ENTRIES + int(np.diff(X.indptr).max(initial=0)))
+        memory = np.empty(longest)  # fresh memory for every block would cost as much as the weights
+        for rows, part in row_blocks(X, BLOCK_ENTRIES):
+            if self.entry_scale is None:
+                part.data = np.asarray(part.data, dtype=np.float64)
+            else:
+                out = memory[: len(part.data)]
+                part.data = damped_entries(part.data, self.entry_scale, out=out)
+            yield rows, part
 
     def attention(self, X: Any) -> sp.csr_array:
         """Return the attention weights q of the tokens, in the layout of the CSR matrix `X`.
@@ -238,9 +288,12 @@ def log_losses(outputs: Array, codes: NDArray[np.intp]) -> Array:
 
 
 def most_probable(decision: Array) -> NDArray[np.intp]:
-    """Return the number of every document's most probable class, of :func:`probabilities`."""
-    if decision.ndim == 1:
-        return (decision > 0).astype(np.intp)
+    """Return the number of every document's most probable class, of :func:`probabilities`.
+
+    `decision` may also be outputs, (n_documents, n_outputs).
+    """
+    if decision.ndim == 1 or decision.shape[1] == 1:
+        return (decision.reshape(-1) > 0).astype(np.intp)
     return decision.argmax(axis=1)
 
 
@@ -301,6 +354,16 @@ def count_selected(
 def in_the_layout_of(X: Any, data: Array) -> sp.csr_array:
     """Return a CSR array with these entries at the positions of those of the CSR matrix `X`."""
     return sp.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+
+
+def _product(X: Any, columns: Array) -> Array:
+    """Return ``X @ columns``: with a vector SciPy is faster than with a matrix of one column."""
+    return np.asarray((X @ columns[:, 0])[:, None] if len(columns.T) == 1 else X @ columns)
+
+
+def _largest(X: Any) -> float:
+    """Return the largest entry of an ndarray or a sparse matrix, 0 if there is none."""
+    return float((X.data if sp.issparse(X) else X).max(initial=0.0))
 
 
 def _row_maxima(entries: Array, indptr: NDArray[Any]) -> Array:

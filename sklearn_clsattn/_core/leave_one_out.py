@@ -45,7 +45,7 @@ def same_documents(X: Any) -> NDArray[np.intp]:
     """
     from .backend import in_threads
 
-    directions = np.ascontiguousarray(np.random.default_rng(0).uniform(1, 2, (X.shape[1], 2)).T)
+    directions = random_directions(X.shape[1])
     first = np.concatenate([[], *in_threads(lambda part: part[1] @ directions[0], row_blocks(X))])
     second = np.zeros(X.shape[0])
     order = np.argsort(first)
@@ -54,28 +54,40 @@ def same_documents(X: Any) -> NDArray[np.intp]:
         ties = order[np.unique([ties, ties + 1])]
         second[ties] = X[ties] @ directions[1]
         order = np.lexsort((second, first))
+    return _numbers(first, second, order)
+
+
+def numbered(first: Array, second: Array) -> NDArray[np.intp]:
+    """Return :func:`same_documents` from both projections of all documents, (n_documents,)."""
+    return _numbers(first, second, np.lexsort((second, first)))
+
+
+def _numbers(first: Array, second: Array, order: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return a number per document, (n_documents,), 1 more for each that is new in this order."""
     new = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
-    groups = np.empty(X.shape[0], dtype=np.intp)
-    groups[order] = np.concatenate([[0], np.cumsum(new)])[: X.shape[0]]
+    groups = np.empty(len(order), dtype=np.intp)
+    groups[order] = np.concatenate([[0], np.cumsum(new)])[: len(order)]
     return groups
 
 
-def evidence(
-    X: Any, codes: NDArray[np.intp], weights: Array, totals: TokenTotals, groups: NDArray[np.intp]
-) -> Array:
+def random_directions(n_tokens: int) -> Array:
+    """Return the two directions that rows are projected on, (2, n_tokens)."""
+    return np.ascontiguousarray(np.random.default_rng(0).uniform(1, 2, (n_tokens, 2)).T)
+
+
+def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
     """Return every document's sum of weight times leave-one-out log-odds, (n_documents, n_outputs).
 
-    `X` is a canonical CSR matrix, `codes` and `weights`, (n_documents,), are class codes and
-    document weights, and `groups` those of :func:`same_documents`. The totals may be those of more
-    documents than these, of which none is the same.
+    `X` is a canonical CSR matrix; `own`, (n_documents, n_classes), is what each document and its
+    copies weigh in every class. The totals may be those of more documents than these.
     """
     from .backend import in_threads
 
-    own = _own_weights(codes, weights, totals, groups)[groups] * (weights > 0)[:, None]
     mixed = np.count_nonzero(own, axis=1) > 1
     own_class, own_weight = own.argmax(axis=1), np.where(mixed, 0.0, own.max(axis=1))
     dtype, n_classes, n_outputs = _precision(X, totals), totals.n_classes, totals.n_outputs
-    smoothed, rest = totals.smoothed.ravel().astype(dtype), totals.rest.astype(dtype)
+    smoothed = totals.smoothed.astype(dtype, order="C").ravel()
+    rest = totals.rest.astype(dtype, order="C") if n_outputs > 1 else np.empty(0)
     log_odds = totals.log_odds()
     outputs = np.arange(n_classes - n_outputs, n_classes)
     sums = np.empty((X.shape[0], n_outputs))
@@ -118,7 +130,7 @@ def leave_one_out_log_odds(
     For the parameters of :func:`evidence`; the log-odds are (n_entries, n_outputs), an array of its
     own in every block.
     """
-    own = _own_weights(codes, weights, totals, groups)[groups] * (weights > 0)[:, None]
+    own = own_weights(codes, weights, totals.n_classes, groups)[groups] * (weights > 0)[:, None]
     for rows, _, odds in _log_odds_without(X, own, totals):
         yield rows, slice(int(X.indptr[rows.start]), int(X.indptr[rows.stop])), odds
 
@@ -131,7 +143,8 @@ def _log_odds_without(
     `own`, (n_documents, n_classes), is what each document and its copies weigh in every class.
     """
     dtype = _precision(X, totals)
-    smoothed, rest = totals.smoothed.astype(dtype), totals.rest.astype(dtype)
+    smoothed = totals.smoothed.astype(dtype, order="C")
+    rest = totals.rest.astype(dtype, order="C")
     first = totals.n_classes - totals.n_outputs
     own = (own * _unit_per_document(X, totals)[:, None]).astype(dtype)
     for rows, part in row_blocks(X, BLOCK_ENTRIES // totals.n_classes + 1):
@@ -149,11 +162,11 @@ def _log_odds_without(
         yield rows, part, odds
 
 
-def _own_weights(
-    codes: NDArray[np.intp], weights: Array, totals: TokenTotals, groups: NDArray[np.intp]
+def own_weights(
+    codes: NDArray[np.intp], weights: Array, n_classes: int, groups: NDArray[np.intp]
 ) -> Array:
     """Return the weight of every group's documents of every class, (n_groups, n_classes)."""
-    n_classes, n_groups = totals.n_classes, int(groups.max(initial=-1)) + 1
+    n_groups = int(groups.max(initial=-1)) + 1
     sums = np.bincount(groups * n_classes + codes, weights, n_groups * n_classes)
     return np.asarray(sums, dtype=np.float64).reshape(n_groups, n_classes)
 

@@ -86,22 +86,16 @@ class Stream:
 
 
 def add_batch(
-    memory: Memory | None,
-    model: FittedAttention,
-    X: Any,
-    codes: NDArray[np.intp],
-    weights: Array,
-    evidence: Array | None = None,
+    memory: Memory | None, model: FittedAttention, derivatives: tuple[float, Array, Array]
 ) -> Memory:
-    """Return the memory of the earlier documents and these, around a new model.
+    """Return the memory of the earlier documents and new ones, around a new model.
 
     `memory` is that of the earlier documents, None if there are none; `model` was trained on all of
-    them, its values without their prior mean. `X` is the CSR matrix of the new documents, `codes`
-    and `weights`, (n_documents,), are their class codes and weights, and `evidence`, (n_documents,
-    n_outputs), what the prior mean adds to the sums over their tokens, None for 0.
+    them, its values without their prior mean. `derivatives` are the new documents'
+    :func:`loss_derivatives` there; their arrays are changed.
     """
     center = parameters_of(model)
-    loss, gradient, curvature = loss_derivatives(model, X, codes, weights, evidence)
+    loss, gradient, curvature = derivatives
     if memory is not None:
         step = center - memory.center
         change = memory.curvature * step
@@ -127,7 +121,9 @@ def loss_derivatives(
 ) -> tuple[float, Array, Array]:
     """Return the weighted sum of the documents' losses, its gradient and its curvature.
 
-    For the parameters of :func:`add_batch`. Both derivatives are (n_tokens + 1, 1 + n_outputs): by
+    `X` is the CSR matrix of the documents, `codes` and `weights`, (n_documents,), are their class
+    codes and weights, and `evidence`, (n_documents, n_outputs), what the prior mean adds to the
+    sums over their tokens, None for 0. Both derivatives are (n_tokens + 1, 1 + n_outputs): by
     score and values, a row per token; in the last row by the logarithm of the mass of ``<cls>`` (0
     without) and the intercepts. No curvature is negative.
     """

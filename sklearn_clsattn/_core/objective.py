@@ -59,18 +59,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .backend import floats
 from .bag import TokenBag
 from .saturated import saturated_sums
 from .solvers.base import Evaluation
-
-Reduce = Callable[[torch.Tensor], torch.Tensor]
-"""Maps a flat float64 tensor to its sum over all parts of a corpus, the same in every part."""
 
 OwnSums = Generator[
     tuple[torch.Tensor, torch.Tensor], torch.Tensor | None, tuple[float, torch.Tensor]
@@ -99,9 +98,7 @@ class AttentionLoss:
     See the module's docstring for the formulas. `targets`, (n_documents,), come from
     :func:`encode_targets`; `sample_weight`, (n_documents,), is non-negative; `n_outputs` is 1 for
     two classes, K for K > 2; `cls_weight` is S_0, 0 without ``<cls>``. `evidence`, (n_documents,
-    n_outputs) in float64, are the N_ik, None for 0. `reduce` sums over all parts of a corpus of
-    which these documents are one (None if they are all); every part calls it equally often.
-    `total_weight` is the weight of all parts' documents.
+    n_outputs) in float64, are the N_ik, None for 0. `total_weight` is the weight of all documents.
     """
 
     def __init__(
@@ -113,15 +110,14 @@ class AttentionLoss:
         *,
         cls_weight: float = 0.0,
         evidence: torch.Tensor | None = None,
-        reduce: Reduce | None = None,
     ) -> None:
         self.bag, self.targets, self.n_outputs = bag, targets, n_outputs
         self.evidence = evidence
         self.sample_weight = sample_weight.to(torch.float64)
         self.cls_weight = cls_weight
-        self._reduce = reduce
-        self.total_weight = float(self._summed(self.sample_weight.sum()[None]))
-        self._weighted = self.zeros()[:-1]
+        self.total_weight = float(self.sample_weight.sum())
+        shape = (bag.shape[1], 1 + n_outputs)
+        self._weighted = torch.empty(shape, dtype=bag.dtype, device=bag.device)
         # Without <cls> an empty document attends to nothing: its output is the intercept.
         self._missing_mass = None if cls_weight else (bag.document_totals() == 0).to(torch.float64)
 
@@ -131,17 +127,8 @@ class AttentionLoss:
         return torch.zeros(shape, dtype=self.bag.dtype, device=self.bag.device)
 
     def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
-        """Return the sum of the losses of all parts' documents and its gradient by `matrix`."""
-        return self.summed(*self._own_sums(matrix))
-
-    def summed(self, loss: float, gradient: torch.Tensor) -> tuple[float, torch.Tensor]:
-        """Return a loss and its gradient, summed over all parts in one call of `reduce`."""
-        if self._reduce is None:
-            return loss, gradient
-        flat = gradient.new_empty(gradient.numel() + 1, dtype=torch.float64)
-        flat[:-1], flat[-1] = gradient.reshape(-1), loss
-        flat = self._reduce(flat)
-        return float(flat[-1]), flat[:-1].view_as(gradient).to(gradient.dtype)
+        """Return the sum of the documents' losses and its gradient by `matrix`."""
+        return evaluate_together([self.evaluation(matrix)], self.bag)[0]
 
     def mean(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the mean loss, by document weight, and its gradient."""
@@ -149,7 +136,7 @@ class AttentionLoss:
         return loss / self.total_weight, gradient.div_(self.total_weight)
 
     def squared_attention(self, scores: torch.Tensor) -> torch.Tensor:
-        """Return the weighted sum over all parts' documents of squared attention, (n_tokens,).
+        """Return the weighted sum over documents of squared attention, (n_tokens,).
 
         For scores a, (n_tokens,), and a score of ``<cls>`` of 0.
         """
@@ -158,12 +145,12 @@ class AttentionLoss:
         mass += self.cls_weight
         per_document = self.sample_weight / mass.clamp(min=1e-30).square()
         sums = self.bag.squared_sum_over_documents(per_document.to(self.bag.dtype)[:, None])[:, 0]
-        return self._summed(sums) * weights.square()
+        return sums * weights.square()
 
     def output_loss(self, outputs: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the weighted sum of the losses of outputs F, and its derivative by them.
 
-        Of this part's documents; both of shape (n_documents, n_outputs), in float64.
+        Both are of shape (n_documents, n_outputs), in float64.
         """
         weight = self.sample_weight
         if self.n_outputs == 1:
@@ -179,19 +166,16 @@ class AttentionLoss:
             derivative *= weight[:, None]
         return float(torch.dot(losses, weight)), derivative
 
-    def _own_sums(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
-        """Return loss and gradient of this part's documents alone."""
-        return evaluate_together([self.evaluation(matrix)], self.bag)[0]
-
     def evaluation(self, matrix: torch.Tensor) -> OwnSums:
-        """Evaluate :meth:`_own_sums`, for :func:`evaluate_together`, which computes its products.
+        """Evaluate the sum and its gradient for :func:`evaluate_together`, which computes products.
 
         It yields what the bag is to sum over tokens, then what it is to sum over documents and
         where to.
         """
         bag, tokens = self.bag, matrix[:-1]
-        cls_score, intercept = float(matrix[-1, 0]), matrix[-1, 1:].to(torch.float64)
-        shift = float(tokens[:, 0].max()) if len(tokens) else 0.0
+        intercept = matrix[-1, 1:].to(torch.float64)
+        largest = tokens[:, 0].max() if len(tokens) else matrix.new_zeros(())
+        cls_score, shift = floats(matrix[-1, 0], largest)
         if self.cls_weight:
             shift = max(shift, cls_score)
         weighted = self._weighted  # w_s and w_s b_sk
@@ -244,10 +228,6 @@ class AttentionLoss:
         gradient[:-1, 0], gradient[:-1, 1:] = by_scores, by_values
         gradient[-1, 0], gradient[-1, 1:] = by_cls, by_intercept
         return loss, gradient
-
-    def _summed(self, sums: torch.Tensor) -> torch.Tensor:
-        """Return a flat tensor summed over all parts, in its own precision."""
-        return sums if self._reduce is None else self._reduce(sums.double()).to(sums.dtype)
 
 
 def evaluate_together(
@@ -391,8 +371,10 @@ class Objective:
 
     def penalty(self, x: torch.Tensor) -> float:
         """Return the sum of the penalties."""
+        blocks = [block for block in self.blocks if block.penalty]
+        squares = _squares([(x[block.index], 1.0) for block in blocks])
         return 0.5 * math.fsum(
-            block.penalty * _square(x[block.index]) for block in self.blocks if block.penalty
+            block.penalty * square for block, square in zip(blocks, squares, strict=True)
         )
 
     def gap(self, gradient: torch.Tensor) -> float:
@@ -406,18 +388,28 @@ class Objective:
         blocks it estimates what one more step could gain.
         """
         return 0.5 * math.fsum(
-            _square(gradient[block.index], block.curvature) for block in self.blocks
+            _squares([(gradient[block.index], block.curvature) for block in self.blocks])
         )
 
 
-def _square(part: torch.Tensor, divisor: float | torch.Tensor = 1.0) -> float:
-    """Return ``(part^2 / divisor).sum()``, accumulated in float64."""
-    if isinstance(divisor, torch.Tensor):
-        return float((part.to(torch.float64).square() / divisor).sum())
-    # Column by column: the norm of a whole matrix would copy it to float64.
-    columns = part.unbind(dim=1) if part.ndim == 2 else [part]
+def _squares(parts: Sequence[tuple[torch.Tensor, float | torch.Tensor]]) -> list[float]:
+    """Return ``(part^2 / divisor).sum()`` of parts with divisors, accumulated in float64."""
     norm = torch.linalg.vector_norm
-    return math.fsum(float(norm(column, dtype=torch.float64)) ** 2 for column in columns) / divisor
+    scalars: list[list[torch.Tensor]] = []
+    for part, divisor in parts:
+        if isinstance(divisor, torch.Tensor):
+            scalars.append([(part.to(torch.float64).square() / divisor).sum()])
+        else:  # column by column: the norm of a whole matrix would copy it to float64
+            columns = part.unbind(dim=1) if part.ndim == 2 else [part]
+            scalars.append([norm(column, dtype=torch.float64) for column in columns])
+    numbers = iter(floats(*chain.from_iterable(scalars)))
+    own = [[next(numbers) for _ in of_part] for of_part in scalars]
+    return [
+        found[0]
+        if isinstance(divisor, torch.Tensor)
+        else math.fsum(number**2 for number in found) / divisor
+        for found, (_, divisor) in zip(own, parts, strict=True)
+    ]
 
 
 def _exp(x: float) -> float:

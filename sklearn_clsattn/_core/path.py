@@ -12,7 +12,6 @@ from .attention_problem import VALUES, AttentionProblem
 from .bag import TokenBag
 from .documents import Documents
 from .fitted import FittedAttention
-from .objective import Reduce
 from .prior_mean import PriorMean, prior_mean
 from .problem import Callback, FitResult, solve
 from .solvers.base import Solver, SolverResult
@@ -38,13 +37,12 @@ class AttentionPath:
         attend_cls: bool = True,
         scaling: TokenScaling = "log_odds",
         solver: Solver | None = None,
-        reduce: Reduce | None = None,
     ) -> None:
         dtype = np.float32 if bag.dtype == torch.float32 else np.float64
         units = token_scaling(
             documents.statistics, scaling=scaling, attend_cls=attend_cls, dtype=dtype
         )
-        loss = documents.loss(bag, cls_weight=units.cls_weight, reduce=reduce)
+        loss = documents.loss(bag, cls_weight=units.cls_weight)
         self.mean: PriorMean | None = prior_mean(documents, loss, units)
         self.problem = AttentionProblem(
             loss,

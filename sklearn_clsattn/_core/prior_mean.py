@@ -22,12 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from .documents import Documents
+from .evidence import EvidenceSums
 from .fitted import FittedAttention
-from .leave_one_out import evidence
 from .objective import AttentionLoss
 from .statistics import Scaling, class_log_odds
 
@@ -80,58 +79,32 @@ def prior_mean(
     """
     if scaling.totals is None:
         return None
-    X, codes, weights = documents.X, documents.codes, documents.weights
-    sums = scaling.unit * evidence(X, codes, weights, scaling.totals, documents.groups)
-    numerators = torch.from_numpy(sums).to(loss.bag.device)
-    attention = np.exp(scaling.starting_scores, dtype=np.float64)[:, None]
-    by_token = torch.from_numpy(attention).to(loss.bag.device, loss.bag.dtype)
-    mass = loss.bag.sum_over_tokens(by_token).to(torch.float64) + scaling.cls_weight
+    naive_bayes = documents.naive_bayes(loss, scaling)
     scale, precision, value = _best_multiple(
-        loss, numerators / mass.clamp(min=1e-300), documents.statistics.class_weights
+        naive_bayes, loss.total_weight, documents.statistics.class_weights
     )
     both = precision + earlier[1]
     scale = (scale * precision + earlier[0] * earlier[1]) / both if both > 0 else 0.0
-    loss.evidence = numerators.mul_(MEAN_SHARE * scale)
+    naive_bayes.keep(MEAN_SHARE * scale)
     return PriorMean(
         MEAN_SHARE * scale * scaling.unit * scaling.totals.log_odds(), scale, both, value
     )
 
 
 def _best_multiple(
-    loss: AttentionLoss, outputs: torch.Tensor, class_weights: Array
+    sums: EvidenceSums, total_weight: float, class_weights: Array
 ) -> tuple[float, float, float]:
-    """Return the multiple of outputs (n_documents, n_outputs) of least loss, not below 0.
+    """Return the multiple of the evidence's outputs of least loss, not below 0.
 
     Intercepts are fitted beside it, by Newton's method. Also returned are the second derivative of
     the sum of losses by the multiple, and their mean.
     """
-    n = 1 + loss.n_outputs
-    weight = loss.sample_weight[:, None]
-
-    def sums(x: Array) -> tuple[float, Array, Array]:
-        """Return loss, gradient and Hessian, (n,) and (n, n), at multiple and intercepts."""
-        fitted = x[0] * outputs + torch.from_numpy(x[1:]).to(outputs.device)
-        value, slope = loss.output_loss(fitted)
-        p = torch.sigmoid(fitted) if loss.n_outputs == 1 else torch.softmax(fitted, dim=1)
-        spread = torch.cat([(p * outputs).sum(dim=1, keepdim=True), p], dim=1)
-        p = p * weight
-        hessian = -(spread * weight).T @ spread
-        cross = (p * outputs).sum(dim=0)
-        hessian[0, 0] += (p * outputs.square()).sum()
-        hessian[0, 1:] += cross
-        hessian[1:, 0] += cross
-        hessian.diagonal()[1:] += p.sum(dim=0)
-        own = [(slope * outputs).sum()[None], slope.sum(dim=0), hessian.reshape(-1)]
-        value, flat = loss.summed(value, torch.cat(own))
-        derivatives = flat.cpu().numpy()
-        return value, derivatives[:n], derivatives[n:].reshape(n, n)
-
     start = np.array([0.0, *class_log_odds(class_weights)])
     x, found = start, sums(start)
     at_start = found
     for _ in range(_MAX_STEPS):
         value, gradient, hessian = found
-        if np.abs(gradient).max() <= _STATIONARY * loss.total_weight:
+        if np.abs(gradient).max() <= _STATIONARY * total_weight:
             break
         step = np.linalg.lstsq(hessian, -gradient, rcond=1e-12)[0]
         for halving in range(_MAX_STEPS):
@@ -145,4 +118,4 @@ def _best_multiple(
         x = candidate
     if not x[0] > 0:
         x, found = start, at_start
-    return float(x[0]), float(found[2][0, 0]), found[0] / loss.total_weight
+    return float(x[0]), float(found[2][0, 0]), found[0] / total_weight

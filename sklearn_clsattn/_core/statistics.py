@@ -16,7 +16,6 @@ machines. :func:`token_scaling` derives from them where training starts and in w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -62,10 +61,15 @@ class CorpusStatistics:
         """Return the sums over the rows of a CSR matrix, given class codes and weights."""
         totals = row_totals(X)
         per_token = np.divide(weights, totals, out=np.zeros(len(weights)), where=totals > 0)
+        if not np.isfinite(per_token).all():
+            raise ValueError(
+                "Training leaves the range of floating-point numbers: a document's entries add up "
+                f"to {totals[totals > 0].min():.2g}. Multiply X, or its columns, by constants."
+            )
         return cls(
             _by_class(codes, n_classes, weights),
             _by_class(codes, n_classes, weights * totals),
-            _by_class(codes, n_classes, weights * _positive_entries(X)),
+            _by_class(codes, n_classes, weights * positive_entries(X)),
             class_totals(X, codes, n_classes, per_token),
         )
 
@@ -78,14 +82,15 @@ class CorpusStatistics:
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
         return CorpusStatistics(*map(np.add, self._arrays(), other._arrays()))
 
-    def reduced(self, reduce: Callable[[Array], Array]) -> CorpusStatistics:
-        """Return the sums over all parts of a corpus; `reduce` adds up flat float64 arrays."""
-        arrays = self._arrays()
-        sums = reduce(np.concatenate([array.ravel() for array in arrays]))
-        parts = np.split(sums, np.cumsum([array.size for array in arrays])[:-1])
-        return CorpusStatistics(
-            *(part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True))
-        )
+    @classmethod
+    def from_flat(cls, flat: Array, n_classes: int, n_tokens: int) -> CorpusStatistics:
+        """Return the sums that :meth:`flat` has put into one array."""
+        weights, token_weights, n_entries, shares = np.split(flat, n_classes * np.arange(1, 4))
+        return cls(weights, token_weights, n_entries, shares.reshape(n_classes, n_tokens))
+
+    def flat(self) -> Array:
+        """Return all sums in one array."""
+        return np.concatenate([array.ravel() for array in self._arrays()])
 
     def _arrays(self) -> list[Array]:
         return [getattr(self, field.name) for field in fields(self)]
@@ -137,14 +142,14 @@ class TokenTotals:
         smoothing = np.maximum(SMOOTHING * n_classes * priors, 1e-9)
         # A token of no document would enter the sums over tokens; its log-odds are 0.
         seen = np.asarray(statistics.shares.any(axis=0))
-        smoothed, rest = np.ones((2, n_tokens, n_classes))
         if not seen.any():
-            return cls(seen, smoothed, rest, np.zeros(n_classes), unit)
-        shares = statistics.shares if seen.all() else statistics.shares[:, seen]
-        of_class, others, prior_odds = smoothed_totals(shares, smoothing, unit)
-        smoothed[seen], rest[seen] = of_class.T, others.T
-        smoothed[~seen] = np.exp(prior_odds)
-        return cls(seen, smoothed, rest, prior_odds, unit)
+            nothing = np.ones((n_tokens, n_classes))
+            return cls(seen, nothing, nothing, np.zeros(n_classes), unit)
+        smoothed, rest, prior_odds = smoothed_totals(statistics.shares, smoothing, unit, seen)
+        if not seen.all():
+            smoothed[:, ~seen] = np.exp(0.5 * prior_odds)[:, None]
+            rest[:, ~seen] = np.exp(-0.5 * prior_odds)[:, None]
+        return cls(seen, smoothed.T, rest.T, prior_odds, unit)
 
     @property
     def n_classes(self) -> int:
@@ -159,10 +164,11 @@ class TokenTotals:
     def log_odds(self) -> Array:
         """Return the tokens' log-odds, (n_tokens, n_outputs)."""
         first = self.n_classes - self.n_outputs
-        odds = np.log(self.smoothed[:, first:] / self.rest[:, first:])
+        odds = np.divide(self.smoothed[:, first:], self.rest[:, first:], order="C")
+        np.log(odds, out=odds)
         odds -= self.prior_odds[first:]
         odds[~self.seen] = 0.0  # exactly
-        return np.asarray(odds)
+        return odds
 
 
 @dataclass(frozen=True)
@@ -216,7 +222,8 @@ def token_scaling(
         odds = totals.log_odds()
         importance = overall_importance(odds.T) + IMPORTANCE_FLOOR
         scores = np.log(importance)
-        scales = _rescaled_power(odds, token_shares > 0) / importance[:, None]
+        scales = _rescaled_power(odds, int(np.count_nonzero(token_shares)))
+        scales /= importance[:, None]
     mass = float(token_shares @ np.exp(scores)) / total_weight * mean_document_weight or 1.0
     # With u = 0 and a document of mean mass, the output is then that of logistic regression
     # on the scaled counts with coefficients t.
@@ -238,17 +245,19 @@ def token_scaling(
     )
 
 
-def _rescaled_power(odds: Array, seen: NDArray[np.bool_]) -> Array:
+def _rescaled_power(odds: Array, n_seen: int) -> Array:
     """Return ``|odds| ** LOG_ODDS_EXPONENT``, rescaled to the odds' own root mean square.
 
-    `odds` is (n_tokens, n_outputs). Where no token separates the classes (all odds 0) the result is
-    1.
+    In the memory of `odds`, (n_tokens, n_outputs), 0 for all but `n_seen` tokens. Where no token
+    separates the classes (all odds 0) the result is 1.
     """
-    size = np.sqrt(np.mean(odds[seen] ** 2)) if seen.any() else 0.0
-    if not size > 1e-6:
+    squares = float(np.vdot(odds, odds))
+    if not squares > 1e-12 * n_seen * odds.shape[1]:
         return np.ones_like(odds)
-    powers = np.abs(odds) ** LOG_ODDS_EXPONENT
-    return np.asarray(powers * (size / np.sqrt(np.mean(powers[seen] ** 2))))
+    np.abs(odds, out=odds)
+    np.power(odds, LOG_ODDS_EXPONENT, out=odds)
+    odds *= np.sqrt(squares / float(np.vdot(odds, odds)))
+    return odds
 
 
 def balancing_factors(class_weights: Array) -> Array:
@@ -275,7 +284,7 @@ def _by_class(codes: NDArray[np.intp], n_classes: int, numbers: Array) -> Array:
     return np.bincount(codes, numbers, n_classes).astype(np.float64)
 
 
-def _positive_entries(X: Any) -> NDArray[np.int64]:
+def positive_entries(X: Any) -> NDArray[np.int64]:
     """Return how many positive entries every row of a CSR matrix has."""
     if X.data.min(initial=1) > 0:
         return np.diff(X.indptr).astype(np.int64)

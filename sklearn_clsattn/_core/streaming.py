@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from .attention_problem import AttentionProblem
 from .choose_c import choose_C
 from .documents import Documents
-from .fitted import FittedAttention, count_selected
+from .fitted import FittedAttention
 from .memory import Memory, Stream, add_batch
 from .objective import AttentionLoss, Block
 from .prior_mean import PriorMean, prior_mean
@@ -97,12 +97,10 @@ def learn_batch(
     result = solve(problem, max_iter=max_iter, tol=tol, callback=callback)
     model = result.model
     assert isinstance(model, FittedAttention)
-    counts = count_selected(model.scores, batch.X[batch.weights > 0])
-    trained, evidence = model, None
-    if mean is not None and loss.evidence is not None:
-        trained, evidence = mean.subtracted_from(model), loss.evidence.cpu().numpy()
+    counts = batch.count_selected(model.scores)
+    trained = model if mean is None else mean.subtracted_from(model)
     kept = Stream(
-        add_batch(memory, trained, batch.X, batch.codes, batch.weights, evidence),
+        add_batch(memory, trained, batch.loss_derivatives(trained, loss)),
         statistics,
         stream.selection_counts + counts,
         stream.C,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from sklearn_clsattn.cli.arguments import PROGRAM, UsageError, parser
+from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, UsageError, parser
 from sklearn_clsattn.cli.saying import say
 
 BAD_INPUT = 2
@@ -36,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except KeyboardInterrupt:
+        with contextlib.suppress(OSError):
+            _complain("interrupted")
         return INTERRUPTED
     except _Terminated as signal_number:
         return 128 + signal_number.args[0]
@@ -99,6 +101,13 @@ def _run(argv: Sequence[str] | None, *, stdout_closed: bool) -> int:
     if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
         # Tokens of any language must be printable in any terminal's encoding.
         sys.stdout.reconfigure(errors="backslashreplace")
+    for name in ("data", "test"):  # before what takes long
+        given = getattr(arguments, name, None)
+        if given is None:
+            break
+        for path in given if isinstance(given, list) else [given]:
+            if str(path) != STDIN and not path.expanduser().exists():
+                raise UsageError(f"there is no file {path}; expected a file of texts")
     command = arguments.command
     home = import_module(f"sklearn_clsattn.cli.{_HOME.get(command, 'commands')}")
     getattr(home, f"run_{command}")(arguments)

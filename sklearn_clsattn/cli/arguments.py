@@ -9,8 +9,17 @@ from typing import Any, NoReturn
 from sklearn_clsattn import __version__
 
 PROGRAM = "sklearn-clsattn"
+STDIN = "-"
 
-_FORMATS = "CSV, TSV, JSON lines or Parquet, compressed or not"
+_FORMATS = "CSV, TSV, JSON lines or Parquet, compressed or not; - is standard input"
+# What shtab, which writes completions of shells for argparse, asks of arguments that are files.
+_COMPLETION = {
+    "bash": "_shtab_compgen_files",
+    "zsh": "_files",
+    "tcsh": "f",
+    "fish": "(__fish_complete_path (commandline -ct))",
+    "powershell": "_shtab_powershell_compgen_files",
+}
 _TRUST = (
     "A model in a file *.skops can be loaded whoever made it. Any other file is a pickle: loading "
     "one runs whatever code is in it. Load only files that you trust."
@@ -45,6 +54,10 @@ def parser() -> argparse.ArgumentParser:
     _add_predict(commands)
     _add_explain(commands)
     _add_report(commands)
+    for command in commands.choices.values():
+        for argument in command._actions:
+            if argument.type is Path:
+                argument.complete = _COMPLETION  # type: ignore[attr-defined]
     return parser
 
 
@@ -71,7 +84,19 @@ def _add_fit(commands: Any) -> None:
         description="Fit a pipeline of ContextVectorizer and ClsAttentionClassifier on labelled "
         f"texts and save it. {_TRUST}",
     )
-    parser.add_argument("data", type=Path, metavar="DATA", help=f"labelled texts ({_FORMATS})")
+    parser.add_argument(
+        "data",
+        nargs="+",
+        type=Path,
+        metavar="DATA",
+        help=f"labelled texts ({_FORMATS}); several files with --chunks",
+    )
+    parser.add_argument(
+        "--chunks",
+        action="store_true",
+        help="for files larger than memory: read them part by part, through a temporary folder; "
+        "counts word sequences by hashing, so tokens have no names, and labels are strings",
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -144,6 +169,17 @@ def _add_explain(commands: Any) -> None:
         "--target",
         metavar="CLASS",
         help="the class to explain (default: the predicted one, or the second of two), or to reach",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="CLASS",
+        help="of more than two classes, the one to compare it with (default: the true one of a "
+        "mistake, else the next)",
+    )
+    parser.add_argument(
+        "--every-class",
+        action="store_true",
+        help="list what the strongest tokens add to every class, side by side",
     )
     parser.add_argument(
         "--counterfactual",
@@ -232,7 +268,9 @@ def _add_reading(parser: argparse.ArgumentParser, *, label: str | None = None) -
         parser.add_argument("--label", metavar="COL", help=label)
     parser.add_argument("--encoding", default="utf-8", metavar="E", help="(default: utf-8)")
     parser.add_argument(
-        "--sep", metavar="CHAR", help="character between columns (default: by the file's name)"
+        "--sep",
+        metavar="CHAR",
+        help="character between columns (default: what the first row has: , or ; or a tab)",
     )
 
 

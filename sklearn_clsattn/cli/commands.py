@@ -8,28 +8,43 @@ import platform
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
-from sklearn_clsattn import __version__
+from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, __version__
+from sklearn_clsattn._machine import memory
 from sklearn_clsattn._writing import written_whole
+from sklearn_clsattn.cli.arguments import PROGRAM, STDIN
 from sklearn_clsattn.cli.reading import (
     SEED,
+    check_label_column,
     load_model,
+    read_batches,
     read_labelled,
     read_reviews,
     split_texts,
 )
 from sklearn_clsattn.cli.saying import say
-from sklearn_clsattn.cli.tables import busy, fit_report, progress_shown, result_report, show
-from sklearn_clsattn.cli.writing import check_output
+from sklearn_clsattn.cli.tables import (
+    busy,
+    counting,
+    fit_report,
+    progress_shown,
+    result_report,
+    show,
+)
+from sklearn_clsattn.cli.writing import check_output, shown_size
 from sklearn_clsattn.comparison import class_tokens, compare
 from sklearn_clsattn.saving import save_model
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn.text import HashingTokenVectorizer, make_text_classifier
 
 
 def run_compare(arguments: Namespace) -> None:
@@ -68,25 +83,32 @@ def run_compare(arguments: Namespace) -> None:
 
 def run_fit(arguments: Namespace) -> None:
     """Fit a pipeline from texts to classes, save it and print its most important tokens."""
-    check_output(arguments.output, overwrite=arguments.force, inputs=[arguments.data])
-    texts, labels, columns = read_labelled(arguments.data, arguments)
-    classes, sizes = np.unique(labels, return_counts=True)
-    if len(classes) < 2:
+    check_output(arguments.output, overwrite=arguments.force, inputs=arguments.data)
+    if arguments.chunks:
+        _fit_chunks(arguments)
+        return
+    path, *others = arguments.data
+    if others:
+        raise ValueError(f"{others[0]} is a second file; --chunks reads several, part by part")
+    size = 0 if str(path) == STDIN else path.expanduser().stat().st_size
+    if size > memory():
         raise ValueError(
-            f"{arguments.data}: all labels in column {columns[1]!r} are {classes.tolist()[0]!r}; "
-            "expected two classes or more"
+            f"{path} has {size / 1e9:,.3g} GB, and this machine {memory() / 1e9:,.3g} GB of "
+            "memory; --chunks reads files part by part"
         )
+    texts, labels, columns = read_labelled(path, arguments)
+    classes, sizes = np.unique(labels, return_counts=True)
+    _check_classes(str(path), columns[1], classes)
     if labels.dtype.kind == "f" and not np.equal(labels, np.floor(labels)).all():
         # scikit-learn would treat them as targets of a regression.
         labels = np.array([str(label) for label in labels.tolist()], dtype=object)
-    given = {"C": arguments.C, "attention_C": arguments.attention_C}
     left_out = {"characters": None} if arguments.no_characters else {}
     model = make_text_classifier(
         ngram_range=(1, arguments.ngrams),
         min_df=arguments.min_df,
         context=not arguments.no_context,
         **left_out,
-        **{name: value for name, value in given.items() if value is not None},
+        **_strengths(arguments),
     )
     vectorizer, classifier = (step for _, step in model.steps)
     with busy("vectorizing texts", quiet=arguments.quiet):
@@ -101,15 +123,92 @@ def run_fit(arguments: Namespace) -> None:
         fit_seconds = time.perf_counter() - start
     save_model(model, arguments.output)
     facts = {
-        "texts": f"{len(texts):,} of {arguments.data}, column {columns[0]!r}",
+        "texts": f"{len(texts):,} of {path}, column {columns[0]!r}",
         "classes": f"{_sizes(classes, sizes)} (column {columns[1]!r})",
         "features": f"{X.shape[1]:,}, made in {vectorizing_seconds:.2f} s",
-        "fit": f"{fit_seconds:.2f} s, {int(np.max(classifier.n_iter_))} iterations, "
-        f"loss {classifier.loss_curve_[-1]:.4f}, C {classifier.C_:.3g}",
-        "model": f"{arguments.output}, {arguments.output.expanduser().stat().st_size / 1e6:.1f} MB",
+        **_of_fit(classifier, fit_seconds, arguments.output),
     }
     names = vectorizer.get_feature_names_out()
     show(fit_report(facts, class_tokens(classifier, X, names, n_top=arguments.top)))
+
+
+def _fit_chunks(arguments: Namespace) -> None:
+    """Fit a pipeline of a hashing vectorizer on files read part by part, and save it."""
+    for name, usual in (("min_df", 2), ("top", 10)):
+        if getattr(arguments, name) != usual:
+            option = name.replace("_", "-")
+            raise ValueError(
+                f"--{option} needs names of tokens; --chunks hashes them, leave it out"
+            )
+    vectorizer = HashingTokenVectorizer(ngram_range=(1, arguments.ngrams), dtype=np.int32)
+    classifier = ClsAttentionClassifier(**_strengths(arguments))
+    sizes: Counter[str] = Counter()
+    columns: tuple[dict[str, None], dict[str, None]] = ({}, {})  # names, in order
+    source = ", ".join(map(str, arguments.data))
+
+    with (
+        # Windows keeps mapped files until the last array of them is gone.
+        TemporaryDirectory(prefix=f"{PROGRAM}-", ignore_cleanup_errors=True) as folder,
+        counting(quiet=arguments.quiet) as progress,
+    ):
+
+        def batches() -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+            for path in arguments.data:
+                n_read = 0
+                for number, (texts, labels, names) in enumerate(read_batches(path, arguments), 1):
+                    yield texts, labels
+                    sizes.update(labels.tolist())
+                    n_read += len(texts)
+                    for found, name in zip(columns, names, strict=True):
+                        found[name] = None
+                    # A line for a million texts and one for a file are enough for a log.
+                    progress(f"reading {path}: {n_read:,} texts", number % 100 == 0)
+                progress(f"read {path}: {n_read:,} texts", True)
+
+        start = time.perf_counter()
+        counts = ChunkedCounts.write(Path(folder, "counts"), batches(), vectorizer=vectorizer)
+        reading_seconds = time.perf_counter() - start
+        text_column, label_column = (" and ".join(map(repr, found)) for found in columns)
+        check_label_column(source, " and ".join(columns[1]), len(sizes), counts.shape[0])
+        _check_classes(source, " and ".join(columns[1]), counts.classes)
+        progress(f"fitting on {counts.n_entries:,} counts in {len(counts)} chunks", True)
+        start = time.perf_counter()
+        classifier.fit_chunks(counts)
+        fit_seconds = time.perf_counter() - start
+    save_model(Pipeline([("vectorizer", vectorizer), ("classifier", classifier)]), arguments.output)
+    classes = counts.classes
+    in_order = np.array([sizes[label] for label in classes.tolist()])
+    facts = {
+        "texts": f"{counts.shape[0]:,} of {source}, column {text_column}",
+        "classes": f"{_sizes(classes, in_order)} (column {label_column})",
+        "features": f"{counts.shape[1]:,}, hashed; read and counted in {reading_seconds:.2f} s",
+        **_of_fit(classifier, fit_seconds, arguments.output),
+    }
+    show(fit_report(facts, []))
+
+
+def _strengths(arguments: Namespace) -> dict[str, Any]:
+    """Return the strengths of the penalties that are given."""
+    given = {"C": arguments.C, "attention_C": arguments.attention_C}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _check_classes(source: str, column: str, classes: NDArray[Any]) -> None:
+    """Raise ValueError if there is one class only."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"{source}: all labels in column {column!r} are {classes.tolist()[0]!r}; "
+            "expected two classes or more"
+        )
+
+
+def _of_fit(classifier: Any, seconds: float, output: Path) -> dict[str, str]:
+    """Return what is said of a fit and its file."""
+    return {
+        "fit": f"{seconds:.2f} s, {int(np.max(classifier.n_iter_))} iterations, "
+        f"loss {classifier.loss_curve_[-1]:.4f}, C {classifier.C_:.3g}",
+        "model": f"{output}, {shown_size(output.expanduser().stat().st_size)}",
+    }
 
 
 def run_predict(arguments: Namespace) -> None:

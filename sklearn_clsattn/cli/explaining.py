@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.reading import load_model, read_reviews
 from sklearn_clsattn.cli.saying import say
-from sklearn_clsattn.cli.writing import check_output
+from sklearn_clsattn.cli.writing import check_output, shown_size
 from sklearn_clsattn.inspection import Explanation, MinimalSets, explain
 
 
@@ -31,12 +31,13 @@ def run_explain(arguments: Namespace) -> None:
         check_output(output, overwrite=arguments.force, inputs=inputs)
     model = load_model(arguments.model)
     classes = {str(label): label for label in model.classes_.tolist()}
-    if arguments.target is not None and arguments.target not in classes:
-        raise ValueError(
-            f"--target must be one of the model's classes, {', '.join(classes)}; got "
-            f"{arguments.target!r}"
-        )
-    target = None if arguments.target is None else classes[arguments.target]
+    for name in ("target", "against"):
+        label = getattr(arguments, name)
+        if label is not None and label not in classes:
+            raise ValueError(
+                f"--{name} must be one of the model's classes, {', '.join(classes)}; got {label!r}"
+            )
+    target = classes.get(arguments.target)
     texts, labels, n_all = _texts(arguments)
     if labels is not None:
         # Classes that are names for the model may be numbers in the file.
@@ -51,23 +52,29 @@ def run_explain(arguments: Namespace) -> None:
             [classes.get(str(label), label) for label in labels.tolist()], dtype=object
         )
     change = arguments.counterfactual
+    if change is not None and (arguments.against is not None or arguments.every_class):
+        raise ValueError("--counterfactual goes to --target: leave out --against, --every-class")
+    shown: dict[str, Any] = {"top": arguments.top}
     try:
-        shown: Explanation | MinimalSets
-        if change is None:
-            shown = explain(model, texts, target=target, y_true=labels)
+        answer: Explanation | MinimalSets
+        if change is not None:
+            answer = explain(model, texts, removal=False).counterfactual(change, to=target)
         else:
-            shown = explain(model, texts, removal=False).counterfactual(change, to=target)
+            of_one = target if len(classes) == 2 else None  # of more, two are compared
+            answer = explain(model, texts, target=of_one, y_true=labels)
+            shown["target"], shown["every_class"] = target, arguments.every_class
+            shown["against"] = classes.get(arguments.against)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"the model in {arguments.model} cannot be explained ({type(error).__name__}: {error})"
         ) from error
     if output is None:
-        say(shown.to_text(top=arguments.top), styled=True)
+        say(answer.to_text(**shown), styled=True)
     else:
-        page = shown.to_html(top=arguments.top)
+        text = answer.to_html(**shown)
         with written_whole(output, text=True) as file:
-            file.write(page)
-        say(f"{output}: {len(page.encode()) / 1e6:.1f} MB", sys.stderr)
+            file.write(text)
+        say(f"{output}: {shown_size(len(text.encode()))}", sys.stderr)
     if n_all > len(texts):
         say(f"The first {len(texts):,} of {n_all:,} texts; --limit N explains more.", sys.stderr)
 

@@ -1,6 +1,8 @@
 """Input of the commands: labelled texts, split into training and test set, and saved models."""
 
+import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_clsattn import saving
+from sklearn_clsattn.cli.arguments import STDIN
 from sklearn_clsattn.comparison import hold_out
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
+from sklearn_clsattn.datasets._reviews import review_batches
 
 SEED = 0
 HELD_OUT = 0.2
+ROWS = 10_000  # of a batch
 
 Parts = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -66,7 +71,25 @@ def _generated_reviews() -> tuple[NDArray[Any], NDArray[Any]]:
 def read_reviews(path: Path, arguments: Namespace, **columns: Any) -> Any:
     """Read a file with the options of a command; `columns` are passed to `load_reviews`."""
     columns = {"text": arguments.text, **columns}
-    return load_reviews(path, sep=arguments.sep, encoding=arguments.encoding, **columns)
+    return load_reviews(_source(path), sep=arguments.sep, encoding=arguments.encoding, **columns)
+
+
+def read_batches(
+    path: Path, arguments: Namespace
+) -> Iterator[tuple[NDArray[Any], NDArray[Any], tuple[str, str]]]:
+    """Yield texts and labels, as strings, of some rows of a file, and the names of the columns."""
+    names = ("text", "label", "sep", "encoding")
+    options = {name: getattr(arguments, name) for name in names}
+    return review_batches(_source(path), rows=ROWS, **options)
+
+
+def _source(path: Path) -> Any:
+    """Return what to read: a file or standard input."""
+    if str(path) != STDIN:
+        return path
+    if sys.stdin is None:
+        raise ValueError("standard input is closed; name a file to read")
+    return sys.stdin.buffer
 
 
 def read_labelled(
@@ -75,12 +98,17 @@ def read_labelled(
     """Return the texts and labels (n_texts,) of a file, and the names of their columns."""
     reviews = read_reviews(path, arguments, label=arguments.label)
     n_classes = len(np.unique(reviews.target))
-    if n_classes > 20 and 2 * n_classes > len(reviews.target):
-        raise ValueError(
-            f"{path} has {n_classes:,} different labels in {len(reviews.target):,} rows of column "
-            f"{reviews.label_column!r}; name the column of the classes with --label"
-        )
+    check_label_column(str(path), reviews.label_column, n_classes, len(reviews.target))
     return reviews.data, reviews.target, (reviews.text_column, reviews.label_column)
+
+
+def check_label_column(source: str, column: str, n_classes: int, n_rows: int) -> None:
+    """Raise ValueError for a column that has more different labels than one of classes has."""
+    if n_classes > 20 and 2 * n_classes > n_rows:
+        raise ValueError(
+            f"{source} has {n_classes:,} different labels in {n_rows:,} rows of column "
+            f"{column!r}; name the column of the classes with --label"
+        )
 
 
 def load_model(path: Path) -> Pipeline:

@@ -11,7 +11,7 @@ from sklearn_clsattn.cli.arguments import PROGRAM
 from sklearn_clsattn.cli.reading import split_texts
 from sklearn_clsattn.cli.saying import say
 from sklearn_clsattn.cli.tables import progress_shown
-from sklearn_clsattn.cli.writing import check_output
+from sklearn_clsattn.cli.writing import check_output, shown_size
 from sklearn_clsattn.inspection import ModelReport
 
 
@@ -43,7 +43,7 @@ def run_report(arguments: Namespace) -> None:
         measured = ", ".join(f"{one.name} {one.accuracy:.3f}" for one in report.models)
         say(
             f"accuracy on {report.data.n_test:,} test texts: {measured}\n"
-            f"{arguments.output}: {len(page.encode()) / 1e6:.1f} MB",
+            f"{arguments.output}: {shown_size(len(page.encode()))}",
             sys.stderr,
         )
 

@@ -124,6 +124,18 @@ def busy(doing: str, *, quiet: bool) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def counting(*, quiet: bool) -> Iterator[Callable[[str, bool], None]]:
+    """Yield a callback that shows a state: in a terminal any, else, as lines, those to keep."""
+    if quiet:
+        yield lambda state, keep: None
+    elif sys.stderr.isatty():
+        with Console(stderr=True).status("reading") as status:
+            yield lambda state, keep: status.update(Text(visible(state)))
+    else:
+        yield lambda state, keep: say(state, sys.stderr) if keep else None
+
+
 def _print_line(event: Progress) -> None:
     if event.result is None:
         return

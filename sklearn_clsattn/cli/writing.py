@@ -1,4 +1,4 @@
-"""Whether a file can be written, before the work begins."""
+"""Whether a file can be written, before the work begins, and how large it is, after it."""
 
 import os
 from collections.abc import Sequence
@@ -22,3 +22,8 @@ def check_output(path: Path, *, overwrite: bool, inputs: Sequence[Path | None] =
         allowed = os.access(path.parent, os.W_OK)
     if not allowed:
         raise PermissionError(f"cannot write {path}: permission denied")
+
+
+def shown_size(n_bytes: int) -> str:
+    """Return a file's size as it is printed."""
+    return f"{n_bytes / 1e3:.0f} KB" if n_bytes < 100_000 else f"{n_bytes / 1e6:.1f} MB"

@@ -1,30 +1,39 @@
 """Tables from CSV, TSV, JSON lines and Parquet files, whatever their compression."""
 
-import bz2
 import codecs
-import gzip
+import csv
 import io
 import json
 import lzma
+import shutil
 import tarfile
+import tempfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
+from pandas.io.common import get_handle  # type: ignore[import-not-found]
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _JSON = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".pq")
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst", ".tar")
-_OPENERS: dict[str, Callable[[Path], Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
+# What files of some compressions begin with, after the name that pandas has for each.
+_MARKS = {
+    ".gz": ("gzip", b"\x1f\x8b"),
+    ".bz2": ("bz2", b"BZh"),
+    ".xz": ("xz", b"\xfd7zXZ\x00"),
+    ".zip": ("zip", b"PK"),
 }
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_HEAD = 1 << 16  # bytes in which the first row ends
 # What is unpacked may be this many times as large as the file, and this large in any case.
 _LARGEST_RATIO = 100
 _LEAST_LIMIT = 100_000_000
@@ -35,110 +44,191 @@ _DAMAGED = (
 )
 
 
-def read_table(file: Path, *, sep: str | None, encoding: str) -> pd.DataFrame:
+def read_table(source: Path | IO[bytes], *, sep: str | None, encoding: str) -> pd.DataFrame:
     """Return all rows and columns of a file, with strings as column names.
 
-    The extensions of its name determine format and compression; `sep` separates columns of
-    delimited text. Raises ValueError if the file cannot be read, ImportError without pyarrow.
+    The extensions of its name determine format and compression, or the content of a stream; `sep`
+    separates columns of delimited text. Raises ValueError if the file cannot be read, ImportError
+    without the library that reads it.
     """
-    frame = _read(file, sep, _bom_aware(encoding))
-    frame.columns = frame.columns.map(str)
+    (frame,) = read_tables(source, sep=sep, encoding=encoding)
     return frame
 
 
-def _read(file: Path, sep: str | None, encoding: str) -> pd.DataFrame:
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    compression = ""
-    while suffixes and suffixes[-1] in _COMPRESSIONS:
-        compression = suffixes.pop() + compression
-    kind = suffixes[-1] if suffixes else ""
+def read_tables(
+    source: Path | IO[bytes], *, sep: str | None, encoding: str, rows: int | None = None
+) -> Iterator[pd.DataFrame]:
+    """Yield a file's rows, at most `rows` at a time, as :func:`read_table` returns all of them.
+
+    With `rows`, what is unpacked or comes from a stream is kept in a temporary file, and cells of
+    delimited text are strings, as later rows can have others than numbers.
+    """
+    encoding = _bom_aware(encoding)
+    name = str(source) if isinstance(source, Path) else name_of(source)
+    for frame in _read(source, name, sep, encoding, rows):
+        frame.columns = frame.columns.map(str)
+        yield frame
+
+
+def name_of(stream: IO[bytes]) -> str:
+    """Return what to call a stream."""
+    return str(getattr(stream, "name", type(stream).__name__))
+
+
+def _read(
+    source: Path | IO[bytes], name: str, sep: str | None, encoding: str, rows: int | None
+) -> Iterator[pd.DataFrame]:
     try:
-        if kind in _SEPARATORS or sep is not None:
-            return _read_delimited(file, sep or _SEPARATORS[kind], encoding)
-        if kind in _JSON:
-            content = _unpacked(file, compression)
-            return _read_json(io.TextIOWrapper(io.BytesIO(content), encoding=encoding))
-        if kind in _PARQUET:
-            return _read_parquet(io.BytesIO(_unpacked(file, compression)))
+        opened, kind = _opened(source, in_memory=rows is None)
+        with opened as raw:
+            if encoding == "utf-8-sig" and _head(raw).startswith(_UTF_16_MARKS):
+                encoding = "utf-16"
+            if kind in _SEPARATORS or sep is not None:
+                usual = _SEPARATORS.get(kind, ",")
+                yield from _read_delimited(raw, sep, usual, encoding, rows)
+                return
+            if kind in _JSON:
+                with io.TextIOWrapper(raw, encoding=encoding) as lines:
+                    yield from _read_json(lines, rows)
+                return
+            if kind in _PARQUET:
+                yield from _read_parquet(raw, rows)
+                return
     except UnicodeError as error:
         raise ValueError(
-            f"{file} is not written in {encoding.removesuffix('-sig')} ({error}); "
+            f"{name} is not written in {encoding.removesuffix('-sig')} ({error}); "
             "pass its encoding, such as encoding='latin-1'"
         ) from error
     except pd.errors.EmptyDataError as error:
-        raise ValueError(f"{file} is empty; expected names of columns and rows") from error
+        raise ValueError(f"{name} is empty; expected names of columns and rows") from error
     except _DAMAGED as error:
         # An OSError with a number comes from the system: no permission, for example.
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(
-            f"{file} cannot be decompressed ({_one_line(error)}); it is damaged or cut short"
+            f"{name} cannot be decompressed ({_one_line(error)}); it is damaged or cut short"
         ) from error
     except (ValueError, pd.errors.ParserWarning) as error:
-        raise ValueError(f"{file} cannot be read: {_one_line(error)}") from error
+        raise ValueError(f"{name} cannot be read: {_one_line(error)}") from error
     raise ValueError(
-        f"cannot tell the format of {file}; expected a name that ends in .csv, .tsv, .jsonl or "
+        f"cannot tell the format of {name}; expected a name that ends in .csv, .tsv, .jsonl or "
         ".parquet, compressed or not, or sep= for other delimited text"
     )
 
 
-def _unpacked(file: Path, compression: str) -> bytes:
-    """Return the bytes of a file without its compression, if they are not suspiciously many."""
-    if compression == ".zip":
-        with zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
-            if len(names) != 1:
-                raise ValueError(f"expected one file in the archive, found {len(names)}")
-            with archive.open(names[0]) as member:
-                return _read_capped(member, file)
-    if compression and compression not in _OPENERS:
-        raise ValueError(f"cannot decompress {compression} here; decompress it first")
-    with _OPENERS.get(compression, lambda path: path.open("rb"))(file) as stream:
-        content: bytes = _read_capped(stream, file) if compression else stream.read()
+def _opened(source: Path | IO[bytes], *, in_memory: bool) -> tuple[IO[bytes], str]:
+    """Return content without its compression, in memory or on disk, and its format's extension."""
+    if isinstance(source, Path):
+        suffixes = [suffix.lower() for suffix in source.suffixes]
+        kind = next((suffix for suffix in reversed(suffixes) if suffix not in _COMPRESSIONS), "")
+        raw: IO[bytes] = open(source, "rb")  # noqa: SIM115 - closed by who reads it
+        if not suffixes or suffixes[-1] not in _COMPRESSIONS:
+            return raw, kind
+        with raw:
+            _, mark = _MARKS.get(suffixes[-1], ("", b""))
+            if (head := raw.read(len(mark))) and head != mark:
+                raise ValueError(f"it is not compressed as {suffixes[-1]} files are; mend its name")
+            size = raw.seek(0, io.SEEK_END)
+        return _unpacked(source, "infer", size, _new_file(in_memory)), kind
+    raw = _new_file(in_memory)
+    shutil.copyfileobj(source, raw)
+    size = raw.tell()
+    raw.seek(0)
+    start = _head(raw)
+    for compression, mark in _MARKS.values():
+        if start.startswith(mark):
+            with raw as packed:
+                raw = _unpacked(packed, compression, size, _new_file(in_memory))
+    head = _head(raw)
+    if head.startswith(b"PAR1"):
+        return raw, ".parquet"
+    # In UTF-16, too, where the other byte of such characters is 0.
+    text = head.lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")
+    return raw, ".json" if text.startswith((b"{", b"[")) else ".csv"
+
+
+def _head(raw: IO[bytes]) -> bytes:
+    """Return a stream's first bytes, and go back to them."""
+    head = raw.read(_HEAD)
+    raw.seek(0)
+    return head
+
+
+def _new_file(in_memory: bool) -> IO[bytes]:
+    """Return an empty file in memory, or one on disk that goes when it is closed."""
+    return io.BytesIO() if in_memory else tempfile.TemporaryFile()
+
+
+def _unpacked(
+    source: Path | IO[bytes], compression: str, size: int, content: IO[bytes]
+) -> IO[bytes]:
+    """Return the bytes without a compression in `content`, if not suspiciously many for `size`."""
+    limit = max(_LEAST_LIMIT, _LARGEST_RATIO * size)
+    with ExitStack() as closing:
+        closing.push(lambda *error: content.close() if error[0] else None)
+        opened = closing.enter_context(
+            get_handle(source, "rb", compression=compression, is_text=False)
+        )
+        while chunk := opened.handle.read(1 << 20):
+            content.write(chunk)
+            if content.tell() > limit:
+                raise ValueError(
+                    f"it unpacks to more than {limit / 1e6:,.0f} MB, over {_LARGEST_RATIO} times "
+                    "its size, which texts do not; decompress it first if it is what it should be"
+                )
+    content.seek(0)
     return content
 
 
-def _read_capped(stream: Any, file: Path) -> bytes:
-    """Return what a decompressor yields; far more than texts ever give is a ValueError."""
-    limit = max(_LEAST_LIMIT, _LARGEST_RATIO * file.stat().st_size)
-    content = io.BytesIO()
-    while chunk := stream.read(1 << 20):
-        content.write(chunk)
-        if content.tell() > limit:
-            raise ValueError(
-                f"it unpacks to more than {limit / 1e6:,.0f} MB, over {_LARGEST_RATIO} times its "
-                "size, which texts do not; decompress it first if it is what it should be"
-            )
-    return content.getvalue()
-
-
-def _read_delimited(file: Path, sep: str, encoding: str) -> pd.DataFrame:
+def _read_delimited(
+    raw: IO[bytes], sep: str | None, usual: str, encoding: str, rows: int | None
+) -> Iterator[pd.DataFrame]:
     """Read CSV or TSV; with index_col=False pandas takes no column for an index."""
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    source: Any = file
-    if suffixes and suffixes[-1] in (*_OPENERS, ".zip"):
-        source = io.BytesIO(_unpacked(file, suffixes[-1]))
-    with warnings.catch_warnings():
-        # pandas only warns about rows longer than the header, and truncates them.
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        frame: pd.DataFrame = pd.read_csv(
-            source,
-            sep=sep,
-            encoding=encoding,
-            keep_default_na=False,
-            index_col=False,
-            low_memory=False,
-        )
-    return frame
+    sep = sep or _separator(_head(raw).decode(encoding, errors="ignore"), usual)
+    with pd.read_csv(
+        raw,
+        sep=sep,
+        encoding=encoding,
+        keep_default_na=False,
+        index_col=False,
+        low_memory=False,
+        dtype=None if rows is None else str,
+        iterator=True,
+    ) as reader:
+        while True:
+            with warnings.catch_warnings():  # not while others use the rows
+                # pandas only warns about rows longer than the header, and truncates them.
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                try:
+                    frame = reader.read(rows)
+                except StopIteration:
+                    return
+            yield frame
+            if rows is None:
+                return
 
 
-def _read_json(lines: Iterable[str]) -> pd.DataFrame:
-    """Read JSON lines, or one array of objects; values keep their JSON types."""
+def _separator(head: str, usual: str) -> str:
+    """Return which of comma, semicolon and tab cuts the first rows alike, into most columns."""
+
+    def fit(sep: str) -> tuple[bool, int]:
+        rows = csv.reader(io.StringIO(head, newline=""), delimiter=sep)
+        widths = [len(row) for row in islice(filter(None, rows), 2)] or [0]
+        return 1 < widths[0] == widths[-1], widths[0]
+
+    return max((usual, ",", ";", "\t"), key=fit)
+
+
+def _read_json(lines: Iterable[str], rows: int | None) -> Iterator[pd.DataFrame]:
+    """Read JSON lines, or one array of objects, at once; values keep their JSON types."""
+    # Objects, as pandas would otherwise turn ints beside a missing one into floats.
+    as_frame = partial(pd.DataFrame, dtype=object)
     records: list[dict[str, Any]] = []
+    started = False
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        if not records and line.lstrip().startswith("["):
+        if not started and line.lstrip().startswith("["):
             records = _parse_json(line + "".join(lines), f"the array from line {number} on")
             if not all(isinstance(record, dict) for record in records):
                 raise ValueError("expected an array of JSON objects")
@@ -146,11 +236,15 @@ def _read_json(lines: Iterable[str]) -> pd.DataFrame:
         record = _parse_json(line, f"line {number}")
         if not isinstance(record, dict):
             raise ValueError(f"line {number} is not a JSON object")
+        started = True
         records.append(record)
-    if not records:
+        if len(records) == rows:
+            yield as_frame(records)
+            records = []
+    if records:
+        yield as_frame(records)
+    elif not started:
         raise pd.errors.EmptyDataError
-    # Objects, as pandas would otherwise turn ints beside a missing one into floats.
-    return pd.DataFrame(records, dtype=object)
 
 
 def _parse_json(text: str, where: str) -> Any:
@@ -162,11 +256,13 @@ def _parse_json(text: str, where: str) -> Any:
         raise ValueError(f"{where} is not JSON that can be read, as it is too deep") from error
 
 
-def _read_parquet(content: io.BytesIO) -> pd.DataFrame:
-    if not content.getbuffer().nbytes:
+def _read_parquet(raw: IO[bytes], rows: int | None) -> Iterator[pd.DataFrame]:
+    if not _head(raw):
         raise pd.errors.EmptyDataError
     try:
-        frame: pd.DataFrame = pd.read_parquet(content, engine="pyarrow")
+        for frame in _parquet_frames(raw, rows):
+            # An index that was written to the file is a column as well.
+            yield frame if frame.index.name is None else frame.reset_index()
     except ImportError as error:
         raise ImportError(
             "reading Parquet files needs pyarrow; install it with "
@@ -175,8 +271,17 @@ def _read_parquet(content: io.BytesIO) -> pd.DataFrame:
     # The base classes of pyarrow's errors.
     except (ValueError, TypeError, KeyError, OSError, NotImplementedError) as error:
         raise ValueError(f"it is not a Parquet file ({_one_line(error)})") from error
-    # An index that was written to the file is a column as well.
-    return frame if frame.index.name is None else frame.reset_index()
+
+
+def _parquet_frames(raw: IO[bytes], rows: int | None) -> Iterator[pd.DataFrame]:
+    if rows is None:
+        yield pd.read_parquet(io.BytesIO(raw.read()), engine="pyarrow")
+        return
+    import pyarrow  # type: ignore[import-untyped]
+    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
+
+    for batch in ParquetFile(raw).iter_batches(rows):
+        yield pyarrow.Table.from_batches([batch]).to_pandas()
 
 
 def _bom_aware(encoding: str) -> str:

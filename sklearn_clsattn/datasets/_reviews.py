@@ -1,16 +1,16 @@
 """Texts and labels from files."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import IO, Any, Literal, overload
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from ._files import read_table
+from ._files import name_of, read_table, read_tables
 
 # Usual names of columns, in order of preference.
 TEXT_COLUMNS = (
@@ -34,7 +34,7 @@ _LABEL_DTYPES: dict[str, Any] = {
 
 @overload
 def load_reviews(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | IO[bytes],
     *,
     text: str | None = ...,
     label: str | Literal[False] | None = ...,
@@ -46,7 +46,7 @@ def load_reviews(
 
 @overload
 def load_reviews(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | IO[bytes],
     *,
     text: str | None = ...,
     label: str | Literal[False] | None = ...,
@@ -57,7 +57,7 @@ def load_reviews(
 
 
 def load_reviews(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | IO[bytes],
     *,
     text: str | None = None,
     label: str | Literal[False] | None = None,
@@ -69,14 +69,15 @@ def load_reviews(
 
     The format follows from the name of the file: ``.csv``, ``.tsv`` (or ``.tab``), JSON lines
     (``.jsonl``, ``.ndjson`` or ``.json``, which may also be one array of objects) or ``.parquet``,
-    each also compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip``; CSV and TSV in all ways that pandas
-    knows). Texts are taken as they are: "null" and "NA" stay texts. Every row of the file is a row
-    of the result, or an error is raised; only blank lines between rows are skipped.
+    each also compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip``, ``.tar``, ``.zst``). A stream is
+    recognised by its content. Texts are taken as they are: "null" and "NA" stay texts. Every row of
+    the file is a row of the result, or an error is raised; only blank lines between rows are
+    skipped.
 
     Parameters
     ----------
-    path : str or path-like
-        The file.
+    path : str, path-like or binary file
+        The file, or a stream of its bytes, such as ``sys.stdin.buffer``.
     text : str, default=None
         Name of the column that holds the texts. If None, the first of the usual names that the file
         has, in upper or lower case: "text", "review", "sentence", "content", "comment", and so on.
@@ -85,10 +86,12 @@ def load_reviews(
         file has: "label", "target", "sentiment", "class", "category", "stars", "rating", and so on.
         If False, labels are neither needed nor read, as for texts that are to be classified.
     sep : str, default=None
-        The character between columns. If None, a comma for CSV and a tab for TSV. If given, files
-        of unknown format are read as CSV.
+        The character between columns. If None, that of comma, semicolon and tab which makes the
+        most columns of the first row; in doubt a comma for CSV, a tab for TSV. If given, files of
+        unknown format are read as CSV.
     encoding : str, default="utf-8"
-        Encoding of CSV, TSV and JSON files. A byte order mark is skipped.
+        Encoding of CSV, TSV and JSON files. A byte order mark is skipped; that of UTF-16 is
+        recognised.
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
 
@@ -106,7 +109,7 @@ def load_reviews(
         label_column : str or None
             Name of the column of the labels. None if `label` is False.
         filename : str
-            The path of the file.
+            The path of the file, or the name of the stream.
     (data, target) : tuple
         Returned instead if `return_X_y` is True.
 
@@ -118,7 +121,7 @@ def load_reviews(
         If the file cannot be read in its format or with this encoding, is empty, lacks a required
         column, has texts that are not strings, or has rows without a label.
     ImportError
-        If pyarrow, which reads Parquet, is not installed.
+        If pyarrow, which reads Parquet, or what reads ``.zst`` is not installed.
 
     See Also
     --------
@@ -139,22 +142,9 @@ def load_reviews(
     >>> reviews.text_column, reviews.label_column
     ('review', 'stars')
     """
-    file = Path(path).expanduser()
-    if not file.exists():
-        raise FileNotFoundError(f"there is no file {file}; expected a file of texts and labels")
-    if file.is_dir():
-        raise ValueError(f"{file} is a folder; pass one of the files in it")
-    if sep is not None and len(sep) != 1:
-        raise ValueError(f"sep must be a single character, got {sep!r}")
-    frame = read_table(file, sep=sep, encoding=encoding)
-    text_column = _find_column(frame, text, "text", TEXT_COLUMNS, file)
-    label_column = (
-        None if label is False else _find_column(frame, label, "label", LABEL_COLUMNS, file)
-    )
-    if text_column == label_column:
-        raise ValueError(f"text and label are both column {text_column!r} of {file}; pass two")
-    if frame.empty:
-        raise ValueError(f"{file} has columns but no rows; expected a row for each text")
+    source, file = _source(path, sep)
+    frame = read_table(source, sep=sep, encoding=encoding)
+    text_column, label_column = _columns(frame, text, label, file)
     data = _as_texts(frame[text_column], file)
     target = None if label_column is None else _as_labels(frame[label_column], file)
     if return_X_y:
@@ -164,12 +154,70 @@ def load_reviews(
         target=target,
         text_column=text_column,
         label_column=label_column,
-        filename=str(file),
+        filename=file,
     )
 
 
+def review_batches(
+    path: Path | IO[bytes],
+    *,
+    text: str | None,
+    label: str | None,
+    sep: str | None,
+    encoding: str,
+    rows: int,
+) -> Iterator[tuple[NDArray[np.object_], NDArray[np.object_], tuple[str, str]]]:
+    """Yield texts and labels, as strings, of at most `rows` rows, and the names of their columns.
+
+    Files, columns and errors are those of :func:`load_reviews`. All labels are strings, as later
+    rows can have others than numbers.
+    """
+    source, file = _source(path, sep)
+    first = 0
+    for frame in read_tables(source, sep=sep, encoding=encoding, rows=rows):
+        text, label = _columns(frame, text, label, file)
+        assert label is not None  # for mypy: only label=False gives None
+        labels = _as_labels(frame[label], file, first).tolist()
+        names = [str(int(y) if isinstance(y, float) and y.is_integer() else y) for y in labels]
+        yield _as_texts(frame[text], file, first), np.array(names, dtype=object), (text, label)
+        first += len(frame)
+    if not first:  # no batch at all, as of some Parquet files
+        raise ValueError(f"{file} has columns but no rows; expected a row for each text")
+
+
+def _source(
+    path: str | os.PathLike[str] | IO[bytes], sep: str | None
+) -> tuple[Path | IO[bytes], str]:
+    """Return what to read and its name."""
+    if sep is not None and len(sep) != 1:
+        raise ValueError(f"sep must be a single character, got {sep!r}")
+    if not isinstance(path, str | os.PathLike):
+        return path, name_of(path)
+    source = Path(path).expanduser()
+    if not source.exists():
+        raise FileNotFoundError(f"there is no file {source}; expected a file of texts and labels")
+    if source.is_dir():
+        raise ValueError(f"{source} is a folder; pass one of the files in it")
+    return source, str(source)
+
+
+def _columns(
+    frame: pd.DataFrame, text: str | None, label: str | Literal[False] | None, file: str
+) -> tuple[str, str | None]:
+    """Return the names of the columns of texts and labels of a table that has rows."""
+    text_column = _find_column(frame, text, "text", TEXT_COLUMNS, file)
+    label_column = (
+        None if label is False else _find_column(frame, label, "label", LABEL_COLUMNS, file)
+    )
+    if text_column == label_column:
+        raise ValueError(f"text and label are both column {text_column!r} of {file}; pass two")
+    if frame.empty:
+        raise ValueError(f"{file} has columns but no rows; expected a row for each text")
+    return text_column, label_column
+
+
 def _find_column(
-    frame: pd.DataFrame, asked: str | None, parameter: str, usual: Iterable[str], file: Path
+    frame: pd.DataFrame, asked: str | None, parameter: str, usual: Iterable[str], file: str
 ) -> str:
     """Return the name of the column `asked` for, or of the first one with a usual name."""
     columns = list(frame.columns)
@@ -183,7 +231,7 @@ def _find_column(
         if name in by_name:
             return by_name[name]
     hint = ""
-    if len(columns) == 1 and any(sep in columns[0] for sep in ";\t|,"):
+    if len(columns) == 1 and "|" in columns[0]:
         hint = " (or sep=, if that is several columns)"
     raise ValueError(
         f"{file} has no column with a usual name for the {parameter}; its columns are {found}: "
@@ -191,8 +239,11 @@ def _find_column(
     )
 
 
-def _as_texts(column: "pd.Series[Any]", file: Path) -> NDArray[np.object_]:
-    """Return a column's texts (n_rows,); raise ValueError for values of other types."""
+def _as_texts(column: "pd.Series[Any]", file: str, first: int | None = None) -> NDArray[np.object_]:
+    """Return a column's texts (n_rows,); raise ValueError for values of other types.
+
+    `first` is the number of rows before those of a batch.
+    """
     texts = column.astype(object).to_numpy()
     wrong = [i for i, value in enumerate(texts) if not isinstance(value, str)]
     if not wrong:
@@ -205,19 +256,20 @@ def _as_texts(column: "pd.Series[Any]", file: Path) -> NDArray[np.object_]:
     value = texts[wrong[0]]
     what = "no text" if _is_missing(value) else f"{_short(repr(value))} in place of a text"
     raise ValueError(
-        f"row {wrong[0] + 1} of {file} has {what} in column {column.name!r}; "
-        f"{len(wrong)} of {len(texts)} rows are so: fill or remove them"
+        f"row {wrong[0] + 1 + (first or 0)} of {file} has {what} in column {column.name!r}; "
+        f"{_share(len(wrong), len(texts), first)} are so: fill or remove them"
     )
 
 
-def _as_labels(column: "pd.Series[Any]", file: Path) -> NDArray[Any]:
-    """Return a column's labels (n_rows,), which must have one type."""
+def _as_labels(column: "pd.Series[Any]", file: str, first: int | None = None) -> NDArray[Any]:
+    """Return a column's labels (n_rows,), which must have one type; `first` as for texts."""
     labels = column.astype(object).tolist()
     missing = [i for i, value in enumerate(labels) if _is_missing(value)]
     if missing:
         raise ValueError(
-            f"row {missing[0] + 1} of {file} has no label in column {column.name!r}; "
-            f"{len(missing)} of {len(labels)} rows have none: fill or remove them, or pass "
+            f"row {missing[0] + 1 + (first or 0)} of {file} has no label in column "
+            f"{column.name!r}; {_share(len(missing), len(labels), first)} have none: fill or "
+            "remove them, or pass "
             "label=False to read texts alone"
         )
     dtype = _LABEL_DTYPES.get(pd.api.types.infer_dtype(labels))
@@ -234,6 +286,11 @@ def _as_labels(column: "pd.Series[Any]", file: Path) -> NDArray[Any]:
             f"column {column.name!r} of {file} has labels too large for 64 bits; "
             "write them as strings"
         ) from None
+
+
+def _share(n: int, n_rows: int, first: int | None) -> str:
+    """Return how many rows are wrong, of all or of those of a batch."""
+    return f"{n} of {n_rows} rows" if first is None else f"{n} of the {n_rows} rows read with it"
 
 
 def _is_missing(value: Any) -> bool:

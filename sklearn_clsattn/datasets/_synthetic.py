@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch, check_random_state, check_scalar
 
+from .._machine import check_memory
 from ._drawing import draw_groups, draw_tokens
 from ._words import IRRELEVANT, NEGATIVE, POSITIVE, THEMES, unique_names
 
@@ -243,6 +244,13 @@ def make_token_classification(
     check_scalar(relevant_share, "relevant_share", Real, min_val=0, max_val=1)
     check_scalar(zipf_exponent, "zipf_exponent", Real, min_val=0)
     check_scalar(flip_y, "flip_y", Real, min_val=0, max_val=1)
+    numbers = n_samples * float(document_length) + n_classes * (
+        n_classes * n_relevant_per_class + n_irrelevant
+    )
+    check_memory(
+        8 * numbers,
+        f"{n_samples=}, {n_classes=}, {n_relevant_per_class=}, {n_irrelevant=}, {document_length=}",
+    )
     if n_irrelevant == 0:
         relevant_share = 1.0
     own, other = _relevant_probabilities(delta, n_relevant_per_class, n_classes)

@@ -46,13 +46,17 @@ def explain(
     Parameters
     ----------
     estimator : classifier of this package, or Pipeline
-        A fitted classifier, a fitted Pipeline that ends in one, or a fitted search over either.
+        A fitted classifier, a fitted Pipeline that ends in one, or a fitted search over either;
+        also frozen, with a threshold of its own (``TunedThresholdClassifierCV``), or calibrated by
+        one sigmoid or temperature (``CalibratedClassifierCV(ensemble=False)``), whose calibrated
+        log-odds are explained.
     documents : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
         The estimator's input: for a classifier the token matrix, for a Pipeline the raw texts (or
         rows of a data frame), one document or more.
     target : label, default=None
-        The class whose decision to explain. None explains all classes; of two, the second, as
-        ``decision_function`` does: what speaks for it speaks against the first.
+        The class whose decision to explain. None explains all classes, of which the readers of the
+        explanation compare two; of two, the second, as ``decision_function`` does: what speaks for
+        it speaks against the first.
     top : int, default=None
         Keep only this many tokens of each document, those that change a decision most, and sum up
         the others. None keeps all.
@@ -76,7 +80,8 @@ def explain(
     Raises
     ------
     TypeError
-        If the estimator is or ends in something else, or `top` is no integer.
+        If the estimator is or ends in something else, also if it combines several classifiers or
+        calibrates so that no sum is left (the message says what to pass), or `top` is no integer.
     NotFittedError
         If it is not fitted.
     ValueError
@@ -110,7 +115,7 @@ def explain(
     >>> bool(abs(terms.sum() - model.decision_function(["terrific but long"])[0]) < 1e-12)
     True
     """
-    traced = trace(estimator)
+    traced = trace(estimator, wrapped=True)
     classifier = traced.classifier
     explained = _explained(classifier.classes_, target)
     if top is not None:
@@ -121,8 +126,10 @@ def explain(
     given = traced.transform(documents)
     # The columns' names and widths are checked once.
     fitted, X = classifier._checked(given)
-    decision = fitted.outputs(X)
+    outcome = traced.outcome
+    decision, intercept = outcome.of(fitted.outputs(X)), outcome.of(classifier.intercept_)
     X, attention, terms = _terms(fitted, X)
+    terms *= outcome.scale
     n_documents = X.shape[0]
     rows = np.repeat(np.arange(n_documents), np.diff(X.indptr))
     one_layer = fitted.n_layers == 1  # contributions are attention times the tokens' own values
@@ -130,17 +137,24 @@ def explain(
     without = None
     if one_layer and removal is not False:
         without, unresolved = decisions_without_in_closed_form(
-            attention, terms, cls_attention, classifier.intercept_, X.indptr
+            attention, terms, cls_attention, intercept, X.indptr
         )
         if len(unresolved):
-            without[unresolved] = decisions_without_by_removing(classifier, X, unresolved)
+            removed = decisions_without_by_removing(classifier, X, unresolved)
+            without[unresolved] = outcome.of(removed)
     elif removal:
-        without = decisions_without_by_removing(classifier, X, np.arange(X.nnz))
-    values = _values(classifier, X, attention, terms, one_layer=one_layer)
+        without = outcome.of(decisions_without_by_removing(classifier, X, np.arange(X.nnz)))
+    if one_layer:
+        values = outcome.scale * _own_values(classifier, X)
+    else:
+        shares = np.broadcast_to(attention[:, None], terms.shape)
+        values = np.divide(terms, shares, out=np.full_like(terms, np.nan), where=shares > 0)
     of_classes = decision[:, 0] if decision.shape[1] == 1 else decision
     probability = probabilities(of_classes)
     predicted = classifier.classes_[most_probable(of_classes)]
-    if any(  # a subclass may predict in another way
+    if outcome.wrapped:
+        probability, predicted = estimator.predict_proba(documents), estimator.predict(documents)
+    elif any(  # a subclass may predict in another way
         getattr(type(classifier), method) is not getattr(BaseAttentionClassifier, method)
         for method in ("predict", "predict_proba")
     ):
@@ -151,7 +165,7 @@ def explain(
     return Explanation(
         classes=classifier.classes_.copy(),
         targets=classifier.classes_[explained.classes],
-        intercept=explained.of(classifier.intercept_),
+        intercept=explained.of(intercept),
         index=np.arange(n_documents),
         indptr=np.searchsorted(rows[kept], np.arange(n_documents + 1)),
         columns=X.indices[kept].astype(np.intp),
@@ -171,9 +185,10 @@ def explain(
         predicted_probability=probability.max(axis=1),
         true=_checked_labels(y_true, n_documents),
         texts=document_texts(traced, documents, X, kept) if places else ((),) * n_documents,
-        model=ExplainedModel(names, fitted, explained.outputs, explained.sign)
+        model=ExplainedModel(names, fitted, explained.outputs, explained.sign * outcome.scale)
         if one_layer
         else None,
+        threshold=explained.sign * outcome.threshold + 0.0,
     )
 
 
@@ -303,20 +318,6 @@ def _terms(fitted: FittedModel, X: Any) -> tuple[sp.csr_array, Array, Array]:
 def _own_values(classifier: BaseAttentionClassifier, X: sp.csr_array) -> Array:
     values = classifier.token_values_
     return values[X.indices][:, None] if values.ndim == 1 else values.T[X.indices]
-
-
-def _values(
-    classifier: BaseAttentionClassifier,
-    X: sp.csr_array,
-    attention: Array,
-    terms: Array,
-    *,
-    one_layer: bool,
-) -> Array:
-    if one_layer:
-        return _own_values(classifier, X)
-    shares = np.broadcast_to(attention[:, None], terms.shape)
-    return np.divide(terms, shares, out=np.full_like(terms, np.nan), where=shares > 0)
 
 
 def _cls_attention(

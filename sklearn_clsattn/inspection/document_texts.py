@@ -9,12 +9,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..text._context_vectorizer import ContextVectorizer
+from .character_spans import CharacterSpanFinder
 from .spans import SpanFinder, Spans
 from .terms import DocumentText
 from .trace import Trace
 from .weighted_spans import WeightedSpanFinder, WeightedSpans
 
-Finder = SpanFinder | WeightedSpanFinder
+Finder = SpanFinder | CharacterSpanFinder | WeightedSpanFinder
 
 
 def document_texts(
@@ -57,8 +58,11 @@ def document_texts(
 def _finder(vectorizer: Any) -> Finder | None:
     if isinstance(vectorizer, ContextVectorizer):
         return WeightedSpanFinder(vectorizer)
-    # An open file cannot be read twice.
-    return None if vectorizer.input == "file" else SpanFinder(vectorizer)
+    if vectorizer.input == "file":  # which cannot be read twice
+        return None
+    if CharacterSpanFinder.reads(vectorizer):
+        return CharacterSpanFinder(vectorizer)
+    return SpanFinder(vectorizer)
 
 
 class _Known:

@@ -10,17 +10,19 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_scalar
 
+from .comparing import Positions, difference, pairs
+from .interactive import page_data, page_script
 from .minimal.answers import counterfactuals, sufficient_sets
 from .minimal.minimal_sets import MinimalSets
-from .pages import render
+from .pages import framed, render
+from .parts import listed_tokens, overview, parts
 from .terminal import render_text
 from .terms import DecisionTerms
 from .view import views
 
 # The maximum number of documents in a notebook's cell.
 _SHOWN_IN_NOTEBOOK = 10
-LARGEST_PAGE = 1_000_000
-"""Characters of the texts on one page."""
+_HEIGHT = 340  # about that of a document in a notebook, in pixels; the frame fits itself
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,6 +89,9 @@ class Explanation(DecisionTerms):
     model : object or None
         The model behind, from which counterfactuals are computed, and which is pickled with the
         explanation; None with two layers of attention, which have none.
+    threshold : float, default=0.0
+        The decision of two classes from which on the first of `targets` is predicted; 0 unless the
+        classifier has a threshold of its own.
 
     See Also
     --------
@@ -254,62 +259,58 @@ class Explanation(DecisionTerms):
         """
         return sufficient_sets(self, probability, smallest, time_limit)
 
-    def to_frame(self, rows: Literal["tokens", "documents"] = "tokens") -> pd.DataFrame:
+    def to_frame(
+        self,
+        rows: Literal["tokens", "documents"] = "tokens",
+        *,
+        target: Any = None,
+        against: Any = None,
+        every_class: bool = False,
+    ) -> pd.DataFrame:
         """Return the explanation as a data frame.
+
+        Of more than two classes, two are compared by default: every number is that of `target`
+        less that of `against`, and the decision is the log-odds of one against the other.
 
         Parameters
         ----------
         rows : {"tokens", "documents"}, default="tokens"
-            "tokens": a row for each document, target and term of the decision. The column `kind`
+            "tokens": a row for each term of each document's decision. The column `kind`
             says what the term is: "token", "others" (what `top` left out, together), "cls" or
-            "intercept". The contributions of a document and target sum to its decision, and the
-            attention shares to 1. "documents": a row for each document and target.
+            "intercept". Contributions sum to the decision, and attention shares to 1.
+            "documents": a row for each document.
+        target : label, default=None
+            The class to show; None for the predicted class of each document.
+        against : label, default=None
+            The class that it is compared with. None for the true class where it is known and not
+            the predicted one, else the class with the next highest decision; for a `target` that
+            was not predicted, the class that was.
+        every_class : bool, default=False
+            Whether to return the rows of every class explained, instead of a comparison.
 
         Returns
         -------
         frame : DataFrame
-            With what does not apply left NaN.
+            With what does not apply left NaN, and the column `against` where classes are
+            compared.
 
         Raises
         ------
         ValueError
-            If `rows` is neither.
+            If `rows` is neither, or a class was not explained.
         """
-        if rows == "documents":
-            return self._documents_frame()
-        if rows != "tokens":
+        if rows not in ("tokens", "documents"):
             raise ValueError(f"rows must be 'tokens' or 'documents', got {rows!r}")
-        every = np.arange(len(self))
-        of_entries, with_others = np.repeat(every, np.diff(self.indptr)), self.others_count > 0
-        without = self.decision_without
-        parts = []
-        for k, target in enumerate(self.targets.tolist()):
-            tokens = {
-                "count": self.counts,
-                "attention": self.attention,
-                "value": self.values[:, k],
-                "contribution": self.contributions[:, k],
-                "decision_without": np.nan if without is None else without[:, k],
-            }
-            others = {
-                "attention": self.others_attention[with_others],
-                "contribution": self.others_contributions[with_others, k],
-            }
-            cls = {"attention": self.cls_attention, "value": 0.0, "contribution": 0.0}
-            for kind, documents, token, numbers in (
-                ("token", of_entries, self.tokens, tokens),
-                ("others", every[with_others], "<others>", others),
-                ("cls", every, "<cls>", cls),
-                ("intercept", every, "<intercept>", {"contribution": self.intercept[k]}),
-            ):
-                of = {"document": self.index[documents], "target": [target] * len(documents)}
-                row = {"_at": documents, **of, "token": token, "kind": kind, **numbers}
-                parts.append(pd.DataFrame(row))
-        # pandas warns of empty parts.
-        frame = pd.concat([part for part in parts if len(part)] or parts[:1])
-        frame = frame.sort_values("_at", kind="stable", ignore_index=True)
-        names = ["document", "target", "token", "kind", *tokens]
-        return frame.reindex(columns=names[:-1] if without is None else names)
+        make = self._document_part if rows == "documents" else self._token_part
+        frame = pd.concat(
+            [make(k, j) for k, j in self._decisions(target, against, every_class)]
+        ).sort_values("_at", kind="stable", ignore_index=True)
+        left_out = ["_at"]
+        if every_class or len(self.targets) == 1:
+            left_out.append("against")
+        if rows == "tokens" and self.decision_without is None:
+            left_out.append("decision_without")
+        return frame.drop(columns=left_out)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as nested dictionaries and lists of plain Python values.
@@ -317,15 +318,16 @@ class Explanation(DecisionTerms):
         Returns
         -------
         explanation : dict
-            With `classes`, `targets`, `intercept` and `documents`. Lists named in the plural,
-            such as a token's `contributions`, have an entry for each target. It can be written
-            as JSON, where the labels can.
+            With `classes`, `targets`, `intercept`, `threshold` and `documents`. Lists named in the
+            plural, such as a token's `contributions`, have an entry for each target. It can be
+            written as JSON, where the labels can.
         """
         sides: list[Any] = [None] * len(self) if self.true is None else self.true.tolist()
         return {
             "classes": self.classes.tolist(),
             "targets": self.targets.tolist(),
             "intercept": self.intercept.tolist(),
+            "threshold": self.threshold,
             "documents": [
                 {
                     "document": int(self.index[i]),
@@ -354,6 +356,8 @@ class Explanation(DecisionTerms):
         self,
         *,
         target: Any = None,
+        against: Any = None,
+        every_class: bool = False,
         top: int = 8,
         color: bool | None = None,
         width: int | None = None,
@@ -365,9 +369,15 @@ class Explanation(DecisionTerms):
         target : label, default=None
             The class to show; None for the predicted class of each document where all are
             explained.
+        against : label, default=None
+            Of more than two classes, the one that it is compared with; None as in
+            :meth:`to_frame`.
+        every_class : bool, default=False
+            Whether to list what the strongest tokens add to every class, side by side, instead of
+            those for and against.
         top : int, default=8
-            How many tokens for and against to list. Character n-grams of a ContextVectorizer are
-            listed together by the word that they are in.
+            How many tokens for and against to list. Character n-grams are listed together by the
+            word that they are in.
         color : bool, default=None
             Whether to use colours; None to use them where standard output is a terminal that
             has them. Without, the strongest words are marked [+so] and [-so].
@@ -384,23 +394,55 @@ class Explanation(DecisionTerms):
         TypeError
             If `top` is no integer.
         ValueError
-            If the class was not explained, or `top` or `width` is too small.
+            If a class was not explained, or `top` or `width` is too small.
         """
-        return render_text(self, target=target, top=top, color=color, width=width)
+        shown = {"target": target, "against": against, "every_class": every_class}
+        return render_text(self, **shown, top=top, color=color, width=width)
 
-    def to_html(self, *, target: Any = None, top: int = 8, fragment: bool = False) -> str:
-        """Return the explanation as HTML that needs no scripts and no network.
+    def to_html(
+        self,
+        *,
+        target: Any = None,
+        against: Any = None,
+        every_class: bool = False,
+        top: int = 8,
+        fragment: bool = False,
+        interactive: bool = False,
+        model: Any = None,
+        max_tokens: int | None = None,
+    ) -> str:
+        """Return the explanation as HTML that needs no network, and no scripts.
+
+        More than 20 documents are folded to a line each, and of long texts the parts that matter
+        most come first; of many documents, the page has nothing else.
 
         Parameters
         ----------
         target : label, default=None
             The class to show; None for the predicted class of each document where all are
             explained.
+        against : label, default=None
+            Of more than two classes, the one that it is compared with; None as in
+            :meth:`to_frame`.
+        every_class : bool, default=False
+            Whether to list what the strongest tokens add to every class, side by side, instead of
+            those for and against.
         top : int, default=8
-            How many tokens for and against to list. Character n-grams of a ContextVectorizer are
-            listed together by the word that they are in.
+            How many tokens for and against to list. Character n-grams are listed together by the
+            word that they are in.
         fragment : bool, default=False
             Whether to return an element to put into a page, rather than a page.
+        interactive : bool, default=False
+            Whether the page has a script of its own, by which one chooses the class, links words
+            and rows, filters, sorts and compares documents, switches between light and dark, and
+            saves explanations as SVG and JSON. It loads nothing, and the page's policy allows no
+            other script; without scripts, the page is the same as ever. With scripts, decisions
+            without a token, and tokens that have no place in a text, are not shown.
+        model : Pipeline, default=None
+            With `interactive`, the model as :func:`~sklearn_clsattn.saving.to_json` takes it: the
+            page then has a box in which to write a text and see its decision at once.
+        max_tokens : int, default=None
+            How many tokens of `model` the page has, the strongest; ``None`` for all.
 
         Returns
         -------
@@ -412,48 +454,148 @@ class Explanation(DecisionTerms):
         TypeError
             If `top` is no integer.
         ValueError
-            If the class was not explained, `top` is negative, or the texts have more than
-            1,000,000 characters together: a page has some 13 times as many.
+            If a class was not explained, if `top` is negative, if `interactive` comes with
+            `fragment`, `against`, `every_class` or a classifier with a threshold of its own, or if
+            `model` has other classes or cannot be carried over.
         """
-        return self._html(len(self), target=target, top=top, fragment=fragment)
+        if model is not None and not interactive:
+            raise ValueError("model is for interactive pages: pass interactive=True as well")
+        if model is None and max_tokens is not None:
+            raise ValueError("max_tokens is of model: pass the model as well")
+        if model is not None and list(model.classes_) != self.classes.tolist():
+            raise ValueError("model has other classes than the explanation: pass its own model")
+        if interactive and self.threshold:
+            raise ValueError(
+                "in an interactive page predictions change at 0, and this classifier has a "
+                "threshold of its own: pass interactive=False"
+            )
+        if fragment and interactive:
+            raise ValueError("a script needs a page of its own: interactive=True, fragment=False")
+        if interactive and (against is not None or every_class):
+            raise ValueError(
+                "an interactive page compares the classes that its reader chooses: "
+                "pass neither against nor every_class"
+            )
+        script = page_script() if interactive else None
+        data = page_data(self, target, top, model, max_tokens) if interactive else None
+        return self._html(
+            len(self),
+            target=target,
+            against=against,
+            every_class=every_class,
+            top=top,
+            fragment=fragment,
+            script=script,
+            data=data,
+        )
 
     def _repr_html_(self) -> str:
-        return self._html(_SHOWN_IN_NOTEBOOK, target=None, top=8, fragment=True)
+        n_shown = min(len(self), _SHOWN_IN_NOTEBOOK)
+        return framed(self._html(n_shown), repr(self), 60 + _HEIGHT * n_shown)
 
-    def _html(self, n_shown: int, *, target: Any, top: int, fragment: bool) -> str:
+    def _html(
+        self,
+        n_shown: int,
+        *,
+        fragment: bool = False,
+        target: Any = None,
+        against: Any = None,
+        every_class: bool = False,
+        top: int = 8,
+        script: Any = None,
+        data: Any = None,
+    ) -> str:
         check_scalar(top, "top", Integral, min_val=0)
-        shown = self[:n_shown]
-        size = sum(len(part.text) for texts in shown.texts for part in texts) if shown.texts else 0
-        if size > LARGEST_PAGE:
-            raise ValueError(
-                f"The texts to show have {size:,} characters, and a page takes {LARGEST_PAGE:,}: "
-                "show fewer documents, or explain the parts of long ones by themselves."
-            )
+        n_listed = listed_tokens(n_shown, top)
+        shown = views(self[:n_shown], target, n_listed, against, every_class)
         return render(
             "explanation.html",
             title=repr(self)[1:-1],
-            views=views(shown, target, top),
+            views=shown,
+            parts=parts(shown),
+            overview=overview(shown),
             more=max(len(self) - n_shown, 0),
             fragment=fragment,
+            script=script,
+            data=data,
         )
 
-    def _documents_frame(self) -> pd.DataFrame:
-        n = len(self.targets)
+    def _decisions(
+        self, target: Any, against: Any, every_class: bool
+    ) -> list[tuple[Positions, Positions]]:
+        """Return the positions of every document's class and rival, once or for every class."""
+        shown = pairs(self, target, against)
+        if not every_class:
+            return [shown]
+        n_documents = len(self)
+        none = np.full(n_documents, -1)
+        return [(np.full(n_documents, k), none) for k in range(len(self.targets))]
+
+    def _token_part(self, k: Positions, j: Positions) -> pd.DataFrame:
+        """Return a row for each term of each document's decision, documents in `_at`."""
+        every, with_others = np.arange(len(self)), np.flatnonzero(self.others_count)
+        of_entries, without = np.repeat(every, np.diff(self.indptr)), self.decision_without
+
+        def of(by_class: Any, documents: Positions) -> Any:
+            return difference(by_class, k[documents], j[documents])
+
+        tokens = {
+            "token": self.tokens,
+            "kind": "token",
+            "count": self.counts,
+            "attention": self.attention,
+            "value": of(self.values, of_entries),
+            "contribution": of(self.contributions, of_entries),
+            "decision_without": np.nan if without is None else of(without, of_entries),
+        }
+        others = {
+            "token": "<others>",
+            "kind": "others",
+            "attention": self.others_attention[with_others],
+            "contribution": of(self.others_contributions[with_others], with_others),
+        }
+        cls = {"token": "<cls>", "kind": "cls", "attention": self.cls_attention}
+        intercept = np.broadcast_to(self.intercept, self.decision.shape)
+        last = {"token": "<intercept>", "kind": "intercept", "contribution": of(intercept, every)}
+        parts = [
+            pd.DataFrame({**self._labels(documents, k, j), **columns})
+            for documents, columns in (
+                (of_entries, tokens),
+                (with_others, others),
+                (every, {**cls, "value": 0.0, "contribution": 0.0}),
+                (every, last),
+            )
+        ]
+        # pandas warns of empty parts.
+        frame = pd.concat([part for part in parts if len(part)] or parts[:1])
+        return frame.reindex(columns=list(parts[0]))
+
+    def _document_part(self, k: Positions, j: Positions) -> pd.DataFrame:
+        """Return a row for each document, which are in `_at`."""
         columns: dict[str, Any] = {
-            "document": np.repeat(self.index, n),
-            "target": np.tile(self.targets, len(self)),
-            "decision": self.decision.ravel(),
-            "intercept": np.tile(self.intercept, len(self)),
-            "contribution": self.decision_terms().ravel(),
-            "probability": self.probability.ravel(),
-            "predicted": np.repeat(self.predicted, n),
-            "predicted_probability": np.repeat(self.predicted_probability, n),
-            "cls_attention": np.repeat(self.cls_attention, n),
-            "tokens": np.repeat(np.diff(self.indptr) + self.others_count, n),
+            **self._labels(np.arange(len(self)), k, j),
+            "decision": difference(self.decision, k, j),
+            "intercept": difference(np.broadcast_to(self.intercept, self.decision.shape), k, j),
+            "contribution": difference(self.decision_terms(), k, j),
+            "probability": self.probability[np.arange(len(self)), k],
+            "predicted": self.predicted,
+            "predicted_probability": self.predicted_probability,
+            "cls_attention": self.cls_attention,
+            "tokens": np.diff(self.indptr) + self.others_count,
         }
         if self.true is not None:
-            columns["true"] = np.repeat(self.true, n)
+            columns["true"] = self.true
         return pd.DataFrame(columns)
+
+    def _labels(self, documents: Positions, k: Positions, j: Positions) -> dict[str, Any]:
+        """Return the columns that say which documents, and which decisions of theirs, rows are."""
+        labels = [*self.targets.tolist(), None]
+        return {
+            "_at": documents,
+            "document": self.index[documents],
+            "target": [labels[at] for at in k[documents].tolist()],
+            "against": [labels[at] for at in j[documents].tolist()],
+        }
 
     def _token(self, entry: int) -> dict[str, Any]:
         without = self.decision_without

@@ -40,15 +40,27 @@ def aligned(numbers: Sequence[float | None], minus: str = "-") -> list[str]:
 
     There are two decimals, or so many that the largest number has two digits.
     """
-    largest = max((abs(number) for number in numbers if number is not None), default=0.0)
-    magnitude = math.floor(math.log10(largest)) if largest > 0 else 0
-    if not -5 <= magnitude <= 5:
+    decimals = _decimals(max((abs(one) for one in numbers if one is not None), default=0.0))
+    if decimals is None:
         return ["" if number is None else signed(number, minus) for number in numbers]
-    decimals = max(0, 3 - max(1, magnitude)) if magnitude >= -1 else 1 - magnitude
     return [
         "" if number is None else f"{number:+.{decimals}f}".replace("-", minus)
         for number in numbers
     ]
+
+
+def rounds_to_nothing(number: float, largest: float) -> bool:
+    """Return whether `aligned` writes a number as 0 beside the largest."""
+    decimals = _decimals(largest)
+    return decimals is not None and abs(number) < 0.5 * 10.0**-decimals
+
+
+def _decimals(largest: float) -> int | None:
+    """Return the decimals of numbers up to `largest`; None where each has its own."""
+    magnitude = math.floor(math.log10(largest)) if largest > 0 else 0
+    if not -5 <= magnitude <= 5:
+        return None
+    return max(0, 3 - max(1, magnitude)) if magnitude >= -1 else 1 - magnitude
 
 
 def signed(number: float, minus: str = "-") -> str:

@@ -2,13 +2,68 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
+import json
+import re
+from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from .formatting import MINUS, aligned, count_text, label_text, percent, signed, token_text, visible
+
+_TEMPLATES = Path(__file__).with_name("templates")
+
+# An element of a page that holds another page, for that neither's rules reach the other. It is as
+# high as what it shows; without its frame, as an untrusted notebook shows it, one line is left.
+_FRAME = (
+    '<iframe title="{says}" srcdoc="{page}" sandbox="allow-same-origin" style="display:block;'
+    'width:100%;height:{height}px;border:0;color-scheme:normal" onload="const frame=this,'
+    "page=frame.contentDocument.documentElement,fit=()=>{{frame.style.height=page.offsetHeight+1+'px'}};"
+    'fit();new ResizeObserver(fit).observe(page)">{says}: trust this notebook to see it.</iframe>'
+)
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script of ours for a page, and its hash for the page's Content-Security-Policy."""
+
+    code: Markup
+    hash: str
+
+    @classmethod
+    def of(cls, *files: Path) -> Script:
+        """Return files, one after the other, as one script."""
+        parts = [file.read_text(encoding="utf-8") for file in files]
+        code = "(() => {\n" + "\n".join(parts) + "})();"
+        digest = hashlib.sha256(code.encode()).digest()
+        return cls(Markup(code), f"sha256-{base64.b64encode(digest).decode()}")
+
+
+def template_path(name: str) -> Path:
+    """Return where a file of `templates/` is."""
+    return _TEMPLATES / name
+
+
+def json_data(value: Any) -> Markup:
+    """Return a value as JSON in ASCII without the signs of HTML, for a script element."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def framed(page: str, says: str, height: int) -> str:
+    """Return an element for notebooks that shows a page by itself, at first `height` pixels high.
+
+    JupyterLab's, nbconvert's and others' style sheets do not reach into it.
+    """
+    return _FRAME.format(page=html.escape(page), says=html.escape(says), height=height)
 
 
 def render(template: str, **context: Any) -> str:
@@ -17,7 +72,7 @@ def render(template: str, **context: Any) -> str:
     Every value is escaped, in elements and in quoted attributes, and its control characters are
     replaced (see `formatting.visible`), so that UTF-8 can encode the page; line breaks stay.
     """
-    return _environment().get_template(template).render(context)
+    return _environment().get_template(template).render({"script": None, **context})
 
 
 @cache
@@ -33,6 +88,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         aligned=partial(aligned, minus=MINUS),
+        breakable=_breakable,
         label=label_text,
         percent=percent,
         quantity=count_text,
@@ -41,6 +97,11 @@ def _environment() -> Environment:
         token=token_text,
     )
     return environment
+
+
+def _breakable(name: str) -> Markup:
+    """Return a name that may be broken after the signs in it, rather than within its words."""
+    return Markup("<wbr>").join(re.split(r"(?<=[_/-])(?=\w)", name))
 
 
 def _finalize(value: Any) -> Any:

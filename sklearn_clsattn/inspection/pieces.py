@@ -36,10 +36,17 @@ class Piece:
     contribution: float  # its share of the tokens' contributions
     attention: float
     lines: tuple[tuple[int, int], ...]  # lane and token of n-grams with a line, upper lane first
+    also: tuple[float, ...] = ()  # its shares of further contributions
 
 
-def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Piece]:
-    """Split a text into pieces at the borders of its words."""
+def cut(
+    text: DocumentText, contributions: Array, attention: Array, also: Array | None = None
+) -> list[Piece]:
+    """Split a text into pieces at the borders of its words.
+
+    `contributions` and `attention` are (n_tokens,), of the class shown; `also`, (n_tokens, n), are
+    those of other classes.
+    """
     if text.words is None or text.occurrences is None or text.shares is None:
         raise ValueError("the places of the tokens in this text are not known")
     words, (first, length, tokens) = text.words, text.occurrences.T
@@ -53,7 +60,7 @@ def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Piec
     weight = np.repeat((text.shares / n_words)[number] / sizes, sizes)
     amounts = [
         np.bincount(character, weight * np.append(of_token, 0.0)[token], len(text.text))
-        for of_token in (contributions, attention)
+        for of_token in (contributions, attention, *([] if also is None else also.T))
     ]
 
     lines = _lanes(words, text.occurrences, contributions)
@@ -82,6 +89,7 @@ def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Piec
             contribution=float(amounts[0][start:stop].sum()),
             attention=float(amounts[1][start:stop].sum()),
             lines=tuple(sorted(below[at])),
+            also=tuple(float(of[start:stop].sum()) for of in amounts[2:]),
         )
         for at, (start, stop) in enumerate(pairwise(edges))
     ]

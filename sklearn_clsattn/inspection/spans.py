@@ -39,28 +39,22 @@ class Spans:
 
 
 class SpanFinder:
-    """Finds the positions of a fitted CountVectorizer's tokens in texts."""
+    """Finds the positions of a fitted CountVectorizer's words in texts."""
 
     def __init__(self, vectorizer: CountVectorizer) -> None:
         self._pattern = _word_pattern(vectorizer)
         if self._pattern is None:
             return
-        self._preprocess = vectorizer.build_preprocessor()
+        self._preprocessed = Preprocessed(vectorizer)
         self._analyze = vectorizer.build_analyzer()
         self._stop_words = vectorizer.get_stop_words() or frozenset()
         self._shortest, self._longest = vectorizer.ngram_range
-        self._plain = vectorizer.preprocessor is None and not callable(vectorizer.strip_accents)
-        self._own = not (self._plain and _is_inherited(vectorizer, "build_preprocessor"))
-        self._pieces: dict[str, str] = {}
 
     def find(self, text: str) -> Spans | None:
         """Return a text's words and tokens; None where the tokens' positions are unknown."""
         if self._pattern is None:
             return None
-        processed = self._preprocess(text)
-        if not isinstance(processed, str):
-            return None
-        places = self._places(text, processed)
+        processed, places = self._preprocessed.of(text)
         if places is None:
             return None
         group = 1 if self._pattern.groups else 0
@@ -79,15 +73,34 @@ class SpanFinder:
             else [" ".join(words[first : first + n]) for first in range(len(words) - n + 1)]
             for n in range(self._shortest, self._longest + 1)
         }
-        if self._own and Counter(chain(*grams.values())) != Counter(self._analyze(text)):
+        if self._preprocessed.own and Counter(chain(*grams.values())) != Counter(
+            self._analyze(text)
+        ):
             return None
         places_of_words = np.fromiter(chain.from_iterable(spans), dtype=np.int32)
         return Spans(places_of_words.reshape(-1, 2), grams)
 
-    def _places(self, text: str, processed: str) -> _Places | None:
+
+class Preprocessed:
+    """Texts after a vectorizer's preprocessor, with the origins of their characters."""
+
+    def __init__(self, vectorizer: CountVectorizer) -> None:
+        self._preprocess = vectorizer.build_preprocessor()
+        self._plain = vectorizer.preprocessor is None and not callable(vectorizer.strip_accents)
+        self.own = not (self._plain and is_inherited(vectorizer, "build_preprocessor"))
+        self._pieces: dict[str, str] = {}
+
+    def of(self, text: str) -> tuple[str, Places | None]:
+        """Return a preprocessed text, and its characters' origins if they are known."""
+        processed = self._preprocess(text)
+        if not isinstance(processed, str):
+            return "", None
+        return processed, self._places(text, processed)
+
+    def _places(self, text: str, processed: str) -> Places | None:
         """Return the map from positions in the processed text to those in the text."""
         if processed == text or (self._plain and text.isascii()):
-            return _Places(None, len(text)) if len(processed) == len(text) else None
+            return Places(None, len(text)) if len(processed) == len(text) else None
         try:
             pieces = [self._piece(character) for character in text]
         except Exception:  # a custom preprocessor need not accept single characters
@@ -97,7 +110,7 @@ class SpanFinder:
             not self._plain or joined.translate(_FINAL_SIGMA) != processed.translate(_FINAL_SIGMA)
         ):
             return None
-        return _Places(pieces, len(text))
+        return Places(pieces, len(text))
 
     def _piece(self, character: str) -> str:
         if character not in self._pieces:
@@ -105,7 +118,7 @@ class SpanFinder:
         return self._pieces[character]
 
 
-class _Places:
+class Places:
     """Origins of the characters of a processed text; one to one without pieces."""
 
     def __init__(self, pieces: list[str] | None, length: int) -> None:
@@ -116,9 +129,11 @@ class _Places:
             self._origins = [at for at, piece in enumerate(pieces) for _ in piece]
 
     def start(self, place: int) -> int:
+        """Return where what begins at a place of the processed text begins in the text."""
         return place if self._pieces is None else self._origins[place]
 
     def stop(self, place: int) -> int:
+        """Return where what stops at a place of the processed text stops in the text."""
         if self._pieces is None:
             return place
         stop = self._origins[place - 1] + 1
@@ -132,7 +147,7 @@ def _word_pattern(vectorizer: Any) -> re.Pattern[str] | None:
     """Return the pattern of the vectorizer's words, None where it does not use one."""
     if vectorizer.analyzer != "word" or vectorizer.tokenizer is not None:
         return None
-    if not all(_is_inherited(vectorizer, name) for name in ("build_analyzer", "build_tokenizer")):
+    if not all(is_inherited(vectorizer, name) for name in ("build_analyzer", "build_tokenizer")):
         return None
     if not isinstance(vectorizer.token_pattern, str | re.Pattern):
         return None
@@ -140,5 +155,6 @@ def _word_pattern(vectorizer: Any) -> re.Pattern[str] | None:
     return pattern if isinstance(pattern.pattern, str) and pattern.groups <= 1 else None
 
 
-def _is_inherited(vectorizer: Any, method: str) -> bool:
+def is_inherited(vectorizer: Any, method: str) -> bool:
+    """Return whether a vectorizer has CountVectorizer's own method."""
     return getattr(type(vectorizer), method) is getattr(CountVectorizer, method)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from sklearn.utils import check_scalar
 
+from .class_table import ClassTable
 from .formatting import aligned, count_text, level, percent, token_text, visible
 from .terms import DecisionTerms
 from .view import ShownText, Side, View, views
@@ -21,6 +22,9 @@ _WITHOUT_TERMINAL = 100
 # Narrower terminals have no bars.
 _NO_BARS = 60
 _N_LEVELS = 3
+# The heads of all classes' table beside its tokens, and the longest name of a token among them.
+_FIXED = ("", "decision", "intercept", "1,000 others")
+_LONGEST_HEAD = 12
 # The lowest level of a word's share that is marked where there are no colours.
 _MARKED_FROM = 2
 # Blue and orange with the same contrast, 4.5 to 1, on black and on white.
@@ -39,6 +43,8 @@ def render_text(
     explanation: DecisionTerms,
     *,
     target: Any,
+    against: Any,
+    every_class: bool,
     top: int,
     color: bool | None,
     width: int | None,
@@ -64,7 +70,7 @@ def render_text(
         emoji=False,
         legacy_windows=False,
     )
-    shown = views(explanation, target, top)
+    shown = views(explanation, target, top, against, every_class)
     with console.capture() as capture:
         if not shown:
             console.print("No documents.")
@@ -95,7 +101,10 @@ def _document(view: View, *, color: bool, width: int) -> RenderableType:
         parts.append(_joined(view, color=color))
     if view.knows_nothing:
         parts += [Text(), Text("No token that the model knows: the decision is the intercept.")]
-    parts += _tables(view, color=color, width=width)
+    if view.table is None:
+        parts += _tables(view, color=color, width=width)
+    else:
+        parts += [Text(), _every_class(view.table, width)]
     remarks = view.remarks()
     if remarks:
         parts += [Text(), Text("\n".join(f"{remark}." for remark in remarks), "dim")]
@@ -120,7 +129,8 @@ def _sum(view: View, *, color: bool) -> Text:
     """Return the decision as a sum, whose terms show the meaning of the colours."""
     sides = (view.plus, view.minus)
     numbers = aligned([view.end, view.start, *(side.total for side in sides)])
-    shown = Text.assemble((f"decision {numbers[0]}", "bold"), f" = {numbers[1]} intercept")
+    start = (f"{view.decision_name} {numbers[0]}", "bold")
+    shown = Text.assemble(start, f" = {numbers[1]} intercept")
     for side, number in zip(sides, numbers[2:], strict=True):
         if side.total:
             shown.append(f", {number} ")
@@ -200,6 +210,43 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
             listed = rows[:n] if side.sign > 0 else rows[n:]
             parts += [Text(), title, _table(side, widths, listed, gap)]
     return parts
+
+
+def _every_class(table: ClassTable, width: int) -> Table:
+    """Return all classes in lines, and in columns what as many tokens as fit add to each."""
+    numbers = [[row.decision, *row.terms] for row in table.rows]
+    widest = max(map(len, aligned([number for row in numbers for number in row])))
+    heads = [_shortened(token_text(name), _LONGEST_HEAD) for name in table.tokens]
+    labels = [f"{row.label} ({row.remark})" if row.remark else row.label for row in table.rows]
+    of_label = min(max(map(cell_len, labels)), max(width // 3, 12))
+    left = width - of_label - sum(2 + max(widest, len(head)) for head in _FIXED)
+    n_shown = 0
+    for head in heads:
+        left -= 2 + max(widest, cell_len(head))
+        if left < 0:
+            break
+        n_shown += 1
+    n_others = table.n_others + len(heads) - n_shown
+    lines = [[row[0], *row[1 : 2 + n_shown], sum(row[2 + n_shown :])] for row in numbers]
+    written = aligned([number for line in lines for number in line])
+    grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    grid.add_column(overflow="fold", width=of_label)
+    for _ in range(4 + n_shown):
+        grid.add_column(justify="right", no_wrap=True)
+    others = f"{n_others} others" if n_others else ""
+    grid.add_row("", *(Text(head, "dim") for head in (*_FIXED[:3], *heads[:n_shown], others)))
+    size = 3 + n_shown
+    for at, (label, row) in enumerate(zip(labels, table.rows, strict=True)):
+        cells = written[at * size : (at + 1) * size]
+        if not n_others:
+            cells[-1] = ""
+        style = "bold" if row.remark == "predicted" else ""
+        grid.add_row(*(Text(cell, style) for cell in (label, percent(row.probability), *cells)))
+    return grid
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _table(side: Side, widths: dict[str, int], rows: list[tuple[str, ...]], gap: int) -> Table:

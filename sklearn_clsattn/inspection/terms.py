@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 # Fields that are indexed by entry, and those that are not indexed by entry or document.
 _PER_ENTRY = {"columns", "tokens", "counts", "attention", "values"}
 _PER_ENTRY |= {"contributions", "decision_without"}
-_OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model"}
+_OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model", "threshold"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +62,19 @@ class ExplainedModel:
 
     names : (n_tokens,), the tokens of the vocabulary
     fitted : the model, with scores (n_tokens,) and values (n_tokens, n_outputs)
-    outputs, sign : the explained outputs (n_targets,), and -1 if it is the first of two classes
+    outputs, scale : the explained outputs (n_targets,), and what their values are multiplied by:
+        -1 for the first of two classes, and by what a calibration does
     """
 
     names: NDArray[np.object_]
     fitted: FittedModel
     outputs: NDArray[np.intp]
-    sign: float
+    scale: float
 
     @property
     def values(self) -> Array:
         """The values of all tokens for the explained classes, (n_tokens, n_targets)."""
-        return self.sign * self.fitted.values[:, self.outputs]
+        return self.scale * self.fitted.values[:, self.outputs]
 
     def token_weights(self, entries: Array) -> Array:
         """Return what counts weigh before the scores, of the same shape: damped where they are."""
@@ -108,6 +109,7 @@ class DecisionTerms:
     true: NDArray[Any] | None
     texts: tuple[tuple[DocumentText, ...], ...]
     model: ExplainedModel | None
+    threshold: float = 0.0
 
     def __len__(self) -> int:
         return len(self.index)

@@ -21,12 +21,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.feature_selection import SelectorMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseAttentionClassifier
 from ..text._context_vectorizer import ContextVectorizer
+from .wrappers import Outcome, inside, outcome
 
 _VECTORIZERS = (CountVectorizer, ContextVectorizer)
 
@@ -37,25 +39,6 @@ _INSTEAD = (
     "explain(pipeline[-1], pipeline[:-1].transform(documents)) explains the classifier in terms "
     "of the columns that it is given."
 )
-
-# What to pass instead of classifiers around a classifier.
-_BY_THRESHOLD = (
-    "predicts by a threshold of its own: explain its estimator_, whose probabilities it uses; "
-    "counterfactual(probability=...) of that explanation says what crosses the threshold, {}"
-)
-_WRAPPERS = {
-    "TunedThresholdClassifierCV": _BY_THRESHOLD.format("best_threshold_"),
-    "FixedThresholdClassifier": _BY_THRESHOLD.format("threshold"),
-    "CalibratedClassifierCV": (
-        "averages calibrated classifiers: explain one of them, "
-        "calibrated_classifiers_[0].estimator, whose decisions are those before calibration"
-    ),
-    "OneVsRestClassifier": (
-        "has a classifier for each class: explain one of its estimators_, or fit the classifier "
-        "itself, which takes any number of classes"
-    ),
-    "MultiOutputClassifier": ("has a classifier for each output: explain one of its estimators_"),
-}
 
 
 @dataclass(frozen=True)
@@ -97,6 +80,7 @@ class Trace:
     transformers: list[Any]
     columns: Columns
     sources: list[tuple[Any, TextInput]]  # vectorizers, with their input
+    outcome: Outcome  # what classifiers around the classifier make of its decisions
 
     def transform(self, documents: Any) -> Any:
         """Return the classifier's input, of shape (n_documents, n_columns)."""
@@ -105,13 +89,15 @@ class Trace:
         return documents
 
 
-def trace(estimator: Any) -> Trace:
+def trace(estimator: Any, *, wrapped: bool = False) -> Trace:
     """Follow the columns of a fitted classifier, Pipeline or search back to the documents.
 
-    Raises TypeError if it does not end in one of our classifiers, NotFittedError if it is not
-    fitted, and ValueError if a step's columns cannot be followed.
+    With `wrapped`, thresholds and calibrations around the classifier are seen through. Raises
+    TypeError if it does not end in one of our classifiers, NotFittedError if it is not fitted, and
+    ValueError if a step's columns cannot be followed.
     """
-    steps, classifier = split_pipeline(estimator)
+    wrappers: list[Any] = []
+    steps, classifier = split_pipeline(estimator, wrappers if wrapped else None)
     check_is_fitted(classifier)
     walk = _Walk()
     state: TextInput | Columns = TextInput()
@@ -126,23 +112,38 @@ def trace(estimator: Any) -> Trace:
             f"cannot trace the classifier's {classifier.n_features_in_} columns back to tokens: "
             f"following the Pipeline's steps leads to {found}. {_INSTEAD}"
         )
-    return Trace(classifier, transformers, state, walk.sources)
+    return Trace(classifier, transformers, state, walk.sources, outcome(wrappers))
 
 
-def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttentionClassifier]:
-    """Return the named steps of (nested) pipelines and searches, and the classifier."""
+def split_pipeline(
+    estimator: Any, wrappers: list[Any] | None = None
+) -> tuple[list[tuple[str, Any]], BaseAttentionClassifier]:
+    """Return the named steps of (nested) pipelines and searches, and the classifier.
+
+    Thresholds and calibrations around the classifier are added to `wrappers`, the outermost first;
+    without such a list they are refused.
+    """
     steps: list[tuple[str, Any]] = []
     outermost = estimator
     while not isinstance(estimator, BaseAttentionClassifier):
-        if hasattr(estimator, "best_estimator_"):
+        path = "make_pipeline(pipeline[:-1], pipeline[-1]{})" if steps else "model{}"
+        inner = inside(estimator, path)
+        if inner is not None:
+            if wrappers is None:
+                raise TypeError(
+                    f"expected a classifier of this package or a Pipeline that ends in one, got "
+                    f"{_kind(estimator)} around it, which only explain takes: pass what it has "
+                    "fitted, such as its estimator_"
+                )
+            wrappers.append(estimator)
+            estimator = inner
+        elif hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
         elif isinstance(estimator, Pipeline) and estimator.steps:
-            steps += [pair for pair in estimator.steps[:-1] if pair[1] not in (None, "passthrough")]
+            steps += _steps_of_prediction(estimator.steps[:-1])
             estimator = estimator.steps[-1][1]
-        elif type(estimator).__name__ == "FrozenEstimator":  # of scikit-learn 1.6 and later
+        elif isinstance(estimator, FrozenEstimator):
             estimator = estimator.estimator
-        elif type(estimator).__name__ in _WRAPPERS:
-            raise TypeError(f"{_kind(estimator)} {_WRAPPERS[type(estimator).__name__]}")
         elif hasattr(estimator, "estimator") and hasattr(estimator, "refit"):
             raise NotFittedError(
                 f"This {type(estimator).__name__} has no best_estimator_ to explain: fit it "
@@ -158,6 +159,19 @@ def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttention
     return steps, estimator
 
 
+def _steps_of_prediction(steps: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Return the steps of a Pipeline that a prediction goes through.
+
+    An imbalanced-learn Pipeline's samplers only choose documents to train on.
+    """
+    return [
+        (name, step)
+        for name, step in steps
+        if step not in (None, "passthrough")
+        and not (hasattr(step, "fit_resample") and not hasattr(step, "transform"))
+    ]
+
+
 class _Walk:
     """Follows columns through steps, and collects the vectorizers among them."""
 
@@ -170,8 +184,10 @@ class _Walk:
         """Return the output of a step for the input `state`."""
         if step is None or (isinstance(step, str) and step == "passthrough"):
             return state
+        if isinstance(step, FrozenEstimator):
+            step = step.estimator
         if isinstance(step, Pipeline):
-            pairs = step.steps
+            pairs = _steps_of_prediction(step.steps)
             for at, (inner_name, inner) in enumerate(pairs):
                 after = [*(one for _, one in pairs[at + 1 :]), *later]
                 state = self.through(inner_name, inner, state, after)
@@ -389,6 +405,8 @@ def _passes(step: Any) -> bool:
 
 def _reads_text(step: Any) -> bool:
     """Whether a step is or contains a vectorizer."""
+    if isinstance(step, FrozenEstimator):
+        step = step.estimator
     if isinstance(step, Pipeline):
         return any(_reads_text(inner) for _, inner in step.steps)
     if isinstance(step, FeatureUnion):

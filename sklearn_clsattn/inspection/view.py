@@ -1,4 +1,7 @@
-"""The content of one document's explanation for one class, for pages and terminals alike."""
+"""The content of one document's explanation for one class, for pages and terminals alike.
+
+Of several classes, two are compared: the class shown and its rival (see `comparing`).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ..text._context_vectorizer import CHARACTER_PREFIX
-from .formatting import label_text, level, percent, signed
+from .class_table import ClassTable, class_table
+from .comparing import between, pairs
+from .formatting import label_text, level, percent, rounds_to_nothing, signed
 from .pieces import Piece, cut, tokens_in
 from .terms import DecisionTerms, DocumentText
 
@@ -43,11 +49,7 @@ class Token:
     attention: float
     contribution: float
     without: float | None  # the decision without the token, where it was computed
-
-    @property
-    def is_characters(self) -> bool:
-        """Whether it is a character n-gram of a ContextVectorizer."""
-        return CHARACTER_PREFIX in self.name
+    is_characters: bool  # whether it is a character n-gram
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,11 @@ class ShownText:
     name: str | None
     pieces: list[Piece]
 
+    @property
+    def length(self) -> int:
+        """How many characters it has."""
+        return sum(len(piece.text) for piece in self.pieces)
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -99,7 +106,7 @@ class Bar:
 
     start: float
     end: float
-    zero: float | None  # where the prediction of two classes changes
+    zero: float | None  # where two classes are level, or the prediction changes
     rows: list[tuple[int, list[Segment]]]  # their signs and segments
 
 
@@ -107,7 +114,8 @@ class Bar:
 class View:
     """One document, explained for one class."""
 
-    one: DecisionTerms  # the document
+    one: DecisionTerms  # the document, with all explained classes
+    shown: DecisionTerms  # the same with the decision that is shown alone
     k: int  # position of the class among the explained ones
     number: int  # of the document among the explained ones
     predicted: str
@@ -115,7 +123,8 @@ class View:
     true: str | None  # the true class, where it is known
     is_right: bool
     target: str  # the class shown
-    other: str | None  # the other one of two classes
+    other: str | None  # the other one of two classes, or the one compared with
+    n_classes: int  # of the model
     has_without: bool  # whether the decisions without the tokens are known
     knows_nothing: bool  # whether the document has no token of the vocabulary
     has_text: bool
@@ -132,18 +141,29 @@ class View:
     # shade and outline: the same in all texts of the document, so that they can be compared.
     largest: float
     most: float
+    table: ClassTable | None  # all classes side by side, where it was asked for
 
     @property
     def sides(self) -> tuple[Side, Side]:
         """Both sides, that of the predicted one of two classes first."""
-        if self.is_binary and self.one.predicted.tolist()[0] != self.one.targets.tolist()[self.k]:
+        if self.other == self.predicted:
             return self.minus, self.plus
         return self.plus, self.minus
 
     @property
     def is_binary(self) -> bool:
-        """Whether there are two classes, so that the decision's sign is the prediction."""
+        """Whether the decision is between two classes, so that its sign says which is ahead."""
         return self.other is not None
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether these are two of several classes, and the decision the difference of theirs."""
+        return self.is_binary and self.n_classes > 2
+
+    @property
+    def decision_name(self) -> str:
+        """What the sum of the contributions is."""
+        return f"lead over {self.other}" if self.is_compared else "decision"
 
     @property
     def listed(self) -> list[Token]:
@@ -157,7 +177,8 @@ class View:
         if not sides:
             return None
         highest = self.start + self.plus.total
-        values = [self.start, self.end, highest] + [0.0] * self.is_binary
+        level = self.shown.threshold
+        values = [self.start, self.end, highest] + [level] * self.is_binary
         low, width = min(values), (max(values) - min(values)) or 1.0
 
         def at(value: float) -> float:
@@ -175,7 +196,7 @@ class View:
             if abs(stop - here) > 1e-9 * max(1.0, abs(stop)):
                 segments.append(_segment(at(here), at(stop), None))
             rows.append((side.sign, segments))
-        zero = at(0.0) if self.is_binary else None
+        zero = at(level) if self.is_binary else None
         return Bar(start=at(self.start), end=at(self.end), zero=zero, rows=rows)
 
     def shade(self, contribution: float) -> int:
@@ -239,18 +260,18 @@ class View:
 
     def remarks(self, minus: str = "-") -> list[str]:
         """Return the sum's other terms, as parts of a sentence, with this minus sign."""
-        one = self.one
+        one = self.shown
         remarks = [
             f"{side.more:,} more {side.label} ({signed(side.more_total, minus)})"
             for side in self.sides
-            if side.more
+            if side.more and self.table is None
         ]
         if self.terms != self.tokens:
             remarks.append('"characters": all character n-grams in the word together')
         if one.others_count[0]:
             remarks.append(
                 f"{one.others_count[0]} others, left out by top "
-                f"({signed(float(one.others_contributions[0, self.k]), minus)}, "
+                f"({signed(float(one.others_contributions[0, 0]), minus)}, "
                 f"attention {percent(float(one.others_attention[0]))})"
             )
         if one.cls_attention[0]:
@@ -258,28 +279,46 @@ class View:
                 f"<cls>, the classifier's own token, keeps "
                 f"{percent(float(one.cls_attention[0]))} of the attention and adds 0"
             )
-        # The decision alone does not say how close the next class is.
-        decisions, labels = one.decision[0], one.targets.tolist()
-        if len(labels) > 2 and labels[self.k] == one.predicted.tolist()[0]:
-            at = int(np.argsort(-decisions, kind="stable")[1])
-            number = signed(float(decisions[at]), minus)
-            remarks.append(f"the next highest decision is {number} for {label_text(labels[at])}")
+        if one.threshold:
+            share = percent(float(expit(one.threshold)))
+            remarks.append(
+                f"{self.target} is predicted from {signed(one.threshold, minus)} on, "
+                f"a probability of {share}"
+            )
         return remarks
 
 
-def views(explanation: DecisionTerms, target: Any, top: int) -> list[View]:
-    """Return the views of all documents for one class, by default the predicted one of each."""
-    if target is not None:  # checked even without documents
-        _shown_target(explanation, target)
-    return [view(one, target, top) for one in explanation]
+def views(
+    explanation: DecisionTerms,
+    target: Any,
+    top: int,
+    against: Any = None,
+    every_class: bool = False,
+) -> list[View]:
+    """Return the views of all documents, each for a class, by default the predicted one.
+
+    Of several classes it is compared with another, as `comparing.pairs` says; `every_class` adds
+    a table of all.
+    """
+    shown, rivals = pairs(explanation, target, against)
+    return [
+        _view(one, k, j, top, every_class)
+        for one, k, j in zip(explanation, shown.tolist(), rivals.tolist(), strict=True)
+    ]
 
 
 def view(one: DecisionTerms, target: Any, top: int) -> View:
     """Return the view of one document for a class, by default the predicted one."""
-    k = _shown_target(one, target)
-    tokens = _tokens(one, k)
-    contributions, attention = one.contributions[:, k], one.attention
+    return views(one, target, top)[0]
+
+
+def _view(one: DecisionTerms, k: int, j: int, top: int, every_class: bool) -> View:
+    shown_one = between(one, k, j)
     of_document = one.texts[0]
+    tokens = _tokens(shown_one)
+    contributions, attention = shown_one.contributions[:, 0], one.attention
+    label = label_text(one.targets.tolist()[k])
+    other = _other(one, k) if j < 0 else label_text(one.targets.tolist()[j])
     texts = [
         ShownText(
             text.name,
@@ -294,56 +333,54 @@ def view(one: DecisionTerms, target: Any, top: int) -> View:
     shown: list[Piece | Token] = [piece for text in texts for piece in text.pieces]
     shown += unplaced
     terms = _by_word(tokens, of_document, contributions, attention)
-    plus, minus = _sides(one, k, terms, top)
+    plus, minus = _sides(shown_one, label, other, terms, top)
     (predicted,), (true,) = (
         one.predicted.tolist(),
         [None] if one.true is None else one.true.tolist(),
     )
     return View(
         one=one,
+        shown=shown_one,
         k=k,
         number=int(one.index[0]),
         predicted=label_text(predicted),
         probability=float(one.predicted_probability[0]),
         true=None if one.true is None else label_text(true),
         is_right=one.true is not None and bool(true == predicted),
-        target=label_text(one.targets.tolist()[k]),
-        other=_other(one, k),
+        target=label,
+        other=other,
+        n_classes=len(one.classes),
         has_without=one.decision_without is not None,
         knows_nothing=not tokens and not one.others_count[0],
         has_text=any(text.pieces for text in texts),
         has_lines=any(piece.lines for text in texts for piece in text.pieces),
         tokens=tokens,
         terms=terms,
-        start=float(one.intercept[k]),
-        end=float(one.decision[0, k]),
+        start=float(shown_one.intercept[0]),
+        end=float(shown_one.decision[0, 0]),
         plus=plus,
         minus=minus,
         texts=texts,
         unplaced=unplaced,
         largest=max([_FAINT, *(abs(part.contribution) for part in shown)]),
         most=max((part.attention for part in shown), default=0.0),
+        table=class_table(one, top) if every_class and len(one.targets) > 1 else None,
     )
 
 
-def _shown_target(explanation: DecisionTerms, target: Any) -> int:
-    """Return the position of a class among the targets; None is the predicted one, or the first."""
-    targets = explanation.targets.tolist()
-    if target is None:
-        predicted = explanation.predicted.tolist()[0]
-        return targets.index(predicted) if predicted in targets else 0
-    if np.ndim(target) == 0 and target in targets:
-        return targets.index(target)
-    raise ValueError(f"target must be None or one of the classes explained, {targets}: {target!r}")
-
-
-def _tokens(one: DecisionTerms, k: int) -> list[Token]:
+def _tokens(one: DecisionTerms) -> list[Token]:
+    """Return the tokens of one document and one decision, in order."""
     names = [str(name) for name in one.tokens]
     parts = [name.partition("__") for name in names]
     # Names have a prefix where all are such as those of a ColumnTransformer.
     has_prefixes = all(before and after for before, _, after in parts)
     n = len(names)
-    without = [None] * n if one.decision_without is None else one.decision_without[:, k].tolist()
+    without = [None] * n if one.decision_without is None else one.decision_without[:, 0].tolist()
+    characters = np.array([CHARACTER_PREFIX in name for name in names], dtype=bool)
+    for text in one.texts[0]:
+        if text.occurrences is not None:
+            _, length, token = text.occurrences.T
+            characters[token[(length == 0) & (token >= 0)]] = True
     return [
         Token(name, before if has_prefixes else "", after if has_prefixes else name, *numbers)
         for name, (before, _, after), *numbers in zip(
@@ -351,8 +388,9 @@ def _tokens(one: DecisionTerms, k: int) -> list[Token]:
             parts,
             one.counts.tolist(),
             one.attention.tolist(),
-            one.contributions[:, k].tolist(),
+            one.contributions[:, 0].tolist(),
             without,
+            characters.tolist(),
             strict=True,
         )
     ]
@@ -384,17 +422,20 @@ def _by_word(
             key = family, re.sub(r"^\W+|\W+$", "", word) or word
             sums[key] = sums.get(key, 0.0) + parts[:, at == number].sum(axis=1)
     return [token for at, token in enumerate(tokens) if at not in grouped] + [
-        Token(f"{word} ({family})", family, word, count, attended, added, None)
+        Token(f"{word} ({family})", family, word, count, attended, added, None, False)
         for (family, word), (count, attended, added) in sums.items()
     ]
 
 
-def _sides(one: DecisionTerms, k: int, tokens: list[Token], top: int) -> tuple[Side, Side]:
-    label = label_text(one.targets.tolist()[k])
-    other = _other(one, k)
+def _sides(
+    one: DecisionTerms, label: str, other: str | None, tokens: list[Token], top: int
+) -> tuple[Side, Side]:
+    """Return both sides of one decision; tokens that round to nothing are not listed."""
     against = f"against {label}" if other is None else f"for {other}"
-    others = float(one.others_contributions[0, k])
-    strongest = _strongest(tokens, top)
+    others = float(one.others_contributions[0, 0])
+    largest = max((abs(token.contribution) for token in tokens), default=0.0)
+    listable = [one for one in tokens if not rounds_to_nothing(one.contribution, largest)]
+    strongest = _strongest(listable, top)
     made = []
     for sign, words in ((1, f"for {label}"), (-1, against)):
         listed = strongest[sign]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -48,9 +49,10 @@ def minimize_adam(
     n_iter_no_change: int,
     tol: float,
     epsilon: float = EPSILON,
+    plain: bool = False,
     callback: Callable[[int, float, float | None], bool] | None = None,
 ) -> AdamResult:
-    """Minimise a function by Adam, changing the parameters in place.
+    """Minimise a function by Adam, or `plain` gradient descent, changing parameters in place.
 
     `evaluate` sets ``.grad`` of every tensor; `learning_rates` has one number for each. With a
     validation loss, training stops after `n_iter_no_change` steps without a new lowest one, and the
@@ -62,13 +64,12 @@ def minimize_adam(
     """
     if not all(rate > 0 and math.isfinite(rate) for rate in learning_rates):
         raise ValueError(f"The learning rate must be positive, got {min(learning_rates)}.")
-    optimizer = torch.optim.Adam(
-        [
-            {"params": [tensor], "lr": rate}
-            for tensor, rate in zip(parameters, learning_rates, strict=True)
-        ],
-        eps=epsilon,
-        fused=True,
+    groups: list[dict[str, Any]] = [
+        {"params": [tensor], "lr": rate}
+        for tensor, rate in zip(parameters, learning_rates, strict=True)
+    ]
+    optimizer: torch.optim.Optimizer = (
+        torch.optim.SGD(groups) if plain else torch.optim.Adam(groups, eps=epsilon, fused=True)
     )
     losses: list[float] = []
     validation_losses: list[float] = []
@@ -86,7 +87,7 @@ def minimize_adam(
             if not (math.isfinite(loss) and math.isfinite(watched)):
                 raise ValueError(
                     f"The loss is {watched if math.isfinite(loss) else loss} after "
-                    f"{n_iter} step(s) of Adam: lower the learning rate (it was "
+                    f"{n_iter} step(s) of training: lower the learning rate (it was "
                     f"{max(learning_rates):g})."
                 )
             if patience.improved(watched, n_iter, least) and validation_loss is not None:
@@ -149,13 +150,15 @@ class Patience:
         return "max_iter" if n_iter >= self.max_iter else None
 
 
-def not_converged(status: str, n_iter: int, unit: str, *, early_stopping: bool) -> str:
-    """Return the warning about training by Adam, "" if none; `unit` names an iteration."""
+def not_converged(
+    status: str, n_iter: int, unit: str, *, early_stopping: bool, named: str = "Adam"
+) -> str:
+    """Return the warning about training, "" if none; `unit` names an iteration."""
     if status != "max_iter":
         return ""
     measure = "validation" if early_stopping else "training"
     return (
-        f"Adam stopped at max_iter={n_iter} {unit}s while the {measure} loss was still "
+        f"{named} stopped at max_iter={n_iter} {unit}s while the {measure} loss was still "
         f"improving. Increase max_iter or learning_rate"
         + ("." if early_stopping else ", or raise tol, or set early_stopping=True.")
     )

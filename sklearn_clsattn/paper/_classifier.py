@@ -118,9 +118,11 @@ class PaperClassifier(BaseAttentionClassifier):
 
     def _train(self, documents: Documents, **options: Any) -> FitResult:
         """Train with the parameters of this classifier that its training function has."""
-        if dim := int(getattr(self, "embedding_dim", None) or 0):
+        dim = int(getattr(self, "embedding_dim", None) or 0)
+        if dim and hasattr(self, "learning_rate"):
             more = dim if getattr(self, "n_layers", 1) == 2 or self.mlp else 0
-            least = np.dtype(options["dtype"]).itemsize * dim * (documents.X.shape[1] + more)
+            # Adam has a gradient, two moments and the best so far beside what it trains.
+            least = 5 * np.dtype(options["dtype"]).itemsize * dim * (documents.X.shape[1] + more)
             check_memory(least, f"embedding_dim={dim} for {documents.X.shape[1]} tokens")
         train = self._trainer()
         names = inspect.signature(train).parameters.keys() - options.keys()

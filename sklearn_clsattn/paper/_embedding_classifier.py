@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._saved import public
 from ._classifier import PaperClassifier, documented
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 @public("sklearn_clsattn.paper")
 @documented
 class EmbeddingClassifier(PaperClassifier):
-    r"""Embeddings, ``<cls>`` and output vectors trained together by full-batch Adam.
+    r"""Embeddings, ``<cls>`` and output vectors trained together on all documents at once.
 
-    The training behind the figures of the paper, from its random start. Nothing of that is
-    penalised: training stops early instead.
+    The training behind the figures of the paper, from its random start, and two of its ablations:
+    embeddings that stay as drawn, or get one step. Nothing of that is penalised: training stops
+    early instead.
 
     Parameters
     ----------
@@ -31,11 +32,19 @@ class EmbeddingClassifier(PaperClassifier):
         paper. None trains scores E.p and values E.v in place of the embeddings, from 0.
 
     learning_rate : float, default=None
-        Learning rate of Adam; None is 1e-3, or 0.036 without a dimension.
+        None is 1e-3 for Adam, or 0.036 without a dimension, and 1 for gradient descent.
 
-    train_embeddings : bool, default=True
+    solver : {"adam", "gradient_descent"}, default="adam"
+        What trains: Adam, or plain gradient descent, both with all documents in every step.
+
+    train_embeddings : bool or "one_step", default=True
         Whether E is trained. False leaves it as drawn and trains p and the output vectors alone:
-        the ablation of frozen embeddings, like for like. It needs an `embedding_dim`.
+        the ablation of frozen embeddings, like for like. "one_step" makes one full-batch gradient
+        step on E first and then does the same. Both need an `embedding_dim`.
+
+    step_size : float, default=None
+        Size eta_0 of that one step; by default the one that makes the most important token's
+        value 1, or less for more than two classes.
 
     fit_intercept : bool, default=True
         Whether intercepts are trained, which the paper's model has not.
@@ -57,7 +66,7 @@ class EmbeddingClassifier(PaperClassifier):
     {class_weight}
 
     max_iter : int, default=100
-        Maximum number of steps of Adam.
+        Maximum number of steps.
 
     tol : float, default=1e-3
         Without early stopping, training stops when `n_iter_no_change` steps together lower the
@@ -109,7 +118,9 @@ class EmbeddingClassifier(PaperClassifier):
         **PaperClassifier._parameter_constraints,
         "embedding_dim": [Interval(Integral, 2, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "train_embeddings": ["boolean"],
+        "solver": [StrOptions({"adam", "gradient_descent"})],
+        "train_embeddings": ["boolean", StrOptions({"one_step"})],
+        "step_size": [Interval(Real, 0, None, closed="neither"), None],
         "fit_intercept": ["boolean"],
         "attend_cls": ["boolean"],
         "early_stopping": ["boolean"],
@@ -122,7 +133,9 @@ class EmbeddingClassifier(PaperClassifier):
         *,
         embedding_dim: int | None = None,
         learning_rate: float | None = None,
-        train_embeddings: bool = True,
+        solver: str = "adam",
+        train_embeddings: bool | str = True,
+        step_size: float | None = None,
         fit_intercept: bool = True,
         attend_cls: bool = True,
         early_stopping: bool = True,
@@ -137,7 +150,9 @@ class EmbeddingClassifier(PaperClassifier):
     ) -> None:
         self.embedding_dim = embedding_dim
         self.learning_rate = learning_rate
+        self.solver = solver
         self.train_embeddings = train_embeddings
+        self.step_size = step_size
         self.fit_intercept = fit_intercept
         self.attend_cls = attend_cls
         self.early_stopping = early_stopping

@@ -43,9 +43,11 @@ from .._core.documents import Documents
 from .._core.fitted import FittedAttention
 from .._core.problem import Callback, FitResult, Progress
 from .._core.statistics import class_log_odds
+from ..importance import signed_frequency
 from ..theory._gradient_step import draw_embeddings
 from ._adam import EPSILON, minimize_adam, not_converged
 from ._embedding_source import StoredEmbeddings
+from ._step import write_step
 from ._validation import hold_out
 
 EMBEDDINGS_LEARNING_RATE = 1e-3
@@ -53,6 +55,9 @@ EMBEDDINGS_LEARNING_RATE = 1e-3
 
 SCORES_LEARNING_RATE = 0.036
 """Of Adam on scores and values: the former times sqrt(2 d / pi) at d = 2048."""
+
+DESCENT_LEARNING_RATE = 1.0
+"""Of gradient descent, on whatever is trained."""
 
 SCORES_EPSILON = 4.5e-7
 """Of Adam there: its usual 1e-8 times sqrt(d) at d = 2048."""
@@ -63,7 +68,9 @@ def fit_embeddings(
     *,
     embedding_dim: int | None,
     learning_rate: float | None,
-    train_embeddings: bool = True,
+    solver: str = "adam",
+    train_embeddings: bool | str = True,
+    step_size: float | None = None,
     fit_intercept: bool = True,
     attend_cls: bool,
     early_stopping: bool,
@@ -76,7 +83,7 @@ def fit_embeddings(
     device: torch.device | str = "cpu",
     callback: Callback | None = None,
 ) -> FitResult:
-    """Train embeddings, or scores and values, by full-batch Adam from the paper's random start.
+    """Train embeddings, or scores and values, on all documents from the paper's random start.
 
     The parameters are those of :class:`~sklearn_clsattn.paper.EmbeddingClassifier`. Intercepts
     start at the log-odds of the classes, or stay 0. Only the score of ``<cls>``, which has the mean
@@ -86,10 +93,15 @@ def fit_embeddings(
     documents to hold one out, and a learning rate at which the loss is no longer finite are
     ValueErrors.
     """
-    if embedding_dim is None and not train_embeddings:
+    if embedding_dim is None and train_embeddings is not True:
         raise ValueError(
-            "train_embeddings=False leaves random embeddings as drawn, but embedding_dim=None has "
-            "none: set embedding_dim, for example to 2048 as in the paper."
+            f"train_embeddings={train_embeddings!r} is about random embeddings, but "
+            "embedding_dim=None has none: set embedding_dim, for example to 2048 as in the paper."
+        )
+    if step_size is not None and train_embeddings != "one_step":
+        raise ValueError(
+            f'step_size={step_size!r} is the size of the one step of train_embeddings="one_step", '
+            f"but train_embeddings={train_embeddings!r}: leave step_size=None, or set both."
         )
     cls_weight = documents.statistics.cls_weight if attend_cls else 0.0
     trained_on, validation = documents, None
@@ -107,11 +119,11 @@ def fit_embeddings(
     if fit_intercept:
         last_row[1:] = torch.from_numpy(class_log_odds(class_weights))
     if embedding_dim is None:
-        rate = SCORES_LEARNING_RATE if learning_rate is None else learning_rate
+        rate = _learning_rate(learning_rate, solver, SCORES_LEARNING_RATE)
         token_map = ScoresAndValues(loss.zeros(), last_row)
         rates = [rate]
     else:
-        rate = EMBEDDINGS_LEARNING_RATE if learning_rate is None else learning_rate
+        rate = _learning_rate(learning_rate, solver, EMBEDDINGS_LEARNING_RATE)
         drawn = draw_embeddings(
             documents.X.shape[1],
             documents.n_outputs,
@@ -120,10 +132,16 @@ def fit_embeddings(
             dtype=loss.bag.dtype,
             device=device,
         )
+        if train_embeddings == "one_step":
+            statistics = trained_on.statistics
+            importance = signed_frequency(statistics.shares, statistics.class_weights)
+            write_step(loss, drawn, importance, step_size)
         directions = torch.vstack([drawn.cls_embedding, drawn.output_vectors])
-        token_map = EmbeddingMap(drawn.embeddings, directions, last_row, train_embeddings)
-        rates = [rate, rate * math.sqrt(2 * embedding_dim / math.pi)]
-        rates = [rate, *rates] if train_embeddings else rates
+        every_step = train_embeddings is True
+        token_map = EmbeddingMap(drawn.embeddings, directions, last_row, every_step)
+        ratio = math.sqrt(2 * embedding_dim / math.pi) if solver == "adam" else 1.0
+        rates = [rate, rate * ratio]
+        rates = [rate, *rates] if every_step else rates
 
     def evaluate() -> tuple[float, float | None]:
         matrix = token_map.matrix()
@@ -161,6 +179,7 @@ def fit_embeddings(
         n_iter_no_change=n_iter_no_change,
         tol=tol,
         epsilon=SCORES_EPSILON if embedding_dim is None else EPSILON,
+        plain=solver == "gradient_descent",
         callback=report,
     )
     return FitResult(
@@ -169,8 +188,21 @@ def fit_embeddings(
         result.n_iter,
         result.status,
         {"validation_loss_curve_": np.array(result.validation_losses)} if early_stopping else {},
-        not_converged(result.status, result.n_iter, "step", early_stopping=early_stopping),
+        not_converged(
+            result.status,
+            result.n_iter,
+            "step",
+            early_stopping=early_stopping,
+            named="Adam" if solver == "adam" else "Gradient descent",
+        ),
     )
+
+
+def _learning_rate(given: float | None, solver: str, of_adam: float) -> float:
+    """Return the learning rate given, or else the solver's."""
+    if given is not None:
+        return given
+    return of_adam if solver == "adam" else DESCENT_LEARNING_RATE
 
 
 class TrainedMap(Protocol):

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._core.fitted import FittedAttention, in_the_layout_of
+from .._core.fitted import FittedAttention, in_the_layout_of, most_probable
 from ._embedding_source import StoredEmbeddings
 
 Array = NDArray[np.float64]
@@ -104,6 +104,10 @@ class FittedNetwork:
                 pooled = np.maximum(hidden, 0) @ hidden_vectors.T
             outputs[first : first + size] = pooled + self.intercept
         return outputs
+
+    def most_probable(self, X: Any) -> NDArray[np.intp]:
+        """Return the number of every document's most probable class."""
+        return most_probable(self.outputs(X))
 
     def attention(self, X: Any) -> sp.csr_array:
         """Return the weights with which ``<cls>`` pools, in the layout of the CSR matrix `X`.

@@ -73,47 +73,54 @@ class SelectiveObjective:
         self.documents, self.tokens = documents[positive], tokens[positive]
         self._log_weights = torch.log(weights[positive])
         self._values = values.to(torch.float64)
-        self._places = torch.arange(len(self.tokens), device=bag.device)
+        self._of_entries = self._values[self.tokens]
         self._empty = torch.ones(self._n_documents, dtype=torch.bool, device=bag.device)
         self._empty[self.documents] = False
+        self._n_filled = int((~self._empty).sum())
+        self._log_total_weight = float(torch.log(loss.sample_weight.sum()))
 
     def __call__(self, scores: torch.Tensor) -> SelectiveGradient:
-        """Return loss, direction of the gradient and selection at `scores`, in float64."""
+        """Return loss, direction of the gradient and selection at `scores`, in float64.
+
+        Scores that are not numbers raise FloatingPointError.
+        """
         documents, tokens = self.documents, self.tokens
-        scores = scores.to(torch.float64)
-        of_entries = scores[tokens]
+        of_entries = scores.to(torch.float64).index_select(0, tokens)
         logits = self._log_weights + of_entries
         leading_logit = self._maxima(logits)
-        attention = torch.exp(logits - leading_logit[documents])
-        mass = torch.where(self._empty, 1.0, self._sums(attention))
-        log_attention = logits - (leading_logit + torch.log(mass))[documents]
-        attention /= mass[documents]
+        if torch.isnan(leading_logit).any():
+            raise FloatingPointError("a score is not a number")
+        of_leading = leading_logit.index_select(0, documents)
+        above = logits - of_leading
+        attention = torch.exp(above)
+        mass = self._sums(attention) + self._empty
+        log_attention = above - torch.log(mass).index_select(0, documents)
+        attention /= mass.index_select(0, documents)
 
-        leading = self._first(logits == leading_logit[documents])
+        leading = self._first(logits == of_leading)
         reference = self._values.new_zeros((self._n_documents, self._values.shape[1]))
-        filled = ~self._empty
-        reference[filled] = self._values[tokens[leading[filled]]]
-        differences = self._values[tokens] - reference[documents]
+        reference[~self._empty] = self._values[tokens[leading]]
+        differences = self._of_entries - reference.index_select(0, documents)
         attended = reference + self._sums(attention[:, None] * differences)
         total, per_output = self._loss.output_loss(attended)
 
-        signed = (differences * per_output[documents]).sum(dim=1)
+        signed = (differences * per_output.index_select(0, documents)).sum(dim=1)
         log_terms = log_attention + torch.log(signed.abs())
         largest = float(log_terms.max()) if len(log_terms) else -torch.inf
-        by_score, magnitude = scores.new_zeros(self._n_tokens), 0.0
+        by_score, magnitude = scores.new_zeros(self._n_tokens, dtype=torch.float64), 0.0
         if largest > -torch.inf:
             terms = torch.sign(signed) * torch.exp(log_terms - largest)
-            terms -= attention * self._sums(terms)[documents]
+            terms -= attention * self._sums(terms).index_select(0, documents)
             by_score.index_add_(0, tokens, terms)
             magnitude = float(terms.abs().sum())
 
-        selected = of_entries >= (self._maxima(of_entries) - SELECTION_TOLERANCE)[documents]
-        on_selected = self._sums(torch.where(selected, attention, 0.0))
-        on_selected = torch.where(self._empty, 1.0, on_selected)
+        lowest_selected = self._maxima(of_entries) - SELECTION_TOLERANCE
+        selected = of_entries >= lowest_selected.index_select(0, documents)
+        on_selected = self._sums(attention * selected) + self._empty
         return SelectiveGradient(
             by_score=by_score,
             magnitude=magnitude,
-            log_scale=largest - float(torch.log(self._loss.sample_weight.sum())),
+            log_scale=largest - self._log_total_weight,
             loss=total / self._loss.total_weight,
             selected=selected,
             log_selected_attention=torch.log(on_selected),
@@ -129,8 +136,11 @@ class SelectiveObjective:
         return per_entry.new_zeros(shape).index_add_(0, self.documents, per_entry)
 
     def _first(self, flags: torch.Tensor) -> torch.Tensor:
-        """Return the index of every document's first flagged entry, (n_documents,)."""
-        last = len(self._places)
-        places = torch.where(flags, self._places, last)
-        first = places.new_full((self._n_documents,), last)
-        return first.scatter_reduce_(0, self.documents, places, reduce="amin")
+        """Return the index of each document's first flagged entry, of those that have entries."""
+        flagged = torch.nonzero(flags)[:, 0]
+        if len(flagged) == self._n_filled:  # no ties
+            return flagged
+        rows = self.documents[flagged]
+        first = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+        first[1:] = rows[1:] != rows[:-1]
+        return flagged[first]

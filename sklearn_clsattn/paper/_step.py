@@ -10,8 +10,8 @@ is exact there. Then p is trained: without penalties, as in the paper
 (measured in ``docs/paper.md``): as the step writes :math:`\tfrac{\eta_0}{2} \alpha_s` (two classes)
 or :math:`\eta_0 \alpha_{sk}` along the output vectors, it is :math:`2 / \max_s |\alpha_s|` or
 :math:`1 / \max_{sk} |\alpha_{sk}|`. For more than two classes it is also at most the one at which
-the spectral norm of what is written is 2: above that, with many important tokens, training of p was
-seen to end with the documents of some class selecting irrelevant tokens.
+the spectral norm of what is written is 2, a bound of ours: many important tokens add up to a large
+one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._core.objective import AttentionLoss
-from ..theory._gradient_step import draw_embeddings, embedding_gradient
+from ..theory._gradient_step import RandomEmbeddings, draw_embeddings, embedding_gradient
 from ..theory._token_embeddings import ExplicitEmbeddings, LimitEmbeddings, TokenEmbeddings
 from ._embedding_source import RedrawnEmbeddings
 
@@ -138,6 +138,23 @@ def take_step(
         seed=seed,
         step=step,
     )
+
+
+def write_step(
+    loss: AttentionLoss, drawn: RandomEmbeddings, importance: Array, step_size: float | None
+) -> None:
+    """Make one full-batch gradient step on drawn embeddings, in place, with all else as drawn.
+
+    `importance` and the default step size are those of :func:`take_step` without a flow.
+    """
+    if step_size is None:
+        per_step = 0.5 * importance[:, None] if importance.ndim == 1 else importance.T
+        norm = LARGEST_SPECTRAL_NORM if per_step.shape[1] > 1 else np.inf
+        step_size = default_step_size(per_step, norm)
+    matrix, p, v = drawn.embeddings, drawn.cls_embedding, drawn.output_vectors
+    step = embedding_gradient(loss, matrix, p, v)[1][:-1].mul_(-step_size)
+    matrix.addmm_(step, torch.cat([p[None], v]))  # in place: E is large
+    _finite(matrix, step_size)
 
 
 def _finite(values: torch.Tensor, step_size: float) -> torch.Tensor:

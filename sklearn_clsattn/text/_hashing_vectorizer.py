@@ -97,6 +97,11 @@ class HashingTokenVectorizer(SavedMixin, HashingVectorizer):
             dtype=dtype,
         )
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False  # which older releases do not say
+        return tags
+
     def transform(self, X: Iterable[Any]) -> Any:
         """Count the n-grams of documents.
 

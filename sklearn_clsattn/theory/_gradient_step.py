@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import torch
 
 from .._core.objective import AttentionLoss
+from .._machine import check_memory
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,15 @@ def draw_embeddings(
     """Draw E^0, p^0 and the output vectors; `n_outputs` is 1 for two classes, K for K > 2.
 
     They are drawn on the CPU, so that a seed gives the same numbers on every device. An
-    `embedding_dim` below 1 + n_outputs is a ValueError.
+    `embedding_dim` below 1 + n_outputs, or beyond the machine's memory, is a ValueError.
     """
     if embedding_dim < 1 + n_outputs:
         raise ValueError(
             f"embedding_dim must be at least {1 + n_outputs} (<cls> and {n_outputs} output "
             f"vector(s) are to be independent), got {embedding_dim}."
         )
+    least = embedding_dim * (dtype.itemsize * n_tokens + 8 * (1 + 2 * n_outputs))
+    check_memory(least, f"embedding_dim={embedding_dim} for {n_tokens} tokens")
     generator = torch.Generator().manual_seed(seed)
     scale = embedding_dim**-0.5
     p = torch.randn(embedding_dim, generator=generator, dtype=torch.float64) * scale

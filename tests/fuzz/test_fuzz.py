@@ -99,10 +99,13 @@ def test_a_fit_answers_or_refuses(problem, model, other):
     # A second fit, on other data, is the same as a first one, or changes nothing.
     state, fresh = pickle.dumps(model), clone(model).set_params(**model.get_params())
     message = refused(lambda: model.fit(other.X, other.y, other.weights))
-    assert message == refused(lambda: fresh.fit(other.X, other.y, other.weights))
+    anew = refused(lambda: fresh.fit(other.X, other.y, other.weights))
     if message:
         assert pickle.dumps(model) == state
-    elif not getattr(model, "warm_start", False):
+    if getattr(model, "warm_start", False):
+        return  # it goes on from a model whose loss may be out of range with extreme penalties
+    assert message == anew
+    if not message:
         assert_array_equal(fresh.decision_function(other.X), model.decision_function(other.X))
 
 

@@ -152,15 +152,15 @@ def _direction(
     direction = gradient.neg()
     coefficients = []
     for change, gradient_change, curvature in reversed(pairs):
-        coefficient = _dot(change, direction) / curvature
-        direction.sub_(gradient_change, alpha=coefficient)
+        coefficient = _scalar(_product(change, direction)) / curvature
+        _add(direction, gradient_change, -coefficient)
         coefficients.append(coefficient)
     direction = precondition(direction).mul_(scale)
     for (change, gradient_change, curvature), coefficient in zip(
         pairs, reversed(coefficients), strict=True
     ):
-        correction = coefficient - _dot(gradient_change, direction) / curvature
-        direction.add_(change, alpha=correction)
+        correction = coefficient - _scalar(_product(gradient_change, direction)) / curvature
+        _add(direction, change, correction)
     return direction
 
 
@@ -218,4 +218,22 @@ def _interpolate(
 
 
 def _dot(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float(torch.dot(a.reshape(-1), b.reshape(-1)))
+    return float(_product(a, b))
+
+
+def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return the dot product as a tensor of one number, on the device of both."""
+    return torch.dot(a.reshape(-1), b.reshape(-1))
+
+
+def _scalar(product: torch.Tensor) -> Any:
+    """Return a float on the CPU; on another device the tensor, as fetching it would take longer."""
+    return float(product) if product.device.type == "cpu" else product
+
+
+def _add(vector: torch.Tensor, other: torch.Tensor, factor: Any) -> None:
+    """Add a multiple, by a float or a tensor of one number, in place."""
+    if isinstance(factor, float):
+        vector.add_(other, alpha=factor)
+    else:
+        vector.addcmul_(other, factor)

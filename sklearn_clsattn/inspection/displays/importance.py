@@ -29,6 +29,7 @@ from ._inputs import (
 from ._plotting import AGAINST, FOR
 
 _KINDS = ("scatter", "bars")
+_AXES = ("posterior_difference", "signed_frequency")
 _AXIS_LABELS = {
     "effect": "effect on decisions (std. dev.)",
     "signed_frequency": "signed frequency",
@@ -43,8 +44,9 @@ class TokenImportanceDisplay:
     """Attention scores, values and importance of all tokens.
 
     There are two plots. ``kind="scatter"`` is the figure of the paper [1]_: attention scores and
-    token values against the difference of the classes' posterior probabilities, with means in
-    bins. ``kind="bars"`` has the most important tokens of each class.
+    token values against the difference of the classes' posterior probabilities, or against signed
+    frequency alpha, with means in bins. ``kind="bars"`` has the most important tokens of each
+    class.
 
     Make it with :meth:`from_estimator` or :meth:`from_arrays`.
 
@@ -61,6 +63,8 @@ class TokenImportanceDisplay:
         Names of the tokens; by default their indices.
     posterior_difference : array-like of the shape of token_values, default=None
         P(class | token) less the (mean) probability of the other classes. Needed by "scatter".
+    signed_frequency : array-like of the shape of token_values, default=None
+        alpha. Needed by "scatter" against it.
     importance : array-like of the shape of token_values, default=None
         Importance of the tokens for the classes. Needed by "bars"; "scatter" names the tokens
         where it is largest.
@@ -108,6 +112,7 @@ class TokenImportanceDisplay:
         classes: ArrayLike,
         token_names: Any = None,
         posterior_difference: ArrayLike | None = None,
+        signed_frequency: ArrayLike | None = None,
         importance: ArrayLike | None = None,
         importance_name: str = "importance",
         documents: ArrayLike | None = None,
@@ -122,6 +127,7 @@ class TokenImportanceDisplay:
         self.posterior_difference = checked_rows(
             posterior_difference, "posterior_difference", *shape
         )
+        self.signed_frequency = checked_rows(signed_frequency, "signed_frequency", *shape)
         self.importance = checked_rows(importance, "importance", *shape)
         self.importance_name = importance_name
         self.documents = checked_array(documents, "documents", (n_tokens,))
@@ -134,6 +140,7 @@ class TokenImportanceDisplay:
         y: ArrayLike | None = None,
         *,
         kind: Literal["scatter", "bars"] = "scatter",
+        x: Literal["posterior_difference", "signed_frequency"] = "posterior_difference",
         target: Any = None,
         importance: Literal["effect", "signed_frequency", "value"] | None = None,
         min_count: int = 10,
@@ -155,6 +162,9 @@ class TokenImportanceDisplay:
             Their class labels. Needed by "scatter".
         kind : {"scatter", "bars"}, default="scatter"
             What to draw.
+        x : {"posterior_difference", "signed_frequency"}, default="posterior_difference"
+            What "scatter" has across: how one-sided a token is, or alpha, which is also large
+            where a token is frequent, with bins of equally many tokens, as most are near 0.
         target : label or list of labels, default=None
             The classes to draw. By default all; "scatter" with two classes, where one plot
             would mirror the other, draws the second.
@@ -221,6 +231,7 @@ class TokenImportanceDisplay:
         _plotting.import_pyplot()  # before anything is computed
         _check_option(kind, "kind", _KINDS)
         _check_option(importance, "importance", (None, *_AXIS_LABELS))
+        _check_option(x, "x", _AXES)
         if kind == "scatter" and (X is None or y is None):
             raise ValueError(
                 'kind="scatter" needs documents X and their labels y: pass both, or draw '
@@ -253,10 +264,11 @@ class TokenImportanceDisplay:
             classes=classifier.classes_,
             token_names=model.token_names[kept],
             posterior_difference=difference,
+            signed_frequency=classifier.token_importance_[..., kept],
             importance=numbers[..., kept],
             importance_name=name,
             documents=documents,
-        ).plot(ax, kind=kind, target=target, k=k, n_bins=n_bins)
+        ).plot(ax, kind=kind, x=x, target=target, k=k, n_bins=n_bins)
 
     @classmethod
     def from_arrays(
@@ -265,6 +277,7 @@ class TokenImportanceDisplay:
         token_values: ArrayLike,
         *,
         kind: Literal["scatter", "bars"] = "scatter",
+        x: Literal["posterior_difference", "signed_frequency"] = "posterior_difference",
         target: Any = None,
         k: int = 10,
         n_bins: int = 20,
@@ -277,7 +290,7 @@ class TokenImportanceDisplay:
         ----------
         attention_scores, token_values
             As in :class:`TokenImportanceDisplay`.
-        kind, target, k, n_bins, ax
+        kind, x, target, k, n_bins, ax
             As in :meth:`from_estimator`.
         **arrays
             The other parameters of :class:`TokenImportanceDisplay`.
@@ -308,13 +321,14 @@ class TokenImportanceDisplay:
         >>> plt.close(display.figure_)
         """
         display = cls(attention_scores, token_values, **arrays)
-        return display.plot(ax, kind=kind, target=target, k=k, n_bins=n_bins)
+        return display.plot(ax, kind=kind, x=x, target=target, k=k, n_bins=n_bins)
 
     def plot(
         self,
         ax: Any = None,
         *,
         kind: Literal["scatter", "bars"] = "scatter",
+        x: Literal["posterior_difference", "signed_frequency"] = "posterior_difference",
         target: Any = None,
         k: int = 10,
         n_bins: int = 20,
@@ -328,6 +342,9 @@ class TokenImportanceDisplay:
             new figure is made.
         kind : {"scatter", "bars"}, default="scatter"
             What to draw.
+        x : {"posterior_difference", "signed_frequency"}, default="posterior_difference"
+            What "scatter" has across: how one-sided a token is, or alpha, which is also large
+            where a token is frequent, with bins of equally many tokens, as most are near 0.
         target : label or list of labels, default=None
             The classes to draw. By default all; "scatter" with two classes draws the second.
         k : int, default=10
@@ -349,15 +366,15 @@ class TokenImportanceDisplay:
             range.
         """
         _check_option(kind, "kind", _KINDS)
+        _check_option(x, "x", _AXES)
         check_scalar(k, "k", Integral, min_val=1)
         check_scalar(n_bins, "n_bins", Integral, min_val=1)
         if kind == "scatter":
-            if self.posterior_difference is None:
+            if getattr(self, x) is None:
                 raise ValueError(
-                    'kind="scatter" needs posterior_difference: make the display from documents '
-                    "and their labels."
+                    f'kind="scatter" needs {x}: make the display from documents and their labels.'
                 )
-            axes = self._draw_scatter(ax, self._one_or_all(target), n_bins)
+            axes = self._draw_scatter(ax, x, self._one_or_all(target), n_bins)
         else:
             if self.importance is None:
                 raise ValueError('kind="bars" needs importance, one number a token and class.')
@@ -379,7 +396,8 @@ class TokenImportanceDisplay:
         -------
         frame : DataFrame
             One row a class and token, with columns token, class, attention_score, token_value,
-            and those of documents, posterior_difference and importance that are known.
+            and those of documents, posterior_difference, signed_frequency and importance that are
+            known.
         """
         parts = []
         for place in self._one_or_all(target):
@@ -393,6 +411,8 @@ class TokenImportanceDisplay:
             columns["token_value"] = self.token_values[place]
             if self.posterior_difference is not None:
                 columns["posterior_difference"] = self.posterior_difference[place]
+            if self.signed_frequency is not None:
+                columns["signed_frequency"] = self.signed_frequency[place]
             if self.importance is not None:
                 columns["importance"] = self.importance[place]
             parts.append(pd.DataFrame(columns))
@@ -404,8 +424,8 @@ class TokenImportanceDisplay:
             return places
         return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
 
-    def _draw_scatter(self, ax: Any, places: list[int], n_bins: int) -> list[Any]:
-        """Draw scores and values of tokens over posterior differences, two axes a class."""
+    def _draw_scatter(self, ax: Any, x: str, places: list[int], n_bins: int) -> list[Any]:
+        """Draw scores and values of tokens over what is across, two axes a class."""
         axes = _plotting.axes_for(ax, 2 * len(places), 2, (5.6, 4.2))
         for row, place in enumerate(places):
             label = _plotting.shown(self.classes[place], 16)
@@ -414,7 +434,9 @@ class TokenImportanceDisplay:
             if len(self.classes) == 2:
                 other = _plotting.shown(self.classes[1 - place], 16)
                 across = f"P({label} | token) − P({other} | token)"
-            values, difference = self.token_values[place], self.posterior_difference[place]
+            if x == "signed_frequency":
+                across = f"signed frequency alpha for {name}"
+            values, difference = self.token_values[place], getattr(self, x)[place]
             importance = values if self.importance is None else self.importance[place]
             named = _tokens_to_name(importance, difference)
             left, right = axes[2 * row : 2 * row + 2]
@@ -423,7 +445,9 @@ class TokenImportanceDisplay:
                 (right, "Token values", values, f"token value for {name}"),
             ):
                 _draw_points(panel, difference, numbers, self.documents)
-                any_means = _draw_means(panel, difference, numbers, n_bins)
+                any_means = _draw_means(
+                    panel, difference, numbers, n_bins, full=x == "signed_frequency"
+                )
                 _draw_names(panel, difference, numbers, self.token_names, named)
                 title = title if len(places) == 1 else f"{name}: {title.lower()}"
                 _plotting.set_title(panel, title)
@@ -520,9 +544,9 @@ def _draw_points(ax: Any, x: Array, y: Array, documents: Array | None) -> None:
     ax.plot([x.min(), x.max()], [0, 0], color=_plotting.text_color(), linewidth=0.6, zorder=0)
 
 
-def _draw_means(ax: Any, x: Array, y: Array, n_bins: int) -> bool:
+def _draw_means(ax: Any, x: Array, y: Array, n_bins: int, *, full: bool) -> bool:
     """Draw means in bins, connected where bins are neighbours; return whether there are any."""
-    bins = _binned(x, y, n_bins)
+    bins = _binned(x, y, n_bins, full=full)
     ax.errorbar(
         bins["centre"].to_numpy(),
         bins["mean"].to_numpy(),
@@ -538,9 +562,16 @@ def _draw_means(ax: Any, x: Array, y: Array, n_bins: int) -> bool:
     return bool(bins["mean"].notna().any())
 
 
-def _binned(x: Array, y: Array, n_bins: int, min_points: int = _MIN_POINTS) -> pd.DataFrame:
-    """Return centre, mean, deviation and count of `n_bins` bins, NaN with too few points."""
+def _binned(
+    x: Array, y: Array, n_bins: int, min_points: int = _MIN_POINTS, *, full: bool = False
+) -> pd.DataFrame:
+    """Return centre, mean, deviation and count of `n_bins` bins, NaN with too few points.
+
+    They are of equal width, or of about equally many points (`full`).
+    """
     edges = np.linspace(x.min(), x.max(), n_bins + 1)
+    if full:
+        edges = np.quantile(x, np.linspace(0, 1, n_bins + 1))
     # Not scipy.stats.binned_statistic, which refuses x that differ by rounding alone.
     points = pd.Series(y).groupby(np.digitize(x, edges[1:-1]))
     bins = pd.DataFrame(

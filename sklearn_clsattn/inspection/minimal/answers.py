@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit, softmax
+from scipy.special import expit, logit, softmax
 from sklearn.utils import check_scalar
 
 from ..terms import DecisionTerms
@@ -37,9 +37,9 @@ def counterfactuals(
     if change not in CHANGES:
         raise ValueError(f"change must be one of {', '.join(map(repr, CHANGES))}, got {change!r}")
     number = _class_number(explanation, to)
-    threshold = _threshold(explanation, probability)
     if probability is not None and to is not None:
         raise ValueError("pass to (a class to reach) or probability (to cross), not both")
+    threshold, probability = _threshold(explanation, probability)
     check_scalar(time_limit, "time_limit", Real, min_val=0, include_boundaries="neither")
     sets = []
     for one in explanation:
@@ -61,7 +61,7 @@ def sufficient_sets(
 ) -> MinimalSets:
     """Return the smallest guarantees, with the parameters of `Explanation.sufficient`."""
     checked(explanation, "a sufficient set")
-    threshold = _threshold(explanation, probability)
+    threshold, probability = _threshold(explanation, probability)
     check_scalar(time_limit, "time_limit", Real, min_val=0, include_boundaries="neither")
     sets = []
     for one in explanation:
@@ -101,16 +101,20 @@ def _class_number(explanation: DecisionTerms, to: Any) -> int | None:
     return labels.index(to)
 
 
-def _threshold(explanation: DecisionTerms, probability: float | None) -> float:
-    """Return the log-odds of the explained one of two classes at a probability."""
+def _threshold(explanation: DecisionTerms, probability: float | None) -> tuple[float, float | None]:
+    """Return the log-odds of the explained one of two classes at a probability, and this.
+
+    By default those at which the prediction changes, and None where that is one half.
+    """
     if probability is None:
-        return 0.0
+        threshold = explanation.threshold
+        return threshold, float(expit(threshold)) if threshold else None
     if len(explanation.classes) > 2:
         raise ValueError("probability is for two classes alone; pass to, a class to reach")
     check_scalar(
         probability, "probability", Real, min_val=0, max_val=1, include_boundaries="neither"
     )
-    return float(logit(probability))
+    return float(logit(probability)), probability
 
 
 def _added(one: DecisionTerms, found: Found, to: int | None, threshold: float) -> MinimalSet:

@@ -14,7 +14,7 @@ from scipy.special import expit
 from sklearn.utils import check_scalar
 
 from ..formatting import label_text, percent, signed, token_text, visible
-from ..pages import render
+from ..pages import framed, render
 from ..terms import DecisionTerms
 from .minimal_set import MinimalSet, statement
 from .view import minimal_views
@@ -220,7 +220,9 @@ class MinimalSets:
         return self._html(len(self), top=top, fragment=fragment)
 
     def _repr_html_(self) -> str:
-        return self._html(_SHOWN_IN_NOTEBOOK, top=12, fragment=True)
+        n_shown = min(len(self), _SHOWN_IN_NOTEBOOK)
+        page = self._html(n_shown, top=12, fragment=False)
+        return framed(page, repr(self), 60 + 300 * n_shown)
 
     def _html(self, n_shown: int, *, top: int, fragment: bool) -> str:
         check_scalar(top, "top", Integral, min_val=0)

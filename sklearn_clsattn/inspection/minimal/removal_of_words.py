@@ -71,7 +71,12 @@ def words_of(one: DecisionTerms) -> Words:
         of_text, occurrences = _words_of_text(text, numbers, names)
         places.append(of_text)
         found += occurrences
-    placed = {token for _, token, _ in found}
+    placed = {
+        token
+        for text in one.texts[0]
+        if text.occurrences is not None
+        for token in text.occurrences[:, 2].tolist()
+    }
     lost = [str(name) for at, name in enumerate(one.tokens) if at not in placed]
     if lost:
         raise ValueError(

@@ -19,6 +19,7 @@ from ..._classifier import ClsAttentionClassifier
 from ..._writing import written_whole
 from ...comparison import Comparison, Progress, compare, default_models
 from ...comparison._baselines import seconds_by_features
+from ..pages import framed
 from .cases import telling_cases
 from .data import ReportData, plain
 from .decisive import hinges, labels_to_look_at
@@ -378,7 +379,7 @@ class ModelReport(ReportData):
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     def _repr_html_(self) -> str:
-        return self.to_html(fragment=True)
+        return framed(self.to_html(), repr(self), 6000)
 
     def __repr__(self) -> str:
         named = [f"{model.name} {model.accuracy:.3f}" for model in self.models[1:]]

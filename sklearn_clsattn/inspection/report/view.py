@@ -18,7 +18,10 @@ from .statistics import wilson_interval
 
 # The maximum number of classes with a row, column or bars.
 MAX_CLASSES = 20
+# More classes than this have a line each instead of a confusion matrix.
+_MAX_MATRIX = 8
 _N_CONFUSIONS = 15
+_N_TAKEN_FOR = 3
 _TOP = 8
 # Longer explanations are collapsed to some height.
 _SHORT_TEXT = 200
@@ -61,6 +64,7 @@ def report_html(report: ReportData, *, fragment: bool) -> str:
         calibration_axes=calibration_axes(report.calibration, n_classes),
         confidence_axes=confidence_axes(report.calibration, n_classes),
         calibration_errors={model.name: model.calibration_error for model in report.models},
+        by_class=_by_class(report.confusion.counts, data.classes),
         confusions=_confusions(report.confusion.counts, data.classes),
         tokens=_token_bars(report),
         hinge_bars=_hinge_bars(report.hinges),
@@ -199,6 +203,27 @@ def _confusions(
         for place in order[wrong[order] > 0]
         for true, predicted in [divmod(int(place), len(matrix))]
     ]
+
+
+def _by_class(
+    counts: Sequence[Sequence[int]], classes: Sequence[Any]
+) -> list[tuple[Any, float, int, list[tuple[Any, int]], int]]:
+    """Return, of many classes, those with the smallest share of right predictions first.
+
+    Each is a class, this share, its number of texts, the classes that these are most often taken
+    for with how often, and how often for others.
+    """
+    if len(classes) <= _MAX_MATRIX:
+        return []
+    rows = []
+    for k, row in enumerate(counts):
+        total = sum(row)
+        wrong = [(int(row[j]), j) for j in range(len(row)) if j != k and row[j]]
+        wrong.sort(key=lambda pair: -pair[0])
+        others = [(classes[j], count) for count, j in wrong[:_N_TAKEN_FOR]]
+        more = sum(count for count, _ in wrong[_N_TAKEN_FOR:])
+        rows.append((classes[k], row[k] / total if total else 1.0, int(total), others, more))
+    return sorted(rows, key=lambda row: (row[1], -row[2]))
 
 
 def _token_bars(report: ReportData) -> list[dict[str, Any]]:

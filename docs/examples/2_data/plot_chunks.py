@@ -1,0 +1,50 @@
+"""
+Documents in files
+==================
+
+Counts that do not fit into memory are written to a folder in chunks, and a fit goes through these
+again and again. It ends with the model that a fit on all documents at once ends with.
+"""
+
+# %%
+# Texts come in batches of any size, from files or a database. ``HashingTokenVectorizer`` gives
+# every word its column without having seen any.
+
+import tempfile
+
+import matplotlib.pyplot as plt
+
+from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.text import HashingTokenVectorizer
+
+texts, y = make_token_classification(3000, as_text=True, random_state=0)
+vectorizer = HashingTokenVectorizer(n_features=2**12)
+batches = ((texts[start : start + 500], y[start : start + 500]) for start in range(0, 3000, 500))
+folder = tempfile.TemporaryDirectory()
+counts = ChunkedCounts.write(
+    f"{folder.name}/counts", batches, vectorizer=vectorizer, chunk_entries=30_000
+)
+print(f"{counts.shape[0]:,} documents in {len(counts)} chunks")
+
+# %%
+# Fits for several C share the statistics of the corpus; with ``warm_start`` each begins where the
+# last one ended.
+
+model = ClsAttentionClassifier(warm_start=True, tol=1e-3)
+for C in (0.1, 1.0, 10.0):
+    model.set_params(C=C).fit_chunks(counts)
+    print(f"C = {C:g}: {model.n_iter_} iterations to a loss of {model.loss_curve_[-1]:.3f}")
+
+# %%
+# The same scores and values as from all documents at once.
+
+in_chunks = ClsAttentionClassifier(C=1.0).fit_chunks(counts)
+at_once = ClsAttentionClassifier(C=1.0).fit(vectorizer.transform(texts), y)
+figure, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
+for ax, name in zip(axes, ("attention_scores_", "token_values_"), strict=True):
+    ax.plot(getattr(at_once, name), getattr(in_chunks, name), ".", color="#1f6fb4")
+    ax.axline((0, 0), slope=1, color="0.6", zorder=0)
+    ax.set(title=name, xlabel="all documents at once", ylabel="in chunks")
+folder.cleanup()
+plt.show()

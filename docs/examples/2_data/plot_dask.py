@@ -1,0 +1,48 @@
+"""
+Documents in a Dask cluster
+===========================
+
+The workers of a cluster train the model that one machine would, and predictions are lazy.
+"""
+
+# %%
+# Here two workers are threads of this process; ``Client("tcp://...")`` connects to a cluster.
+# Texts in a Bag become counts where they are, by a vectorizer that needs no fit.
+
+import dask.bag as db
+import matplotlib.pyplot as plt
+from distributed import Client
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.dask import DaskClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.text import HashingTokenVectorizer
+
+texts, labels = make_token_classification(
+    4000, delta=(0.1, 0.48), relevant_share=0.15, as_text=True, random_state=0
+)
+vectorizer = HashingTokenVectorizer(n_features=2**8)
+
+with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
+    X = db.from_sequence(texts, npartitions=8)
+    y = db.from_sequence(labels.tolist(), npartitions=8)
+    model = DaskClsAttentionClassifier(vectorizer=vectorizer, C=1.0, client=client).fit(X, y)
+    probabilities = model.predict_proba(X)[:, 1].compute()
+
+# %%
+# What comes out is an ordinary estimator, which knows nothing of Dask.
+
+model.to_local()
+
+# %%
+
+local = ClsAttentionClassifier(C=1.0).fit(vectorizer.transform(texts), labels)
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
+left.plot(local.loss_curve_, color="0.75", lw=6, label="one machine")
+left.plot(model.loss_curve_, color="#1f6fb4", label="two workers")
+left.set(xlabel="iteration", ylabel="loss, nats per document")
+left.legend(frameon=False)
+right.hist([probabilities[labels == k] for k in (0, 1)], bins=20, label=["0", "1"])
+right.set(xlabel="probability of class 1", ylabel="documents")
+right.legend(frameon=False, title="label")
+plt.show()

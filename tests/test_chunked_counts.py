@@ -1,0 +1,380 @@
+"""Counts in files: what is written is what is read, and fits are those of the whole."""
+
+import copy
+import json
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+from ranks import InThreads, assert_same, cut, documents, fitted
+from sklearn.feature_extraction.text import CountVectorizer
+
+from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, ClsAttentionClassifierCV
+from sklearn_clsattn._core.part import Part
+from sklearn_clsattn.text import HashingTokenVectorizer
+
+BOUNDS = [0, 3, 4, 4, 30, 120, 200]
+
+
+def written(folder, X, y, *weights, chunk_entries=1000, **options):
+    """Write uneven batches, one of them empty."""
+    batches = cut([*BOUNDS, len(y)], X, y, *weights)
+    return ChunkedCounts.write(folder, batches, chunk_entries=chunk_entries, **options)
+
+
+def test_what_is_read_is_what_was_written(tmp_path):
+    X, y, weights = documents(3)
+    counts = written(tmp_path / "counts", X, y, weights)
+    assert counts.shape == X.shape
+    assert counts.n_entries == X.nnz
+    assert counts.classes.tolist() == ["bad", "fair", "good"]
+    chunks = list(counts)
+    assert len(chunks) == len(counts) >= 7
+    assert (sp.vstack([chunk[0] for chunk in chunks]) != X).nnz == 0
+    assert_array_equal(np.concatenate([chunk[1] for chunk in chunks]), y)
+    assert_array_equal(np.concatenate([chunk[2] for chunk in chunks]), weights)
+    for chunk in counts._read():
+        assert (chunk.columns != chunk.X.T).nnz == 0
+    assert str(len(y)) in repr(counts)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"attend_cls": False},
+        {"token_scaling": None, "C": 3.0},
+        {"sublinear_counts": False},
+        {"class_weight": "balanced"},
+    ],
+    ids=str,
+)
+def test_a_fit_on_chunks_is_that_of_the_whole(tmp_path, n_classes, changed):
+    """The default fit's choice of C included, with copies of documents in several chunks."""
+    X, y, weights = documents(n_classes)
+    counts = written(tmp_path / "counts", X, y, weights)
+    before = sorted(os.listdir(counts.path))
+    model = ClsAttentionClassifier(**changed).fit_chunks(counts)
+    assert_same(model, ClsAttentionClassifier(**changed).fit(X, y, weights))
+    assert sorted(os.listdir(counts.path)) == before
+
+
+def recorded(method, asked):
+    """A method that notes its name when it is called."""
+
+    def recording(self, *arguments):
+        asked.append(method.__name__)
+        return method(self, *arguments)
+
+    return recording
+
+
+def test_fits_for_several_C_share_what_comes_before(tmp_path, monkeypatch):
+    X, y, _ = documents()
+    counts = written(tmp_path / "counts", X, y)
+    asked = []
+    for name in ("totals", "prepare", "projections"):
+        monkeypatch.setattr(Part, name, recorded(getattr(Part, name), asked))
+    model = ClsAttentionClassifier(warm_start=True)
+    for C in (0.5, 1.0, 2.0):
+        model.set_params(C=C).fit_chunks(counts)
+        assert_same(ClsAttentionClassifier(C=C).fit_chunks(counts), _fit(C, X, y))
+    assert asked == ["totals", "prepare", "projections"]
+    assert model.n_iter_ <= ClsAttentionClassifier(C=2.0).fit(X, y).n_iter_
+    unscaled = ClsAttentionClassifier(C=1.0, token_scaling=None)
+    assert_same(unscaled.fit_chunks(counts), unscaled.fit(X, y))
+    ClsAttentionClassifier(C=1.0, class_weight="balanced").fit_chunks(counts)
+    assert asked[3:] == ["prepare", "projections"]
+
+
+def _fit(C, X, y):
+    return ClsAttentionClassifier(C=C).fit(X, y)
+
+
+def test_ranks_may_have_documents_in_files(tmp_path):
+    X, y, weights = documents(3)
+    first = written(tmp_path / "first", X[:250], y[:250], weights[:250])
+    rest = X[250:], y[250:], weights[250:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sklearn_clsattn._fit_parts.ENTRIES_PER_NUMBER", 0)
+        for model in fitted(InThreads.of(2), [(first, None), rest]):
+            assert_same(model, ClsAttentionClassifier().fit(X, y, weights))
+
+
+def test_texts_by_a_vectorizer_that_knows_no_tokens(tmp_path):
+    texts = ["a terrific film", "a boring film", "terrific fun", "long and boring", ""]
+    labels = ["good", "bad", "good", "bad", "bad"]
+    vectorizer = HashingTokenVectorizer(n_features=64)
+    batches = [(texts[:2], labels[:2]), ([], []), (texts[2:], labels[2:])]
+    counts = ChunkedCounts.write(tmp_path / "texts", batches, vectorizer=vectorizer)
+    model = ClsAttentionClassifier().fit_chunks(counts)
+    X = vectorizer.transform(texts)
+    np.testing.assert_allclose(
+        model.decision_function(X),
+        ClsAttentionClassifier().fit(X, labels).decision_function(X),
+        atol=1e-5,
+    )
+    with pytest.raises(ValueError, match="not fitted"):
+        ChunkedCounts.write(tmp_path / "other", batches, vectorizer=CountVectorizer())
+    fitted_one = CountVectorizer().fit(texts)  # which knows its tokens, is as good
+    assert ChunkedCounts.write(tmp_path / "other", batches, vectorizer=fitted_one).shape[0] == 5
+
+
+def test_tokens_that_no_chunk_or_one_alone_has(tmp_path):
+    X, y, _ = documents()
+    X = sp.csr_array(sp.hstack([X, sp.csr_array((X.shape[0], 3))]))
+    X = sp.csr_array(X.tolil())
+    lil = X.tolil()
+    lil[7, -1] = 2.0  # a token of one document
+    X = sp.csr_array(lil)
+    counts = written(tmp_path / "counts", X, y)
+    assert_same(ClsAttentionClassifier().fit_chunks(counts), ClsAttentionClassifier().fit(X, y))
+
+
+def test_partial_fit_over_chunks(tmp_path):
+    X, y, weights = documents(3)
+    counts = written(tmp_path / "counts", X, y, weights, chunk_entries=4000)
+    over_chunks, over_rows = ClsAttentionClassifier(C=1.0), ClsAttentionClassifier(C=1.0)
+    start = 0
+    for Xs, ys, ws in counts:
+        over_chunks.partial_fit(Xs, ys, counts.classes, ws)
+        rows = slice(start, start := start + len(ys))
+        over_rows.partial_fit(X[rows], y[rows], counts.classes, weights[rows])
+    assert_same(over_chunks, over_rows)
+
+
+def test_names_of_tokens_are_kept(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = documents()
+    names = [f"token {k}" for k in range(X.shape[1])]
+    frame = pandas.DataFrame(X.toarray(), columns=names)
+    counts = ChunkedCounts.write(
+        tmp_path / "named", [(frame[:200], y[:200]), (frame[200:], y[200:])]
+    )
+    assert counts.feature_names == names
+    model = ClsAttentionClassifier().fit_chunks(counts)
+    assert model.feature_names_in_.tolist() == names
+    assert_same(model, ClsAttentionClassifier().fit(frame, y))
+    with pytest.raises(ValueError, match=r"Batch 1 .*expected the same tokens"):
+        ChunkedCounts.write(tmp_path / "mixed", [(frame, y), (X, y)])
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array([3, 1]), np.array([True, False]), np.array([0.5, 2.0])]
+)
+def test_labels_keep_their_type(tmp_path, labels):
+    X, _, _ = documents()
+    if labels.dtype == float:
+        labels = np.array([1.0, 2.0])
+    y = labels[np.arange(X.shape[0]) % 2]
+    counts = written(tmp_path / "counts", X, y)
+    model = ClsAttentionClassifier().fit_chunks(counts)
+    assert_array_equal(model.classes_, np.unique(y), strict=True)
+
+
+def test_integers_take_the_room_that_they_need(tmp_path):
+    X, y, _ = documents()
+    X = X.astype(np.int64)
+    counts = written(tmp_path / "counts", X, y)
+    assert {chunk[0].dtype for chunk in counts} == {np.dtype(np.uint8)}
+    model, expected = ClsAttentionClassifier().fit_chunks(counts), _fit("auto", X, y)
+    assert model.n_iter_ == expected.n_iter_
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-3)
+
+
+CRASH = """
+import os, sys
+import numpy as np, scipy.sparse as sp
+from sklearn_clsattn import ChunkedCounts
+
+def batches():
+    yield sp.csr_array(np.eye(4)), [0, 1, 0, 1]
+    os._exit(9)
+
+ChunkedCounts.write(sys.argv[1], batches(), chunk_entries=2)
+"""
+
+
+def test_a_crash_while_writing_leaves_a_folder_that_says_so(tmp_path):
+    folder = tmp_path / "counts"
+    assert subprocess.run([sys.executable, "-c", CRASH, str(folder)]).returncode == 9
+    assert any(folder.glob("chunk-*"))
+    with pytest.raises(ValueError, match=r"incomplete: writing it .* overwrite=True"):
+        ChunkedCounts(folder)
+    X, y, _ = documents()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        written(folder, X, y)
+    assert written(folder, X, y, overwrite=True).shape == X.shape
+
+
+def test_an_error_in_a_batch_names_it_and_leaves_the_mark(tmp_path):
+    X, y, _ = documents()
+    batches = [(X, y), (X[:, :-1], y)]
+    with pytest.raises(ValueError, match=r"Batch 1 \(from 0\): It has 539 tokens, .* 540"):
+        ChunkedCounts.write(tmp_path / "counts", batches)
+    with pytest.raises(ValueError, match="incomplete"):
+        ChunkedCounts(tmp_path / "counts")
+
+
+@pytest.mark.parametrize(
+    ("batch", "said"),
+    [
+        (lambda X, y: (-X, y), "Negative values in data passed to ChunkedCounts"),
+        (lambda X, y: (X, y[:-1]), "but y is of shape"),
+        (lambda X, y: (X, y, -np.ones(len(y))), "must not be negative"),
+        (lambda X, y: (X, y, np.ones(3)), "sample_weight is of shape"),
+        (lambda X, y: (["some text"], ["bad"]), "X holds texts"),
+        (lambda X, y: (X, np.arange(len(y)) % 2), "labels of one type"),
+        (lambda X, y: (X,), r"Expected a tuple \(X, y\) or .*, got a tuple of 1"),
+        (lambda X, y: X, "got a csr_array"),
+    ],
+)
+def test_what_is_wrong_with_a_batch_is_said(tmp_path, batch, said):
+    X, y, _ = documents()
+    with pytest.raises((TypeError, ValueError), match=said):
+        ChunkedCounts.write(tmp_path / "counts", [(X, y), batch(X, y)])
+
+
+def test_what_is_not_ours_is_never_removed(tmp_path):
+    X, y, _ = documents()
+    (tmp_path / "precious.csv").touch()
+    (tmp_path / "corpus.json").write_text('{"texts": 3}')
+    with pytest.raises(ValueError, match="no folder of ChunkedCounts"):
+        ChunkedCounts(tmp_path)
+    with pytest.raises(FileExistsError, match="not all of it is ChunkedCounts"):
+        written(tmp_path, X, y, overwrite=True)
+    counts = written(tmp_path / "counts", X, y)
+    (counts.path / "fit-killed.npy").touch()
+    assert len(written(counts.path, X, y, overwrite=True)) == len(counts)
+    for mine in (counts.path / "notes.txt", counts.path / "chunk-00000" / "notes.txt"):
+        mine.touch()
+        with pytest.raises(FileExistsError, match="not all of it is ChunkedCounts"):
+            written(counts.path, X, y, overwrite=True)
+        mine.unlink()
+    (counts.path / "classes.npy").unlink()
+    with pytest.raises(ValueError, match="no folder of ChunkedCounts"):
+        ChunkedCounts(counts.path)
+    assert sorted(os.listdir(tmp_path)) == ["corpus.json", "counts", "precious.csv"]
+
+
+@pytest.mark.parametrize("header", [b"[]", b'{"format": 1}', b"\xff", b'"format"'])
+def test_a_foreign_header_is_said(tmp_path, header):
+    (tmp_path / "corpus.json").write_bytes(header)
+    with pytest.raises(ValueError, match="no folder of ChunkedCounts"):
+        ChunkedCounts(tmp_path)
+
+
+def test_the_path_and_the_size_of_chunks(tmp_path, monkeypatch):
+    X, y, _ = documents()
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    assert ChunkedCounts(written("~/counts", X, y).path).path == tmp_path / "counts"
+    assert ChunkedCounts("~/counts").shape == X.shape
+    for size, said in ((0, "chunk_entries == 0"), ("many", "chunk_entries must be")):
+        with pytest.raises((TypeError, ValueError), match=said):
+            written(tmp_path / "counts", X, y, chunk_entries=size, overwrite=True)
+    assert len(ChunkedCounts("~/counts"))  # is still there
+
+
+def test_strings_of_any_kind_are_labels_of_one_type(tmp_path):
+    X, y, _ = documents()
+    batches = [(X[:200], y[:200]), (X[200:], y[200:].astype(object))]
+    model = ClsAttentionClassifier().fit_chunks(ChunkedCounts.write(tmp_path / "counts", batches))
+    assert_same(model, ClsAttentionClassifier().fit(X, y))
+    expected = ClsAttentionClassifier().fit(X, y.astype(object)).classes_
+    assert_array_equal(model.classes_, expected, strict=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sklearn_clsattn._fit_parts.ENTRIES_PER_NUMBER", 0)
+        for model in fitted(InThreads.of(2), batches):
+            assert_same(model, ClsAttentionClassifier().fit(X, y))
+
+
+def test_an_error_that_cannot_be_made_of_a_message(tmp_path):
+    class Reader(HashingTokenVectorizer):
+        def transform(self, X):
+            return b"\xff".decode()
+
+    with pytest.raises(ValueError, match=r"Batch 0 \(from 0\): .*can't decode"):
+        ChunkedCounts.write(tmp_path / "counts", [(["a"], [0])], vectorizer=Reader())
+
+
+def test_fits_in_threads_wait_for_each_other(tmp_path, monkeypatch):
+    running, most = [], []
+    whole_loss = Part.loss
+
+    def loss(self, *arguments):
+        running.append(0)
+        most.append(len(running))
+        try:
+            return whole_loss(self, *arguments)
+        finally:
+            running.pop()
+
+    monkeypatch.setattr(Part, "loss", loss)
+    X, y, _ = documents()
+    counts = written(tmp_path / "counts", X, y)
+    strengths = [0.3, 1.0, 3.0, 0.5]
+    with ThreadPoolExecutor(4) as pool:
+        models = pool.map(lambda C: ClsAttentionClassifier(C=C).fit_chunks(counts), strengths)
+        for C, model in zip(strengths, models, strict=True):
+            assert_same(model, _fit(C, X, y))
+    assert max(most) == 1
+
+
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, lambda counts: pickle.loads(pickle.dumps(counts))]
+)
+def test_it_can_be_copied_after_a_fit(tmp_path, again):
+    X, y, _ = documents()
+    counts = written(tmp_path / "counts", X, y)
+    model = ClsAttentionClassifier(C=1.0).fit_chunks(counts)
+    assert_same(ClsAttentionClassifier(C=1.0).fit_chunks(again(counts)), model)
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_labels_and_weights_as_fit_takes_them(tmp_path):
+    X, y, _ = documents()
+    counts = ChunkedCounts.write(tmp_path / "counts", [(X, y[:, None], 2.0)])
+    model = ClsAttentionClassifier(C=1.0)
+    assert_same(model.fit_chunks(counts), ClsAttentionClassifier(C=1.0).fit(X, y[:, None], 2.0))
+
+
+def test_what_is_no_folder_of_chunks(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        ChunkedCounts(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="no folder of ChunkedCounts"):
+        ChunkedCounts(tmp_path)
+    (tmp_path / "mine").write_text("a file of the user's")
+    with pytest.raises(FileExistsError, match="choose another name"):
+        ChunkedCounts.write(tmp_path, [], overwrite=True)
+    assert (tmp_path / "mine").exists()
+    with pytest.raises(ValueError, match="no document in any batch"):
+        ChunkedCounts.write(tmp_path / "empty", [])
+    X, y, _ = documents()
+    counts = written(tmp_path / "counts", X, y)
+    header = json.loads((counts.path / "corpus.json").read_text())
+    (counts.path / "corpus.json").write_text(json.dumps(header | {"format": 99}))
+    with pytest.raises(ValueError, match="format 99"):
+        ChunkedCounts(counts.path)
+
+
+def test_who_cannot_fit_on_chunks_says_why(tmp_path, monkeypatch):
+    X, y, _ = documents()
+    counts = written(tmp_path / "counts", X, y)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    with pytest.raises(ValueError, match="ChunkedCounts compute on the CPU"):
+        ClsAttentionClassifier(device="cuda").fit_chunks(counts)
+    (error,) = fitted(InThreads.of(1), [(counts, None)], device="cuda")
+    assert "rank 0: ValueError: Fits on ChunkedCounts compute on the CPU" in str(error)
+    assert not hasattr(ClsAttentionClassifierCV(), "fit_chunks")
+    one = ChunkedCounts.write(tmp_path / "one", [(X[y == "bad"], y[y == "bad"])])
+    with pytest.raises(ValueError, match="one class only"):
+        ClsAttentionClassifier().fit_chunks(one)

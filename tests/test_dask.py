@@ -1,0 +1,388 @@
+"""Training on Dask: the same model from two real worker processes, and what fails says whose fault.
+
+What needs no process of its own runs on two workers in this one.
+"""
+
+import os
+import pickle
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._gloo import GlooReducer
+from sklearn_clsattn.datasets import make_token_classification
+
+pytest.importorskip("distributed", reason='Dask is not installed: pip install "dask[distributed]"')
+
+
+import dask
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+from distributed import Client, LocalCluster
+
+from sklearn_clsattn.dask import DaskClsAttentionClassifier, _classifier, _worker
+
+pytestmark = pytest.mark.filterwarnings("ignore:2 workers have .* entries:UserWarning")
+
+X, y = make_token_classification(240, n_classes=3, random_state=0)
+X = X.astype(np.float64)
+TEXTS, LABELS = make_token_classification(120, as_text=True, random_state=1)
+LABELS = np.array(["bad", "good"])[LABELS]
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers in this process."""
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as here:
+        yield here
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Two workers in processes, in an order of their own."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(processes=True, **options) as cluster, Client(cluster) as connected:
+        yield connected
+
+
+@pytest.fixture
+def two(processes):
+    """The client of two worker processes, after whatever another test did to them."""
+    processes.wait_for_workers(2)
+    return processes
+
+
+def in_blocks(*sizes, make=sp.csr_array, known=True):
+    """Return X in blocks of some sizes, the last one the rest."""
+    bounds = [0, *np.cumsum(sizes), X.shape[0]]
+    blocks = [
+        da.from_delayed(
+            dask.delayed(make(X[a:b])),
+            shape=(b - a if known else np.nan, X.shape[1]),
+            meta=make((0, X.shape[1])),
+        )
+        for a, b in pairwise(bounds)
+    ]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def assert_same_model(model, local, rtol=1e-9):
+    assert model.n_iter_ == local.n_iter_
+    assert_array_equal(model.classes_, local.classes_)
+    for name in ("attention_scores_", "token_values_", "intercept_", "token_importance_"):
+        assert_allclose(getattr(model, name), getattr(local, name), rtol=rtol, atol=1e-10)
+    assert_array_equal(model.selected_tokens_, local.selected_tokens_)
+
+
+# The same model as on one machine.
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix, np.asarray])
+def test_blocks_of_any_kind(client, make):
+    if make is np.asarray:
+        dense = X.toarray()
+        blocks = da.from_array(dense, chunks=(70, -1))
+    else:
+        blocks = in_blocks(70, 100, make=make)
+    model = DaskClsAttentionClassifier(C=1.0, client=client).fit(blocks, da.from_array(y, 50))
+    assert_same_model(model, ClsAttentionClassifier(C=1.0).fit(X, y))
+
+
+def test_default_fit_with_empty_uneven_blocks_of_unknown_sizes_and_weights(client):
+    weights = np.random.default_rng(0).uniform(0, 2, len(y))
+    sizes = (3, 0, 150, 0)
+    columns = [
+        da.concatenate(
+            [
+                da.from_delayed(dask.delayed(values[a:b]), shape=(np.nan,), meta=values[:0])
+                for a, b in ((0, 3), (3, 3), (3, 153), (153, 153), (153, 240))
+            ],
+            allow_unknown_chunksizes=True,
+        )
+        for values in (y, weights)
+    ]
+    model = DaskClsAttentionClassifier(client=client).fit(in_blocks(*sizes, known=False), *columns)
+    local = ClsAttentionClassifier().fit(X, y, weights)
+    assert_allclose(model.C_, local.C_, rtol=1e-9)
+    assert_same_model(model, local, rtol=1e-7)
+
+
+@pytest.mark.slow
+def test_processes_with_one_class_each(two):
+    first, second = two.nthreads()
+    order = np.argsort(y, kind="stable")
+    parts = [order[y[order] == 0], order[y[order] > 0]]
+    blocks = [
+        two.persist(
+            da.from_delayed(
+                dask.delayed(X[rows]), shape=(len(rows), X.shape[1]), meta=sp.csr_array((0, 0))
+            ),
+            workers=[worker],
+        )
+        for rows, worker in zip(parts, (first, second), strict=True)
+    ]
+    labels = [da.from_array(y[rows], chunks=-1) for rows in parts]
+    model = DaskClsAttentionClassifier(client=two)
+    model.fit(da.concatenate(blocks), da.concatenate(labels))
+    assert_same_model(model, ClsAttentionClassifier().fit(X, y), rtol=1e-7)
+
+
+@pytest.mark.slow
+def test_fits_at_the_same_time_wait_for_each_other(two):
+    strengths = (0.3, 1.0, 3.0)
+    blocks, labels = in_blocks(120), da.from_array(y, 120)
+
+    def fit(C):
+        return DaskClsAttentionClassifier(C=C, client=two, timeout=60).fit(blocks, labels)
+
+    with ThreadPoolExecutor(3) as pool:
+        for C, model in zip(strengths, pool.map(fit, strengths), strict=True):
+            assert_same_model(model, ClsAttentionClassifier(C=C).fit(X, y))
+
+
+def texts_in(kind, texts):
+    if kind == "bag":
+        return db.from_sequence(list(texts), npartitions=3)
+    return dd.from_pandas(pd.Series(texts), npartitions=3)
+
+
+@pytest.mark.parametrize("kind", ["bag", "series"])
+def test_texts(client, kind):
+    vectorizer = HashingVectorizer(n_features=2**10, alternate_sign=False, norm=None)
+    texts, labels = texts_in(kind, TEXTS), texts_in(kind, LABELS)
+    model = DaskClsAttentionClassifier(vectorizer=vectorizer, C=1.0, client=client)
+    model.fit(texts, labels)
+    local = ClsAttentionClassifier(C=1.0).fit(vectorizer.transform(TEXTS), LABELS)
+    assert_same_model(model, local)
+    predicted = model.predict(texts)
+    assert (predicted.ndim, predicted.dtype, predicted._meta.dtype) == (
+        1,
+        *[model.classes_.dtype] * 2,
+    )
+    assert_array_equal(predicted.compute(), local.predict(vectorizer.transform(TEXTS)))
+    assert model.score(texts, labels) == local.score(vectorizer.transform(TEXTS), LABELS)
+    pipeline = model.to_local()
+    assert isinstance(pipeline, Pipeline)
+    assert_array_equal(pipeline.predict(TEXTS[:5]), predicted.compute()[:5])
+
+
+def test_partitions_without_texts(client):
+    vectorizer = CountVectorizer().fit(TEXTS)
+    texts, labels = texts_in("bag", TEXTS), texts_in("bag", LABELS)
+    nothing = texts_in("bag", TEXTS).filter(lambda _: False)
+    model = DaskClsAttentionClassifier(vectorizer=vectorizer, C=1.0, client=client)
+    model.fit(db.concat([nothing, texts]), db.concat([nothing, labels]))
+    local = ClsAttentionClassifier(C=1.0).fit(vectorizer.transform(TEXTS), LABELS)
+    assert_same_model(model, local, rtol=1e-4)  # in single precision
+    assert model.predict_proba(db.concat([texts, nothing])).compute().shape == (len(TEXTS), 2)
+
+
+def test_data_frames_keep_their_names(client):
+    frame = pd.DataFrame(X[:, :9].toarray(), columns=list("abcdefghi"))
+    model = DaskClsAttentionClassifier(C=1.0, client=client)
+    model.fit(dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3))
+    local = ClsAttentionClassifier(C=1.0).fit(frame, y)
+    assert_same_model(model, local)
+    assert_array_equal(model.feature_names_in_, local.feature_names_in_)
+    assert_allclose(
+        model.predict_proba(dd.from_pandas(frame, npartitions=2)).compute(),
+        local.predict_proba(frame),
+    )
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_predictions_are_lazy_and_know_their_shape(client, method, n_classes):
+    labels = y % n_classes
+    model = DaskClsAttentionClassifier(C=1.0, client=client, max_iter=2, tol=10.0)
+    model.fit(in_blocks(100), da.from_array(labels, 100))
+    expected = getattr(model.to_local(), method)(X)
+    lazy = getattr(model, method)(in_blocks(200))
+    assert isinstance(lazy, da.Array)
+    assert (lazy.shape, lazy.dtype, lazy.chunks[0]) == (expected.shape, expected.dtype, (200, 40))
+    assert (type(lazy._meta), lazy._meta.ndim) == (np.ndarray, expected.ndim)
+    assert_array_equal(lazy.compute(), expected)
+    assert_array_equal(lazy[150:210].compute(), expected[150:210])
+    unknown = getattr(model, method)(in_blocks(200, known=False))
+    assert np.isnan(unknown.shape[0])
+    assert_array_equal(unknown.compute(), expected)
+
+
+def test_it_is_an_estimator(client):
+    model = DaskClsAttentionClassifier(client=client, timeout=5, C=2.0)
+    assert model.get_params().keys() == {
+        *ClsAttentionClassifier().get_params(),
+        *("vectorizer", "client", "timeout", "retries"),
+    }
+    assert repr(DaskClsAttentionClassifier(C=2.0)) == "DaskClsAttentionClassifier(C=2.0)"
+    copy = clone(model).set_params(C=3.0, retries=1)
+    assert copy.client is client
+    assert (copy.C, copy.retries, copy.timeout, model.C) == (3.0, 1, 5, 2.0)
+    with pytest.raises(TypeError, match="no parameter gamma"):
+        DaskClsAttentionClassifier(gamma=1)
+    with pytest.raises(ValueError, match="Invalid parameter 'gamma'"):
+        model.set_params(gamma=1)
+    model.fit(in_blocks(100), da.from_array(y, 100))
+    restored = pickle.loads(pickle.dumps(model))
+    assert restored.client is None
+    assert_array_equal(restored.to_local().predict(X), model.predict(in_blocks()).compute())
+    assert type(model.to_local()) is ClsAttentionClassifier
+    assert not hasattr(model, "no_entry_")
+    assert not hasattr(clone(model), "classes_")
+
+
+# What is wrong is said, with the worker where there is one.
+
+
+def test_ranks_become_addresses():
+    error = ValueError("rank 1 has rank 12 of 13: rank 0")
+    said = _worker._by_address(error, ["tcp://here", "tcp://there"])
+    assert said == "Dask worker tcp://there has rank 12 of 13: Dask worker tcp://here"
+
+
+def refused(model, match, documents=None, labels=None):
+    documents = in_blocks(120) if documents is None else documents
+    labels = da.from_array(y, 120) if labels is None else labels
+    with pytest.raises(ValueError, match=match):
+        model.fit(documents, labels)
+
+
+def test_wrong_input(client):
+    model = DaskClsAttentionClassifier(C=1.0, client=client, timeout=20)
+    texts, labels = texts_in("bag", TEXTS), texts_in("bag", LABELS)
+    refused(model, "X has 2 partitions and y has 3", labels=texts_in("bag", y))
+    refused(model, "X has 240 documents and y has 239", labels=da.from_array(y[:-1], 120))
+    refused(model, "one dimension", labels=da.from_array(y[:, None], 120))
+    refused(model, r"2 blocks of columns.*rechunk", da.ones((240, 8), chunks=(120, 4)))
+    refused(model, "need a vectorizer", texts, labels)
+    refused(clone(model).set_params(C=-1.0), "'C' parameter")
+    refused(model, "X has none", in_blocks()[:0], da.from_array(y[:0], 1))
+    refused(model, "one class only", labels=da.zeros(240, chunks=120, dtype=int))
+    with pytest.raises(TypeError, match=r"X has to be a Dask .* ClsAttentionClassifier"):
+        model.fit(X, y)
+    model.set_params(vectorizer=CountVectorizer())
+    refused(model, r"(?s)is not fitted.*FrozenEstimator", texts, labels)
+    assert not hasattr(model, "classes_")
+    frozen = FrozenEstimator(CountVectorizer().fit(TEXTS))
+    assert clone(model).set_params(vectorizer=frozen).fit(texts, labels).score(texts, labels) > 0.8
+
+
+def with_last_block(block, shape, *, array):
+    """Return an Array of two blocks of 120 rows that says it is whole, but is not."""
+    last = da.from_delayed(dask.delayed(block), shape=shape, meta=array[:0])
+    return da.concatenate([da.from_delayed(dask.delayed(array[:120]), shape, meta=array[:0]), last])
+
+
+@pytest.mark.slow
+def test_what_is_wrong_in_one_partition_names_its_worker(two):
+    model = DaskClsAttentionClassifier(C=1.0, client=two, timeout=20)
+    worker = r"Dask worker tcp://\S+"
+    narrow = with_last_block(X[120:, 1:], (120, X.shape[1]), array=X)
+    refused(model, rf"Partition \d of X, on {worker}, has \d+ features", narrow)
+    negative = with_last_block(-X[120:], (120, X.shape[1]), array=X)
+    refused(model, rf"{worker}.*: Negative values", negative)
+    short = with_last_block(y[121:], (120,), array=y)
+    refused(model, rf"On {worker}, partition 1 of X: 120 documents have 119 labels", labels=short)
+
+
+def test_without_a_client_or_workers(monkeypatch):
+    labels = da.from_array(y, 120)
+
+    def none(*_):
+        raise ValueError("No global client found and no address provided")
+
+    monkeypatch.setattr(_classifier, "get_client", none)
+    with pytest.raises(ValueError, match="There is no Dask client"):
+        DaskClsAttentionClassifier().fit(in_blocks(120), labels)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        Client(empty) as client,
+        pytest.raises(RuntimeError, match=r"has had no worker for 0\.1 s"),
+    ):
+        DaskClsAttentionClassifier(client=client, timeout=0.1).fit(in_blocks(120), labels)
+
+
+# Workers that are lost.
+
+
+def signal_at(number, kind):
+    """Have this process send itself a signal at the sum of a number, of any fit."""
+    count, summed = [0], GlooReducer.sum
+
+    def sum_(self, flat):
+        count[0] += 1
+        if count[0] == number:
+            os.kill(os.getpid(), kind)
+        return summed(self, flat)
+
+    GlooReducer.sum = sum_
+
+
+@pytest.fixture
+def hit(two):
+    """Return what has a worker send itself a signal at a sum, and gives its address."""
+    pids = two.run(os.getpid)
+
+    def prepare(number, kind):
+        address = min(pids)
+        two.run(signal_at, number, kind, workers=[address])
+        return address
+
+    yield prepare
+    for pid in pids.values():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def spread():
+    """Return X and y in so many blocks that both workers have some."""
+    return in_blocks(*[30] * 7), da.from_array(y, 30)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_named(two, hit):
+    address = hit(12, signal.SIGKILL)
+    model = DaskClsAttentionClassifier(C=1.0, client=two)
+    with pytest.raises(RuntimeError, match=f"Dask worker {address} was lost"):
+        model.fit(*spread())
+    assert not hasattr(model, "classes_")
+    two.wait_for_workers(2)
+    assert_same_model(model.fit(*spread()), ClsAttentionClassifier(C=1.0).fit(X, y))
+
+
+def keep_every_point():
+    _worker._POINT_COST = np.inf
+
+
+@pytest.mark.slow
+def test_a_retry_goes_on_from_the_last_point(two, hit):
+    hit(25, signal.SIGKILL)
+    two.run(keep_every_point)
+    model = DaskClsAttentionClassifier(C=1.0, tol=1e-6, client=two, retries=1).fit(*spread())
+    local = ClsAttentionClassifier(C=1.0, tol=1e-6).fit(X, y)
+    assert model.loss_curve_[0] < local.loss_curve_[1]
+    assert model.optimality_gap_ <= 1e-6
+    assert_allclose(model.loss_curve_[-1], local.loss_curve_[-1], atol=1e-6)
+    assert not model.warm_start
+    assert not model.classifier_.warm_start
+
+
+@pytest.mark.slow
+def test_a_stopped_worker_is_named(two, hit):
+    address = hit(12, signal.SIGSTOP)
+    model = DaskClsAttentionClassifier(C=1.0, client=two, timeout=3)
+    with pytest.raises(RuntimeError, match=f"Dask worker {address} has not answered for 3 s"):
+        model.fit(*spread())

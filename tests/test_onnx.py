@@ -1,0 +1,149 @@
+"""Models as ONNX give the probabilities that they give here."""
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from sklearn_clsattn import ClsAttentionClassifier, ClsAttentionClassifierCV, saving
+from sklearn_clsattn.datasets import load_requests, make_token_classification
+from sklearn_clsattn.saving import to_onnx
+from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, TokenVectorizer, make_text_classifier
+
+skl2onnx = pytest.importorskip("skl2onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+TEXTS = [
+    *("A boring story, don't go", "CHARMING actors: naïve, über-fun", "a b c", "", "  ", "x"),
+    *("映画 is good", "no well-known word of it", "boring boring boring charming", "café 2nd_1"),
+]
+
+
+def run(converted, **inputs):
+    """Return labels and probabilities by onnxruntime."""
+    session = onnxruntime.InferenceSession(
+        converted.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, inputs)
+
+
+def check(model, data, converted=None, /, **inputs):
+    labels, probabilities = run(to_onnx(model) if converted is None else converted, **inputs)
+    expected = model.predict_proba(data)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-6)
+    clear = np.sort(expected, axis=1)[:, -2:] @ [-1, 1] > 1e-9
+    np.testing.assert_array_equal(labels[clear], model.predict(data)[clear])
+    return labels, probabilities
+
+
+@pytest.mark.parametrize("kind", [ClsAttentionClassifier, ClsAttentionClassifierCV])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("parameters", [{}, {"sublinear_counts": False, "attend_cls": False}])
+def test_counts(kind, n_classes, parameters):
+    X, y = make_token_classification(n_samples=200, n_classes=n_classes, random_state=0)
+    model = kind(**parameters, **({"Cs": [0.1, 1.0], "cv": 2} if "CV" in kind.__name__ else {}))
+    counts = X.toarray()
+    counts[:3] = 0  # documents without tokens
+    model.fit(counts, y)
+    labels, _ = check(model, counts, X=counts.astype(np.float32))
+    assert labels.dtype == np.int64
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_weights_that_are_no_counts(scale):
+    X, y = make_token_classification(n_samples=100, random_state=1)
+    X = (X.toarray() * scale * 1.5).astype(np.float32)
+    check(ClsAttentionClassifier().fit(X, y), X, X=X)
+
+
+def test_scores_far_apart():
+    X, y = make_token_classification(n_samples=100, random_state=2)
+    model = ClsAttentionClassifier().fit(X, y)
+    model.attention_scores_ = np.linspace(-250.0, 250.0, X.shape[1])
+    X = X.toarray()
+    check(model, X, X=X.astype(np.float32))
+    model.attention_scores_ *= 2
+    with pytest.raises(ValueError, match="attention scores are 1000 apart"):
+        to_onnx(model)
+
+
+VECTORIZERS = [
+    CountVectorizer(),
+    CountVectorizer(ngram_range=(1, 3), binary=True),
+    CountVectorizer(ngram_range=(2, 2), lowercase=False),
+    CountVectorizer(token_pattern=WORDS_AND_PUNCTUATION, ngram_range=(1, 2), min_df=2),
+    TokenVectorizer(token_pattern=r"(?u)\b\w+(?:'\w+)?\b", ngram_range=(1, 2)),
+    TokenVectorizer(),
+    TfidfVectorizer(),
+]
+
+
+@pytest.mark.parametrize("vectorizer", VECTORIZERS, ids=str)
+def test_texts(vectorizer):
+    texts, y = make_token_classification(n_samples=150, as_text=True, random_state=0)
+    texts, y = [*texts, *TEXTS, *TEXTS], np.array(["no", "yes"])[[*y, *[0, 1] * len(TEXTS)]]
+    model = make_pipeline(vectorizer, ClsAttentionClassifier()).fit(texts, y)
+    for some in (texts, TEXTS[3:5], ["unknown"]):
+        check(model, some, texts=np.array(some, dtype=object))
+
+
+def test_many_classes_of_real_words():
+    requests = load_requests()
+    model = make_pipeline(TokenVectorizer(), ClsAttentionClassifier())
+    model.fit(requests.data[:1000], requests.target[:1000])
+    assert len(model.classes_) > 2
+    check(model, requests.data[1000:1200], texts=requests.data[1000:1200])
+
+
+def test_locale_is_that_of_lower_casing():
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
+    model.fit(["école fine", "dull"], [1, 0])
+    check(model, ["FINE école"], to_onnx(model, locale="C"), texts=np.array(["FINE école"]))
+    (attribute,) = (
+        one.s.decode()
+        for node in to_onnx(model, locale="fr_FR.UTF-8").graph.node
+        for one in node.attribute
+        if one.name == "locale"
+    )
+    assert attribute == "fr_FR.UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (make_text_classifier(min_df=1), "no counterpart of ContextVectorizer"),
+        (make_pipeline(CountVectorizer(analyzer="char_wb"), ClsAttentionClassifier()), "analyzer="),
+        (make_pipeline(CountVectorizer(stop_words=["a"]), ClsAttentionClassifier()), "stop_words="),
+        (
+            make_pipeline(CountVectorizer(token_pattern="[a-z]+"), ClsAttentionClassifier()),
+            "token_pattern='.a-z.+'",
+        ),
+        (
+            make_pipeline(
+                HashingVectorizer(norm=None, alternate_sign=False), ClsAttentionClassifier()
+            ),
+            "no counterpart of HashingVectorizer",
+        ),
+    ],
+)
+def test_what_onnx_has_not(model, message):
+    model.fit(["so good", "so bad"], [1, 0])
+    with pytest.raises(ValueError, match=message):
+        to_onnx(model)
+
+
+def test_other_models_and_labels():
+    X = np.eye(2)
+    with pytest.raises(TypeError, match="got LogisticRegression"):
+        to_onnx(LogisticRegression().fit(X, [0, 1]))
+    with pytest.raises(ValueError, match="integers or strings, these are float64"):
+        to_onnx(ClsAttentionClassifier().fit(X, [1.0, 2.0]))
+    with pytest.raises(ValueError, match="not fitted"):
+        to_onnx(ClsAttentionClassifier())
+
+
+def test_without_skl2onnx(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "skl2onnx", None)
+    with pytest.raises(ImportError, match=r"pip install sklearn-clsattn\[onnx\]"):
+        saving.to_onnx(ClsAttentionClassifier())
