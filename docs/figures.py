@@ -23,7 +23,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.leave_one_out import evidence, same_documents
+from sklearn_clsattn._core.leave_one_out import evidence_without, own_weights, same_documents
 from sklearn_clsattn._core.statistics import CorpusStatistics, TokenTotals
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
 from sklearn_clsattn.importance import class_totals, posterior_difference
@@ -196,7 +196,9 @@ def mean_figure(texts: Any, labels: Any, path: Path) -> None:
     X.sort_indices()
     weights = np.ones(X.shape[0])
     totals = TokenTotals.of(CorpusStatistics.of(X, codes, 2, weights))
-    unseen = evidence(X, codes, weights, totals, same_documents(X))[:, 0]
+    groups = same_documents(X)
+    own = own_weights(codes, weights, 2, groups)[groups]
+    unseen = evidence_without(X, own, totals)[:, 0]
     lengths = np.maximum(np.asarray(X.sum(axis=1)).ravel(), 1)
     panels = (
         ("by log-odds that have seen the document", X @ totals.log_odds()[:, 0] / lengths),

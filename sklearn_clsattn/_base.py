@@ -74,10 +74,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
             Non-negative token counts or weights.
-
         y : array-like of shape (n_documents,)
             Class labels, of any type, two classes or more.
-
         sample_weight : array-like of shape (n_documents,), default=None
             Non-negative weights; a weight of 2 is the document twice.
 

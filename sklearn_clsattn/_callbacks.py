@@ -1,7 +1,5 @@
 """A bridge to scikit-learn's callbacks, which exist from scikit-learn 1.9 on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -18,32 +16,10 @@ except ImportError:  # scikit-learn < 1.9
 
 
 class FitCallbacks:
-    """Tells an estimator's callbacks of its fit: one task, and one subtask per iteration.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Calls :meth:`begin`, then :meth:`iteration` after each step, then :meth:`end`.
-
-    X, y, sample_weight
-        The data of the fit, as callbacks receive them.
-
-    max_iter : int
-        At most this many iterations.
-
-    task_name : str
-        What an iteration is called.
-    """
+    """Tells an estimator's callbacks of its fit: one task, and one subtask per iteration."""
 
     def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        *,
-        max_iter: int,
-        task_name: str,
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, *, max_iter: int, task_name: str
     ) -> None:
         self._estimator = estimator
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -51,7 +27,6 @@ class FitCallbacks:
         self._max_iter = max_iter
         self._task_name = task_name
         self._context: Any = None
-        self._iteration: Any = None
 
     def begin(self) -> None:
         """Open the fit's task. Does nothing without callbacks support."""
@@ -65,11 +40,7 @@ class FitCallbacks:
         return self._context is not None and hasattr(self._estimator, "_skl_callbacks")
 
     def iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
-        """Report one finished iteration; return whether a callback asks to stop.
-
-        `attributes` makes the fitted attributes of that moment; it is called only if a
-        callback wants them.
-        """
+        """Report one finished iteration; return whether a callback asks to stop."""
         if not self.active:
             return False
         task = self._context.subcontext(task_name=self._task_name)

@@ -51,16 +51,12 @@ class ChunkedCounts:
     ----------
     path : pathlib.Path
         The folder.
-
     shape : tuple of int
         Number of documents and of tokens.
-
     n_entries : int
         Number of stored counts.
-
     classes : ndarray of shape (n_classes,)
         Labels, sorted.
-
     feature_names : list of str or None
         Names of the tokens, where the counts came with any.
 
@@ -152,21 +148,17 @@ class ChunkedCounts:
         ----------
         path : str or path-like
             The folder to make. Until it is complete it has a file ``INCOMPLETE``.
-
         batches : iterable of tuple
             (X, y) or (X, y, sample_weight), with non-negative counts X of shape (n_documents,
             n_tokens), of the same tokens in all batches; with `vectorizer`, X are texts. One batch
             is in memory at a time. Batches may be of any size, and empty.
-
         vectorizer : transformer, default=None
             Makes counts of texts: one that needs no fit, such as
             :class:`~sklearn_clsattn.text.HashingTokenVectorizer`, or one that is fitted.
-
         chunk_entries : int, default=None
             Stored counts in a chunk, about: small batches are joined, large ones cut. A chunk takes
             some 12 to 24 bytes an entry. By default four million, and more than eight for each
             token.
-
         overwrite : bool, default=False
             Whether a folder of chunks that is there already, complete or not, is removed first.
 
@@ -278,7 +270,9 @@ class _Writer:
             X = self._vectorizer.transform(X)
         X, y, weights, names = checked(X, y, sample_weight, "ChunkedCounts")
         labels, codes = np.unique(y, return_inverse=True)
-        numbers = np.array([self._code(label) for label in labels.tolist()], np.int32)[codes]
+        known = self._codes
+        of_labels = [known.setdefault(label, len(known)) for label in labels.tolist()]
+        numbers = np.array(of_labels, np.int32)[codes]
         if len(labels):
             self._labels.append(labels)
             kinds = {kind_of_labels(self._labels[0]), kind_of_labels(labels)}
@@ -318,9 +312,6 @@ class _Writer:
                 },
                 file,
             )
-
-    def _code(self, label: Any) -> int:
-        return self._codes.setdefault(label, len(self._codes))
 
     def _flush(self) -> None:
         """Write what waits as one chunk."""
@@ -363,11 +354,11 @@ def _together(one: Summary, other: Summary) -> Summary:
     )
 
 
+# What a folder of chunks may have, what a fit that was killed has left there included.
 _OURS = re.compile(
     rf"{_MARK}|classes\.npy|corpus\.json|\.corpus\.json\.[^/]*\.part|fit-[^/]*\.npy"
     r"|chunk-\d{5,}(/(codes|weights|(rows|columns)_(data|indices|indptr))\.npy)?"
 )
-"""What a folder of chunks may have, what a fit that was killed has left there included."""
 
 
 def _make_room(folder: Path, overwrite: bool) -> None:

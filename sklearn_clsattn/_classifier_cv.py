@@ -51,44 +51,33 @@ class ClsAttentionClassifierCV(ClsAttentionClassifier):
     Cs : int or array-like of shape (n_Cs,), default=10
         The values of C. An integer is that many from 0.01 to 100, at equal distances on a
         logarithmic scale: C = 1 is good for most texts, whatever their length.
-
     cv : int, splitter or iterable, default=None
         How documents are split into folds, as in :func:`~sklearn.model_selection.check_cv`: the
         number of stratified folds (None is 5), a splitter of scikit-learn, or an iterable of
         pairs of index arrays (training documents, held-out documents). For groups, which `fit`
         does not take, pass ``list(GroupKFold().split(X, y, groups))``.
-
     scoring : str or callable, default=None
         Score of held-out documents, the greater the better: a name known to scikit-learn, or a
         callable ``scoring(estimator, X, y)``. None is minus the mean log loss. Where `fit` gets a
         `sample_weight`, scores get that of the held-out documents.
-
     attention_C : float, default=0.03
         As in :class:`ClsAttentionClassifier`, like all that follow.
-
     attend_cls : bool, default=True
         Whether ``<cls>`` attends to itself as well.
-
     token_scaling : {"log_odds"} or None, default="log_odds"
         How values are scaled and where attention starts.
-
     sublinear_counts : bool, default=True
         Whether counts are damped, in all folds by the mean positive entry of all documents;
         `scoring` gets documents as they are trained on, damped.
-
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; "balanced" balances the training documents of every fold.
-
     max_iter : int, default=100
         Maximum number of iterations of each fit.
-
     tol : float, default=1e-2
         Training stops when the optimality gap is at most this, in nats per document. The fits of
         the folds stop at 0.01 if `tol` is less.
-
     verbose : int, default=0
         Prints the loss and the gap of every `verbose`-th iteration of the last fit.
-
     device : str or torch.device, default="cpu"
         Where training computes.
 
@@ -96,52 +85,36 @@ class ClsAttentionClassifierCV(ClsAttentionClassifier):
     ----------
     C_ : float
         The value of the best mean score, the smallest of equally good ones.
-
     Cs_ : ndarray of shape (n_Cs,)
         The values of C, ascending.
-
     scores_ : ndarray of shape (n_folds, n_Cs)
         The score of every fold's held-out documents for each of them.
-
     entry_scale_ : float
         The mean positive entry of the training data; absent without `sublinear_counts`.
-
     classes_ : ndarray of shape (n_classes,)
         Class labels.
-
     token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
         Signed frequency alpha of each token in the training data.
-
     attention_scores_ : ndarray of shape (n_tokens,)
         Attention scores E.p.
-
     token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
         Token values E.v.
-
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Added to the attention-weighted values.
-
     cls_score_, cls_weight_ : float
         Attention score of ``<cls>`` and its weight.
-
     cls_embedding_, output_vector_, token_embeddings_ : ndarray
         p, v and E; the last is made when asked for.
-
     selected_tokens_, selection_counts_ : ndarray of shape (n_selected,)
         Columns with the highest attention score of some training document, and in how many.
-
     n_iter_ : int
         Number of iterations of the last fit, at least 1.
-
     loss_curve_ : ndarray of shape (n_iterations + 1,)
         Penalised mean log loss at the start of the last fit and after each of its iterations.
-
     optimality_gap_ : float
         The gap reached (see `tol`).
-
     n_features_in_ : int
         Number of tokens.
-
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the tokens, where X had string names.
 
@@ -212,10 +185,8 @@ class ClsAttentionClassifierCV(ClsAttentionClassifier):
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
             Non-negative token counts or weights.
-
         y : array-like of shape (n_documents,)
             Class labels, of any type, two classes or more.
-
         sample_weight : array-like of shape (n_documents,), default=None
             Non-negative weights, for training and for scores.
 

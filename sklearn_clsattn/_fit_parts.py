@@ -40,34 +40,25 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+# Is given what makes the attributes of the model that has been reached.
 Watch = Callable[[Callable[[], dict[str, Any]]], None]
-"""Is given what makes the attributes of the model that has been reached."""
-
+# With fewer entries a worker for each trained number, work that is not shared dominates.
 ENTRIES_PER_NUMBER = 50
-"""With fewer entries a worker for each trained number, work that is not shared dominates."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What rank 0 is to know of a part of a corpus.
-
-    shape, n_entries : (n_documents, n_tokens), and the number of entries
-    names : of the tokens, if they have any
-    classes : (n_classes,), the labels of this part, sorted
-    dtype : of the entries
-    largest, least : entry, and positive entry
-    settings, more_settings : parameters of the classifier, and of the call, as text
-    """
+    """What rank 0 is to know of a part of a corpus."""
 
     shape: tuple[int, int]
     n_entries: int
-    names: list[str] | None
-    classes: NDArray[Any]
-    dtype: np.dtype[Any]
-    largest: float
-    least: float
-    settings: str = ""
-    more_settings: str = ""
+    names: list[str] | None  # of the tokens, if they have any
+    classes: NDArray[Any]  # (n_classes,), the labels of this part, sorted
+    dtype: np.dtype[Any]  # of the entries
+    largest: float  # entry
+    least: float  # positive entry
+    settings: str = ""  # the classifier's parameters
+    more_settings: str = ""  # those of the call
 
 
 def summary_of(X: Any, classes: NDArray[Any], names: list[str] | None) -> Summary:
@@ -80,10 +71,7 @@ def summary_of(X: Any, classes: NDArray[Any], names: list[str] | None) -> Summar
 def checked(
     X: Any, y: Any, sample_weight: Any, name: str
 ) -> tuple[Any, NDArray[Any], Array, list[str] | None]:
-    """Return documents, of which there may be none, as CSR, with labels, weights and tokens' names.
-
-    `name` is that of what takes them, for errors.
-    """
+    """Return documents, if there are any, as CSR, with labels, weights and tokens' names."""
     check_not_texts(X, name)
     check_labels(y)
     names = _get_feature_names(X)
@@ -127,10 +115,9 @@ def part_in_memory(X: Any, y: Any, sample_weight: Any, name: str) -> tuple[list[
 
 
 def fit_parts(model: ClsAttentionClassifier, parts: Parts, watch: Watch | None = None) -> None:
-    """Fit a classifier on all parts' documents, in rank 0.
+    """Fit a classifier on all parts' documents, in rank 0; `watch` is called in every iteration.
 
-    `watch` is called in every iteration. Warnings are of the line that is five calls above this
-    one.
+    Warnings are of the line that is five calls above this one.
     """
     summaries = agreeing(parts)
     earlier = model._trained_on() if model.warm_start else None
@@ -175,10 +162,7 @@ def _watched(
 
 
 def learn_parts(model: ClsAttentionClassifier, parts: Parts, *, classes: ArrayLike | None) -> None:
-    """Learn all parts' documents as a batch, in rank 0.
-
-    For parameters and warnings see :func:`fit_parts` and `partial_fit`.
-    """
+    """Learn all parts' documents as a batch, in rank 0, as `fit_parts` and `partial_fit` do."""
     stream: Stream | None = getattr(model, "_stream", None)
     summaries = agreeing(parts)
     if stream is None:
@@ -282,9 +266,7 @@ def _short(value: Any) -> str:
     return text if len(text) < 200 else text[:200] + "..."
 
 
-def all_classes(
-    labels: Sequence[NDArray[Any]],
-) -> tuple[NDArray[Any], list[NDArray[np.intp]]]:
+def all_classes(labels: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], list[NDArray[np.intp]]]:
     """Return the classes of all parts, sorted, and the codes of each part's among them."""
     given = [part for part in labels if len(part)]
     kinds = {kind_of_labels(part) for part in given}

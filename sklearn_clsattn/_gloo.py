@@ -1,7 +1,5 @@
 """Messages and sums between processes, over a gloo group of their own that fails by name."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 import time
@@ -77,7 +75,8 @@ class GlooReducer:
                 self._receive(length, other)
                 content = torch.empty(int(length), dtype=torch.uint8)
                 self._receive(content, other)
-                values.append(pickle.loads(content.numpy().data))
+                values.append(content)
+            values[1:] = [pickle.loads(content.numpy().data) for content in values[1:]]
         return values
 
     def close(self, error: BaseException | None) -> None:

@@ -1,7 +1,5 @@
 """A model as plain values, which `reader.js` reads: how texts are cut, and two numbers a token."""
 
-from __future__ import annotations
-
 import re
 import sys
 import unicodedata
@@ -37,10 +35,7 @@ _PIECES = re.compile(r"\\(?s:.)|\(\?(?:<?[=!]|:)|\{(?:\d+(?:,\d*)?|,\d*)\}\+?|[*
 
 
 def model_values(model: Any, max_tokens: int | None) -> dict[str, Any]:
-    """Return a fitted pipeline from texts as values for JSON; what it cannot hold is refused.
-
-    With the `max_tokens` strongest tokens, by the largest attention mass times value.
-    """
+    """Return a fitted pipeline from texts as values for JSON, with its `max_tokens` strongest."""
     vectorizer, classifier = _steps(model)
     check_is_fitted(vectorizer, "vocabulary_")
     check_is_fitted(classifier)
@@ -119,19 +114,15 @@ def _counts(vectorizer: CountVectorizer) -> tuple[dict[str, Any], list[str]]:
         drop = _combining()
     words = vectorizer.analyzer == "word"
     vocabulary = vectorizer.vocabulary_
-    text = {
-        "lowercase": bool(vectorizer.lowercase),
-        "drop": drop,
-        "analyzer": vectorizer.analyzer,
-        "pattern": javascript_pattern(vectorizer.token_pattern) if words else "",
-        "not_space": f"[^{_CLASSES['s']}]+",
-        "stop_words": sorted(vectorizer.get_stop_words() or ()) if words else [],
-        "ngram_range": list(vectorizer.ngram_range),
-        "binary": bool(vectorizer.binary),
-        "prefix": "",
-        "n_words": len(vocabulary),
-        "context": None,
-    }
+    text = _reading(
+        vectorizer,
+        len(vocabulary),
+        drop=drop,
+        analyzer=vectorizer.analyzer,
+        pattern=javascript_pattern(vectorizer.token_pattern) if words else "",
+        stop_words=sorted(vectorizer.get_stop_words() or ()) if words else [],
+        binary=bool(vectorizer.binary),
+    )
     return text, sorted(vocabulary, key=vocabulary.__getitem__)
 
 
@@ -141,27 +132,37 @@ def _context(vectorizer: ContextVectorizer) -> tuple[dict[str, Any], list[str]]:
     previous = vectorizer.previous_words_.tolist(), vectorizer.previous_word_scores_.tolist()
     # Tokens of this pattern have all signs in them: no break but a new line is between two.
     between = NEW_LINE if vectorizer.token_pattern == WORDS_AND_PUNCTUATION else BREAK
-    text = {
+    context = {
+        "start": vectorizer.start_scores_.tolist(),
+        "end": vectorizer.end_scores_.tolist(),
+        "previous": [list(pair) for pair in zip(*previous, strict=True)],
+        "between": between.pattern,
+        "characters": list(vectorizer.characters) if vectorizer.characters else None,
+        "character_weight": float(vectorizer.character_weight),
+    }
+    pattern = javascript_pattern(vectorizer.token_pattern)
+    text = _reading(
+        vectorizer, len(words), pattern=pattern, prefix=CHARACTER_PREFIX, context=context
+    )
+    return text, [one for of in (words, characters) for one in sorted(of, key=of.__getitem__)]
+
+
+def _reading(vectorizer: Any, n_words: int, **own: Any) -> dict[str, Any]:
+    """Return how a vectorizer reads texts, with what is its kind's own."""
+    return {
         "lowercase": bool(vectorizer.lowercase),
         "drop": None,
         "analyzer": "word",
-        "pattern": javascript_pattern(vectorizer.token_pattern),
+        "pattern": "",
         "not_space": f"[^{_CLASSES['s']}]+",
         "stop_words": [],
         "ngram_range": list(vectorizer.ngram_range),
         "binary": False,
-        "prefix": CHARACTER_PREFIX,
-        "n_words": len(words),
-        "context": {
-            "start": vectorizer.start_scores_.tolist(),
-            "end": vectorizer.end_scores_.tolist(),
-            "previous": [list(pair) for pair in zip(*previous, strict=True)],
-            "between": between.pattern,
-            "characters": list(vectorizer.characters) if vectorizer.characters else None,
-            "character_weight": float(vectorizer.character_weight),
-        },
+        "prefix": "",
+        "n_words": n_words,
+        "context": None,
+        **own,
     }
-    return text, [one for of in (words, characters) for one in sorted(of, key=of.__getitem__)]
 
 
 def javascript_pattern(pattern: Any) -> str:

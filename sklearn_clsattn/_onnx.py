@@ -1,7 +1,5 @@
 """Fitted pipelines as ONNX, by converters that skl2onnx is told of."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

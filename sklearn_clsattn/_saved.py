@@ -1,7 +1,5 @@
 """What a saved estimator is made of: public class names, plain state, and versions."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 import warnings
@@ -30,10 +28,7 @@ _VERSIONS = "_saved_with"
 
 
 def public(module: str) -> Callable[[Kind], Kind]:
-    """Give a class its public module as its own, so that files name it as users do.
-
-    Its doctests stay with the module that it is written in.
-    """
+    """Give a class its public module, so that files name it as users do; doctests stay."""
 
     def decorate(kind: Kind) -> Kind:
         home = sys.modules[kind.__module__]
@@ -45,10 +40,7 @@ def public(module: str) -> Callable[[Kind], Kind]:
 
 
 class SavedMixin:
-    """Saves its state as dictionaries and arrays, with versions, and warns of others on loading.
-
-    scikit-learn's drawing of an estimator links to its page.
-    """
+    """Saves its state as dictionaries and arrays, with versions, and warns of others on loading."""
 
     _doc_link_module = "sklearn_clsattn"
     _doc_link_template = f"{_SITE}/docs/reference/{{estimator_module}}.{{estimator_name}}.html"

@@ -1,7 +1,5 @@
 """Fits that change their estimator completely or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar

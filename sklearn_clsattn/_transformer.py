@@ -206,15 +206,11 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_documents, n_tokens)
-            Non-negative token counts or weights.
-        y : array-like of shape (n_documents,)
-            Class labels.
+        X, y, sample_weight
+            A batch of documents, as :meth:`fit` takes them; y need not have all classes.
         classes : array-like of shape (n_classes,), default=None
             All labels that any batch may have. Only the first call needs them; by default they
             are the labels of the first batch.
-        sample_weight : array-like of shape (n_documents,), default=None
-            Weight of each document.
 
         Returns
         -------

@@ -1,7 +1,5 @@
 """Checks of input that several estimators and functions need, beyond scikit-learn's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -84,7 +82,7 @@ def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
         ) from None
 
 
-def check_labels(y: Any, name: str = "y") -> None:
+def check_labels(y: Any) -> None:
     """Raise ValueError for labels that are missing, or for several of them per document."""
     shape = getattr(y, "shape", None)
     several = len(shape) == 2 and shape[1] > 1 if shape is not None else False
@@ -92,7 +90,7 @@ def check_labels(y: Any, name: str = "y") -> None:
         several = isinstance(y[0], list | tuple | set) and len(y[0]) != 1
     if several:
         raise ValueError(
-            f"{name} has several labels per document, expected one. For several classes at once "
+            "y has several labels per document, expected one. For several classes at once "
             "put MultiLabelBinarizer before and wrap the classifier in OneVsRestClassifier; for "
             "several questions wrap it in MultiOutputClassifier."
         )
@@ -103,9 +101,10 @@ def check_labels(y: Any, name: str = "y") -> None:
     except TypeError:
         return
     missing = [at for at, label in enumerate(labels) if _is_missing(label)]
-    if missing and (any(label is None for label in labels) or not _are_numbers(labels)):
+    # scikit-learn finds NaN among numbers.
+    if missing and not all(isinstance(label, int | float | np.number) for label in labels):
         raise ValueError(
-            f"{name} has {len(missing)} missing labels (None or NaN), the first at position "
+            f"y has {len(missing)} missing labels (None or NaN), the first at position "
             f"{missing[0]}: leave these out, or give the documents without a label a class of "
             "their own, such as 'none'."
         )
@@ -120,10 +119,6 @@ def _is_missing(label: Any) -> bool:
     )
 
 
-def _are_numbers(labels: list[Any]) -> bool:
-    return all(isinstance(label, int | float | np.number) for label in labels)
-
-
 def codes_of(labels: Any, classes: Any) -> NDArray[np.intp]:
     """Return the position of each label (n_labels,) among the classes, -1 where it has none."""
     position = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
@@ -135,8 +130,7 @@ def code_labels(
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return all classes (n_classes,) and the codes (n_documents,) of the labels of one batch.
 
-    `classes` are those passed to `partial_fit`, by default the labels of the batch; `known` are
-    those of earlier batches, None for the first one.
+    `classes` are those passed to `partial_fit`, `known` those of earlier batches, if there are any.
     """
     labels, codes = np.unique(y, return_inverse=True)
     named = list(classes) if isinstance(classes, set | frozenset) else classes

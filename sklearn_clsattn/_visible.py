@@ -1,7 +1,5 @@
 """Text from elsewhere, made safe to show."""
 
-from __future__ import annotations
-
 import re
 
 # Control characters, line and paragraph separators, marks of direction, surrogates, noncharacters.
@@ -13,12 +11,7 @@ _NOT_SHOWN = re.compile(
 
 
 def visible(text: str, *, keep_lines: bool = False) -> str:
-    """Return a text that can be encoded and does not control a terminal or the text around it.
-
-    Lone surrogates and noncharacters become U+FFFD, control characters their Unicode symbols, and
-    characters that change the direction of writing their numbers. Line breaks and tabs stay or
-    become spaces.
-    """
+    """Return a text that can be encoded and does not control a terminal or the text around it."""
     if text.isprintable():  # the usual case, checked fastest
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")

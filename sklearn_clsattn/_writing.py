@@ -1,7 +1,5 @@
 """Files that are written completely or not at all."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator
@@ -12,11 +10,7 @@ from typing import IO, Any
 
 @contextmanager
 def written_whole(path: Path, *, text: bool) -> Iterator[IO[Any]]:
-    """Yield a file beside `path` that replaces it once it is complete, and is removed on errors.
-
-    It is for text in UTF-8, or for bytes. Its name is new and not to be guessed; the mode of a file
-    that it replaces is kept. An OSError names `path`.
-    """
+    """Yield a file beside `path` that replaces it once it is complete, and is removed on errors."""
     # Links are followed; a device such as /dev/null must not be replaced by a file.
     path = path.expanduser().resolve()
     mode, encoding, newline = ("w", "utf-8", "") if text else ("wb", None, None)

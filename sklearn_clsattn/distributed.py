@@ -29,11 +29,9 @@ __all__ = ["fit", "partial_fit"]
 
 Model = TypeVar("Model", bound="ClsAttentionClassifier")
 
-Learn = Callable[["ClsAttentionClassifier", Parts], None]
-"""Fits in rank 0 on the documents of all parts."""
-
+Learn = Callable[["ClsAttentionClassifier", Parts], None]  # fits in rank 0 on all parts' documents
+# How many fits a group has had: each has its own keys in the group's store.
 _calls: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-"""How many fits a group has had: each has its own keys in the group's store."""
 
 
 def fit(
@@ -49,24 +47,21 @@ def fit(
     Every process of the group calls this with documents of its own, of which there may be none, and
     ends with the same fitted model: that of ``model.fit`` on all documents together, but for
     rounding. Process 0 solves; the others return sums over their documents: for every evaluation of
-    the loss one vector as large as the model goes each way.
+    the loss one vector as large as the model goes each way. For ``C="auto"`` the counts of some
+    8,000 documents go to process 0.
 
     Parameters
     ----------
     model : ClsAttentionClassifier
         The classifier, with the same parameters in every process. It is changed in place.
-
     X_local : {array-like, sparse matrix, data frame} of shape (n_local_documents, n_tokens), \
             or ChunkedCounts
         Non-negative token counts or weights, of the same tokens in every process; or a folder of
         them, which has labels and weights as well.
-
     y_local : array-like of shape (n_local_documents,), default=None
         Class labels; not every process needs to have all classes. None with ChunkedCounts.
-
     sample_weight : array-like of shape (n_local_documents,), default=None
         Non-negative weights; a weight of 2 is the document twice. None with ChunkedCounts.
-
     process_group : torch.distributed.ProcessGroup, default=None
         The processes, by default all. The sums go over a private gloo group of these, whatever
         the backend of this one, with its timeout.
@@ -135,14 +130,11 @@ def partial_fit(
     ----------
     model : ClsAttentionClassifier
         The classifier, the same in every process. It is changed in place.
-
     X_local, y_local, sample_weight
         This process's documents, as :func:`fit` takes them.
-
     classes : array-like of shape (n_classes,), default=None
         All labels that any batch may have, the same in every process, as ``model.partial_fit``
         takes them.
-
     process_group : torch.distributed.ProcessGroup, default=None
         As in :func:`fit`.
 

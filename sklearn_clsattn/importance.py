@@ -352,9 +352,8 @@ def smoothed_totals(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return every class's smoothed totals, those of all other classes, and the sums' log-odds.
 
-    The first two are (n_classes, n_tokens), as `totals`, which are in this unit; `smoothing` and
-    the last are (n_classes,). Sums are over the tokens that are `seen`, (n_tokens,). With two
-    classes, the second is a view of the first.
+    The first two are (n_classes, n_tokens), as `totals`, which are in this unit, the last
+    (n_classes,). With two classes, the second is a view of the first.
     """
     smoothed = totals * unit
     smoothed += smoothing[:, None]

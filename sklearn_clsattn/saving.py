@@ -41,7 +41,6 @@ def save_model(model: Any, path: str | Path) -> None:
     ----------
     model : estimator
         Of this package or of scikit-learn, such as a Pipeline of both.
-
     path : str or path-like
         The file, replaced if it is there. If its name ends in ``.skops``, it can be loaded without
         running code of its maker's (needs ``pip install sklearn-clsattn[skops]``); any other is a
@@ -142,7 +141,6 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
         Fitted. The first step of a pipeline of texts is a `CountVectorizer`, a `TfidfVectorizer`
         or a `TokenVectorizer` of words with one of the token patterns that `TokenVectorizer` is
         fast with; steps in between are those that skl2onnx knows.
-
     locale : str, default="C.UTF-8"
         The locale by which onnxruntime makes texts lower-case, of the system that it runs on. The
         default is one of Linux; elsewhere ``"en_US.UTF-8"``, or ``"C"``, which every system has
@@ -194,10 +192,8 @@ def to_json(model: Any, path: str | Path, *, max_tokens: int | None = None) -> i
         :class:`~sklearn_clsattn.text.TokenVectorizer` or
         :class:`~sklearn_clsattn.text.ContextVectorizer`, as in
         :func:`~sklearn_clsattn.text.make_text_classifier`.
-
     path : str or path-like
         The file, replaced if it is there.
-
     max_tokens : int, default=None
         How many tokens to keep, those with the largest attention mass times value; texts are then
         read as if the vectorizer knew no others, and decisions differ from the model's. ``None``

@@ -161,7 +161,9 @@ def test_a_fast_run_goes_on_where_it_stopped(tmp_path, capsys):
     assert "| 1 + ln c |" in (tmp_path / "defaults-fast.md").read_text()
 
 
-@pytest.mark.parametrize("name", ["choice_of_c", "copies", "mean", "baselines"])
+@pytest.mark.parametrize(
+    "name", ["choice_of_c", "sample", "leave_one_out", "copies", "mean", "baselines"]
+)
 def test_every_variant_is_measured(split, name):
     question = run.QUESTIONS[name]
     rows = question.measure(split)

@@ -1,5 +1,7 @@
 """The choice of C: folds by content, the walk, held-out losses, and what must not change it."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,11 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import log_loss
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core import choose_c
+from sklearn_clsattn._core import choose_c, folds
 from sklearn_clsattn._core.choose_c import HeldOut, _walk, choose_C, guess_C
 from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.fit import fit_attention
-from sklearn_clsattn._core.folds import deal
+from sklearn_clsattn._core.folds import deal, sample
 from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn._core.statistics import CorpusStatistics
 
@@ -29,8 +31,8 @@ def documents(X, codes, weights=None):
 
 
 def chosen(d):
-    bag = d.bag(np.float64, "cpu")
-    return choose_C(d, bag, AttentionPath(d, bag, **HOW).mean, **HOW)
+    mean = AttentionPath(d, d.bag(np.float64, "cpu"), **HOW).mean
+    return choose_C(d, mean, np.float64, "cpu", **HOW)
 
 
 @given(
@@ -41,17 +43,72 @@ def test_folds_are_of_equal_size_and_keep_copies_together(pairs, n_folds):
     groups, codes = np.array(pairs).T
     groups = np.unique(groups, return_inverse=True)[1]
     codes = codes[np.unique(groups, return_index=True)[1]][groups]  # a class for each group
-    folds = deal(groups, codes, n_folds)
-    of_groups = [set(folds[groups == group]) for group in range(groups.max() + 1)]
-    assert all(len(folds) == 1 for folds in of_groups)
-    first = np.array([min(folds) for folds in of_groups])
+    dealt = deal(groups, codes, n_folds)
+    of_groups = [set(dealt[groups == group]) for group in range(groups.max() + 1)]
+    assert all(len(of_group) == 1 for of_group in of_groups)
+    first = np.array([min(of_group) for of_group in of_groups])
     sizes = np.bincount(first, minlength=n_folds)
     assert np.ptp(sizes) <= 1
     code_of = codes[np.unique(groups, return_index=True)[1]]
     for code in np.unique(code_of):  # every class is spread evenly
         assert np.ptp(np.bincount(first[code_of == code], minlength=n_folds)) <= 1
     renamed = deal(groups, np.array([2, 0, 1])[codes], n_folds)
-    assert_array_equal(renamed, folds)
+    assert_array_equal(renamed, dealt)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2)), min_size=1, max_size=80),
+    st.integers(1, 40),
+)
+def test_a_sample_is_spread_over_classes_and_has_one_of_each_copy(pairs, size):
+    groups, codes = np.array(pairs).T
+    groups = np.unique(groups, return_inverse=True)[1]
+    weights = np.arange(1.0, 1 + len(codes))
+    with patch.object(folds, "SAMPLE_SIZE", size), patch.object(folds, "LEAST_OF_A_CLASS", 2):
+        rows, sums = sample(groups, codes, weights)
+    assert (np.diff(rows) > 0).all()
+    for row, total in zip(rows, sums, strict=True):
+        same = (groups == groups[row]) & (codes == codes[row])
+        assert np.count_nonzero(same[rows]) == 1
+        assert total == weights[same].sum()
+    whole = np.isin(groups, groups[rows])
+    assert sums.sum() == weights[whole].sum()  # groups are taken whole
+    n_groups = groups.max() + 1
+    first = np.array([codes[groups == group].min() for group in range(n_groups)])
+    for code in np.unique(first):
+        of_class = np.flatnonzero(first == code)
+        taken = np.isin(of_class, groups[rows]).sum()
+        wanted = max(len(of_class) * min(size / n_groups, 1), min(2, len(of_class)))
+        assert taken == int(wanted + 1e-9)
+
+
+def test_the_choice_is_that_of_the_sample(monkeypatch):
+    X, y = data(2, n_documents=400)
+    d = documents(X, y)
+    everything = chosen(d)
+    monkeypatch.setattr(folds, "SAMPLE_SIZE", 200)
+    of_sample = chosen(d)
+    n_different, some = d.sample()
+    assert n_different > 300 > len(some.codes) > 190
+    alone = chosen(some)
+    shared = np.intersect1d(of_sample.Cs, alone.Cs)
+    assert len(shared) > 1
+    for C in shared:
+        assert_allclose(
+            of_sample.losses[:, of_sample.Cs == C], alone.losses[:, alone.Cs == C], rtol=0.02
+        )
+    assert of_sample.point.shape == everything.point.shape == (X.shape[1] + 1, 2)
+
+
+def test_a_rare_class_is_in_the_sample(monkeypatch):
+    X, y = data(2, n_documents=800)
+    rare = np.flatnonzero(y == 1)[12:]
+    X, y = X[np.setdiff1d(np.arange(len(y)), rare)], np.delete(y, rare)
+    monkeypatch.setattr(folds, "SAMPLE_SIZE", 40)
+    _, some = documents(X, y).sample()
+    assert np.count_nonzero(some.codes) == folds.LEAST_OF_A_CLASS
+    weights = np.where(y == 1, len(y) / 12, 1.0)
+    assert chosen(documents(X, y, weights)).losses.min() > 0.01
 
 
 @given(st.floats(-7, 9), st.integers(-4, 6), st.floats(0.1, 5))
@@ -77,7 +134,7 @@ def test_held_out_losses_are_those_of_fits_without_the_documents(n_classes, monk
     X, y = data(n_classes)
     d = documents(X, y)
     out = np.arange(len(y)) % 4 == 1
-    fold = HeldOut(d, d.bag(np.float64, "cpu"), out, **HOW)
+    held_out = HeldOut(d, out, np.float64, "cpu", **HOW)
     rest = documents(X[~out], y[~out])
     for C in (0.3, 1.0, 3.0):
         model = fit_attention(rest, C=C, max_iter=2000, tol=1e-9, **HOW).model
@@ -86,7 +143,7 @@ def test_held_out_losses_are_those_of_fits_without_the_documents(n_classes, monk
             outputs = np.column_stack([0 * outputs, outputs])
         p = np.exp(outputs - np.logaddexp.reduce(outputs, axis=1)[:, None])
         expected = log_loss(y[out], p, labels=range(n_classes))
-        assert fold.loss(C) == pytest.approx(expected, abs=1e-3)
+        assert held_out.loss(C) == pytest.approx(expected, abs=1e-3)
 
 
 @CLASSES
@@ -130,9 +187,9 @@ def test_few_documents_take_the_guess():
 def test_fewer_folds_for_more_documents(monkeypatch):
     X, y = data(2, n_documents=200)
     n_different = len(np.unique(X.toarray(), axis=0))
-    for enough, folds in ((1, 1), (2 * n_different, 2), (10**6, 4)):
+    for enough, n_folds in ((1, 1), (2 * n_different, 2), (10**6, 4)):
         monkeypatch.setattr(choose_c, "ENOUGH_DOCUMENTS", enough)
-        assert ClsAttentionClassifier().fit(X, y).scores_.shape[0] == folds
+        assert ClsAttentionClassifier().fit(X, y).scores_.shape[0] == n_folds
 
 
 def test_a_class_of_one_document_is_not_judged_where_it_is_held_out():

@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
@@ -151,10 +152,9 @@ def test_partial_fit_over_chunks(tmp_path):
 
 
 def test_names_of_tokens_are_kept(tmp_path):
-    pandas = pytest.importorskip("pandas")
     X, y, _ = documents()
     names = [f"token {k}" for k in range(X.shape[1])]
-    frame = pandas.DataFrame(X.toarray(), columns=names)
+    frame = pd.DataFrame(X.toarray(), columns=names)
     counts = ChunkedCounts.write(
         tmp_path / "named", [(frame[:200], y[:200]), (frame[200:], y[200:])]
     )

@@ -16,6 +16,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import shtab
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -258,7 +259,6 @@ def test_sizes_have_two_digits():
 
 
 def test_shells_can_complete():
-    shtab = pytest.importorskip("shtab")
     for shell in ("bash", "zsh", "tcsh"):
         written = shtab.complete(parser(), shell)
         for word in ("compare", "--counterfactual", "words"):
@@ -387,7 +387,6 @@ def test_chunks_take_what_only_later_rows_show(tmp_path, run, small_batches):
 
 
 def test_chunks_are_saved_as_skops(data, tmp_path, run, small_batches):
-    pytest.importorskip("skops")
     model = tmp_path / "model.skops"
     options = ["--C", "0.5", "--attention-C", "0.1", "--ngrams", "3", "--quiet"]
     assert run("fit", data, "--chunks", "-o", model, *options)[0] == 0

@@ -25,5 +25,10 @@ def test_example(example, monkeypatch):
     assert shown
 
 
+def test_what_draws_the_figures_finds_what_it_imports():
+    pytest.importorskip("matplotlib")
+    assert "mean_figure" in runpy.run_path(str(EXAMPLES.parent / "figures.py"))
+
+
 def test_there_are_examples():
     assert len(list(EXAMPLES.rglob("plot_*.py"))) >= 10

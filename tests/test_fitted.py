@@ -230,6 +230,38 @@ def test_the_most_probable_class_is_that_of_the_outputs(
             assert_array_equal(fitted.most_probable(W), best)
 
 
+@OUTPUTS
+@pytest.mark.parametrize("entry", [0, 1, 2, 1022, 1023, 1024, 10**6, 2**62])
+def test_counts_of_any_size_in_one_document(n_outputs, entry, monkeypatch):
+    """Blocks before it are of ones, and of others that a table holds."""
+    monkeypatch.setattr(fitted_module, "BLOCK_ENTRIES", 200)
+    X = counts(3, 600, 12, 0.3).astype(np.int64)
+    X.data[: len(X.data) // 2] = 1
+    X.data[-400] = entry
+    fitted = replace(model(12, n_outputs), entry_scale=1.5)
+    expected = fitted.outputs(X.astype(np.float64))
+    assert_allclose(fitted.outputs(X), expected, rtol=1e-12)
+    best = expected.argmax(axis=1) if n_outputs > 1 else expected[:, 0] > 0
+    assert_array_equal(fitted.most_probable(X), best)
+
+
+def test_predictions_follow_scores_and_cls_that_change_and_leave_nothing_behind():
+    X = counts(1, 60, 12, 0.3)
+    fitted = model(12)
+    assert len(X.data) > 12  # not answered entry by entry
+    key = id(fitted.scores)
+    for change in (fitted.scores, -fitted.scores):
+        fitted.outputs(X)
+        fitted.scores[:] = 2.0 * change
+        for changed in (fitted, replace(fitted, cls_weight=50.0)):
+            fresh = replace(changed, scores=changed.scores.copy())
+            assert_array_equal(changed.outputs(X), fresh.outputs(X))
+            assert_array_equal(changed.most_probable(X), fresh.most_probable(X))
+    assert key in fitted_module._kept
+    del fitted, changed, fresh, change
+    assert key not in fitted_module._kept
+
+
 def test_ties_within_the_stated_tolerance():
     just_below, below = 1.0 - 0.5 * SELECTION_TOLERANCE, 1.0 - 2 * SELECTION_TOLERANCE
     fitted = FittedAttention(

@@ -22,7 +22,7 @@ from sklearn_clsattn.cli import main
 from sklearn_clsattn.cli.commands import guarded_cell
 from sklearn_clsattn.cli.saying import say
 from sklearn_clsattn.datasets import _files, load_reviews
-from sklearn_clsattn.inspection import explain, parts
+from sklearn_clsattn.inspection import explain, page_space
 from sklearn_clsattn.text import make_text_classifier
 
 ROOT = Path(sklearn_clsattn.__file__).parent
@@ -245,7 +245,7 @@ def test_a_file_that_unpacks_to_far_too_much(tmp_path, monkeypatch, kind, compre
 def test_a_page_has_the_whole_of_as_many_texts_as_it_takes(monkeypatch):
     texts = ["a good film", "a bad film"] * 10
     model = make_text_classifier(characters=None).fit(texts, [1, 0] * 10)
-    monkeypatch.setattr(parts, "LARGEST_PAGE", 2500)
+    monkeypatch.setattr(page_space, "LARGEST_PAGE", 2500)
     page = explain(model, ["good " * 400, "bad! " * 400]).to_html()
     assert page.count("All of it") == 1
     assert page.count("The parts that matter most, of 2,000 characters") == 2

@@ -19,7 +19,7 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, explain
 from sklearn_clsattn.inspection.interactive import page_script
-from sklearn_clsattn.inspection.parts import excerpt
+from sklearn_clsattn.inspection.page_space import excerpt
 from sklearn_clsattn.inspection.pieces import Piece
 from sklearn_clsattn.text import make_text_classifier
 

@@ -14,10 +14,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier, ClsAttentionClassifierCV
+from sklearn_clsattn._core import folds
 from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.documents import Documents
-from sklearn_clsattn._core.part import ALL, Chunk, Part
-from sklearn_clsattn._core.parts import Parts, group_documents, serve
+from sklearn_clsattn._core.part import Chunk, Part
+from sklearn_clsattn._core.parts import DocumentsInParts, Parts, group_documents, serve
 from sklearn_clsattn._core.reducer import Alone
 from sklearn_clsattn._core.statistics import CorpusStatistics
 from sklearn_clsattn._fit_parts import learn_parts
@@ -48,7 +49,7 @@ def sums_of(corpus, bounds_of_ranks, asked):
         parts = Parts(part)
         parts.sum("totals", [np.arange(n_classes)] * reducer.size, n_classes, 0)
         factors = np.ones(n_classes)
-        parts.sum("prepare", factors, None, np.float64, np.float64, n_tokens)
+        parts.statistics = parts.sum("prepare", factors, None, np.float64, np.float64, n_tokens)
         result = asked(parts)
         reducer.send(("stop", None))
         return result
@@ -86,31 +87,36 @@ def test_one_sum_gives_loss_and_gradient(bounds, n_classes, cls_weight, saturate
     elif saturated == "in one part":  # one token far above all others, in few documents
         matrix[int(np.argmin(np.bincount(corpus.X.indices))), 0] += 600
     value, gradient = loss(matrix)
-    flat, _ = sums_of(
-        corpus, bounds, lambda parts: parts.sum("loss", ALL, cls_weight, matrix.numpy())
-    )
+    flat, _ = sums_of(corpus, bounds, lambda parts: parts.sum("loss", cls_weight, matrix.numpy()))
     assert flat[-1] == pytest.approx(value, rel=1e-12)
     scale = float(gradient.abs().max())
     assert_allclose(flat[:-1], gradient.reshape(-1), rtol=1e-12, atol=1e-12 * scale)
 
 
 @SPLITS
-def test_statistics_counts_and_groups_are_those_of_the_whole(bounds):
+def test_statistics_counts_groups_and_sample_are_those_of_the_whole(bounds, monkeypatch):
+    monkeypatch.setattr(folds, "SAMPLE_SIZE", 40)
     corpus = whole(3)
     scores = np.random.default_rng(1).normal(size=corpus.X.shape[1])
 
     def ask(parts):
-        own = parts.sum("statistics", ALL), parts.sum("selected", scores)
-        return *own, group_documents(parts.gather("projections"), 3)
+        found = parts.statistics, parts.sum("selected", scores)
+        n_different, sample = DocumentsInParts(parts, corpus.statistics, corpus.X.shape).sample()
+        return *found, n_different, sample, group_documents(parts.gather("projections"), 3)
 
-    (statistics, counts, (n_different, folds, copies, own)), _ = sums_of(corpus, bounds, ask)
+    found, _ = sums_of(corpus, bounds, ask)
+    statistics, counts, n_different, sample, (_, rows, _, _, copies, own) = found
     assert_allclose(statistics, corpus.statistics.flat(), rtol=1e-13)
     assert_array_equal(counts, corpus.count_selected(scores))
-    expected, held_out = corpus.folds(4)
-    assert n_different == expected
-    for fold in range(4):
-        assert_array_equal(np.concatenate(folds) == fold, held_out(fold))
-    first = np.cumsum([0, *map(len, folds)])[:-1]
+    expected, expected_sample = corpus.sample()
+    assert n_different == expected > 40
+    assert 30 < len(sample.codes) < 50
+    assert_array_equal(sample.X.toarray(), expected_sample.X.toarray())
+    assert_array_equal(sample.codes, expected_sample.codes)
+    assert_array_equal(sample.weights, expected_sample.weights)
+    assert_allclose(sample.statistics.flat(), expected_sample.statistics.flat())
+    first = np.array([of_rank[0] for of_rank in bounds])
+    assert sum(map(len, rows)) == len(sample.codes)
     copied = np.concatenate([rows + start for (rows, _), start in zip(copies, first, strict=True)])
     assert_array_equal(copied, np.flatnonzero(np.bincount(corpus.groups)[corpus.groups] > 1))
     assert own.sum() == pytest.approx(corpus.weights[copied].sum())
@@ -134,7 +140,7 @@ SETTINGS = pytest.mark.parametrize(
 @SETTINGS
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_fit_on_ranks_is_that_of_the_whole(n_classes, changed):
-    """C="auto" included: the folds are dealt by the documents of all ranks."""
+    """C="auto" included: it is chosen on documents of all ranks."""
     X, y, weights = documents(n_classes)
     order = np.argsort(y, kind="stable")  # ranks do not have all classes
     X, y, weights = X[order], y[order], weights[order]
@@ -182,19 +188,32 @@ def test_one_sum_an_evaluation():
     assert reducers[1].n_sums == reducers[0].n_sums
 
 
-def test_a_rank_that_fails_is_named_by_all(monkeypatch):
+@pytest.mark.parametrize("name", ["loss", "projections", "take_copies", "entries"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_fails_is_named_by_all(name, rank, monkeypatch):
     X, y, _ = documents()
-    whole_loss = Part.loss
+    whole = getattr(Part, name)
 
-    def loss(self, *arguments):
-        if self.reducer.rank == 1:
+    def failing(self, *arguments):
+        if self.reducer.rank == rank:
             monkeypatch.setattr(self, "_prepared", lambda: 1 / 0)
-        return whole_loss(self, *arguments)
+        return whole(self, *arguments)
 
-    monkeypatch.setattr(Part, "loss", loss)
-    for error in fitted(InThreads.of(3), cut([0, 100, 200, len(y)], X, y), C=1.0):
+    monkeypatch.setattr(Part, name, failing)
+    for error in fitted(InThreads.of(3), cut([0, 100, 200, len(y)], X, y)):
         assert isinstance(error, RuntimeError)
-        assert "rank 1 failed with ZeroDivisionError: division by zero" in str(error)
+        assert f"rank {rank} failed with ZeroDivisionError: division by zero" in str(error)
+
+
+def test_the_others_hear_of_every_step_of_the_choice(monkeypatch):
+    X, y, _ = documents()
+    messages = []
+    whole = Part.nothing_to_add
+    monkeypatch.setattr(
+        Part, "nothing_to_add", lambda self: messages.append(self.reducer.rank) or whole(self)
+    )
+    model = fitted(InThreads.of(2), cut([0, 100, len(y)], X, y))[0]
+    assert messages.count(0) == messages.count(1) > 2 * model.scores_.size
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core import choose_c, prior_mean
+from sklearn_clsattn._core import choose_c, folds, prior_mean
 
 from .question import Question, Row
 from .sets import Key
@@ -23,6 +23,7 @@ def settings() -> dict[str, Any]:
     return {
         **ClsAttentionClassifier().get_params(),
         "ENOUGH_DOCUMENTS": choose_c.ENOUGH_DOCUMENTS,
+        "SAMPLE_SIZE": folds.SAMPLE_SIZE,
         "GUESS_WORTH": choose_c.GUESS_WORTH,
         "SEARCH_TOL": choose_c.SEARCH_TOL,
         "MEAN_SHARE": prior_mean.MEAN_SHARE,
@@ -55,7 +56,11 @@ class Lines:
         now = settings()
         for entry in self._entries():
             then = entry["settings"]
-            words = [f"{name} was {then[name]}" for name in now if then[name] != now[name]]
+            words = [
+                f"{name} was {then.get(name, 'not there')}"
+                for name in now
+                if then.get(name) != now[name]
+            ]
             if entry["rows"]:
                 found.setdefault(entry["question"], set()).update(words)
         return {question: sorted(words) for question, words in found.items() if words}

@@ -35,7 +35,7 @@ def measure(split: Split) -> dict[str, Row]:
         trust = n / (n + worth)
         return float(C**trust * guess ** (1 - trust))
 
-    chosen = cache(lambda n_folds: curve.chosen(ENOUGH_DOCUMENTS=n_folds * n))
+    chosen = cache(lambda n_folds: curve.chosen(ENOUGH_DOCUMENTS=n_folds * n, SAMPLE_SIZE=n))
     for variant, enough in {**ENOUGH, "all": N_FOLDS * n}.items():
         C, n_fits, seconds = chosen(min(ceil(enough / n), N_FOLDS))
         cost = seconds + one_fit, n_fits + 1

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from sklearn_clsattn._core import documents
+from sklearn_clsattn._core import choose_c
 
 from .curve import Curve
 from .question import Question, Row
@@ -29,9 +29,9 @@ def measure(split: Split) -> dict[str, Row]:
         y_train=np.concatenate([split.y_train, split.y_train[copied]]),
     )
     curve = Curve(split)
-    every_fold = {"ENOUGH_DOCUMENTS": 4 * n}
+    every_fold = {"ENOUGH_DOCUMENTS": 4 * n, "SAMPLE_SIZE": 2 * n}
     chosen = {"content": curve.chosen(**every_fold)}
-    with patch.object(documents, "deal", at_random):
+    with patch.object(choose_c, "deal", at_random):
         chosen["random"] = curve.chosen(**every_fold)
     return {
         "oracle": curve.at(curve.best()),

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core import choose_c
+from sklearn_clsattn._core import choose_c, folds
 from sklearn_clsattn._core.fitted import FittedAttention, probabilities
 from sklearn_clsattn._core.leave_one_out import same_documents
 from sklearn_clsattn._core.path import AttentionPath
 
 from .question import Row, measured
 from .sets import Split
+
+Array = NDArray[np.float64]
 
 EXPONENTS = np.arange(-4, 7)
 """Two values a decade, from .01 to 1000."""
@@ -26,22 +31,32 @@ _HOW = {"attention_C": ClsAttentionClassifier().attention_C}
 
 
 class Curve:
-    """Measures on a split's test documents along a grid of C, one warm-started fit a value."""
+    """Measures on a split's test documents along a grid of C, one warm-started fit a value.
 
-    def __init__(self, split: Split) -> None:
+    `watch` are called with the documents and the path, and what they return after every fit.
+    seconds : (n_exponents,), of every fit
+    """
+
+    def __init__(self, split: Split, *watch: Callable[[Any, AttentionPath], Any]) -> None:
         default = ClsAttentionClassifier()
         self.documents = default._documents(split.X_train, split.y_train, None)[0]
-        self._bag = self.documents.bag(self.documents.X.dtype.type, "cpu")
-        path = AttentionPath(self.documents, self._bag, **_HOW)
+        bag = self.documents.bag(self.documents.X.dtype.type, "cpu")
+        path = AttentionPath(self.documents, bag, **_HOW)
         self._mean = path.mean
-        self._rows: list[Row] = []
+        self._split, self._decisions = split, list[Any]()
+        self.seconds: list[float] = []
+        watching = [start(self.documents, path) for start in watch]
         for exponent in EXPONENTS:
+            started = time.process_time()
             result = path.fit(10.0 ** (exponent / 2), max_iter=default.max_iter, tol=default.tol)
+            self.seconds.append(time.process_time() - started)
+            for watcher in watching:
+                watcher()
             assert isinstance(result.model, FittedAttention)
             model = replace(result.model, entry_scale=self.documents.entry_scale)
             outputs = model.outputs(split.X_test)
             decision = outputs[:, 0] if outputs.shape[1] == 1 else outputs
-            self._rows.append(measured(split, probabilities(decision)))
+            self._decisions.append(decision)
 
     @property
     def n_different(self) -> int:
@@ -52,12 +67,31 @@ class Curve:
         """Return the package's guess of C, which needs no documents held out."""
         return choose_c.guess_C(self._mean, self.documents.statistics.class_weights)
 
-    def at(self, C: float, seconds: float | None = None, n_fits: int | None = None) -> Row:
-        """Return the measures at a C, between the grid's values by a straight line in ln C."""
+    @cached_property
+    def _rows(self) -> list[Row]:
+        return self.tempered(np.ones(len(EXPONENTS)))
+
+    def tempered(self, multiples: Array) -> list[Row]:
+        """Return the measures of multiples of the outputs, (n_exponents,), along the grid."""
+        decisions = zip(multiples, self._decisions, strict=True)
+        return [measured(self._split, probabilities(m * decision)) for m, decision in decisions]
+
+    def at(
+        self,
+        C: float,
+        seconds: float | None = None,
+        n_fits: int | None = None,
+        rows: list[Row] | None = None,
+    ) -> Row:
+        """Return the measures at a C, between the grid's values by a straight line in ln C.
+
+        `rows` are the grid's, None for those of the outputs as they are.
+        """
+        rows = rows or self._rows
         exponent = np.clip(2 * np.log10(C), EXPONENTS[0], EXPONENTS[-1])
         row: Row = {
-            name: float(np.interp(exponent, EXPONENTS, [row[name] for row in self._rows]))
-            for name in self._rows[0]
+            name: float(np.interp(exponent, EXPONENTS, [row[name] for row in rows]))
+            for name in rows[0]
         }
         return row | {"C": C, "seconds": seconds, "n_iter": n_fits}
 
@@ -74,12 +108,14 @@ class Curve:
     def chosen(self, **replaced: Any) -> tuple[float, int, float]:
         """Return the choice by held-out documents, its number of fits, and its seconds.
 
-        `replaced` are names of :mod:`~sklearn_clsattn._core.choose_c` to replace. The choice is not
-        mixed with the guess.
+        `replaced` are names of :mod:`~sklearn_clsattn._core.choose_c` to replace, or the
+        SAMPLE_SIZE. The choice is not mixed with the guess.
         """
         with ExitStack() as stack:
             for name, value in {"GUESS_WORTH": 0, **replaced}.items():
-                stack.enter_context(patch.object(choose_c, name, value))
+                module = folds if name == "SAMPLE_SIZE" else choose_c
+                stack.enter_context(patch.object(module, name, value))
             started = time.process_time()
-            choice = choose_c.choose_C(self.documents, self._bag, self._mean, **_HOW)
+            dtype = self.documents.X.dtype.type
+            choice = choose_c.choose_C(self.documents, self._mean, dtype, "cpu", **_HOW)
             return choice.C, choice.losses.size, time.process_time() - started

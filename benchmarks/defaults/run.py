@@ -21,7 +21,7 @@ import torch
 
 from benchmarks import machine
 
-from . import baselines, choice_of_c, copies, counts, mean, tolerance
+from . import baselines, choice_of_c, copies, counts, leave_one_out, mean, sample, tolerance
 from .answers import Lines
 from .page import as_json, markdown
 from .question import Question
@@ -30,7 +30,16 @@ from .sets import Source, sources, splits
 ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS: dict[str, Question] = {
     module.QUESTION.name: module.QUESTION
-    for module in (choice_of_c, copies, tolerance, baselines, counts, mean)
+    for module in (
+        choice_of_c,
+        sample,
+        leave_one_out,
+        copies,
+        tolerance,
+        baselines,
+        counts,
+        mean,
+    )
 }
 
 
@@ -47,9 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = options.folder / ("fast" if options.fast else "sets")
     lines = Lines(folder / "answers.jsonl")
     ends = time.monotonic() + 60 * options.minutes
-    for name in options.questions or QUESTIONS:
-        ask(QUESTIONS[name], found, lines, folder, seeds=seeds, ends=ends)
-    write(lines, options.output, fast=options.fast)
+    asked = [QUESTIONS[name] for name in options.questions or QUESTIONS]
+    for question in asked:
+        ask(question, found, lines, folder, seeds=seeds, ends=ends)
+    write(lines, asked, options.output, page=options.page, fast=options.fast)
     return 0
 
 
@@ -78,9 +88,12 @@ def ask(
             _say(f"{question.name} {key}: {time.perf_counter() - started:.1f} s")
 
 
-def write(lines: Lines, output: Path, *, fast: bool) -> None:
-    """Write the page and the JSON of all answers."""
+def write(lines: Lines, questions: list[Question], output: Path, *, page: str, fast: bool) -> None:
+    """Write the page and the JSON of some questions' answers."""
     command = "python -m benchmarks.defaults" + (" --fast" if fast else " --explore FOLDER")
+    if len(questions) < len(QUESTIONS):
+        names = " ".join(question.name for question in questions)
+        command = command.replace("defaults", f"defaults {names} --page {page}")
     about: dict[str, Any] = {
         "command": command if fast else f"{command} --reviews FOLDER",
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -88,9 +101,9 @@ def write(lines: Lines, output: Path, *, fast: bool) -> None:
         "machine": machine.describe(),
         "changed": lines.changed(),
     }
-    answers, questions = lines.read(), list(QUESTIONS.values())
+    answers = lines.read()
     output.mkdir(parents=True, exist_ok=True)
-    stem = "defaults-fast" if fast else "defaults"
+    stem = f"{page}-fast" if fast else page
     texts = {
         ".md": markdown(answers, questions, about),
         ".json": json.dumps(_rounded(as_json(answers, questions, about))) + "\n",
@@ -127,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         default=Path(tempfile.gettempdir()) / "clsattn-defaults",
         help="where features and answers are kept",
     )
+    parser.add_argument("--page", default="defaults", help="name of the page")
     parser.add_argument(
         "--output", type=Path, default=ROOT / "benchmarks" / "results", help="where the page goes"
     )

@@ -63,7 +63,7 @@ class Split:
     @property
     def n_splits(self) -> int:
         """How many splits of this set and size are worth their time."""
-        return N_SPLITS if self.work < 1_000_000 else 2 if self.work < 10_000_000 else 1
+        return N_SPLITS if self.work < 20_000_000 else 2
 
 
 Source = Callable[[], Texts]

@@ -77,8 +77,14 @@ class AttentionProblem(Objective):
         self.loss, self.mean = loss, mean
         self._squares: torch.Tensor | None = None
         self.set_C(C)
-        self.start = loss.zeros()
-        self.start[-1, 1:] = torch.from_numpy(class_log_odds(class_weights)).to(device, dtype)
+        self._class_log_odds = torch.from_numpy(class_log_odds(class_weights)).to(device, dtype)
+        self.start = self.cold_start()
+
+    def cold_start(self) -> torch.Tensor:
+        """Return where training starts that knows no other: at 0, but for the intercepts."""
+        start = self.loss.zeros()
+        start[-1, 1:] = self._class_log_odds
+        return start
 
     def set_C(self, C: float) -> None:
         """Change the penalty on the values."""

@@ -1,10 +1,12 @@
 r"""The choice of C: by the loss of documents held out, along a path of fits, without randomness.
 
-**Folds.** Documents are ordered by content and dealt out to four folds, class by class, the copies
-of a document to the same one; so neither the order of the documents, nor a weight in place of a
-repetition, nor the scale of X, nor the names of the classes change the folds. Each fold is left
-out by giving it the weight 0. Where there are many documents, not all folds are used: one of 4,000
-documents or more, two of 2,000, as many as make up 4,000.
+**Sample.** Some 8,000 different documents are searched: spread evenly over the classes, of each of
+which there are at least eight, and, within a class, over the documents in an order by content.
+
+**Folds.** In the same order they are dealt out to four folds, the copies of a document to the same
+one; so neither the order of the documents, nor a weight in place of a repetition, nor the scale of
+X, nor the names of the classes, where copies agree about them, change the folds. Where there are
+many documents, not all folds are held out: one for 4,000 documents or more, two for 2,000.
 
 **Path.** C runs up a grid of two values a decade, each fit starting from the last, from a guess
 until the mean held-out log loss rises (or down, where it rises at once); a parabola through the
@@ -22,6 +24,7 @@ measurements.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -30,18 +33,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .bag import TokenBag
 from .documents import Documents
-from .fitted import FittedAttention
-from .folds import N_FOLDS
+from .fitted import FittedAttention, log_losses
+from .folds import deal
 from .path import AttentionPath
 from .prior_mean import PriorMean
+from .problem import Progress
 from .statistics import class_priors
 
 Array = NDArray[np.float64]
 
+N_FOLDS = 4
+
 ENOUGH_DOCUMENTS = 4_000
-"""As many folds are used as hold this many documents."""
+"""As many folds are held out as this is times the number of documents."""
 
 GUESS_WORTH = 1_000
 """In how many documents the guess of log C is trusted."""
@@ -59,7 +64,7 @@ class Choice:
     Cs : (n_Cs,), what was tried, ascending
     losses : (n_folds, n_Cs), mean log loss of the held-out documents
     point : the trained numbers without the first fold for the largest C tried that is not above
-        the choice, to start from; None if there is none
+        the choice, to start from, of all tokens; None if there is none
     """
 
     C: float
@@ -68,18 +73,28 @@ class Choice:
     point: torch.Tensor | None
 
 
-def choose_C(documents: Documents, bag: TokenBag, mean: PriorMean | None, **how: Any) -> Choice:
+def choose_C(
+    documents: Documents,
+    mean: PriorMean | None,
+    dtype: type[np.floating[Any]],
+    device: torch.device | str,
+    **how: Any,
+) -> Choice:
     """Choose C for some documents.
 
-    `bag` is theirs, `mean` their prior mean of the values, and `how` are the parameters of
-    :class:`~.path.AttentionPath`.
+    `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
+    `how` are the parameters of :class:`~.path.AttentionPath`.
     """
     guess = guess_C(mean, documents.statistics.class_weights)
-    n_different, held_out = documents.folds(N_FOLDS)
+    n_different, sample = documents.sample()
     if n_different < 2 * N_FOLDS:
         return Choice(guess, np.empty(0), np.empty((0, 0)), None)
+    folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
-    fits = [HeldOut(documents, bag, held_out(fold), **how) for fold in range(n_used)]
+    fits = [
+        HeldOut(sample, folds == fold, dtype, device, documents.wait, **how)
+        for fold in range(n_used)
+    ]
     losses: dict[int, list[float]] = {}
 
     def loss(exponent: int) -> float:
@@ -108,29 +123,56 @@ def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
 
 
 class HeldOut:
-    """Fits without some documents, and their loss.
+    """Fits without some documents, and the loss of these, by the tokens that the others have.
 
-    `held_out`, (n_documents,), says which; the other parameters are those of :func:`choose_C`.
+    `held_out`, (n_documents,), says which; `wait` is called in every iteration. The other
+    parameters are those of :func:`choose_C`.
     """
 
     def __init__(
-        self, documents: Documents, bag: TokenBag, held_out: NDArray[np.bool_], **how: Any
+        self,
+        documents: Documents,
+        held_out: NDArray[np.bool_],
+        dtype: type[np.floating[Any]],
+        device: torch.device | str,
+        wait: Callable[[], None] = lambda: None,
+        **how: Any,
     ) -> None:
-        kept, self._mean_loss = documents.split(held_out)
-        self._path = AttentionPath(kept, bag, **how)
+        self._wait = wait
+        kept, self._tokens = documents.rows(np.flatnonzero(~held_out)).without_unseen_tokens()
+        self._path = AttentionPath(kept, kept.bag(dtype, device), **how)
+        # Of a class that is held out altogether nothing can be learned.
+        known = kept.statistics.class_weights[documents.codes] > 0
+        rows = np.flatnonzero(held_out & known)
+        self._X = documents.X[rows][:, self._tokens]
+        self._codes, self._weights = documents.codes[rows], documents.weights[rows]
+        self._n_tokens = documents.X.shape[1]
         self._points: dict[float, torch.Tensor] = {}
 
     def loss(self, C: float) -> float:
         """Return the held-out documents' mean log loss."""
-        result = self._path.fit(C, max_iter=_MAX_ITER, tol=SEARCH_TOL)
+
+        def go_on(_: Progress) -> bool:
+            self._wait()
+            return False
+
+        result = self._path.fit(C, max_iter=_MAX_ITER, tol=SEARCH_TOL, callback=go_on)
         self._points[C] = self._path.point
+        if not len(self._codes):
+            return 0.0
         assert isinstance(result.model, FittedAttention)
-        return self._mean_loss(result.model)
+        losses = log_losses(result.model.outputs(self._X), self._codes)
+        return float(np.average(losses, weights=self._weights))
 
     def point_up_to(self, C: float) -> torch.Tensor | None:
         """Return the trained numbers for the largest C tried that is not above this one."""
         tried = [other for other in self._points if other <= C]
-        return self._points[max(tried)] if tried else None
+        if not tried:
+            return None
+        found = self._points[max(tried)]
+        point = found.new_zeros((self._n_tokens + 1, found.shape[1]))
+        point[:-1][self._tokens], point[-1] = found[:-1], found[-1]
+        return point
 
 
 def _walk(loss: Any, start: int) -> float:

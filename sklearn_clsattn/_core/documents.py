@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._blocks import csr_of
 from .bag import TokenBag
 from .evidence import NaiveBayes
-from .fitted import FittedAttention, count_selected, log_losses
-from .folds import deal
+from .fitted import FittedAttention, count_selected
+from .folds import sample
 from .leave_one_out import own_weights, same_documents
 from .memory import loss_derivatives
 from .objective import AttentionLoss, encode_targets
@@ -60,10 +60,6 @@ class Documents:
         groups: NDArray[np.intp] = self.__dict__["_groups"]
         return groups
 
-    def rows(self, rows: NDArray[np.intp]) -> Documents:
-        """Return some of the documents; the statistics stay those of all."""
-        return replace(self, X=self.X[rows], codes=self.codes[rows], weights=self.weights[rows])
-
     def reweighted(self, weights: Array) -> Documents:
         """Return the documents with other weights, (n_documents,), and the statistics of these."""
         statistics = CorpusStatistics.of(self.X, self.codes, self.n_classes, weights)
@@ -92,33 +88,37 @@ class Documents:
         own *= (self.weights > 0)[:, None]
         return NaiveBayes(self.X, own, loss, scaling)
 
-    def folds(self, n_folds: int) -> tuple[int, Callable[[int], NDArray[np.bool_]]]:
-        """Return how many different documents there are, and what :meth:`split` takes per fold."""
+    def sample(self) -> tuple[int, Documents]:
+        """Return how many different documents there are, and a sample (:func:`.folds.sample`)."""
         present = np.flatnonzero(self.weights)
         groups = np.unique(self.groups[present], return_inverse=True)[1]
-        folds = np.full(len(self.codes), -1)
-        folds[present] = deal(groups, self.codes[present], n_folds)
-        return int(groups.max(initial=-1)) + 1, lambda fold: folds == fold
+        rows, weights = sample(groups, self.codes[present], self.weights[present])
+        some = self.rows(present[rows])
+        return int(groups.max(initial=-1)) + 1, some.reweighted(weights)
 
-    def split(
-        self, held_out: NDArray[np.bool_]
-    ) -> tuple[Documents, Callable[[FittedAttention], float]]:
-        """Return the documents with a weight of 0 for some, and the mean log loss of these.
+    def wait(self) -> None:
+        """Do nothing: there is nobody who waits."""
 
-        Of a class that is held out altogether nothing can be learned: it is not in the loss.
-        """
-        kept = self.reweighted(np.where(held_out, 0.0, self.weights))
-        judged = self.rows(
-            np.flatnonzero(held_out & (kept.statistics.class_weights[self.codes] > 0))
-        )
+    def rows(self, rows: NDArray[np.intp]) -> Documents:
+        """Return some of the documents, with statistics of their own."""
+        X, codes, weights = self.X[rows], self.codes[rows], self.weights[rows]
+        statistics = CorpusStatistics.of(X, codes, self.n_classes, weights)
+        some = replace(self, X=X, codes=codes, weights=weights, statistics=statistics)
+        some.__dict__["_groups"] = self.groups[rows]
+        return some
 
-        def mean_loss(model: FittedAttention) -> float:
-            if not judged.weights.any():
-                return 0.0
-            losses = log_losses(model.outputs(judged.X), judged.codes)
-            return float(np.average(losses, weights=judged.weights))
-
-        return kept, mean_loss
+    def without_unseen_tokens(self) -> tuple[Documents, NDArray[np.intp]]:
+        """Return the documents with columns for their own tokens alone, and which these are."""
+        X = self.X
+        seen = np.bincount(X.indices, minlength=X.shape[1]) > 0
+        seen[:1] = True  # a matrix has a column
+        tokens = np.flatnonzero(seen)
+        numbers = np.cumsum(seen, dtype=X.indices.dtype) - 1
+        X = csr_of(X.data, numbers[X.indices], X.indptr, len(tokens))
+        statistics = replace(self.statistics, shares=self.statistics.shares[:, tokens])
+        some = replace(self, X=X, statistics=statistics)
+        some.__dict__["_groups"] = self.groups
+        return some, tokens
 
     def count_selected(self, scores: Array) -> NDArray[np.intp]:
         """Return in how many documents of positive weight each token is selected, (n_tokens,)."""

@@ -55,7 +55,7 @@ def fit_attention(
     path = AttentionPath(documents, bag, **how)
     attributes: dict[str, Any] = {"C_": C}
     if C is None:
-        choice = choose_C(documents, bag, path.mean, **how)
+        choice = choose_C(documents, path.mean, dtype, device, **how)
         C = choice.C
         attributes = {"C_": C, "Cs_": choice.Cs, "scores_": -choice.losses}
         if choice.point is not None:

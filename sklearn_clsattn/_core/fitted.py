@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
+from weakref import finalize
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,7 +36,11 @@ SELECTION_TOLERANCE = 1e-6
 # Below this a document's attention mass has underflowed against the largest score's.
 _SMALLEST_MASS = 1e-200
 _LARGEST_MASS = 1e300
+_N_SMALL = 1024  # counts in the table of damped ones
 _SMALLEST_NORMAL = np.finfo(np.float64).tiny
+
+# By the id of an array of scores: a copy, for it may change, the logit of <cls>, and the masses.
+_kept: dict[int, tuple[Array, float, Array, float]] = {}
 
 
 class Embeddings(Protocol):
@@ -146,22 +151,21 @@ class FittedAttention:
         weighted = weights[:, None] * self.values
         rounded = weights.min(initial=1.0) < _SMALLEST_NORMAL  # to few digits
         outputs = np.empty((X.shape[0], weighted.shape[1]))
-        for rows, part in self._weighted_blocks(X):
-            with np.errstate(over="ignore", invalid="ignore"):
-                mass = part @ weights + cls_mass
-                attended = _product(part, weighted)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, part, (mass, attended) in self._products(X, weights[:, None], weighted):
+                mass = mass[:, 0] + cls_mass
                 # Where sums underflow or overflow, shares are computed from logarithms.
                 least = _SMALLEST_MASS
                 if rounded:
                     least *= max(1.0, _largest(part))
                 within = (mass >= least) & (mass <= _LARGEST_MASS)
                 within &= np.abs(attended).max(axis=1) <= _LARGEST_MASS
-            outside = np.flatnonzero(~within)
-            mass[outside] = 1.0
-            outputs[rows] = attended / mass[:, None]
-            if len(outside):
-                shares = self.attention(sp.csr_array(X[rows][outside]))
-                outputs[rows][outside] = shares @ self.values
+                outside = np.flatnonzero(~within)
+                mass[outside] = 1.0
+                outputs[rows] = attended / mass[:, None]
+                if len(outside):
+                    shares = self.attention(sp.csr_array(X[rows][outside]))
+                    outputs[rows][outside] = shares @ self.values
         outputs += self.intercept
         return outputs
 
@@ -180,12 +184,16 @@ class FittedAttention:
         # Bounds of what an entry of 1 and <cls> add to the sums, here and in outputs.
         of_entry = max(of_tokens.max(initial=0.0), -of_tokens.min(initial=0.0))
         of_entry += 2.0 * weights.max(initial=0.0) * np.abs(self.intercept).max()
-        sums, largest = np.empty((X.shape[0], of_tokens.shape[1])), 0.0
+        sums = np.empty((X.shape[0], of_tokens.shape[1]))
+        counts = self._damps_counts(X)
+        # Damping takes hardly more than a hundred times its unit from any integer.
+        largest = float(self.token_weights(np.array([np.iinfo(X.dtype).max]))[0]) if counts else 0.0
         n_terms = 1 + (np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows, part in self._weighted_blocks(X):
-                largest = max(largest, _largest(part))
-                sums[rows] = _product(part, of_tokens)
+            for rows, part, (product,) in self._products(X, of_tokens):
+                sums[rows] = product
+                if not counts:
+                    largest = max(largest, _largest(part))
             sums += of_cls
             size = n_terms * (largest * of_entry + np.abs(of_cls).max())
             rounding = 4.0 * n_terms * np.finfo(np.float64).eps * size
@@ -202,25 +210,64 @@ class FittedAttention:
         return numbers
 
     def _masses(self) -> tuple[Array, float]:
-        """Return exp(a), (n_tokens,), and the mass of ``<cls>``, over the same unit."""
-        logit = self._cls_logit()
-        shift = max(self.scores.max(initial=-np.inf), logit)
-        return np.exp(self.scores - shift), float(np.exp(logit - shift))
+        """Return exp(a), (n_tokens,), and the mass of ``<cls>``, over the same unit.
 
-    def _weighted_blocks(self, X: Any) -> Iterator[tuple[slice, Any]]:
-        """Yield slices of rows and the token weights of these in float64; an ndarray is one."""
+        Both are kept for as long as the array of scores exists: of many tokens they take as long
+        as the products with a few thousand documents.
+        """
+        key, logit = id(self.scores), self._cls_logit()
+        scores, known, weights, mass = _kept.get(key, (None, logit, self.scores, 0.0))
+        if scores is None:
+            finalize(self.scores, _kept.pop, key, None)
+        if scores is None or known != logit or not np.array_equal(scores, self.scores):
+            scores = self.scores.copy()
+            shift = max(scores.max(initial=-np.inf), logit)
+            weights, mass = np.exp(scores - shift), float(np.exp(logit - shift))
+            _kept[key] = scores, logit, weights, mass
+        return weights, mass
+
+    def _damps_counts(self, X: Any) -> bool:
+        """Return whether the entries of an ndarray or sparse matrix are integers to be damped."""
+        return self.entry_scale is not None and X.dtype.kind in "iu"
+
+    def _products(self, X: Any, *factors: Array) -> Iterator[tuple[slice, Any, list[Array]]]:
+        """Yield slices of rows, the token weights of these in float64, and products with factors.
+
+        A factor is (n_tokens, n_columns). An ndarray is one block.
+        """
         if not sp.issparse(X):
-            yield slice(None), np.asarray(self.token_weights(X), dtype=np.float64)
+            part = np.asarray(self.token_weights(X), dtype=np.float64)
+            yield slice(None), part, [part @ factor for factor in factors]
             return
-        longest = min(X.nnz, BLOCK_ENTRIES + int(np.diff(X.indptr).max(initial=0)))
-        memory = np.empty(longest)  # fresh memory for every block would cost as much as the weights
-        for rows, part in row_blocks(X, BLOCK_ENTRIES):
-            if self.entry_scale is None:
-                part.data = np.asarray(part.data, dtype=np.float64)
-            else:
-                out = memory[: len(part.data)]
-                part.data = damped_entries(part.data, self.entry_scale, out=out)
-            yield rows, part
+        factors = tuple(np.ascontiguousarray(factor) for factor in factors)  # once, not per block
+        blocks = list(row_blocks(X, BLOCK_ENTRIES))
+        # Fresh memory for every block would cost as much as the weights.
+        memory = np.empty(max([len(part.data) for _, part in blocks], default=0))
+        table, binary = None, False
+        if self._damps_counts(X):
+            # Counts are nearly always positive and small. Others are looked up as NaN, and so are
+            # the products of their documents: no look at all entries beforehand tells of them.
+            table = self.token_weights(np.arange(_N_SMALL))
+            table[[0, -1]] = np.nan
+            binary = bool((X.data[:_N_SMALL] == 1).all())
+            if binary:
+                memory.fill(table[1])
+        for rows, part in blocks:
+            entries, part.data = part.data, memory[: len(part.data)]
+            if table is not None:
+                binary = binary and bool((entries == 1).all())
+                if not binary:
+                    np.take(table, entries, out=part.data, mode="clip")
+                products = [_product(part, factor) for factor in factors]
+                if np.isnan(products[0]).any():
+                    table = None
+            if table is None:
+                if self.entry_scale is None:
+                    part.data = np.asarray(entries, dtype=np.float64)
+                else:
+                    damped_entries(entries, self.entry_scale, out=part.data)
+                products = [_product(part, factor) for factor in factors]
+            yield rows, part, products
 
     def attention(self, X: Any) -> sp.csr_array:
         """Return the attention weights q of the tokens, in the layout of the CSR matrix `X`.

@@ -127,8 +127,8 @@ def leave_one_out_log_odds(
 ) -> Iterator[tuple[slice, slice, Array]]:
     """Yield the rows, the entries and their leave-one-out log-odds, block after block.
 
-    For the parameters of :func:`evidence`; the log-odds are (n_entries, n_outputs), an array of its
-    own in every block.
+    `codes` and `weights` are the documents' classes and weights, `groups` their
+    :func:`same_documents`; log-odds are (n_entries, n_outputs), an array of its own in every block.
     """
     own = own_weights(codes, weights, totals.n_classes, groups)[groups] * (weights > 0)[:, None]
     for rows, _, odds in _log_odds_without(X, own, totals):

@@ -116,8 +116,6 @@ class AttentionLoss:
         self.sample_weight = sample_weight.to(torch.float64)
         self.cls_weight = cls_weight
         self.total_weight = float(self.sample_weight.sum())
-        shape = (bag.shape[1], 1 + n_outputs)
-        self._weighted = torch.empty(shape, dtype=bag.dtype, device=bag.device)
         # Without <cls> an empty document attends to nothing: its output is the intercept.
         self._missing_mass = None if cls_weight else (bag.document_totals() == 0).to(torch.float64)
 
@@ -178,12 +176,14 @@ class AttentionLoss:
         cls_score, shift = floats(matrix[-1, 0], largest)
         if self.cls_weight:
             shift = max(shift, cls_score)
-        weighted = self._weighted  # w_s and w_s b_sk
+        # One memory for w_s and w_s b_sk, then the product R, then the gradient.
+        gradient = torch.empty_like(matrix)
+        by_token = gradient[:-1]
         weights = torch.exp(tokens[:, 0] - shift)
-        weighted[:, 0] = weights
-        torch.mul(tokens[:, 1:], weights[:, None], out=weighted[:, 1:])
+        by_token[:, 0] = weights
+        torch.mul(tokens[:, 1:], weights[:, None], out=by_token[:, 1:])
 
-        sums = yield weighted, weighted
+        sums = yield by_token, by_token
         assert sums is not None
         sums = sums.to(torch.float64)
         cls_mass = self.cls_weight * _exp(cls_score - shift)
@@ -199,14 +199,10 @@ class AttentionLoss:
         per_document = torch.empty_like(sums)
         torch.div(per_output, mass[:, None], out=per_document[:, 1:])
         per_document[:, 0] = -(per_document[:, 1:] * attended).sum(dim=1)
-        # The product is written into the gradient's memory, and made the gradient in place.
-        gradient = torch.empty_like(matrix)
-        by_token = gradient[:-1]
         yield per_document.to(bag.dtype), by_token
-        by_token[:, 0] *= weights
         for k in range(1, 1 + self.n_outputs):
-            by_token[:, 0].addcmul_(by_token[:, k], weighted[:, k])
-        by_token[:, 1:] *= weights[:, None]
+            by_token[:, 0].addcmul_(by_token[:, k], tokens[:, k])
+        by_token *= weights[:, None]
         gradient[-1, 0] = cls_mass * per_document[:, 0].sum()
         gradient[-1, 1:] = per_output.sum(dim=0)
         return loss, gradient

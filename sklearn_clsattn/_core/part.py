@@ -3,7 +3,7 @@
 What rank 0 calls here through :class:`~.parts.Parts` runs in every part with the same arguments. A
 method has one sum over the parts or one gathering, at its end and whatever the documents are: no
 part can wait for a sum that another one does not make. A part that fails adds to the sum's last
-number instead of raising, so that rank 0 learns of it.
+number instead of raising, or gathers its error, so that rank 0 learns of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..importance import row_totals
 from .bag import TokenBag, _tensor
 from .documents import Documents
 from .evidence import NaiveBayes, multiple_sums
-from .fitted import FittedAttention, count_selected, log_losses
+from .fitted import FittedAttention, count_selected
 from .leave_one_out import random_directions
 from .memory import loss_derivatives
 from .objective import AttentionLoss
@@ -30,9 +30,6 @@ from .reducer import Reducer
 from .statistics import CorpusStatistics, Scaling, positive_entries
 
 Array = NDArray[np.float64]
-
-ALL = -1
-"""In place of a fold that is held out: none is."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +76,16 @@ class Part:
         self._summary, self.error = summary, error
 
     def summary(self) -> list[tuple[Any, str]]:
-        """Gather what the parts say of themselves, and their errors."""
-        return self.reducer.gather((self._summary, self.error))
+        """Gather what the parts say of themselves, and why they cannot begin, as one value."""
+        return self.reducer.gather(((self._summary, self.error), ""))
+
+    def nothing(self) -> list[tuple[Any, str]]:
+        """Gather errors alone."""
+        return self.reducer.gather((None, self.error))
+
+    def nothing_to_add(self) -> Array:
+        """Sum up nothing."""
+        return self._sum(0, lambda _: None)
 
     def totals(self, maps: Sequence[NDArray[np.intp]], n_classes: int, exponent: int) -> Array:
         """Sum up, by class, document weights, token weights and numbers of entries.
@@ -117,7 +122,7 @@ class Part:
         """
         self._factors, self._n_tokens = factors, n_tokens
         self._chunked: list[_Prepared] = []
-        self._evidence: dict[int, list[torch.Tensor]] = {}
+        self._evidence: list[torch.Tensor] | None = None
         self._losses: dict[Any, AttentionLoss] = {}
 
         def add(flat: Array) -> None:
@@ -134,137 +139,131 @@ class Part:
                 values = _kept(chunk, X, X, dtype) if columns is not None else X
                 bag = TokenBag(values, dtype=dtype, device=self._device, columns=columns)
                 self._chunked.append(_Prepared(chunk, X, bag))
-            self._add_statistics(flat, ALL)
+            for part in self._prepared():
+                codes, weights = self._codes_and_weights(part)
+                flat += CorpusStatistics.of(part.X, codes, self._n_classes, weights).flat()
 
-        return self._sum(self._n_statistics(), add)
+        return self._sum(self._n_classes * (3 + n_tokens), add)
 
     def forget(self) -> Array:
         """Forget the evidence of an earlier fit."""
-        self._evidence, self._losses = {}, {}
-        return self._sum(0, lambda _: None)
+        self._evidence, self._losses = None, {}
+        return self.nothing_to_add()
 
-    def statistics(self, fold: int) -> Array:
-        """Sum up the statistics without the documents of a fold."""
-        return self._sum(self._n_statistics(), lambda flat: self._add_statistics(flat, fold))
-
-    def projections(self) -> list[Array]:
+    def projections(self) -> list[tuple[Array, str]]:
         """Gather what tells equal documents: two projections, the code and the weight of each.
 
         Arrays of shape (n_documents, 4), in the order of the parts.
         """
-        directions = random_directions(self._n_tokens)
-        rows = [np.empty((0, 4))]
-        for part in self._prepared():
-            X = part.X
-            codes, weights = self._codes_and_weights(part, ALL)
-            rows.append(np.column_stack([X @ directions[0], X @ directions[1], codes, weights]))
-        return self.reducer.gather(np.concatenate(rows))
 
-    def take_groups(
-        self,
-        folds: Sequence[NDArray[np.int8]],
-        copies: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]],
-        own: Array,
+        def of_documents() -> Array:
+            directions = random_directions(self._n_tokens)
+            rows = [np.empty((0, 4))]
+            for part in self._prepared():
+                X = part.X
+                codes, weights = self._codes_and_weights(part)
+                rows.append(np.column_stack([X @ directions[0], X @ directions[1], codes, weights]))
+            return np.concatenate(rows)
+
+        return self._gather(of_documents)
+
+    def take_copies(
+        self, copies: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]], own: Array
     ) -> Array:
-        """Learn of every part's documents the fold, and which have copies, and what these weigh.
+        """Learn which documents have copies, and what all copies of each weigh in every class.
 
-        `folds` are (n_documents,) for every part, -1 for a document of weight 0; `copies` are the
-        documents with copies and the row of `own`, (n_groups, n_classes), of each.
+        `copies` are, for every part, the documents with copies and the row of `own`, (n_groups,
+        n_classes), of each.
         """
-        mine, (documents, groups) = folds[self.reducer.rank], copies[self.reducer.rank]
+        documents, groups = copies[self.reducer.rank]
 
         def learn(_: Array) -> None:
-            first = 0
-            for part in self._chunked:
-                last = first + part.X.shape[0]
-                part.folds = mine[first:last]
-                within = slice(*np.searchsorted(documents, [first, last]))
+            for part, first in self._with_first():
+                within = slice(*np.searchsorted(documents, [first, first + part.X.shape[0]]))
                 part.copies = documents[within] - first, own[groups[within]]
-                first = last
 
         return self._sum(0, learn)
 
-    def find_evidence(self, fold: int, cls_weight: float, scaling: Scaling) -> Array:
-        """Find what naive Bayes says of every document without it, and without a fold."""
+    def entries(self, rows: Sequence[NDArray[np.intp]]) -> list[tuple[list[Any], str]]:
+        """Gather CSR arrays of some documents, one a chunk; `rows` says for every part which."""
+        mine = rows[self.reducer.rank]
+
+        def of_rows() -> list[Any]:
+            found = []
+            for part, first in self._with_first():
+                within = slice(*np.searchsorted(mine, [first, first + part.X.shape[0]]))
+                found.append(part.X[mine[within] - first])
+            return found
+
+        return self._gather(of_rows)
+
+    def find_evidence(self, cls_weight: float, scaling: Scaling) -> Array:
+        """Find what naive Bayes says of every document without it."""
         self._bayes: list[tuple[torch.Tensor, torch.Tensor]] = []
 
         def find(_: Array) -> None:
             for part in self._prepared():
-                codes, weights = self._codes_and_weights(part, fold)
+                codes, weights = self._codes_and_weights(part)
                 own = np.zeros((len(codes), self._n_classes))
                 own[np.arange(len(codes)), codes] = weights
                 documents, of_copies = part.copies
                 own[documents] = of_copies
                 own *= (weights > 0)[:, None]
-                found = NaiveBayes(part.X, own, self._loss(part, fold, cls_weight), scaling)
+                found = NaiveBayes(part.X, own, self._loss(part, cls_weight), scaling)
                 self._bayes.append((_file(part, found.numerators), _file(part, found.outputs)))
 
         return self._sum(0, find)
 
-    def multiple_sums(self, fold: int, cls_weight: float, x: Array) -> Array:
+    def multiple_sums(self, cls_weight: float, x: Array) -> Array:
         """Sum up the loss of evidence times x[0] plus intercepts x[1:], and its derivatives."""
 
         def add(flat: Array) -> None:
             for part, (_, outputs) in zip(self._prepared(), self._bayes, strict=True):
-                value, derivatives = multiple_sums(self._loss(part, fold, cls_weight), outputs, x)
+                value, derivatives = multiple_sums(self._loss(part, cls_weight), outputs, x)
                 flat[0] += value
                 flat[1:] += derivatives.cpu().numpy()
 
         return self._sum(1 + len(x) + len(x) ** 2, add)
 
-    def keep_evidence(self, fold: int, multiple: float) -> Array:
-        """Give the losses without a fold this multiple of the evidence."""
+    def keep_evidence(self, multiple: float) -> Array:
+        """Give the losses this multiple of the evidence."""
 
         def keep(_: Array) -> None:
             parts = zip(self._prepared(), self._bayes, strict=True)
-            self._evidence[fold] = [
-                _file(part, numerators * multiple) for part, (numerators, _) in parts
-            ]
+            self._evidence = [_file(part, numerators * multiple) for part, (numerators, _) in parts]
             self._bayes = []
 
         return self._sum(0, keep)
 
-    def loss(self, fold: int, cls_weight: float, matrix: NDArray[Any]) -> Array:
-        """Sum up the gradient by the token matrix, and the loss, without a fold."""
+    def loss(self, cls_weight: float, matrix: NDArray[Any]) -> Array:
+        """Sum up the gradient by the token matrix, and the loss."""
 
         def add(flat: Array) -> None:
             point = torch.from_numpy(matrix).to(self._device)
             for part in self._prepared():
-                value, gradient = self._loss(part, fold, cls_weight)(point)
+                value, gradient = self._loss(part, cls_weight)(point)
                 flat[:-1] += gradient.reshape(-1).cpu().numpy()
                 flat[-1] += value
 
         return self._sum(matrix.size + 1, add)
 
-    def squared_attention(self, fold: int, cls_weight: float, scores: NDArray[Any]) -> Array:
+    def squared_attention(self, cls_weight: float, scores: NDArray[Any]) -> Array:
         """Sum up squared attention for scores, (n_tokens,)."""
 
         def add(flat: Array) -> None:
             point = torch.from_numpy(scores).to(self._device)
             for part in self._prepared():
-                squares = self._loss(part, fold, cls_weight).squared_attention(point)
+                squares = self._loss(part, cls_weight).squared_attention(point)
                 flat += squares.cpu().numpy()
 
         return self._sum(len(scores), add)
-
-    def held_out_loss(self, fold: int, judged: NDArray[np.bool_], model: FittedAttention) -> Array:
-        """Sum up loss and weight of a fold's documents of the classes `judged`, (n_classes,)."""
-
-        def add(flat: Array) -> None:
-            for part in self._prepared():
-                codes, weights = self._codes_and_weights(part, ALL)
-                rows = np.flatnonzero((part.folds == fold) & judged[codes])
-                losses = log_losses(model.outputs(part.X[rows]), codes[rows])
-                flat += losses @ weights[rows], weights[rows].sum()
-
-        return self._sum(2, add)
 
     def selected(self, scores: Array) -> Array:
         """Count in how many documents of positive weight each token is selected."""
 
         def add(flat: Array) -> None:
             for part in self._prepared():
-                present = self._codes_and_weights(part, ALL)[1] > 0
+                present = self._codes_and_weights(part)[1] > 0
                 flat += count_selected(scores, part.X if present.all() else part.X[present])
 
         return self._sum(len(scores), add)
@@ -273,17 +272,24 @@ class Part:
         """Sum up what :func:`~.memory.loss_derivatives` returns, flat."""
 
         def add(flat: Array) -> None:
-            evidence: Any = self._evidence.get(ALL, [None] * len(self._chunked))
+            evidence: Any = self._evidence or [None] * len(self._chunked)
             for part, own in zip(self._prepared(), evidence, strict=True):
                 own = None if own is None else own.cpu().numpy()
-                found = loss_derivatives(model, part.X, *self._codes_and_weights(part, ALL), own)
+                found = loss_derivatives(model, part.X, *self._codes_and_weights(part), own)
                 flat += np.concatenate([np.ravel(numbers) for numbers in found])
 
         return self._sum(1 + 2 * model.token_matrix().size, add)
 
-    def errors(self) -> list[str]:
-        """Gather what the parts failed with."""
-        return self.reducer.gather(self.error)
+    def _gather(self, value: Callable[[], Any]) -> list[tuple[Any, str]]:
+        """Gather what `value` returns, None where it fails, and the parts' errors."""
+        found = None
+        try:
+            found = value()
+        except Exception as error:
+            if self.reducer.size == 1:
+                raise
+            self.error = f"{type(error).__name__}: {error}"
+        return self.reducer.gather((found, self.error))
 
     def _sum(self, n: int, add: Callable[[Array], None]) -> Array:
         """Return the parts' sum of what `add` adds to zeros, (n,), and the number of failures."""
@@ -315,50 +321,44 @@ class Part:
             return X
         return csr_of(np.ldexp(X.data, -self._exponent), X.indices, X.indptr, X.shape[1])
 
-    def _codes_and_weights(self, part: _Prepared, fold: int) -> tuple[NDArray[np.intp], Array]:
-        """Return classes and weights of a chunk's documents, those of a fold being 0."""
-        codes = self._map[part.chunk.codes]
-        weights = part.chunk.weights * self._factors[codes]
-        if fold != ALL:
-            weights = np.where(part.folds == fold, 0.0, weights)
-        return codes, weights
+    def _with_first(self) -> Iterator[tuple[_Prepared, int]]:
+        """Yield :meth:`_prepared` with the number of the first document of each."""
+        first = 0
+        for part in self._prepared():
+            yield part, first
+            first += part.X.shape[0]
 
-    def _loss(self, part: _Prepared, fold: int, cls_weight: float) -> AttentionLoss:
-        """Return the loss of a chunk without a fold; that of documents in memory is kept."""
-        key = id(part), fold, cls_weight
+    def _codes_and_weights(self, part: _Prepared) -> tuple[NDArray[np.intp], Array]:
+        """Return classes and weights of a chunk's documents."""
+        codes = self._map[part.chunk.codes]
+        return codes, part.chunk.weights * self._factors[codes]
+
+    def _loss(self, part: _Prepared, cls_weight: float) -> AttentionLoss:
+        """Return the loss of a chunk; that of documents in memory is kept."""
+        key = id(part), cls_weight
         loss = self._losses.get(key)
         if loss is None:
-            codes, weights = self._codes_and_weights(part, fold)
+            codes, weights = self._codes_and_weights(part)
             nothing = CorpusStatistics.empty(self._n_classes, 0)
             documents = Documents(part.X, codes, weights, nothing)
             loss = documents.loss(part.bag, cls_weight=cls_weight)
             if part.chunk.columns is None:
                 self._losses[key] = loss
-        if fold in self._evidence:
-            loss.evidence = self._evidence[fold][self._chunked.index(part)]
+        if self._evidence is not None:
+            loss.evidence = self._evidence[self._chunked.index(part)]
         return loss
-
-    def _n_statistics(self) -> int:
-        return self._n_classes * (3 + self._n_tokens)
-
-    def _add_statistics(self, flat: Array, fold: int) -> None:
-        for part in self._prepared():
-            codes, weights = self._codes_and_weights(part, fold)
-            flat += CorpusStatistics.of(part.X, codes, self._n_classes, weights).flat()
 
 
 @dataclass(eq=False)
 class _Prepared:
     """A chunk as it is trained on: its entries, and its bag in the precision of training.
 
-    folds : (n_documents,), once they are known
     copies : the documents with copies, and what all copies of each weigh in every class
     """
 
     chunk: Chunk
     X: Any
     bag: TokenBag
-    folds: NDArray[np.int8] | None = None
     copies: tuple[NDArray[np.intp], Array] = (np.empty(0, np.intp), np.empty(0))
 
 

@@ -6,19 +6,20 @@ sum over the parts, so that the parts cannot disagree about a step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
+from .documents import Documents
 from .fitted import FittedAttention
-from .folds import N_FOLDS, deal
+from .folds import sample
 from .leave_one_out import numbered, own_weights
-from .part import ALL, Part
+from .part import Part
 from .statistics import CorpusStatistics, Scaling
 
 Array = NDArray[np.float64]
@@ -41,22 +42,22 @@ class Parts:
     def __init__(self, part: Part) -> None:
         self._part, self._reducer = part, part.reducer
         self.size = part.reducer.size
-        self._n_different: int | None = None
+        self._sampled: tuple[int, list[NDArray[np.intp]], NDArray[np.intp], Array] | None = None
         self._kept: dict[str, tuple[Any, Array]] = {}
 
-    def gather(self, name: str) -> Any:
+    def gather(self, name: str, *arguments: Any) -> list[Any]:
         """Return what a method of :class:`~.part.Part` gathers."""
-        self._reducer.send((name, ()))
-        return getattr(self._part, name)()
+        self._reducer.send((name, arguments))
+        found = getattr(self._part, name)(*arguments)
+        _refuse([error for _, error in found])
+        return [value for value, _ in found]
 
     def sum(self, name: str, *arguments: Any) -> Array:
         """Return the sum that a method of :class:`~.part.Part` makes over all parts."""
         self._reducer.send((name, arguments))
         flat: Array = getattr(self._part, name)(*arguments)
         if flat[-1]:
-            failed = [(rank, error) for rank, error in enumerate(self.gather("errors")) if error]
-            said = "; ".join(f"rank {rank} failed with {error}" for rank, error in failed)
-            raise PartFailedError(f"The fit stopped in all parts: {said}.")
+            self.gather("nothing")
         return flat[:-1]
 
     def once(self, key: Any, name: str, *arguments: Any) -> Array:
@@ -65,20 +66,30 @@ class Parts:
         if kept is None or kept[0] != key:
             if name == "prepare":  # of other entries and weights all else is new
                 self._kept = {kind: self._kept[kind] for kind in {"totals"} & {*self._kept}}
-                self._n_different = None
+                self._sampled = None
             kept = self._kept[name] = key, self.sum(name, *arguments)
         return kept[1]
 
-    def n_different(self, n_classes: int) -> int:
-        """Return the number of documents of positive weight of which no two are the same.
+    def sampled(
+        self, n_classes: int
+    ) -> tuple[int, list[NDArray[np.intp]], NDArray[np.intp], Array]:
+        """Return how many different documents there are, and a sample of them.
 
-        The parts learn which are, whichever parts they are in, and their folds.
+        That is, each part's rows, and the codes and weights of all. The parts learn which
+        documents have copies, whichever parts these are in.
         """
-        if self._n_different is None:
-            n_different, *found = group_documents(self.gather("projections"), n_classes)
-            self.sum("take_groups", *found)
-            self._n_different = n_different
-        return self._n_different
+        if self._sampled is None:
+            *found, copies, own = group_documents(self.gather("projections"), n_classes)
+            self.sum("take_copies", copies, own)
+            self._sampled = found[0], found[1], found[2], found[3]
+        return self._sampled
+
+
+def _refuse(errors: list[str]) -> None:
+    """Raise an error that names the parts that have failed, if there are any."""
+    failed = [f"rank {rank} failed with {error}" for rank, error in enumerate(errors) if error]
+    if failed:
+        raise PartFailedError(f"The fit stopped in all parts: {'; '.join(failed)}.")
 
 
 def serve(part: Part) -> Any:
@@ -91,28 +102,30 @@ def serve(part: Part) -> Any:
 
 
 def group_documents(projections: list[Array], n_classes: int) -> tuple[Any, ...]:
-    """Return the number of different documents, and what :meth:`~.part.Part.take_groups` takes.
+    """Return the number of different documents, a sample, and the copies.
 
-    `projections` come from :meth:`~.part.Part.projections`; groups and folds are those of
-    :class:`~.documents.Documents`.
+    The sample is each part's rows, and codes and weights of all of these; of the copies,
+    :meth:`~.part.Part.take_copies` learns. `projections` come from
+    :meth:`~.part.Part.projections`; groups and sample are those of :class:`~.documents.Documents`.
     """
-    lengths = np.cumsum([len(part) for part in projections])[:-1]
+    bounds = np.cumsum([0, *map(len, projections)])
     first, second, numbers, weights = np.concatenate(projections).T
     codes = numbers.astype(np.intp)
     groups = numbered(first, second)
     present = np.flatnonzero(weights)
     of_present = np.unique(groups[present], return_inverse=True)[1]
-    folds = np.full(len(codes), -1, dtype=np.int8)
-    folds[present] = deal(of_present, codes[present], N_FOLDS)
+    of_sample, sample_weights = sample(of_present, codes[present], weights[present])
+    sampled = present[of_sample]
     copied = np.flatnonzero((np.bincount(groups) > 1)[groups])
     of_copies = np.unique(groups[copied], return_inverse=True)[1]
     own = own_weights(codes[copied], weights[copied], n_classes, of_copies)
-    bounds = [0, *lengths, len(codes)]
-    copies = []
+    rows, copies = [], []
     for start, stop in pairwise(bounds):
+        rows.append(sampled[slice(*np.searchsorted(sampled, [start, stop]))] - start)
         within = slice(*np.searchsorted(copied, [start, stop]))
         copies.append((copied[within] - start, of_copies[within]))
-    return int(of_present.max(initial=-1)) + 1, np.split(folds, lengths), copies, own
+    n_different = int(of_present.max(initial=-1)) + 1
+    return n_different, rows, codes[sampled], sample_weights, copies, own
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,7 @@ class PartsLoss:
     evidence = None
 
     def __init__(self, documents: DocumentsInParts, bag: _Shape, cls_weight: float) -> None:
-        self._parts, self._fold = documents.parts, documents.fold
+        self._parts = documents.parts
         self.bag, self.n_outputs, self.cls_weight = bag, documents.n_outputs, cls_weight
         self.total_weight = documents.statistics.total_weight
 
@@ -140,13 +153,13 @@ class PartsLoss:
 
     def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the sum of the losses and its gradient by `matrix`."""
-        flat = self._parts.sum("loss", self._fold, self.cls_weight, matrix.numpy())
+        flat = self._parts.sum("loss", self.cls_weight, matrix.numpy())
         return float(flat[-1]), torch.from_numpy(flat[:-1]).view_as(matrix).to(matrix.dtype)
 
     def squared_attention(self, scores: torch.Tensor) -> torch.Tensor:
         """Return the sum over documents of squared attention, (n_tokens,)."""
         name = "squared_attention"
-        flat = self._parts.sum(name, self._fold, self.cls_weight, scores.numpy())
+        flat = self._parts.sum(name, self.cls_weight, scores.numpy())
         return torch.from_numpy(flat).to(scores.dtype)
 
 
@@ -154,26 +167,26 @@ class PartsNaiveBayes:
     """What naive Bayes says of all parts' documents: :class:`~.evidence.EvidenceSums`."""
 
     def __init__(self, documents: DocumentsInParts, cls_weight: float, scaling: Scaling) -> None:
-        self._parts, self._fold, self._cls_weight = documents.parts, documents.fold, cls_weight
-        self._parts.n_different(documents.n_classes)
-        self._parts.sum("find_evidence", self._fold, cls_weight, scaling)
+        self._parts, self._cls_weight = documents.parts, cls_weight
+        self._parts.sampled(documents.n_classes)
+        self._parts.sum("find_evidence", cls_weight, scaling)
 
     def __call__(self, x: Array) -> tuple[float, Array, Array]:
         """Return loss, gradient and Hessian, (n,) and (n, n), at multiple and intercepts x."""
         n = len(x)
-        flat = self._parts.sum("multiple_sums", self._fold, self._cls_weight, x)
+        flat = self._parts.sum("multiple_sums", self._cls_weight, x)
         return float(flat[0]), flat[1 : n + 1], flat[n + 1 :].reshape(n, n)
 
     def keep(self, multiple: float) -> None:
         """Give the documents' loss this multiple of the evidence."""
-        self._parts.sum("keep_evidence", self._fold, multiple)
+        self._parts.sum("keep_evidence", multiple)
 
 
 @dataclass(frozen=True)
 class DocumentsInParts:
     """The documents of a fit, in parts: what :class:`~.documents.Documents` is of those in memory.
 
-    statistics : of all documents but those of the `fold` held out
+    statistics : of all documents
     shape : (n_documents, n_tokens)
     entry_scale, unit : as there
     """
@@ -183,7 +196,6 @@ class DocumentsInParts:
     shape: tuple[int, int]
     entry_scale: float | None = None
     unit: float = 1.0
-    fold: int = ALL
 
     @property
     def n_classes(self) -> int:
@@ -209,26 +221,16 @@ class DocumentsInParts:
         """Return what naive Bayes says of every document without it."""
         return PartsNaiveBayes(self, loss.cls_weight, scaling)
 
-    def folds(self, n_folds: int) -> tuple[int, Callable[[int], int]]:
-        """Return how many different documents there are, and what :meth:`split` takes per fold."""
-        assert n_folds == N_FOLDS
-        return self.parts.n_different(self.n_classes), lambda fold: fold
+    def sample(self) -> tuple[int, Documents]:
+        """Return how many different documents there are, and a sample of them, in memory."""
+        n_different, rows, codes, weights = self.parts.sampled(self.n_classes)
+        X = sp.vstack(list(chain.from_iterable(self.parts.gather("entries", rows))), format="csr")
+        statistics = CorpusStatistics.of(X, codes, self.n_classes, weights)
+        return n_different, Documents(X, codes, weights, statistics, self.entry_scale, self.unit)
 
-    def split(self, held_out: int) -> tuple[DocumentsInParts, Callable[[FittedAttention], float]]:
-        """Return the documents without a fold, and the mean log loss of that."""
-        sums = self.parts.sum("statistics", held_out)
-        kept = replace(
-            self,
-            statistics=CorpusStatistics.from_flat(sums, self.n_classes, self.shape[1]),
-            fold=held_out,
-        )
-        judged = kept.statistics.class_weights > 0
-
-        def mean_loss(model: FittedAttention) -> float:
-            loss, weight = self.parts.sum("held_out_loss", held_out, judged, model)
-            return float(loss / weight) if weight else 0.0
-
-        return kept, mean_loss
+    def wait(self) -> None:
+        """Tell the other parts, which wait for rank 0, that it goes on."""
+        self.parts.sum("nothing_to_add")
 
     def count_selected(self, scores: Array) -> NDArray[np.intp]:
         """Return in how many documents of positive weight each token is selected, (n_tokens,)."""

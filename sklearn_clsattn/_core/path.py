@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -44,18 +45,26 @@ class AttentionPath:
         )
         loss = documents.loss(bag, cls_weight=units.cls_weight)
         self.mean: PriorMean | None = prior_mean(documents, loss, units)
-        self.problem = AttentionProblem(
+        self._make_problem = partial(
+            AttentionProblem,
             loss,
             documents.statistics.class_weights,
-            units,
+            replace(units, totals=None),
             C=1.0,
             attention_C=attention_C,
             mean=self.mean,
         )
-        self._cold = self.problem.start
+        self._problem: AttentionProblem | None = None
         self._last_C = np.inf
         self._solver = solver
         self._pairs = Pairs()
+
+    @property
+    def problem(self) -> AttentionProblem:
+        """The problem, made when first needed: until then others may need the memory."""
+        if self._problem is None:
+            self._problem = self._make_problem()
+        return self._problem
 
     def start_from(self, model: FittedAttention) -> None:
         """Start the next fit from a model of the same tokens and outputs."""
@@ -83,7 +92,7 @@ class AttentionPath:
         before = problem.blocks[VALUES].penalty
         problem.set_C(C)
         if self._last_C > C:
-            problem.start = self._cold
+            problem.start = problem.cold_start()
             self._pairs.clear()
         values = problem.blocks[VALUES]
         add_curvature(self._pairs, values.index, values.penalty - before)

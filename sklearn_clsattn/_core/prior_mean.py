@@ -20,6 +20,7 @@ that are trained find again, document by document, a part of what naive Bayes kn
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +44,13 @@ _MAX_STEPS = 50
 class PriorMean:
     """The prior mean of the token values, before the division by exp(a).
 
-    numerators : (n_tokens, n_outputs), alpha times unit times log-odds
+    numerators : (n_tokens, n_outputs), alpha times unit times log-odds, in training's precision
     scale : alpha-hat, the best multiple of the leave-one-out evidence
     precision : second derivative of the sum of losses by alpha, where the multiple is best
     loss : mean loss in nats per document with that multiple and no values
     """
 
-    numerators: Array
+    numerators: NDArray[np.floating[Any]]
     scale: float
     precision: float
     loss: float
@@ -86,9 +87,9 @@ def prior_mean(
     both = precision + earlier[1]
     scale = (scale * precision + earlier[0] * earlier[1]) / both if both > 0 else 0.0
     naive_bayes.keep(MEAN_SHARE * scale)
-    return PriorMean(
-        MEAN_SHARE * scale * scaling.unit * scaling.totals.log_odds(), scale, both, value
-    )
+    numerators = scaling.totals.log_odds()
+    numerators *= MEAN_SHARE * scale * scaling.unit
+    return PriorMean(numerators.astype(scaling.value_scales.dtype), scale, both, value)
 
 
 def _best_multiple(

@@ -214,10 +214,10 @@ def token_scaling(
     if not mean_document_weight > 0:  # all documents are empty
         mean_document_weight = mean_entry = 1.0
     token_shares = statistics.shares.sum(axis=0)
-    scores = np.zeros(n_tokens)
-    scales = np.ones((n_tokens, n_outputs))
     totals = None
-    if scaling == "log_odds":
+    if scaling is None:
+        scores, scales = np.zeros(n_tokens), np.ones((n_tokens, n_outputs))
+    else:
         totals = TokenTotals.of(statistics)
         odds = totals.log_odds()
         importance = overall_importance(odds.T) + IMPORTANCE_FLOOR

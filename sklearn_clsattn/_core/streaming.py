@@ -81,7 +81,7 @@ def learn_batch(
     choice = None
     if C is None and stream.C is None and np.count_nonzero(batch.statistics.class_weights) > 1:
         how = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
-        choice = choose_C(batch, bag, mean, **how)
+        choice = choose_C(batch, mean, np.float64, device, **how)
         stream = replace(stream, C=choice.C)
     problem = StreamProblem(
         loss,

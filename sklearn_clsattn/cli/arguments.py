@@ -97,32 +97,25 @@ def _add_fit(commands: Any) -> None:
         help="for files larger than memory: read them part by part, through a temporary folder; "
         "counts word sequences by hashing, so tokens have no names, and labels are strings",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        required=True,
-        metavar="MODEL",
-        help="file for the model, best of a name *.skops",
-    )
+    _add_output(parser, "MODEL", "file for the model, best of a name *.skops", required=True)
     _add_force(parser, "MODEL")
     _add_fitting(parser)
-    for option, what in (
-        ("--no-characters", "leave out character n-grams"),
-        ("--no-context", "count words alike wherever they stand"),
-    ):
-        parser.add_argument(option, action="store_true", help=what)
-    for option, kind, strength in (
-        (
-            "--C",
-            _positive_float_or_auto,
-            'inverse strength of the penalty on token values, or "auto"',
-        ),
-        ("--attention-C", _positive_float, "the same for attention scores, a number"),
-    ):
-        parser.add_argument(
-            option, type=kind, metavar="C", help=f"{strength} (default: the classifier's)"
-        )
+    parser.add_argument("--no-characters", action="store_true", help="leave out character n-grams")
+    parser.add_argument(
+        "--no-context", action="store_true", help="count words alike wherever they stand"
+    )
+    parser.add_argument(
+        "--C",
+        type=_positive_float_or_auto,
+        help='inverse strength of the penalty on token values, or "auto" (default: the '
+        "classifier's)",
+    )
+    parser.add_argument(
+        "--attention-C",
+        type=_positive_float,
+        metavar="C",
+        help="the same for attention scores, a number (default: the classifier's)",
+    )
 
 
 def _add_predict(commands: Any) -> None:
@@ -134,9 +127,7 @@ def _add_predict(commands: Any) -> None:
     )
     _add_model(parser)
     parser.add_argument("data", type=Path, metavar="DATA", help=f"texts ({_FORMATS})")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="OUT", help="CSV file to write (default: to stdout)"
-    )
+    _add_output(parser, "OUT", "CSV file to write (default: to stdout)")
     parser.add_argument(
         "--raw-labels",
         action="store_true",
@@ -161,9 +152,7 @@ def _add_explain(commands: Any) -> None:
         metavar="TEXT",
         help="explain this text rather than a file's; may be given several times",
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="OUT", help="HTML file to write (default: to stdout)"
-    )
+    _add_output(parser, "OUT", "HTML file to write (default: to stdout)")
     _add_force(parser, "OUT")
     parser.add_argument(
         "--target",
@@ -203,14 +192,8 @@ def _add_report(commands: Any) -> None:
         "page of HTML: test measures, calibration, confusions, the most important tokens, the "
         "worst mistakes and where the models disagree, word by word.",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("report.html"),
-        metavar="OUT",
-        help="HTML file to write (default: report.html)",
-    )
+    usual = Path("report.html")
+    _add_output(parser, "OUT", f"HTML file to write (default: {usual})", default=usual)
     _add_force(parser, "OUT")
     _add_labelled(parser)
     mistakes = (
@@ -227,6 +210,10 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="a file that 'fit' has saved; if it is no *.skops, one that you trust",
     )
+
+
+def _add_output(parser: argparse.ArgumentParser, name: str, what: str, **settings: Any) -> None:
+    parser.add_argument("-o", "--output", type=Path, metavar=name, help=what, **settings)
 
 
 def _add_force(parser: argparse.ArgumentParser, output: str) -> None:

@@ -30,10 +30,7 @@ def run_report(arguments: Namespace) -> None:
             n_disagreements=(arguments.mistakes + 1) // 2,
             title="Model report" + ("" if arguments.data is None else f": {arguments.data.name}"),
             source=source,
-            made={
-                "Command": _command(arguments),
-                "Made on": datetime.date.today().isoformat(),
-            },
+            made={"Command": _command(arguments), "Made on": datetime.date.today().isoformat()},
             progress=progress,
         )
     page = report.to_html()

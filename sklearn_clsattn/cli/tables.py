@@ -185,7 +185,11 @@ def _token_tables(tokens: Sequence[ClassTokens]) -> list[RenderableType]:
     left_out = len(tokens) - len(rows)
     parts: list[RenderableType] = []
     important = [(of.label, [Text(token_text(token)) for token, _ in of.important]) for of in rows]
-    selected = [(of.label, [_with_count(*pair) for pair in of.selected]) for of in rows]
+    # Without a space before the count, so that no line ends between the two.
+    selected = [
+        (of.label, [Text.assemble(token_text(one), (f":{n}", "dim")) for one, n in of.selected])
+        for of in rows
+    ]
     for title, meaning, lists in (
         ("Most important tokens", "value times standard deviation of attention", important),
         ("Most selected tokens", "number of texts in which it has the most attention", selected),
@@ -212,8 +216,3 @@ def _list(notes: Sequence[str]) -> Table:
     for note in notes:
         table.add_row(Text("  -"), Text(note))
     return table
-
-
-def _with_count(token: str, count: int) -> Text:
-    # Without a space, so that no line ends between the two.
-    return Text.assemble(token_text(token), (f":{count}", "dim"))

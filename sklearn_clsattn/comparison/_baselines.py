@@ -87,16 +87,10 @@ def default_models(random_state: int | None = 0) -> list[Model]:
             features="ours",
         ),
         Model(
-            "LogisticRegression, counts",
-            LogisticRegression(),
-            {"C": [0.01, 0.03, 0.1, 0.3, 1.0]},
+            "LogisticRegression, counts", LogisticRegression(), {"C": [0.01, 0.03, 0.1, 0.3, 1.0]}
         ),
         Model("LogisticRegression, TF-IDF", of_tfidf, logistic_grid),
-        Model(
-            "MultinomialNB",
-            MultinomialNB(),
-            {"alpha": [0.03, 0.1, 0.3, 1.0, 3.0]},
-        ),
+        Model("MultinomialNB", MultinomialNB(), {"alpha": [0.03, 0.1, 0.3, 1.0, 3.0]}),
         Model(
             "NB-SVM (log-odds + LR)",
             make_pipeline(

@@ -98,12 +98,7 @@ def measure(
     random_state: int | None,
     step: Callable[[Literal["tuning", "fitting"]], None],
 ) -> tuple[Entrant, list[str]]:
-    """Tune, fit and score one model; return it, with a note if a fit did not converge.
-
-    `X` and `X_test` are csr_matrix of shape (n_train, n_tokens) and (n_test, n_tokens), `y` and
-    `y_test` positions among `classes`, -1 for test labels that are not in training. `step` is
-    called when tuning, if there is any, and when fitting starts.
-    """
+    """Tune, fit and score one model; return it, with a note if a fit did not converge."""
     estimator = _with_coded_weights(clone(model.estimator), classes)
     _warm_up(estimator, X, y)
     tuning_seconds = None
@@ -144,19 +139,9 @@ def measure(
 
 
 def score(
-    name: str,
-    kind: Kind,
-    estimator: Any,
-    documents: Any,
-    y: Codes,
-    classes: list[Any],
-    **more: Any,
+    name: str, kind: Kind, estimator: Any, documents: Any, y: Codes, classes: list[Any], **more: Any
 ) -> Entrant:
-    """Return a fitted model's predictions for documents, with time and quality.
-
-    Its classes are among `classes`, in any order. `y` (n_test,) holds positions among these, -1 for
-    labels that are not in training; `more` are fields of :class:`ModelResult`.
-    """
+    """Return a fitted model's predictions for documents, with time and quality."""
     start = time.perf_counter()
     labels = estimator.predict(documents)
     seconds = time.perf_counter() - start
@@ -173,11 +158,7 @@ def score(
 
 
 def quality(y: Codes, predicted: Codes, proba: Array | None) -> dict[str, Any]:
-    """Return accuracy, macro F1, log loss and calibration error of predictions (n_test,).
-
-    Log loss leaves out texts with -1 in `y`, whose class is not in training. Without `proba`, of
-    shape (n_test, n_classes), the last two measures are None.
-    """
+    """Return accuracy, macro F1, log loss and calibration error of predictions (n_test,)."""
     loss = error = None
     if proba is not None:
         seen = y >= 0
@@ -204,11 +185,7 @@ def shown_measure(
     form: str,
     best_of: Callable[[list[float]], float],
 ) -> list[tuple[str, bool]]:
-    """Return a measure of each model as text, and whether it is the best of several.
-
-    They are compared as shown, so that equal texts are equally good. A floor is never the best;
-    `missing` stands for None.
-    """
+    """Return a measure of each model as text, and whether it is the best of several."""
     values = [getattr(model, name) for model in models]
     pairs = list(zip(values, models, strict=True))
     ranked = [value for value, model in pairs if value is not None and model.kind != "floor"]

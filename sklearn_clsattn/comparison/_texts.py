@@ -131,10 +131,7 @@ def hold_out(
 def check_texts(
     texts: Any, labels: ArrayLike, which: str
 ) -> tuple[NDArray[np.object_], NDArray[Any]]:
-    """Return texts and labels as arrays of shape (n_texts,), or raise ValueError.
-
-    Messages name the texts by `which`, such as "training".
-    """
+    """Return the `which` texts and labels as arrays of shape (n_texts,), or raise ValueError."""
     if isinstance(texts, str):
         raise ValueError(f"expected a sequence of {which} texts, got one text")
     texts = np.asarray(texts, dtype=object)
@@ -163,10 +160,7 @@ def shared_texts(train_texts: NDArray[Any], test_texts: NDArray[Any]) -> list[st
 def code_test_labels(
     test_labels: NDArray[Any], classes: list[Any]
 ) -> tuple[NDArray[np.intp], list[str]]:
-    """Return the test labels' positions among the classes, and notes on those without one.
-
-    Raises ValueError if no test label is one of the classes.
-    """
+    """Return the test labels' positions among the classes, and notes on those without one."""
     y_test = codes_of(test_labels, classes)
     unseen = y_test < 0
     if unseen.all():

@@ -68,11 +68,7 @@ def token_effects(classifier: Any, X: Any) -> NDArray[np.float64]:
 
 
 def effects_of_values(values: ArrayLike, attention: Any) -> NDArray[np.float64]:
-    """Return the effects (n_classes, n_tokens) of tokens that contribute attention times value.
-
-    `values` are of shape (n_tokens,) or (n_classes, n_tokens), `attention` is sparse of shape
-    (n_documents, n_tokens).
-    """
+    """Return the effects (n_classes, n_tokens) of tokens that contribute attention times value."""
     centred = values_by_class(values)
     centred = centred - centred.mean(axis=0)
     means = np.asarray(attention.mean(axis=0)).ravel()
@@ -81,10 +77,7 @@ def effects_of_values(values: ArrayLike, attention: Any) -> NDArray[np.float64]:
 
 
 def values_by_class(values: ArrayLike) -> NDArray[np.float64]:
-    """Return values (n_classes, n_tokens), also for two classes.
-
-    For two classes, `values` (n_tokens,) are those of the second, and the first has the negatives.
-    """
+    """Return values (n_classes, n_tokens), also of two classes, which the second's stand for."""
     rows = np.asarray(values, dtype=np.float64)
     return np.stack([-rows, rows]) + 0.0 if rows.ndim == 1 else rows  # no negative zeros
 

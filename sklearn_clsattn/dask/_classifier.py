@@ -34,18 +34,14 @@ class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         Makes counts of texts: one that needs no fit, such as
         :class:`~sklearn_clsattn.text.HashingTokenVectorizer`, or one that is fitted. None for X of
         counts.
-
     client : distributed.Client or None, default=None
         The cluster. None takes the current client.
-
     timeout : float, default=300
         Seconds after which a fit fails if a worker does not answer. It is no limit on the time of
         a fit that goes on, or that waits for another one.
-
     retries : int, default=0
         How often a fit starts again after a worker was lost, from the last point reached, on those
         that are left.
-
     **params : dict
         Parameters of :class:`~sklearn_clsattn.ClsAttentionClassifier`.
 
@@ -126,10 +122,8 @@ class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         X : dask Array, DataFrame, Series or Bag
             Counts: an Array of dense or CSR blocks, (n_documents, n_tokens), or a DataFrame. With a
             `vectorizer`, what it takes: a Bag or a Series of texts. Sizes of chunks may be unknown.
-
         y : dask Array, Series or Bag
             Class labels, in as many partitions of the same sizes as X.
-
         sample_weight : dask Array, Series or Bag, default=None
             Non-negative weights, likewise.
 
@@ -235,10 +229,8 @@ class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : dask Array, DataFrame, Series or Bag
             Documents, as :meth:`fit` takes them.
-
         y : dask Array, Series or Bag
             Their labels.
-
         sample_weight : dask Array, Series or Bag, default=None
             Non-negative weights.
 

@@ -1,7 +1,5 @@
 """Dask collections as partitions: those that belong together, and arrays made of them again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import dask.array as da
@@ -9,11 +7,11 @@ import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection
 
-from ._worker import Part, documents_of, predicted_part
+from ._worker import documents_of, predicted_part
 
 
 def aligned(X: Any, y: Any, sample_weight: Any, vectorizer: Any) -> list[Any]:
-    """Return a delayed :class:`Part` for every partition of X, with its labels and weights."""
+    """Return a delayed `Partition` for every partition of X, with its labels and weights."""
     if vectorizer is None and getattr(X, "ndim", 1) == 1 and is_dask_collection(X):
         raise ValueError(
             "X is a collection of one column, as of texts, which need a vectorizer: pass "
@@ -70,11 +68,7 @@ def _chunked_like(X: Any, values: Any, name: str) -> Any:
 
 
 def predictions(model: Any, method: str, X: Any, n_columns: int | None, dtype: Any) -> da.Array:
-    """Return what a method of the model says of all documents, as a lazy Array.
-
-    `n_columns` None is an Array of one dimension. The sizes of its chunks are unknown unless X is
-    an Array whose sizes are known.
-    """
+    """Return what a method of the model says of all documents, as a lazy Array."""
     blocks = partitions(X, "X")
     lengths = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * len(blocks)
     columns = () if n_columns is None else (n_columns,)
@@ -90,6 +84,3 @@ def predictions(model: Any, method: str, X: Any, n_columns: int | None, dtype: A
         ],
         allow_unknown_chunksizes=True,
     )
-
-
-__all__ = ["Part", "aligned", "partitions", "predictions"]

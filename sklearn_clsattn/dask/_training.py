@@ -1,7 +1,5 @@
 """A fit as the client sees it: placing, starting, watching, and naming the worker that fails."""
 
-from __future__ import annotations
-
 import pickle
 import time
 import uuid

@@ -1,7 +1,5 @@
 """What runs on the workers: partitions become documents, and one task a worker trains on them."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re
@@ -26,7 +24,7 @@ class WorkerFailedError(RuntimeError):
     """A worker has to give up because of another one, or is not where its data were."""
 
 
-class Part(NamedTuple):
+class Partition(NamedTuple):
     """A partition: X, (n_documents, n_tokens), labels and weights, (n_documents,) or None."""
 
     X: Any
@@ -34,7 +32,7 @@ class Part(NamedTuple):
     weights: Any
 
 
-def documents_of(number: int, X: Any, y: Any, weights: Any, vectorizer: Any) -> Part:
+def documents_of(number: int, X: Any, y: Any, weights: Any, vectorizer: Any) -> Partition:
     """Return a partition with its texts as counts, or raise what names it and its worker."""
     with _named(f"partition {number} of X"):
         if vectorizer is not None:
@@ -43,7 +41,7 @@ def documents_of(number: int, X: Any, y: Any, weights: Any, vectorizer: Any) -> 
         for name, values in (("labels", y), ("weights", weights)):
             if values is not None and len(values) != X.shape[0]:
                 raise ValueError(f"{X.shape[0]} documents have {len(values)} {name}.")
-        return Part(X, y, weights)
+        return Partition(X, y, weights)
 
 
 def vectorized(transform: Callable[[Any], Any], texts: Any) -> Any:
@@ -57,7 +55,7 @@ def _listed(values: Any) -> Any:
     return values if hasattr(values, "__len__") else list(values)
 
 
-def shape_of(part: Part) -> tuple[int, int, str]:
+def shape_of(part: Partition) -> tuple[int, int, str]:
     """Return how many documents and tokens a partition has, and its worker."""
     return (*part.X.shape, get_worker().address)
 
@@ -69,7 +67,7 @@ def predicted_part(model: Any, method: str, X: Any, empty: Any) -> Any:
     return getattr(model, method)(X) if n_documents else empty
 
 
-def joined(parts: list[Part]) -> Part:
+def joined(parts: list[Partition]) -> Partition:
     """Return some partitions as one."""
     if len(parts) == 1:
         return parts[0]
@@ -82,7 +80,7 @@ def joined(parts: list[Part]) -> Part:
         import pandas as pd
 
         X = pd.concat([part.X for part in parts])
-    return Part(
+    return Partition(
         X,
         np.concatenate([part.y for part in parts]),
         None if weights is None else np.concatenate([part.weights for part in parts]),
@@ -90,7 +88,7 @@ def joined(parts: list[Part]) -> Part:
 
 
 def train(
-    parts: list[Part],
+    parts: list[Partition],
     model: Any,
     rank: int,
     addresses: list[str],
@@ -100,9 +98,8 @@ def train(
 ) -> tuple[Any, list[tuple[str, type[Warning]]]]:
     """Train with the workers of all `addresses`, of which this has to be the one of `rank`.
 
-    They find each other by a Variable of the name `meeting`, and keep the points that they reach in
-    one of the name `point`, unless that is "". What rank 0 returns is the fitted model and its
-    warnings.
+    They meet by a Variable of the name `meeting`, and keep the points that they reach in one of the
+    name `point`, if any. Rank 0 returns the fitted model and its warnings.
     """
     import torch
 
@@ -175,10 +172,7 @@ def _named(what: str) -> Iterator[None]:
 
 
 def _reducer(rank: int, addresses: list[str], meeting: str, timeout: float) -> Any:
-    """Return what connects these workers, by a group that no other part of the process knows.
-
-    Rank 0 opens a port of the system's choice, and tells it by the Variable.
-    """
+    """Return what connects these workers, by a group that no other part of the process knows."""
     import torch.distributed as dist
 
     from .._gloo import GlooReducer

@@ -27,9 +27,8 @@ class RemoteFile:
 def download(remote: RemoteFile, folder: Path, *, n_retries: int, delay: float) -> Path:
     """Download a file into an existing folder, unless it exists, and return its path.
 
-    The part that was received is kept if the download fails, so that the next attempt, after
-    `delay` seconds, or the next call requests only the rest. Raises OSError if the file cannot be
-    downloaded, or if its size or SHA-256 is wrong; a wrong file is deleted.
+    What was received is kept if the download fails, and the next attempt requests only the rest.
+    Raises OSError, also if size or SHA-256 are wrong; a wrong file is deleted.
     """
     path = folder / remote.filename
     part = folder / f"{remote.filename}.part"

@@ -12,11 +12,7 @@ def draw_tokens(
     relevant: NDArray[np.float64],
     irrelevant: NDArray[np.float64],
 ) -> NDArray[np.int32]:
-    """Draw the tokens (n_tokens,) of all documents in order, with relevant tokens first.
-
-    `y`, `lengths` and `n_drawn`, the numbers of relevant tokens, are of shape (n_samples,), the
-    probabilities `relevant` (n_classes, n_relevant) and `irrelevant` (n_irrelevant,).
-    """
+    """Draw the tokens (n_tokens,) of all documents in order, with `n_drawn` relevant ones first."""
     n_classes, n_relevant = relevant.shape
     total = int(lengths.sum())
     place = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -42,11 +38,7 @@ def draw_groups(
     n_relevant: int,
     irrelevant: NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Draw groups of documents, one of each class, that have the same irrelevant tokens.
-
-    The i-th document of every class belongs to group i. Returns the tokens (n_tokens,) of all
-    documents in order, with the relevant token first, and the documents' lengths (n_samples,).
-    """
+    """Draw groups of documents, one of each class, that have the same irrelevant tokens."""
     n_groups = group_lengths.size
     group = np.empty(y.size, dtype=np.int64)
     tokens_of_class = n_relevant // n_classes

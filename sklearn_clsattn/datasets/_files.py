@@ -45,12 +45,7 @@ _DAMAGED = (
 
 
 def read_table(source: Path | IO[bytes], *, sep: str | None, encoding: str) -> pd.DataFrame:
-    """Return all rows and columns of a file, with strings as column names.
-
-    The extensions of its name determine format and compression, or the content of a stream; `sep`
-    separates columns of delimited text. Raises ValueError if the file cannot be read, ImportError
-    without the library that reads it.
-    """
+    """Return all rows and columns of a file, with strings as column names, or raise ValueError."""
     (frame,) = read_tables(source, sep=sep, encoding=encoding)
     return frame
 
@@ -58,11 +53,7 @@ def read_table(source: Path | IO[bytes], *, sep: str | None, encoding: str) -> p
 def read_tables(
     source: Path | IO[bytes], *, sep: str | None, encoding: str, rows: int | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Yield a file's rows, at most `rows` at a time, as :func:`read_table` returns all of them.
-
-    With `rows`, what is unpacked or comes from a stream is kept in a temporary file, and cells of
-    delimited text are strings, as later rows can have others than numbers.
-    """
+    """Yield a file's rows, at most `rows` at a time, as :func:`read_table` returns all of them."""
     encoding = _bom_aware(encoding)
     name = str(source) if isinstance(source, Path) else name_of(source)
     for frame in _read(source, name, sep, encoding, rows):

@@ -169,7 +169,8 @@ def fetch_imdb(
         remote = ARCHIVE if url is None else replace(ARCHIVE, url=url)
         archive = download(remote, folder, n_retries=n_retries, delay=delay)
         reviews = _read_archive(archive)
-        _write_cache(folder / _CACHE_NAME, reviews)
+        with written_whole(folder / _CACHE_NAME, text=False) as file:
+            joblib.dump(reviews, file, compress=("zlib", 3))
         archive.unlink()
 
     parts = _SUBSETS if subset == "all" else (subset,)
@@ -196,10 +197,7 @@ _Reviews = dict[str, list[tuple[str, str]]]
 
 
 def _read_archive(path: Path) -> _Reviews:
-    """Return pairs of name and text for "train" and "test", in the order of their names.
-
-    Nothing is unpacked to disk. The archive is known by its SHA-256: it needs no further checks.
-    """
+    """Return pairs of name and text for "train" and "test", in the order of their names."""
     texts: dict[str, str] = {}
     with tarfile.open(path, mode="r|gz") as tar:
         for member in tar:
@@ -222,9 +220,3 @@ def _read_cache(path: Path) -> _Reviews | None:
         return {subset: reviews[subset] for subset in _SUBSETS}
     except Exception:  # a damaged pickle can raise anything; the cache is then written again
         return None
-
-
-def _write_cache(path: Path, reviews: _Reviews) -> None:
-    """Write the cache in one step, so that no process can read half of it."""
-    with written_whole(path, text=False) as file:
-        joblib.dump(reviews, file, compress=("zlib", 3))

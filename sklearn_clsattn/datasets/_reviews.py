@@ -150,11 +150,7 @@ def load_reviews(
     if return_X_y:
         return data, target
     return Bunch(
-        data=data,
-        target=target,
-        text_column=text_column,
-        label_column=label_column,
-        filename=file,
+        data=data, target=target, text_column=text_column, label_column=label_column, filename=file
     )
 
 
@@ -167,11 +163,7 @@ def review_batches(
     encoding: str,
     rows: int,
 ) -> Iterator[tuple[NDArray[np.object_], NDArray[np.object_], tuple[str, str]]]:
-    """Yield texts and labels, as strings, of at most `rows` rows, and the names of their columns.
-
-    Files, columns and errors are those of :func:`load_reviews`. All labels are strings, as later
-    rows can have others than numbers.
-    """
+    """Yield texts and labels, as strings, of at most `rows` rows, and their columns' names."""
     source, file = _source(path, sep)
     first = 0
     for frame in read_tables(source, sep=sep, encoding=encoding, rows=rows):
@@ -240,10 +232,7 @@ def _find_column(
 
 
 def _as_texts(column: "pd.Series[Any]", file: str, first: int | None = None) -> NDArray[np.object_]:
-    """Return a column's texts (n_rows,); raise ValueError for values of other types.
-
-    `first` is the number of rows before those of a batch.
-    """
+    """Return a column's texts (n_rows,); raise ValueError for values of other types."""
     texts = column.astype(object).to_numpy()
     wrong = [i for i, value in enumerate(texts) if not isinstance(value, str)]
     if not wrong:

@@ -17,11 +17,7 @@ from .._core.fitted import FittedAttention, FittedModel, most_probable, probabil
 from ..text._context_vectorizer import ContextVectorizer
 from .document_texts import document_texts
 from .explanation import Explanation
-from .removal import (
-    decisions_without_by_removing,
-    decisions_without_in_closed_form,
-    row_sums,
-)
+from .removal import decisions_without_by_removing, decisions_without_in_closed_form, row_sums
 from .terms import ExplainedModel
 from .trace import Trace, trace
 
@@ -145,7 +141,7 @@ def explain(
     elif removal:
         without = outcome.of(decisions_without_by_removing(classifier, X, np.arange(X.nnz)))
     if one_layer:
-        values = outcome.scale * _own_values(classifier, X)
+        values = outcome.scale * np.atleast_2d(classifier.token_values_).T[X.indices]
     else:
         shares = np.broadcast_to(attention[:, None], terms.shape)
         values = np.divide(terms, shares, out=np.full_like(terms, np.nan), where=shares > 0)
@@ -313,11 +309,6 @@ def _terms(fitted: FittedModel, X: Any) -> tuple[sp.csr_array, Array, Array]:
     indptr = np.searchsorted(keys // width, np.arange(n_documents + 1))
     X = sp.csr_array((columns[:, 0], keys % width, indptr), shape=X.shape)
     return X, columns[:, 1], columns[:, 2:]
-
-
-def _own_values(classifier: BaseAttentionClassifier, X: sp.csr_array) -> Array:
-    values = classifier.token_values_
-    return values[X.indices][:, None] if values.ndim == 1 else values.T[X.indices]
 
 
 def _cls_attention(

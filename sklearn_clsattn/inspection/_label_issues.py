@@ -1,22 +1,12 @@
 r"""Training documents whose labels look wrong: their margins as if each had been left out.
 
-Without document i the loss is least at about one Newton step from the fitted numbers x. With the
-derivative :math:`J_i` of its outputs by x, the curvature H of the penalised loss, the residual
-:math:`r_{ik} = p_{ik} - [y_i = k]` and :math:`v_{ik} = p_{ik} (1 - p_{ik})`,
+Without document i the loss is least at about one Newton step from the fitted numbers,
 
-.. math::
+.. math:: F_{ik}^{(-i)} \approx F_{ik} + r_{ik} \, J_{ik} D^{-1} J_{ik}^\top ,
 
-    F_{ik}^{(-i)} \approx F_{ik} + \frac{h_{ik} r_{ik}}{1 - v_{ik} h_{ik}}, \qquad
-    h_{ik} = J_{ik} H^{-1} J_{ik}^\top,
-
-the denominator taking the document's own curvature out of H. To solve for h takes a system of
-equations for each document. The diagonal D of H (in Gauss and Newton's form) takes none, and
-neglects that tokens occur together, which makes :math:`J D^{-1} J^\top` larger than h by about the
-factor :math:`1 / (1 - v h)`: it stands for h and denominator at once,
-
-.. math:: F_{ik}^{(-i)} \approx F_{ik} + r_{ik} \, J_{ik} D^{-1} J_{ik}^\top .
-
-The prior mean of the values leaves every document out exactly, as it does in training.
+with the derivative J of its outputs, the residual :math:`r_{ik} = p_{ik} - [y_i = k]`, and the
+diagonal D of the curvature: to neglect that tokens occur together makes the leverage larger by
+about as much as to take the document's own curvature out of it would.
 """
 
 from __future__ import annotations
@@ -131,10 +121,7 @@ def label_issues(
 def fit_of(
     estimator: Any, X: Any, y: ArrayLike, sample_weight: Any
 ) -> tuple[Fit, list[tuple[str, Any]], ClsAttentionClassifier]:
-    """Return a fit with its training documents, the steps before the classifier, and it.
-
-    Raises TypeError for other classifiers, and ValueError for other training documents.
-    """
+    """Return a fit with its training documents, the steps before the classifier, and it."""
     steps, classifier = split_pipeline(estimator)
     if not isinstance(classifier, ClsAttentionClassifier):
         raise TypeError(
@@ -148,27 +135,17 @@ def fit_of(
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fit and its training documents, n of them, of V tokens, for K outputs.
+    """A fit and its training documents, n of them, of V tokens, for K outputs."""
 
-    shares : (n, V) CSR, attention of the tokens
-    cls_shares : (n,), that of ``<cls>``
-    values : (V, K), token values less their prior mean
-    evidence : (n, K), what the prior mean adds to the outputs, learned from all other documents
-    intercept : (K,)
-    scales : (V, K), units of the trained values
-    penalties : on scores, values and the score of ``<cls>``, in units of a document
-    codes, weights : (n,), classes and document weights
-    """
-
-    shares: sp.csr_array
-    cls_shares: Array
-    values: Array
-    evidence: Array
-    intercept: Array
-    scales: Array
-    penalties: tuple[float, float, float]
-    codes: NDArray[np.intp]
-    weights: Array
+    shares: sp.csr_array  # (n, V), attention of the tokens
+    cls_shares: Array  # (n,), that of <cls>
+    values: Array  # (V, K), token values less their prior mean
+    evidence: Array  # (n, K), what the prior mean, learned from all other documents, adds
+    intercept: Array  # (K,)
+    scales: Array  # (V, K), units of the trained values
+    penalties: tuple[float, float, float]  # on scores, values, <cls>, in units of a document
+    codes: NDArray[np.intp]  # (n,)
+    weights: Array  # (n,)
 
     @classmethod
     def of(

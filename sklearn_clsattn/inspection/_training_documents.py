@@ -1,17 +1,12 @@
 r"""Which training documents speak for and against a prediction.
 
-With the attention held fixed, the values that a fit reaches are a sum over training documents.
-Where the penalised loss is least, with residuals :math:`r_{ik} = p_{ik} - [y_i = k]`, document
-weights :math:`\omega_i`, units :math:`\sigma` and the penalty :math:`\lambda` on the values,
+With the attention held fixed, values of the least penalised loss are sums over training documents:
+with residuals :math:`r_{ik} = p_{ik} - [y_i = k]`, document weights :math:`\omega_i`, units
+:math:`\sigma`, the penalty :math:`\lambda` and the prior mean :math:`\bar b`,
 
-.. math::
+.. math:: b_{sk} = \bar b_{sk} - \frac{\sigma_{sk}^2}{\lambda} \sum_i \omega_i r_{ik} q_{is} .
 
-    b_{sk} = \bar b_{sk} - \frac{\sigma_{sk}^2}{\lambda} \sum_i \omega_i r_{ik} q_{is}, \qquad
-    F_k(x) = \beta_k + \sum_s q_s(x)\, \bar b_{sk} + \sum_i \Big( - \frac{\omega_i r_{ik}}{\lambda}
-        \sum_s \sigma_{sk}^2\, q_s(x)\, q_{is} \Big)
-
-with the prior mean :math:`\bar b`. A fit stops before that; so values and intercepts are solved for
-first, until the gradient is small.
+A fit stops before that; so values and intercepts are solved for first.
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ class TrajectoryRecorder:
     n_iters : list of int
         Iterations before each record; the last record, of the fitted model, repeats the number of
         the last iteration.
-
     attention_scores : list of ndarray of shape (n_tokens,)
         The tokens' scores E.p in single precision. Their direction is that of p as the model sees
         it, with or without a dimension, and where E is trained as well.

@@ -1,11 +1,8 @@
 """The positions of a vectorizer's character n-grams in a text, or None where they are unknown.
 
-White space is collapsed as the vectorizer does it, and positions are mapped back. Around words
-("char_wb") the vectorizer adds a space to either side that is not in the text: an n-gram with one
+Around words ("char_wb") the vectorizer adds spaces that are not in the text: an n-gram with one
 stands where its other characters are, and the space alone at the word's nearest character.
 """
-
-from __future__ import annotations
 
 import re
 from collections import Counter

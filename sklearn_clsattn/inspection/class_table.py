@@ -1,7 +1,5 @@
 """All classes side by side: what the strongest tokens of a document add to each decision."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,10 +1,4 @@
-"""Which of several classes a document is explained for, and against which other.
-
-For more than two classes the difference of two decisions, F_k - F_j, is the log-odds of class k
-against class j, and a sum over tokens as well: every array of class k less that of class j.
-"""
-
-from __future__ import annotations
+"""Which class a document is explained for, and against which: F_k - F_j is a sum as well."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,9 +14,8 @@ Positions = NDArray[np.intp]
 def pairs(explanation: DecisionTerms, target: Any, against: Any) -> tuple[Positions, Positions]:
     """Return the positions among `targets` of every document's class and its rival, -1 for none.
 
-    Both are (n_documents,). By default they are the predicted class and the true one where it is
-    known and another, else the runner-up; a class that was not predicted is shown against the one
-    that was.
+    By default the predicted class and the true one where it is known and another, else the
+    runner-up; a class that was not predicted is shown against the one that was.
     """
     labels = explanation.targets.tolist()
     shown = _position(labels, target, "target")
@@ -76,10 +69,7 @@ def between(one: DecisionTerms, k: int, j: int) -> DecisionTerms:
 
 
 def difference(by_class: Any, k: Positions, j: Positions) -> Any:
-    """Return the column k of every row of (n, n_targets) less its column j unless -1, (n,).
-
-    `k` and `j` are (n,), or (1,) for the same columns in all rows.
-    """
+    """Return column k less column j unless -1 of (n, n_targets), for `k`, `j` of (n,) or (1,)."""
     rows = np.arange(len(by_class))
     return by_class[rows, k] - np.where(j < 0, 0.0, by_class[rows, j])
 

@@ -1,7 +1,5 @@
 """The concentration of attention: its entropy, and the shares of the most attended tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -10,12 +8,7 @@ from numpy.typing import NDArray
 def concentration(
     weights: sp.csr_array, n_top: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return each row's entropy in nats and its largest entries' cumulative shares.
-
-    `weights` (n_documents, n_tokens) is non-negative with every entry stored once; rows are divided
-    by their sums. The shares, (n_documents, n_top), are of the 1, 2, ..., n_top largest entries.
-    Both are NaN for rows that sum to 0.
-    """
+    """Return each row's entropy in nats and its largest entries' cumulative shares, (n, n_top)."""
     n_documents = weights.shape[0]
     documents = np.repeat(np.arange(n_documents), np.diff(weights.indptr))
     data = weights.data.astype(np.float64)

@@ -1,7 +1,5 @@
 """The texts of documents, with the positions of the model's tokens in them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -21,11 +19,7 @@ Finder = SpanFinder | CharacterSpanFinder | WeightedSpanFinder
 def document_texts(
     traced: Trace, documents: Any, X: sp.csr_array, kept: NDArray[np.bool_]
 ) -> tuple[tuple[DocumentText, ...], ...]:
-    """Return each document's texts with its tokens' positions, an empty tuple without text.
-
-    `X` (n_documents, n_tokens) are the classifier's counts, every one stored once; `kept`
-    (n_entries,) says which of them are entries of the explanation.
-    """
+    """Return each document's texts with its tokens' positions, an empty tuple without text."""
     if not traced.sources:
         return ((),) * X.shape[0]
     # Numbers of the kept entries in their document, -1 for those summed up as others.
@@ -86,10 +80,7 @@ class _Known:
             self._layers[source] = layers
 
     def occurrences(self, source: int, spans: Spans | WeightedSpans) -> tuple[Any, Any]:
-        """Return first word, number of words and token number of each occurrence, (n, 3).
-
-        And what each counts, (n,).
-        """
+        """Return each occurrence's first word, number of words and token, (n, 3), and count."""
         first, lengths, terms, weights = spans.occurrences()
         rows, counts = [np.zeros((0, 3), dtype=np.int32)], [np.zeros(0)]
         for layer in self._layers.get(source, ()):

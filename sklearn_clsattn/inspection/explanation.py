@@ -14,8 +14,8 @@ from .comparing import Positions, difference, pairs
 from .interactive import page_data, page_script
 from .minimal.answers import counterfactuals, sufficient_sets
 from .minimal.minimal_sets import MinimalSets
+from .page_space import listed_tokens, overview, spaces
 from .pages import framed, render
-from .parts import listed_tokens, overview, parts
 from .terminal import render_text
 from .terms import DecisionTerms
 from .view import views
@@ -198,11 +198,7 @@ class Explanation(DecisionTerms):
         return counterfactuals(self, change, to, probability, time_limit)
 
     def sufficient(
-        self,
-        *,
-        probability: float | None = None,
-        smallest: bool = True,
-        time_limit: float = 10.0,
+        self, *, probability: float | None = None, smallest: bool = True, time_limit: float = 10.0
     ) -> MinimalSets:
         r"""Return the fewest tokens of each document that guarantee its prediction, proved.
 
@@ -418,18 +414,8 @@ class Explanation(DecisionTerms):
 
         Parameters
         ----------
-        target : label, default=None
-            The class to show; None for the predicted class of each document where all are
-            explained.
-        against : label, default=None
-            Of more than two classes, the one that it is compared with; None as in
-            :meth:`to_frame`.
-        every_class : bool, default=False
-            Whether to list what the strongest tokens add to every class, side by side, instead of
-            those for and against.
-        top : int, default=8
-            How many tokens for and against to list. Character n-grams are listed together by the
-            word that they are in.
+        target, against, every_class, top
+            As in :meth:`to_text`.
         fragment : bool, default=False
             Whether to return an element to put into a page, rather than a page.
         interactive : bool, default=False
@@ -512,7 +498,7 @@ class Explanation(DecisionTerms):
             "explanation.html",
             title=repr(self)[1:-1],
             views=shown,
-            parts=parts(shown),
+            spaces=spaces(shown),
             overview=overview(shown),
             more=max(len(self) - n_shown, 0),
             fragment=fragment,
@@ -527,9 +513,8 @@ class Explanation(DecisionTerms):
         shown = pairs(self, target, against)
         if not every_class:
             return [shown]
-        n_documents = len(self)
-        none = np.full(n_documents, -1)
-        return [(np.full(n_documents, k), none) for k in range(len(self.targets))]
+        none = np.full(len(self), -1)
+        return [(np.full(len(self), k), none) for k in range(len(self.targets))]
 
     def _token_part(self, k: Positions, j: Positions) -> pd.DataFrame:
         """Return a row for each term of each document's decision, documents in `_at`."""

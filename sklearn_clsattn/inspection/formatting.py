@@ -1,7 +1,5 @@
 """Numbers, labels and tokens as text, for terminals and pages alike."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 from .._visible import visible
 from ..text._context_vectorizer import CHARACTER_PREFIX
 
-MINUS = "\N{MINUS SIGN}"
-"""The minus sign on pages and in plots."""
+MINUS = "\N{MINUS SIGN}"  # on pages and in plots
 
 
 def label_text(label: Any) -> str:
@@ -20,10 +17,7 @@ def label_text(label: Any) -> str:
 
 
 def token_text(name: str) -> str:
-    """Return a token's name on one line, with the spaces at its ends visible, such as "ing␣".
-
-    A ContextVectorizer's character n-grams become "char: ing␣".
-    """
+    """Return a token's name on one line: "ing␣", or "char: ing␣" for a ContextVectorizer's."""
     family, found, ngram = name.partition(CHARACTER_PREFIX)
     if found:
         return f"{visible(family)}char: {token_text(ngram)}"
@@ -36,10 +30,7 @@ def token_text(name: str) -> str:
 
 
 def aligned(numbers: Sequence[float | None], minus: str = "-") -> list[str]:
-    """Return signed numbers with equally many decimals, to be aligned in a column; "" for None.
-
-    There are two decimals, or so many that the largest number has two digits.
-    """
+    """Return signed numbers with equally many decimals, to be aligned in a column; "" for None."""
     decimals = _decimals(max((abs(one) for one in numbers if one is not None), default=0.0))
     if decimals is None:
         return ["" if number is None else signed(number, minus) for number in numbers]

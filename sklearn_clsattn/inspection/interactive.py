@@ -1,9 +1,6 @@
 """What the script of an interactive page needs: documents and a model as plain values."""
 
-from __future__ import annotations
-
 import json
-import re
 from typing import Any
 
 import numpy as np
@@ -13,18 +10,18 @@ from numpy.typing import NDArray
 from .._json_model import model_values
 from ..saving import JSON_READER
 from .formatting import label_text, token_text, visible
-from .pages import Script, json_data, template_path
+from .pages import TEMPLATES, Script, json_data
 from .pieces import Piece, cut
+from .spelled_words import spelled_words
 from .terms import DecisionTerms
+from .view import MAX_CLASSES, SMALLEST_SHOWN
 
 _LARGEST = 500_000  # characters of the documents' data; documents beyond stay as they are
-_SMALLEST = 0.0005  # probability of a class to choose beyond the first two
-_MAX_CLASSES = 6  # to choose from, for each document
 
 
 def page_script() -> Script:
     """Return the script of interactive pages."""
-    return Script.of(JSON_READER, template_path("interactive.js"))
+    return Script.of(JSON_READER, TEMPLATES / "interactive.js")
 
 
 def page_data(
@@ -59,10 +56,12 @@ def _document(one: DecisionTerms) -> dict[str, Any]:
     labels = one.targets.tolist()
     predicted, true = one.predicted.tolist()[0], None if one.true is None else one.true.tolist()[0]
     probability = one.probability[0]
-    order = np.argsort(-probability, kind="stable")[:_MAX_CLASSES].tolist()
-    likely = [at for place, at in enumerate(order) if place < 2 or probability[at] >= _SMALLEST]
+    order = np.argsort(-probability, kind="stable")[:MAX_CLASSES].tolist()
+    likely = [
+        at for place, at in enumerate(order) if place < 2 or probability[at] >= SMALLEST_SHOWN
+    ]
     likely += [labels.index(label) for label in (predicted, true) if label in labels]
-    chosen = list(dict.fromkeys(likely)) if len(labels) > _MAX_CLASSES else sorted(set(likely))
+    chosen = list(dict.fromkeys(likely)) if len(labels) > MAX_CLASSES else sorted(set(likely))
     contributions = one.contributions[:, chosen]
     terms = _Terms(one, contributions)
     shown = labels.index(predicted) if predicted in labels else 0
@@ -93,48 +92,26 @@ def _document(one: DecisionTerms) -> dict[str, Any]:
 
 
 class _Terms:
-    """The tokens of a document, character n-grams that have places put together by word.
-
-    names : of the terms
-    numbers : (n_terms, 2 + n_classes), count, attention and contributions
-    """
+    """The tokens of a document, character n-grams that have places put together by word."""
 
     def __init__(self, one: DecisionTerms, contributions: NDArray[np.float64]) -> None:
         of_tokens = np.column_stack([one.counts, one.attention, contributions])
-        self.names: list[str] = []
-        numbers: list[NDArray[np.float64]] = []
+        spelled = spelled_words(one.texts[0], of_tokens)
+        self.names = [word.name for word in spelled.sums]
+        numbers = list(spelled.sums.values())
         self._of_token = np.full(len(one.tokens), -1)
         # Of each text, where its stretches between white space end, and their terms.
-        self._stretches: list[tuple[list[int], dict[int, int]]] = []
-        known: dict[str, int] = {}
-        spelled = set[int]()
-        for text in one.texts[0]:
-            stretches = [(one.end(), one.group()) for one in re.finditer(r"\S+", text.text)]
-            ends = [end for end, _ in stretches]
-            self._stretches.append((ends, {}))
-            if text.words is None or text.occurrences is None or text.shares is None:
-                continue
-            inside = (text.occurrences[:, 1] == 0) & (text.occurrences[:, 2] >= 0)
-            first, _, token = text.occurrences[inside].T
-            spelled.update(token.tolist())
-            parts = of_tokens[token] * text.shares[inside, None]
-            at = np.searchsorted(ends, text.words[first, 0], side="right")
-            for stretch in np.unique(at).tolist():
-                word = _word(stretches[stretch][1])
-                name = f"{word} (characters)"
-                if text.name is not None:
-                    name = f"{word} (characters, {text.name})"
-                if name not in known:
-                    known[name] = len(numbers)
-                    self.names.append(name)
-                    numbers.append(np.zeros(of_tokens.shape[1]))
-                numbers[known[name]] += parts[at == stretch].sum(axis=0)
-                self._stretches[-1][1][stretch] = known[name]
+        of_word = {word: at for at, word in enumerate(spelled.sums)}
+        self._stretches = [
+            (ends, {at: of_word[word] for at, word in words.items()})
+            for ends, words in spelled.places
+        ]
         for token, name in enumerate(one.tokens):
-            if token not in spelled:
+            if token not in spelled.tokens:
                 self._of_token[token] = len(numbers)
                 self.names.append(token_text(str(name)))
                 numbers.append(of_tokens[token])
+        # Count, attention and contributions, (n_terms, 2 + n_classes).
         self.numbers = np.reshape(numbers, (-1, of_tokens.shape[1]))
 
     def of_pieces(self, number: int, pieces: list[Piece]) -> list[list[Any]]:
@@ -146,18 +123,13 @@ class _Terms:
             if -1 in own:
                 own.discard(-1)
                 here = int(np.searchsorted(ends, at, side="right"))
-                own.update(terms[here] for _ in range(here in terms))
+                if here in terms:
+                    own.add(terms[here])
             lines = [[lane, int(self._of_token[token])] for lane, token in piece.lines]
             amounts = _rounded([piece.attention, *piece.also]) if piece.tokens else []
             made.append([visible(piece.text, keep_lines=True), sorted(own), lines, *amounts])
             at += len(piece.text)
         return made
-
-
-def _word(stretch: str) -> str:
-    """Return a stretch between white space in lower case and without signs around it."""
-    word = stretch.lower()
-    return re.sub(r"^\W+|\W+$", "", word) or word
 
 
 def _rounded(numbers: Any) -> list[float]:

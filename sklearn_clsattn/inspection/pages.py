@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from .formatting import MINUS, aligned, count_text, label_text, percent, signed, token_text, visible
 
-_TEMPLATES = Path(__file__).with_name("templates")
+TEMPLATES = Path(__file__).with_name("templates")
 
 # An element of a page that holds another page, for that neither's rules reach the other. It is as
 # high as what it shows; without its frame, as an untrusted notebook shows it, one line is left.
@@ -45,11 +45,6 @@ class Script:
         return cls(Markup(code), f"sha256-{base64.b64encode(digest).decode()}")
 
 
-def template_path(name: str) -> Path:
-    """Return where a file of `templates/` is."""
-    return _TEMPLATES / name
-
-
 def json_data(value: Any) -> Markup:
     """Return a value as JSON in ASCII without the signs of HTML, for a script element."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
@@ -59,19 +54,12 @@ def json_data(value: Any) -> Markup:
 
 
 def framed(page: str, says: str, height: int) -> str:
-    """Return an element for notebooks that shows a page by itself, at first `height` pixels high.
-
-    JupyterLab's, nbconvert's and others' style sheets do not reach into it.
-    """
+    """Return an element for notebooks that shows a page, at first `height` pixels high."""
     return _FRAME.format(page=html.escape(page), says=html.escape(says), height=height)
 
 
 def render(template: str, **context: Any) -> str:
-    """Return a template of `templates/` rendered with its context; a missing name is an error.
-
-    Every value is escaped, in elements and in quoted attributes, and its control characters are
-    replaced (see `formatting.visible`), so that UTF-8 can encode the page; line breaks stay.
-    """
+    """Return a template rendered with its context: every value is escaped, and visible."""
     return _environment().get_template(template).render({"script": None, **context})
 
 

@@ -1,14 +1,12 @@
 """A text in pieces to be shaded by what each word of it adds to the decision.
 
 A token's contribution is shared among its occurrences by what each counts, an n-gram's equally
-among its words, a word's and a character n-gram's equally among its characters: the pieces' shares
-sum to the contributions of the tokens in the text. N-grams with large contributions also have a
-line below their words; overlapping lines are in different lanes.
+among its words, all others equally among their characters: the pieces' shares sum to the tokens'
+contributions. N-grams with large ones also have a line below, overlapping ones in other lanes.
 """
 
-from __future__ import annotations
-
 from bisect import bisect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,11 +18,8 @@ from .terms import DocumentText
 
 Array = NDArray[np.float64]
 
-N_LANES = 3
-"""The maximum number of lines below each other."""
-
-# An n-gram has a line if its contribution is at least this share of the document's largest.
-_LINE_FROM = 0.15
+N_LANES = 3  # of lines below each other
+_LINE_FROM = 0.15  # of the largest contribution: an n-gram with as much has a line
 
 
 @dataclass(frozen=True)
@@ -42,11 +37,7 @@ class Piece:
 def cut(
     text: DocumentText, contributions: Array, attention: Array, also: Array | None = None
 ) -> list[Piece]:
-    """Split a text into pieces at the borders of its words.
-
-    `contributions` and `attention` are (n_tokens,), of the class shown; `also`, (n_tokens, n), are
-    those of other classes.
-    """
+    """Split a text into pieces at the borders of its words."""
     if text.words is None or text.occurrences is None or text.shares is None:
         raise ValueError("the places of the tokens in this text are not known")
     words, (first, length, tokens) = text.words, text.occurrences.T
@@ -95,9 +86,10 @@ def cut(
     ]
 
 
-def tokens_in(text: DocumentText) -> set[int]:
+def placed(texts: Iterable[DocumentText]) -> set[int]:
     """Return the numbers of the document's tokens with a known position in a text."""
-    return set() if text.occurrences is None else set(text.occurrences[:, 2].tolist())
+    known = (text.occurrences for text in texts if text.occurrences is not None)
+    return set[int]().union(*(occurrences[:, 2].tolist() for occurrences in known))
 
 
 def _lanes(

@@ -1,19 +1,16 @@
 r"""The exact decision without one token of its document.
 
-Without token s and its attention share :math:`q_s`, the other shares are rescaled to sum to 1. With
-one layer of attention nothing else changes, so that
+With one layer of attention only the other shares change, which are rescaled to sum to 1:
 
-.. math::
+.. math:: F_k^{(-s)} = \beta_k + \frac{\sum_{j \ne s} q_j b_{jk}}{\sum_{j \ne s} q_j},
 
-    F_k^{(-s)} = \beta_k + \frac{\sum_{j \ne s} q_j b_{jk}}{\sum_{j \ne s} q_j},
-
-where j ranges over the other tokens and ``<cls>`` (of value 0). A document that loses its only
-token is empty, and its decision is the intercept.
+where j ranges over the other tokens and ``<cls>`` (of value 0); an empty document's decision is the
+intercept.
 """
 
-from __future__ import annotations
-
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -36,10 +33,7 @@ def decisions_without_in_closed_form(
 ) -> tuple[Array, NDArray[np.intp]]:
     """Return the decisions (n_entries, n_outputs) without each token, for one attention layer.
 
-    `attention` (n_entries,) and `contributions` (n_entries, n_outputs) are the tokens' shares, and
-    shares times values; `cls_attention` is of shape (n_documents,), `indptr` (n_documents + 1,).
-    Also returned are the entries whose document's other shares underflow, so that their ratio is
-    unknown.
+    Also the entries whose document's other shares underflow, so that their ratio is unknown.
     """
     documents = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     # Where one token of a document has more than half, the others are summed, as subtraction
@@ -62,13 +56,18 @@ def decisions_without_in_closed_form(
     return without + intercept, unresolved
 
 
+@contextmanager
+def without_name_warnings() -> Iterator[None]:
+    """Ignore that a matrix has no names: those of the documents have been checked."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        yield
+
+
 def decisions_without_by_removing(
     classifier: Any, X: sp.csr_array, entries: NDArray[np.intp]
 ) -> Array:
-    """Return the decisions (n_entries, n_outputs) without each of some tokens, by prediction.
-
-    `X` (n_documents, n_tokens) stores every count once; `entries` (n_entries,) index ``X.data``.
-    """
+    """Return the decisions (n_entries, n_outputs) without each of some tokens, by prediction."""
     n_outputs = len(classifier.intercept_)
     decisions = np.empty((len(entries), n_outputs))
     documents = np.searchsorted(X.indptr, entries, side="right") - 1
@@ -79,9 +78,7 @@ def decisions_without_by_removing(
         changed = X[documents[chosen]]
         places = changed.indptr[:-1] + entries[chosen] - X.indptr[documents[chosen]]
         changed.data[places] = 0.0
-        with warnings.catch_warnings():
-            # A matrix has no names; those of the documents have been checked.
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
+        with without_name_warnings():
             decisions[chosen] = classifier.decision_function(changed).reshape(-1, n_outputs)
     return decisions
 

@@ -1,10 +1,8 @@
 """The positions of a vectorizer's tokens in a text, or None where they are unknown.
 
-Words are found as the vectorizer does: with its public preprocessor, token pattern, stop words and
-range of n-grams. The preprocessor may change lengths (a dropped accent, a ligature that becomes two
-characters), so positions are mapped back character by character. With custom preprocessors, the
-tokens found are compared with those of the vectorizer's own analyzer, and None is returned if the
-two differ.
+Words are found as the vectorizer does. Its preprocessor may change lengths (a dropped accent), so
+positions are mapped back character by character; with custom ones, the tokens found are compared
+with those of the vectorizer's own analyzer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Explanations as text for terminals, in colour where the terminal has it."""
 
-from __future__ import annotations
-
 from io import StringIO
 from numbers import Integral
 from typing import Any

@@ -58,18 +58,12 @@ class DocumentText:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExplainedModel:
-    """A model of one layer of attention, for the classes that are explained.
+    """A model of one layer of attention, for the classes that are explained."""
 
-    names : (n_tokens,), the tokens of the vocabulary
-    fitted : the model, with scores (n_tokens,) and values (n_tokens, n_outputs)
-    outputs, scale : the explained outputs (n_targets,), and what their values are multiplied by:
-        -1 for the first of two classes, and by what a calibration does
-    """
-
-    names: NDArray[np.object_]
-    fitted: FittedModel
-    outputs: NDArray[np.intp]
-    scale: float
+    names: NDArray[np.object_]  # (n_tokens,), the tokens of the vocabulary
+    fitted: FittedModel  # scores (n_tokens,) and values (n_tokens, n_outputs)
+    outputs: NDArray[np.intp]  # (n_targets,), those explained
+    scale: float  # of their values: -1 for the first of two classes, and what a calibration does
 
     @property
     def values(self) -> Array:

@@ -1,9 +1,7 @@
 """Map the columns of a Pipeline's classifier back to the words of the documents.
 
-The steps are followed in the order of `transform`: a vectorizer turns documents into token columns,
-one-to-one steps keep the columns' names, selectors take some, and unions and column transformers
-concatenate columns. A step's ``get_feature_names_out`` says what it does: an error is raised if
-its output columns do not all have names of its input columns.
+A step's ``get_feature_names_out`` says what it does: an error is raised if its output columns do
+not all have names of its input columns.
 """
 
 from __future__ import annotations
@@ -90,12 +88,7 @@ class Trace:
 
 
 def trace(estimator: Any, *, wrapped: bool = False) -> Trace:
-    """Follow the columns of a fitted classifier, Pipeline or search back to the documents.
-
-    With `wrapped`, thresholds and calibrations around the classifier are seen through. Raises
-    TypeError if it does not end in one of our classifiers, NotFittedError if it is not fitted, and
-    ValueError if a step's columns cannot be followed.
-    """
+    """Follow the columns of a fitted classifier, Pipeline or search back to the documents."""
     wrappers: list[Any] = []
     steps, classifier = split_pipeline(estimator, wrappers if wrapped else None)
     check_is_fitted(classifier)
@@ -120,8 +113,7 @@ def split_pipeline(
 ) -> tuple[list[tuple[str, Any]], BaseAttentionClassifier]:
     """Return the named steps of (nested) pipelines and searches, and the classifier.
 
-    Thresholds and calibrations around the classifier are added to `wrappers`, the outermost first;
-    without such a list they are refused.
+    Thresholds and calibrations are added to `wrappers`, the outermost first, or refused without.
     """
     steps: list[tuple[str, Any]] = []
     outermost = estimator
@@ -160,10 +152,7 @@ def split_pipeline(
 
 
 def _steps_of_prediction(steps: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Return the steps of a Pipeline that a prediction goes through.
-
-    An imbalanced-learn Pipeline's samplers only choose documents to train on.
-    """
+    """Return the steps that a prediction goes through, as samplers of imbalanced-learn are not."""
     return [
         (name, step)
         for name, step in steps
@@ -255,10 +244,7 @@ class _Walk:
 
 
 def vectorizer_terms(vectorizer: Any) -> NDArray[np.object_]:
-    """Return the vectorizer's tokens (n_tokens,) in the order of its columns.
-
-    They are cached: computing them takes longer than explaining a document.
-    """
+    """Return the vectorizer's tokens (n_tokens,) in column order, cached as that takes long."""
     vocabulary = vectorizer.vocabulary_
     hashable = type(vectorizer).__hash__ is not None
     known = _TERMS.get(vectorizer) if hashable else None

@@ -1,11 +1,5 @@
-"""The content of one document's explanation for one class, for pages and terminals alike.
+"""The content of one document's explanation for one class, for pages and terminals alike."""
 
-Of several classes, two are compared: the class shown and its rival (see `comparing`).
-"""
-
-from __future__ import annotations
-
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,24 +12,18 @@ from ..text._context_vectorizer import CHARACTER_PREFIX
 from .class_table import ClassTable, class_table
 from .comparing import between, pairs
 from .formatting import label_text, level, percent, rounds_to_nothing, signed
-from .pieces import Piece, cut, tokens_in
+from .pieces import Piece, cut, placed
+from .spelled_words import spelled_words
 from .terms import DecisionTerms, DocumentText
 
 Array = NDArray[np.float64]
 
-N_SHADES = 5
-"""Levels of shading by contribution."""
-
-N_OUTLINES = 2
-"""Levels of outlining by attention."""
-
-# The maximum number of classes to name.
-_MAX_CLASSES = 6
-_SMALLEST_SHOWN = 0.0005
-# Tokens of each side with their own segments in a bar; more would be too short to read.
-_MAX_SEGMENTS = 6
-# The least contribution, in log-odds, that the strongest shade stands for.
-_FAINT = 0.05
+N_SHADES = 5  # by contribution
+N_OUTLINES = 2  # by attention
+MAX_CLASSES = 6  # to name
+SMALLEST_SHOWN = 0.0005  # probability of a class to name beyond the first two
+_MAX_SEGMENTS = 6  # of tokens on each side of a bar; more would be too short to read
+_FAINT = 0.05  # least contribution, in log-odds, that the strongest shade stands for
 
 
 @dataclass(frozen=True)
@@ -98,11 +86,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Bar:
-    """The decision as a bar, in percent of its width.
-
-    From the intercept (`start`), one row adds the contributions for the class; from there, another
-    subtracts those against it, down to the decision (`end`).
-    """
+    """The decision as a bar, in percent of its width."""
 
     start: float
     end: float
@@ -220,23 +204,19 @@ class View:
         return sum(self.tokens[at].is_characters for at in piece.tokens if at >= 0)
 
     def classes(self) -> tuple[list[ShownClass], int]:
-        """Return the explained classes, if several, in order, and the number of others.
-
-        Of many classes only the most probable are returned, in order of probability, and none
-        whose probability rounds to nothing.
-        """
+        """Return the most probable of the explained classes, if several, and how many others."""
         one = self.one
         n = len(one.targets)
         if n == 1:
             return [], 0
         order = list(range(n))
-        if n > _MAX_CLASSES:
-            order = np.argsort(-one.probability[0], kind="stable")[:_MAX_CLASSES].tolist()
+        if n > MAX_CLASSES:
+            order = np.argsort(-one.probability[0], kind="stable")[:MAX_CLASSES].tolist()
             # Probabilities that round to nothing say nothing; the class shown and the next stay.
             order = [
                 at
                 for place, at in enumerate(order)
-                if place < 2 or at == self.k or one.probability[0, at] >= _SMALLEST_SHOWN
+                if place < 2 or at == self.k or one.probability[0, at] >= SMALLEST_SHOWN
             ]
         labels = one.targets.tolist()
         shown = [
@@ -295,11 +275,7 @@ def views(
     against: Any = None,
     every_class: bool = False,
 ) -> list[View]:
-    """Return the views of all documents, each for a class, by default the predicted one.
-
-    Of several classes it is compared with another, as `comparing.pairs` says; `every_class` adds
-    a table of all.
-    """
+    """Return the views of all documents, each for a class and its rival, as `pairs` says."""
     shown, rivals = pairs(explanation, target, against)
     return [
         _view(one, k, j, top, every_class)
@@ -328,8 +304,8 @@ def _view(one: DecisionTerms, k: int, j: int, top: int, every_class: bool) -> Vi
         )
         for text in of_document
     ]
-    placed = set[int]().union(*(tokens_in(text) for text in of_document))
-    unplaced = [token for at, token in enumerate(tokens) if at not in placed]
+    with_places = placed(of_document)
+    unplaced = [token for at, token in enumerate(tokens) if at not in with_places]
     shown: list[Piece | Token] = [piece for text in texts for piece in text.pieces]
     shown += unplaced
     terms = _by_word(tokens, of_document, contributions, attention)
@@ -399,31 +375,12 @@ def _tokens(one: DecisionTerms) -> list[Token]:
 def _by_word(
     tokens: list[Token], texts: Iterable[DocumentText], contributions: Array, attention: Array
 ) -> list[Token]:
-    """Return the tokens, with character n-grams that have places put together by word.
-
-    One n-gram of thousands says little; together they say what the spelling of a word adds.
-    """
-    numbers = np.stack([[token.count for token in tokens], attention, contributions])
-    sums: dict[tuple[str, str], Array] = {}
-    grouped = set[int]()
-    for text in texts:
-        if text.words is None or text.occurrences is None or text.shares is None:
-            continue
-        inside = (text.occurrences[:, 1] == 0) & (text.occurrences[:, 2] >= 0)
-        first, _, token = text.occurrences[inside].T
-        grouped.update(token.tolist())
-        stretches = list(re.finditer(r"\S+", text.text))
-        ends = [stretch.end() for stretch in stretches]
-        parts = numbers[:, token] * text.shares[inside]
-        at = np.searchsorted(ends, text.words[first, 0], side="right")
-        family = "characters" if text.name is None else f"characters, {text.name}"
-        for number in np.unique(at).tolist():
-            word = stretches[number].group().lower()
-            key = family, re.sub(r"^\W+|\W+$", "", word) or word
-            sums[key] = sums.get(key, 0.0) + parts[:, at == number].sum(axis=1)
-    return [token for at, token in enumerate(tokens) if at not in grouped] + [
-        Token(f"{word} ({family})", family, word, count, attended, added, None, False)
-        for (family, word), (count, attended, added) in sums.items()
+    """Return the tokens, with character n-grams that have places put together by word."""
+    counts = np.array([token.count for token in tokens])
+    spelled = spelled_words(texts, np.column_stack([counts, attention, contributions]))
+    return [token for at, token in enumerate(tokens) if at not in spelled.tokens] + [
+        Token(word.name, word.family, word.text, count, attended, added, None, False)
+        for word, (count, attended, added) in spelled.sums.items()
     ]
 
 

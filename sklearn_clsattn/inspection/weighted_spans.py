@@ -1,7 +1,5 @@
 """The places of a ContextVectorizer's features in a text, and what each counts there."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

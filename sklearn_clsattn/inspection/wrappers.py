@@ -1,12 +1,8 @@
 """Classifiers around a classifier, as far as what they make of its decision is a sum over tokens.
 
-A threshold moves where the prediction of two classes changes. A calibration by a sigmoid or a
-temperature is linear in the decision, L = scale F + shift, with the calibrated probabilities of
-the log-odds (or, of several classes, unnormalised log-probabilities) L. Other wrappers are refused
-by a sentence that says what to explain instead.
+A threshold moves where the prediction of two classes changes; a calibration by a sigmoid or a
+temperature is linear in the decision. Others are refused with what to explain instead.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
@@ -40,16 +36,11 @@ _REFUSED = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What wrappers make of the decisions F of the classifier in them.
-
-    scale, shift : the decisions explained are scale F + shift
-    threshold : of two classes, the decision from which on the second one is predicted
-    wrapped : whether there are any wrappers
-    """
+    """What wrappers, if there are any, make of the decisions F of the classifier in them."""
 
     scale: float = 1.0
-    shift: float = 0.0
-    threshold: float = 0.0
+    shift: float = 0.0  # scale F + shift is explained
+    threshold: float = 0.0  # of two classes, from where on the second one is predicted
     wrapped: bool = False
 
     def of(self, decisions: Any) -> Any:
@@ -60,8 +51,7 @@ class Outcome:
 def inside(wrapper: Any, path: str) -> Any:
     """Return the classifier in a threshold or calibration; None if it is neither.
 
-    Raises TypeError for wrappers that cannot be explained, with what to pass instead: `path` is
-    code for the wrapper, with a place for what is taken of it.
+    `path` is code for the wrapper, with a place for what is taken of it, for errors.
     """
     kind = type(wrapper).__name__
     if isinstance(wrapper, _THRESHOLDS):

@@ -1,7 +1,5 @@
 """Checks of documents, classes and scores."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -119,21 +119,13 @@ def sufficiency(
 
     Parameters
     ----------
-    estimator : estimator
-        A fitted classifier with `predict_proba`, or a pipeline that ends in one and starts from
-        the token matrix.
-    X : {sparse matrix, array-like, data frame} of shape (n_documents, n_tokens)
-        Documents, as the estimator takes them. Raw texts have to be vectorized first.
-    scores : {sparse matrix, array-like} of shape (n_documents, n_tokens), or a list of them
-        Evidence of each token of each document for the explained class; a list has one matrix
-        for each class (see `comprehensiveness`).
+    estimator, X, scores, target
+        As in :func:`comprehensiveness`.
     k : int, default=None
         How many tokens are kept; 10 where neither `k` nor `fractions` is given.
     fractions : array-like of shape (n_fractions,), default=None
         Shares of the document's tokens, over 0 and up to 1, each rounded up to whole tokens. The
         result is the mean over them, with `ERASER_FRACTIONS` the AOPC.
-    target : label or array-like of shape (n_documents,), default=None
-        The explained class, of all documents or of each. By default the most probable one.
 
     Returns
     -------
@@ -188,18 +180,10 @@ def deletion_curve(
 
     Parameters
     ----------
-    estimator : estimator
-        A fitted classifier with `predict_proba`, or a pipeline that ends in one and starts from
-        the token matrix.
-    X : {sparse matrix, array-like, data frame} of shape (n_documents, n_tokens)
-        Documents, as the estimator takes them. Raw texts have to be vectorized first.
-    scores : {sparse matrix, array-like} of shape (n_documents, n_tokens), or a list of them
-        Evidence of each token of each document for the explained class; a list has one matrix
-        for each class (see `comprehensiveness`).
+    estimator, X, scores, target
+        As in :func:`comprehensiveness`.
     k : int, default=10
         How many tokens are removed at most.
-    target : label or array-like of shape (n_documents,), default=None
-        The explained class, of all documents or of each. By default the most probable one.
 
     Returns
     -------

@@ -128,12 +128,9 @@ def _order(
     left = np.arange(len(shares))
     gone: list[int] = []
     present = np.zeros(len(shares), dtype=bool) if keep else np.ones(len(shares), dtype=bool)
-    loss = _losses(np.full(1, cls_share), np.zeros((1, values.shape[1])), intercept, code)[0]
     sign = 1.0 if keep else -1.0
-    if not keep:
-        loss = _losses(
-            shares.sum(keepdims=True) + cls_share, products.sum(axis=0)[None], intercept, code
-        )[0]
+    mass, sums = np.array([cls_share + shares[present].sum()]), products[present].sum(axis=0)
+    loss = _losses(mass, sums[None], intercept, code)[0]
     while len(left) and (k is None or len(gone) < k):
         # Summed anew in every step: differences of sums would cancel.
         mass = cls_share + shares[present].sum() + sign * shares[left]

@@ -1,7 +1,5 @@
 """Probabilities of a model for documents without some of their tokens."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 
@@ -21,9 +19,8 @@ _BLOCK_ENTRIES = 2_000_000
 class RankedDocuments:
     """Documents X with tokens ranked by their scores for the explained class.
 
-    The arguments are those of the public functions. Each document has in `base` the explained
-    class's probability, in `n_tokens` the number of distinct tokens, and in `n_positive` that of
-    tokens with a score over 0, all of shape (n_documents,).
+    `base` has its probability, `n_tokens` and `n_positive` the number of distinct tokens and of
+    those with a score over 0, (n_documents,).
     """
 
     def __init__(self, estimator: Any, X: Any, scores: Any, target: Any) -> None:
@@ -48,10 +45,7 @@ class RankedDocuments:
         self.n_positive = np.bincount(row_of[values > 0], minlength=len(documents))
 
     def probabilities(self, taken: Integers, *, keep: bool) -> Array:
-        """Return the explained classes' probabilities (n_documents, n_levels).
-
-        The first `taken` (n_documents, n_levels) tokens of each document are kept or removed.
-        """
+        """Return the explained classes' probabilities (n_documents, n_levels)."""
         width = int(taken.max(initial=0)) + 1
         keys = np.arange(len(taken))[:, None] * width + taken
         distinct, places = np.unique(keys, return_inverse=True)  # short documents repeat levels
@@ -66,10 +60,7 @@ class RankedDocuments:
         return found[places.reshape(taken.shape)]
 
     def _predict(self, which: Integers, counts: Integers, keep: bool) -> Array:
-        """Return probabilities (n_questions, n_classes) of documents without some tokens.
-
-        In document ``which[i]`` the tokens of rank below ``counts[i]`` are kept or removed.
-        """
+        """Return probabilities (n_questions, n_classes) of documents without some tokens."""
         width = self._rows.shape[1]
         sizes = self.n_tokens[which] + 1 if sp.issparse(self._X) else np.full(len(which), width)
         steps = np.flatnonzero(np.diff(np.cumsum(sizes) // _BLOCK_ENTRIES)) + 1

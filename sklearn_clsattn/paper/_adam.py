@@ -1,11 +1,4 @@
-"""Full-batch Adam with early stopping. It does not depend on the model.
-
-The steps are those of :class:`torch.optim.Adam` with its default moments, in its fused form:
-one pass over parameters, gradient and moments, and no temporary copies. This module adds the
-stopping rules and the return to the best point.
-"""
-
-from __future__ import annotations
+"""Full-batch Adam with early stopping, for any function: stopping rules around PyTorch's steps."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,30 +7,20 @@ from typing import Any
 
 import torch
 
-EPSILON = 1e-8
-"""PyTorch's default, and that of the paper on Adam."""
-
+EPSILON = 1e-8  # PyTorch's default, and that of the paper on Adam
+# Sets the gradients; returns the training loss and the validation loss, if there is one.
 Evaluation = Callable[[], tuple[float, float | None]]
-"""Sets the gradients; returns the training loss and the validation loss, if there is one."""
 
 
 @dataclass(frozen=True)
 class AdamResult:
-    """How a minimisation ended.
+    """How a minimisation ended."""
 
-    losses : training losses at the start and after each step
-    validation_losses : validation losses there, or None
-    best_iter : the step of the parameters returned: that of the lowest validation loss, without
-        validation the last
-    n_iter : number of steps taken
-    status : "converged" (no improvement for long enough), "max_iter" or "stopped" (by the callback)
-    """
-
-    losses: list[float]
-    validation_losses: list[float] | None
-    best_iter: int
+    losses: list[float]  # training losses at the start and after each step
+    validation_losses: list[float] | None  # the same, if there are any
+    best_iter: int  # the step of the parameters returned: the last, or of the best validation loss
     n_iter: int
-    status: str
+    status: str  # "converged" (no improvement for long enough), "max_iter", "stopped" (callback)
 
 
 def minimize_adam(
@@ -54,13 +37,10 @@ def minimize_adam(
 ) -> AdamResult:
     """Minimise a function by Adam, or `plain` gradient descent, changing parameters in place.
 
-    `evaluate` sets ``.grad`` of every tensor; `learning_rates` has one number for each. With a
-    validation loss, training stops after `n_iter_no_change` steps without a new lowest one, and the
-    parameters of the lowest, of which a copy is kept, are restored. Without, it stops once
-    `n_iter_no_change` steps together have not lowered the training loss by more than `tol`.
-    Gradients much smaller than `epsilon` hardly change a parameter. `callback` gets the number of
-    steps and both losses at the start and after each step; True stops. A learning rate that is not
-    positive, or a loss that is not finite, is a ValueError.
+    Training stops after `n_iter_no_change` steps without a new lowest validation loss, whose
+    parameters are restored; without validation, once as many steps together have not lowered the
+    training loss by more than `tol`. A learning rate that is not positive, or a loss that is not
+    finite, is a ValueError.
     """
     if not all(rate > 0 and math.isfinite(rate) for rate in learning_rates):
         raise ValueError(f"The learning rate must be positive, got {min(learning_rates)}.")
@@ -124,16 +104,11 @@ def _copy(
 
 @dataclass
 class Patience:
-    """Watches a loss that should fall.
+    """Watches a loss that should fall."""
 
-    n_iter_no_change : iterations without improvement after which training stops
-    max_iter : iterations after which it stops in any case
-    best_iter : the iteration of the last improvement
-    """
-
-    n_iter_no_change: int
+    n_iter_no_change: int  # iterations without improvement after which training stops
     max_iter: int
-    best_iter: int = field(default=0, init=False)
+    best_iter: int = field(default=0, init=False)  # the iteration of the last improvement
     _reference: float = field(default=math.inf, init=False)
 
     def improved(self, loss: float, n_iter: int, least: float) -> bool:

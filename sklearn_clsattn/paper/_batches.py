@@ -1,12 +1,8 @@
 """Documents as padded groups of distinct tokens, for the networks that need tokens side by side.
 
-Attention between the tokens of a document is a dense matrix for every document. A batch is any set
-of documents, and within it those of similar length (in distinct tokens, their counts kept as log
-weights) form a group, which is padded to one length. So batches can be drawn at random, as
-stochastic gradients need them, with little padding. Repeated tokens are never expanded.
+A batch is any set of documents; within it those with similar numbers of distinct tokens form a
+group, which is padded to one length. Counts are log weights: repeated tokens are never expanded.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,33 +12,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+# A group's matrices of attention between tokens have at most so many entries together.
 GROUP_ENTRIES = 4_000_000
-"""A group's matrices of attention between tokens have at most so many entries together."""
 
-BATCH_ENTRIES = 20_000
-"""Batches by length have about so many tokens (at least one document)."""
+BATCH_ENTRIES = 20_000  # batches by length have about so many tokens (at least one document)
 
 
 @dataclass(frozen=True)
 class DocumentBatch:
-    """A batch of documents as a network reads it.
-
-    n_documents : documents in the batch
-    tokens : (n_distinct,), the columns of `X` that occur in the batch, ascending
-    documents : (n_filled,), indices in the batch of the documents that have tokens, group after
-        group
-    shapes : the groups' shapes (n_group, longest), the longest documents first
-    positions : (n_padded,), indices in `tokens` of the documents' distinct tokens, the groups'
-        arrays one after the other; 0 in the padding
-    log_weights : (n_padded,), logarithms of the token weights; -inf in the padding
-    """
+    """A batch of documents as a network reads it."""
 
     n_documents: int
-    tokens: torch.Tensor
-    documents: torch.Tensor
-    shapes: list[tuple[int, int]]
-    positions: torch.Tensor
-    log_weights: torch.Tensor
+    tokens: torch.Tensor  # (n_distinct,), the columns of X that occur in the batch, ascending
+    documents: torch.Tensor  # (n_filled,), numbers of those that have tokens, group after group
+    shapes: list[tuple[int, int]]  # the groups' (n_group, longest), the longest first
+    positions: torch.Tensor  # (n_padded,), indices in `tokens`, group after group; 0 in the padding
+    log_weights: torch.Tensor  # (n_padded,), logarithms of the token weights; -inf in the padding
 
     def split(self, of_positions: torch.Tensor) -> list[torch.Tensor]:
         """Return (n_padded, ...) as one tensor (n_group, longest, ...) for each group."""
@@ -70,13 +55,7 @@ def batch_documents(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
 ) -> DocumentBatch:
-    """Return rows of a CSR matrix as one batch.
-
-    `X`, (n_documents, n_tokens), stores positive token weights only (:func:`positive_entries`); a
-    weight may be stored in several parts, which attention adds up. `documents`, (n_batch,), are
-    rows of `X`. A document joins a group where it has at least the share `fullness`, in (0, 1], of
-    the longest one's tokens.
-    """
+    """Return rows of a CSR matrix as one batch."""
     lengths = X.indptr[documents + 1] - X.indptr[documents]
     order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
     lengths, starts = lengths[order], X.indptr[documents[order]]
@@ -110,11 +89,7 @@ def batches_by_length(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
 ) -> Iterator[tuple[NDArray[np.intp], DocumentBatch]]:
-    """Yield documents in batches of bounded size, those of similar length together.
-
-    `X` and `fullness` are those of :func:`batch_documents`; `documents`, (n_chosen,), are rows of
-    `X`. Every batch comes after the rows of `X` that are in it, (n_batch,).
-    """
+    """Yield documents in batches of bounded size, those of similar length, after their rows."""
     lengths = X.indptr[documents + 1] - X.indptr[documents]
     order = np.argsort(lengths, kind="stable")
     # Documents without tokens count as well: a batch of them is bounded too.

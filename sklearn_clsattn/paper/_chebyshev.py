@@ -1,16 +1,10 @@
 r"""Runge-Kutta-Chebyshev integration: an explicit method of order 2 for stiff gradient flows.
 
-The Jacobian of a gradient flow has real eigenvalues, and where the flow is stiff they are large and
-negative. The stability interval of s stages reaches to about :math:`-0.65 s^2`, so that s grows as
-the square root of the stiffness; no Jacobian is stored or inverted, whatever the number of unknowns
-[1]_. Step sizes follow an estimate of the local error, s an estimate of the spectral radius by
-power iteration on differences of the field.
-
-.. [1] B. P. Sommeijer, L. F. Shampine, J. G. Verwer (1998). RKC: An explicit solver for parabolic
-   PDEs. Journal of Computational and Applied Mathematics 88, 315-326.
+Its stability interval grows as the square of the number of stages, so that stages grow as the root
+of the stiffness, and no Jacobian is stored: B. P. Sommeijer, L. F. Shampine, J. G. Verwer (1998),
+RKC: An explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88, 315-326. Step sizes follow an
+estimate of the local error, stages one of the spectral radius.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -110,10 +104,7 @@ class ChebyshevIntegrator:
 
 @lru_cache(maxsize=4096)
 def _coefficients(n_stages: int) -> tuple[float, list[tuple[float, float, float, float]]]:
-    """Return the coefficient of the first stage, and mu, nu and those of the field of the others.
-
-    With the Chebyshev polynomials T_j and their derivatives at w_0 = 1 + 2 / (13 s^2).
-    """
+    """Return the coefficient of the first stage, and mu, nu and the two of the field of others."""
     w0 = 1 + _DAMPING / n_stages**2
     t, dt, ddt = [1.0, w0], [0.0, 1.0], [0.0, 0.0]
     for j in range(2, n_stages + 1):

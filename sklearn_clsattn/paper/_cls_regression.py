@@ -1,30 +1,18 @@
-r"""The penalised form of one-step training: p, the scale of v and the intercepts.
+r"""The penalised form of one-step training: p, the scales of v and the intercepts.
 
-The embeddings are frozen, so that scores are :math:`a = E p`, and values keep their shape,
-:math:`b_{sk} = \gamma_k\, \hat b_{sk}` with :math:`\hat b_k \propto E v_k` and the scales
-:math:`\gamma_k` trained. What is minimised is the mean loss, in which all classes may be given the
-same weight, plus
+The embeddings are frozen, so that scores are :math:`a = E p` and values keep their shape,
+:math:`b_{sk} = \gamma_k\, \hat b_{sk}`. What is minimised is the mean loss plus
 
-.. math::
-
-    \frac{\|p\|^2}{2 \Omega C_p} + \frac{\|\gamma\|^2}{2 \Omega C}
-        + \frac{\kappa}{2} a_0^2 .
-
-Where the paper's gradient flow lets p grow without bound, the penalty keeps its length finite,
-which prediction needs.
+.. math:: \frac{\|p\|^2}{2 \Omega C_p} + \frac{\|\gamma\|^2}{2 \Omega C} + \frac{\kappa}{2} a_0^2 .
 
 **Start.** In the limit of infinitely many dimensions p starts where attention weighs tokens against
-their frequency, :math:`a_s = -\log(\text{share of documents with } s + 0.01)` and a constant,
-because values are in proportion to it: from 0 the same minimum is reached, in five times as many
-steps. In d dimensions there is no such p, and it starts at :math:`p^0`. The scales start, all
-alike, where outputs have a standard deviation of 2, or of half that and so on while the loss falls.
+their frequency, :math:`a_s = -\log(\text{share of documents with } s + 0.01)` and a constant: from
+0 the same minimum takes five times as many steps. In d dimensions it starts at :math:`p^0`.
 
 **Preconditioner.** The exact diagonal of the Gauss-Newton matrix for p in the limit, its mean over
 random E otherwise, and the curvature along the output vectors for itself. It changes by orders of
 magnitude as scores change, so that it is computed anew every `REFRESH` steps.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
@@ -46,12 +34,8 @@ from ._step import FrozenEmbeddings, take_step
 
 Array = NDArray[np.float64]
 
-ATTENTION_C_UNIT = 100.0
-"""attention_C = 1 is this as C_p."""
-
-REFRESH = 20
-"""Steps after which the preconditioner is computed anew."""
-
+ATTENTION_C_UNIT = 100.0  # attention_C = 1 is this as C_p
+REFRESH = 20  # steps after which the preconditioner is computed anew
 _FREQUENCY_FLOOR = 0.01
 _LEAST_CURVATURE = 1e-12
 _MOST_HALVINGS = 10
@@ -77,10 +61,8 @@ def fit_penalized_one_step(
 ) -> FitResult:
     """Make one gradient step on random embeddings, then train p, scales and intercepts.
 
-    The parameters are those of :class:`~sklearn_clsattn.paper.PenalizedOneStepClassifier`;
-    `attention_C` is in units of `ATTENTION_C_UNIT`. The step gives all classes that have documents
-    the same weight; ``<cls>`` has the mean weight of a document. The result has `optimality_gap_`
-    and `step_size_` among its attributes.
+    The step gives all classes that have documents the same weight; `attention_C` is in units of
+    `ATTENTION_C_UNIT`.
     """
     statistics, n_classes = documents.statistics, documents.n_classes
     bag = documents.bag(dtype, device)
@@ -115,10 +97,7 @@ def fit_penalized_one_step(
 
 
 class ClsMap:
-    """The token matrix of ``[p, gamma_1..gamma_K, a_0, beta_1..beta_K]``, one vector.
-
-    `values`, (n_tokens, n_outputs), are what the scales gamma multiply.
-    """
+    """The token matrix of ``[p, gamma_1..gamma_K, a_0, beta_1..beta_K]``, one vector."""
 
     def __init__(
         self, frozen: FrozenEmbeddings, values: torch.Tensor, fit_intercept: bool = True
@@ -210,11 +189,10 @@ class ClsProblem(Objective):
         return fitted_attention(self.token_map.matrix(x), self.loss.cls_weight, embeddings)
 
     def _start(self, p: torch.Tensor, scale: float, intercept: torch.Tensor) -> torch.Tensor:
-        """Return where training starts: outputs of a standard deviation of 2.
+        """Return where training starts: outputs of a standard deviation of 2, or of half that, ...
 
-        Or of half that, a quarter, .. where the loss is lower: from larger scales the first step
-        may make a scale negative, and lead to a minimum at which all values count for the wrong
-        class.
+        While the loss falls: from larger scales the first step may make a scale negative, and lead
+        to a minimum at which all values count for the wrong class.
         """
         d, k = self.dimension, self.n_outputs
         x = torch.cat([p, intercept.new_full((k,), scale), intercept.new_zeros(1), intercept])
@@ -247,12 +225,7 @@ class ClsProblem(Objective):
         else:  # the mean over random rows of variance 1 / d
             by_p = (token.sum() / self.dimension).expand(self.dimension)
         diagonal = torch.cat(
-            [
-                by_p + self.cls_penalty,
-                by_scale,
-                by_scale.new_full((1,), CLS_PENALTY),
-                by_intercept,
-            ]
+            [by_p + self.cls_penalty, by_scale, by_scale.new_full((1,), CLS_PENALTY), by_intercept]
         ).reciprocal()
         diagonal = diagonal.to(x.dtype)
         if isinstance(self.frozen.embeddings, LimitEmbeddings):
@@ -283,10 +256,7 @@ class ClsProblem(Objective):
         return torch.cat([scores, frozen.values.new_zeros(self.n_outputs)])
 
     def _spread(self, p: torch.Tensor) -> float:
-        """Return the standard deviation of the outputs over documents (root mean square of K).
-
-        With scales of 1; 0 where it is rounding, as where all documents have the same tokens.
-        """
+        """Return the standard deviation of the outputs over documents (root mean square of K)."""
         k = self.n_outputs
         x = torch.cat([p, p.new_ones(k), p.new_zeros(1 + k)])
         attended = self._attended(self.token_map.matrix(x))[0]

@@ -1,61 +1,27 @@
 r"""How p moves with the embeddings frozen: along gradient flow, or by normalised descent.
 
-With the scores :math:`a = E p` and :math:`g = \partial L / \partial a`, the flow
-:math:`\dot p = -E^\top g` keeps :math:`p = p^0 + E^\top c`, :math:`a = a^0 + K c`, with
-:math:`K = E E^\top` and :math:`\dot c = -g`: its path is found in the space of scores, at whatever
-speed it is followed. The speed here is the gradient over the sum N of the sizes of its terms, those
-of each token in each document,
-
-.. math:: \frac{da}{d\tau} = -\frac{K g}{N}, \qquad \frac{dc}{d\tau} = -\frac{g}{N},
-
-which does not vanish as the loss and with it the gradient vanish, but does where the terms cancel.
+The flow :math:`\dot p = -E^\top g`, with :math:`g = \partial L / \partial a`, keeps
+:math:`p = p^0 + E^\top c`: its path is found in the space of scores :math:`a = a^0 + E E^\top c`.
+The speed is g over the sum of the sizes of its terms (``docs/theory.md`` says why).
 """
 
-from __future__ import annotations
-
 import sys
-from typing import Protocol
 
 import torch
 
 from ..theory._token_embeddings import TokenEmbeddings, kernel
 from ._chebyshev import ChebyshevIntegrator
-from ._selective_gradient import SelectiveGradient, SelectiveObjective
+from ._selective_gradient import SelectiveObjective
 
-SCORE_STEP = 2.0
-"""Largest change of a score in one step of descent."""
-
+SCORE_STEP = 2.0  # largest change of a score in one step of descent
+# About the largest change of a score in one step along the flow, whose errors are seen to.
 LARGEST_CHANGE = 10.0
-"""About the largest change of a score in one step along the flow, whose errors are seen to."""
 
-BALANCED = 1e-5
-"""Speed of the fastest score at which gradient flow has all but come to rest."""
-
-
-class ClsTraining(Protocol):
-    """Training of p, one step after another, from scores a^0.
-
-    scores : (n_tokens,), a
-    coefficients : (n_tokens,), c, by which p is p^0 + E.T c
-    point : the gradient and the selection there
-    balanced : whether the terms of the gradient all but cancel
-    """
-
-    scores: torch.Tensor
-    coefficients: torch.Tensor
-    point: SelectiveGradient
-    balanced: bool
-
-    def step(self) -> float:
-        """Take a step; return the largest change of a score, 0 where there is no gradient."""
-        ...
+BALANCED = 1e-5  # speed of the fastest score at which gradient flow has all but come to rest
 
 
 class GradientFlow:
-    """Gradient flow by adaptive stiff integration: see the module's docstring.
-
-    The local error of a step is at most `tol` times one more than each score's size.
-    """
+    """Gradient flow by adaptive stiff integration: see the module's docstring."""
 
     def __init__(
         self,

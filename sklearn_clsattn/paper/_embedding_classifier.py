@@ -30,67 +30,40 @@ class EmbeddingClassifier(PaperClassifier):
     embedding_dim : int, default=None
         Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes; 2048 in the
         paper. None trains scores E.p and values E.v in place of the embeddings, from 0.
-
     learning_rate : float, default=None
         None is 1e-3 for Adam, or 0.036 without a dimension, and 1 for gradient descent.
-
     solver : {"adam", "gradient_descent"}, default="adam"
         What trains: Adam, or plain gradient descent, both with all documents in every step.
-
     train_embeddings : bool or "one_step", default=True
         Whether E is trained. False leaves it as drawn and trains p and the output vectors alone:
         the ablation of frozen embeddings, like for like. "one_step" makes one full-batch gradient
         step on E first and then does the same. Both need an `embedding_dim`.
-
     step_size : float, default=None
         Size eta_0 of that one step; by default the one that makes the most important token's
         value 1, or less for more than two classes.
-
-    fit_intercept : bool, default=True
-        Whether intercepts are trained, which the paper's model has not.
-
-    attend_cls : bool, default=True
-        Whether ``<cls>`` attends to itself, which the paper leaves out.
-
-    early_stopping : bool, default=True
-        Whether documents are held out, training stops when their loss no longer falls, and the
-        model of their lowest loss is kept. False trains on all documents until the training
-        loss no longer falls.
-
-    validation_fraction : float, default=0.1
-        Share of every class's documents held out for that.
-
+    {beyond_the_paper}
+    {early_stopping}
     n_iter_no_change : int, default=5
         Number of steps without improvement after which training stops.
-
     {class_weight}
-
     max_iter : int, default=100
         Maximum number of steps.
-
     tol : float, default=1e-3
         Without early stopping, training stops when `n_iter_no_change` steps together lower the
         training loss by no more than this, in nats per document.
-
     random_state : int, RandomState instance or None, default=None
         Draws the start and the documents held out.
-
     verbose : int, default=0
         Prints the loss and the validation loss of every `verbose`-th step. scikit-learn's
         callbacks (from 1.9 on, ``set_callbacks``) are called after every one.
-
     {device}
 
     Attributes
     ----------
     {attributes}
-
     validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
         Mean loss of the documents held out, in nats. Only with early stopping.
-
-    See Also
-    --------
-    sklearn_clsattn.ClsAttentionClassifier : The everyday classifier.
+    {see_also}
 
     Notes
     -----

@@ -1,10 +1,7 @@
 """The token embeddings of a fitted model, made on demand.
 
-Predictions need scores and values, not embeddings: a matrix of shape (n_tokens, d) is stored only
-where it cannot be made again. Both classes are :class:`sklearn_clsattn._core.fitted.Embeddings`.
+Predictions need scores and values, not embeddings: E is stored only where it cannot be made again.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,16 +14,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class StoredEmbeddings:
-    """Embeddings of which every coordinate was trained.
+    """Embeddings of which every coordinate was trained."""
 
-    cls_embedding : (d,)
-    output_vectors : (n_outputs, d)
-    matrix : (n_tokens, d)
-    """
-
-    cls_embedding: Array
-    output_vectors: Array
-    matrix: NDArray[np.floating[Any]]
+    cls_embedding: Array  # (d,)
+    output_vectors: Array  # (n_outputs, d)
+    matrix: NDArray[np.floating[Any]]  # (n_tokens, d)
 
     def token_embeddings(self) -> NDArray[np.floating[Any]]:
         """Return E."""
@@ -35,21 +27,14 @@ class StoredEmbeddings:
 
 @dataclass(frozen=True)
 class RedrawnEmbeddings:
-    """Random embeddings, and what one gradient step added to them.
+    """Random embeddings, and what one gradient step added to them."""
 
-    cls_embedding : (d,)
-    output_vectors : (n_outputs, d)
-    n_tokens, seed : of :func:`sklearn_clsattn.theory._gradient_step.draw_embeddings`
-    single_precision : whether they were drawn in float32
-    step : (n_tokens, 1 + n_outputs), minus the step size times the two factors of the gradient;
-        None where no step was made
-    """
-
-    cls_embedding: Array
-    output_vectors: Array
+    cls_embedding: Array  # (d,)
+    output_vectors: Array  # (n_outputs, d)
     n_tokens: int
     seed: int
-    single_precision: bool
+    single_precision: bool  # whether they were drawn in float32
+    # (n_tokens, 1 + n_outputs): minus the step size times the gradient's factors, if there was one.
     step: NDArray[np.floating[Any]] | None = None
 
     def token_embeddings(self) -> NDArray[np.floating[Any]]:

@@ -1,9 +1,7 @@
 r"""Training of explicit embeddings by full-batch Adam, and the same without a dimension.
 
-The paper's figures come from training (E, p, v) in dimension d. The loss sees them through the
-scores :math:`a = E p` and the values :math:`b_k = E v_k` alone, so that with
-:math:`D = [\partial L / \partial a, \partial L / \partial b_1, ..]`, of which every column is as
-long as the vocabulary,
+The loss sees E, p and v through the scores :math:`a = E p` and the values :math:`b_k = E v_k`
+alone, so that its gradient D by these, from two thin sparse products, gives
 
 .. math::
 
@@ -11,29 +9,17 @@ long as the vocabulary,
     \frac{\partial L}{\partial p} = E^\top D_0, \quad
     \frac{\partial L}{\partial v_k} = E^\top D_k .
 
-D costs two thin sparse products (:mod:`sklearn_clsattn._core.objective`); what d costs is dense
-work on E: reading it twice, writing its gradient, and Adam's step.
-
-**Without a dimension**, scores and values are the parameters. At the paper's random start
-both tend to 0 as d grows, so 0 is where they start. A step of Adam changes every coordinate of E by
-about the learning rate, and with it a score by that times :math:`\sum_j |p_j|`, which is
-:math:`\sqrt{2 d / \pi}` for :math:`p \sim N(0, I / d)`; so is a value, by v. That factor turns the
-learning rate of E into one of scores and values: 36 at d = 2048. It is also the ratio of the
-learning rate of the intercepts and of the score of ``<cls>``, which are in the units of values and
-scores, to that of E, p and v (the paper has neither). Gradients by E are about
-:math:`\sqrt d` times smaller than those by a score or value, so Adam's epsilon is larger by as much
-here: otherwise rare tokens would change as much as frequent ones, and overfit.
-
-The two are alike, not equal. Adam on E divides a token's steps by one size for its score and its
-values together, Adam on scores and values each by its own; and p and the v_k, trained as well,
-grow, so that later steps on E change scores and values more. ``docs/paper.md`` compares them.
+**Without a dimension**, scores and values are the parameters, from 0, where random ones tend as d
+grows. A step of Adam on E changes a score by its learning rate times :math:`\sum_j |p_j|`, which is
+:math:`\sqrt{2 d / \pi}` for :math:`p \sim N(0, I / d)`: that is the ratio of the two learning rates
+(36 at d = 2048), and that of the intercepts' and the score of ``<cls>`` to that of E. Gradients by
+E are about :math:`\sqrt d` times smaller, and so is Adam's epsilon there: otherwise rare tokens
+would change as much as frequent ones, and overfit. ``docs/paper.md`` compares the two.
 """
-
-from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,17 +36,12 @@ from ._embedding_source import StoredEmbeddings
 from ._step import write_step
 from ._validation import hold_out
 
-EMBEDDINGS_LEARNING_RATE = 1e-3
-"""Of Adam on E, p and v."""
-
+EMBEDDINGS_LEARNING_RATE = 1e-3  # of Adam on E, p and v
+# Of Adam on scores and values: the former times sqrt(2 d / pi) at d = 2048.
 SCORES_LEARNING_RATE = 0.036
-"""Of Adam on scores and values: the former times sqrt(2 d / pi) at d = 2048."""
 
-DESCENT_LEARNING_RATE = 1.0
-"""Of gradient descent, on whatever is trained."""
-
-SCORES_EPSILON = 4.5e-7
-"""Of Adam there: its usual 1e-8 times sqrt(d) at d = 2048."""
+DESCENT_LEARNING_RATE = 1.0  # of gradient descent, on whatever is trained
+SCORES_EPSILON = 4.5e-7  # of Adam there: its usual 1e-8 times sqrt(d) at d = 2048
 
 
 def fit_embeddings(
@@ -83,16 +64,7 @@ def fit_embeddings(
     device: torch.device | str = "cpu",
     callback: Callback | None = None,
 ) -> FitResult:
-    """Train embeddings, or scores and values, on all documents from the paper's random start.
-
-    The parameters are those of :class:`~sklearn_clsattn.paper.EmbeddingClassifier`. Intercepts
-    start at the log-odds of the classes, or stay 0. Only the score of ``<cls>``, which has the mean
-    weight of a document and starts at 0, is penalised. Without early stopping weights act as
-    repetition; with it, documents are held out without regard to their weights. Embeddings to be
-    left as drawn without a dimension, a dimension that is too small, a class with too few
-    documents to hold one out, and a learning rate at which the loss is no longer finite are
-    ValueErrors.
-    """
+    """Train embeddings, or scores and values, on all documents from the paper's random start."""
     if embedding_dim is None and train_embeddings is not True:
         raise ValueError(
             f"train_embeddings={train_embeddings!r} is about random embeddings, but "
@@ -111,13 +83,11 @@ def fit_embeddings(
         others = documents.rows(held_out)
         validation = others.loss(others.bag(dtype, device), cls_weight=cls_weight)
     loss = trained_on.loss(trained_on.bag(dtype, device), cls_weight=cls_weight)
-    class_weights = np.zeros(documents.n_classes)
-    np.add.at(class_weights, trained_on.codes, trained_on.weights)
 
-    token_map: TrainedMap
+    token_map: ScoresAndValues | EmbeddingMap
     last_row = loss.zeros()[-1]
     if fit_intercept:
-        last_row[1:] = torch.from_numpy(class_log_odds(class_weights))
+        last_row[1:] = torch.from_numpy(class_log_odds(trained_on.statistics.class_weights))
     if embedding_dim is None:
         rate = _learning_rate(learning_rate, solver, SCORES_LEARNING_RATE)
         token_map = ScoresAndValues(loss.zeros(), last_row)
@@ -205,32 +175,8 @@ def _learning_rate(given: float | None, solver: str, of_adam: float) -> float:
     return of_adam if solver == "adam" else DESCENT_LEARNING_RATE
 
 
-class TrainedMap(Protocol):
-    """A token map of tensors that Adam changes in place, with a learning rate for each."""
-
-    @property
-    def trained(self) -> list[torch.Tensor]:
-        """The tensors that Adam changes."""
-        ...
-
-    def matrix(self) -> torch.Tensor:
-        """Return the token matrix, shape (n_tokens + 1, 1 + n_outputs)."""
-        ...
-
-    def pull_back(self, gradient: torch.Tensor) -> None:
-        """Set ``.grad`` of the tensors from the gradient by the token matrix."""
-        ...
-
-    def embeddings(self) -> StoredEmbeddings | None:
-        """Return the embeddings, None if scores and values are trained."""
-        ...
-
-
 class ScoresAndValues:
-    """The token matrix itself, (n_tokens + 1, 1 + n_outputs).
-
-    It starts at `matrix`, but for its last row, (1 + n_outputs,).
-    """
+    """The token matrix itself, (n_tokens + 1, 1 + n_outputs)."""
 
     def __init__(self, matrix: torch.Tensor, last_row: torch.Tensor) -> None:
         matrix[-1] = last_row
@@ -244,16 +190,13 @@ class ScoresAndValues:
         """Set the gradient by the token matrix."""
         self.trained[0].grad = gradient
 
-    def embeddings(self) -> None:
+    def embeddings(self) -> StoredEmbeddings | None:
         """Return None."""
+        return None
 
 
 class EmbeddingMap:
-    """Token embeddings E, (n_tokens, d), and the directions p, v_1, .., v_K, (1 + n_outputs, d).
-
-    `last_row`, (1 + n_outputs,), has the score of ``<cls>`` and the intercepts. E is trained, or
-    stays as it is (`train_embeddings`).
-    """
+    """Embeddings E, (n_tokens, d), and p, v_1, .., v_K, (1 + n_outputs, d), over the last row."""
 
     def __init__(
         self,
@@ -262,11 +205,8 @@ class EmbeddingMap:
         last_row: torch.Tensor,
         train_embeddings: bool = True,
     ) -> None:
-        self._embeddings, self._directions, self._last_row = (
-            embeddings,
-            directions,
-            last_row.clone(),
-        )
+        self._embeddings, self._directions = embeddings, directions
+        self._last_row = last_row.clone()
         self._train_embeddings = train_embeddings
         self.trained = [self._directions, self._last_row]
         if train_embeddings:

@@ -1,12 +1,8 @@
-"""A fitted network: NumPy arrays, and all that is computed from them, without PyTorch.
+"""A fitted network (:mod:`sklearn_clsattn.paper._network`): NumPy arrays, without PyTorch.
 
-One layer or two, with or without an MLP: :mod:`sklearn_clsattn.paper._network` has the formulas.
-Documents are computed one by one, so that a document's results do not depend on the others and
-nothing is padded. The first layer is computed in the precision of the arrays; pooling and sums in
-double precision, from the same numbers for outputs, attention and contributions.
+Documents are computed one by one, so that their results do not depend on each other. The first
+layer is computed in the precision of the arrays, pooling and sums in double precision.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,28 +23,18 @@ _BLOCK_ENTRIES = 4_000_000
 
 @dataclass(frozen=True)
 class FittedNetwork:
-    """A fitted network of one or two layers of attention, with or without an MLP.
+    """A fitted network of one or two layers of attention, with or without an MLP."""
 
-    embedding_matrix : (n_tokens, d), token embeddings E
-    cls_embedding : (d,), the embedding p of ``<cls>``
-    output_vectors : (n_outputs, d), the v_k; one for two classes
-    intercept : (n_outputs,), 0 in a model without intercepts
-    cls_weight : weight of ``<cls>`` in the pooling; 0 leaves it out
-    first_key_query, second_key_query : (d, d), W_1 and W_2; None for one layer
-    hidden_weights, hidden_bias, hidden_output : A_1 (d, d), c (d,) and A_2 (d, d); None without an
-        MLP
-    """
-
-    embedding_matrix: AnyPrecision
-    cls_embedding: AnyPrecision
-    output_vectors: AnyPrecision
-    intercept: Array
-    cls_weight: float
-    first_key_query: AnyPrecision | None = None
-    second_key_query: AnyPrecision | None = None
-    hidden_weights: AnyPrecision | None = None
-    hidden_bias: AnyPrecision | None = None
-    hidden_output: AnyPrecision | None = None
+    embedding_matrix: AnyPrecision  # (n_tokens, d), E
+    cls_embedding: AnyPrecision  # (d,), p
+    output_vectors: AnyPrecision  # (n_outputs, d), the v_k; one for two classes
+    intercept: Array  # (n_outputs,), 0 in a model without intercepts
+    cls_weight: float  # of <cls> in the pooling; 0 leaves it out
+    first_key_query: AnyPrecision | None = None  # (d, d), W_1; None for one layer
+    second_key_query: AnyPrecision | None = None  # (d, d), W_2
+    hidden_weights: AnyPrecision | None = None  # (d, d), A_1; None without an MLP
+    hidden_bias: AnyPrecision | None = None  # (d,), c
+    hidden_output: AnyPrecision | None = None  # (d, d), A_2
 
     @property
     def n_layers(self) -> int:
@@ -67,12 +53,7 @@ class FittedNetwork:
 
     @property
     def values(self) -> Array:
-        """The token values E.v_k, shape (n_tokens, n_outputs).
-
-        With an MLP they are a diagnostic only: outputs are then no sums over tokens, and even the
-        sign of E.v depends on how the MLP was drawn. The effect of a token is then the output for a
-        document of that token alone.
-        """
+        """The token values E.v_k, (n_tokens, n_outputs); with an MLP no more than a diagnostic."""
         return np.asarray(self.embedding_matrix @ self.output_vectors.T, dtype=np.float64)
 
     @property
@@ -87,10 +68,7 @@ class FittedNetwork:
         return StoredEmbeddings(p, v, self.embedding_matrix)
 
     def outputs(self, X: Any) -> Array:
-        """Return the decision values f, shape (n_documents, n_outputs).
-
-        `X` is a CSR matrix of shape (n_documents, n_tokens), of any number type.
-        """
+        """Return the decision values f, (n_documents, n_outputs), of a CSR matrix."""
         if self.n_layers == 1 and not self.mlp:
             return self._one_layer().outputs(X)
         outputs = np.empty((X.shape[0], len(self.intercept)))
@@ -110,10 +88,7 @@ class FittedNetwork:
         return most_probable(self.outputs(X))
 
     def attention(self, X: Any) -> sp.csr_array:
-        """Return the weights with which ``<cls>`` pools, in the layout of the CSR matrix `X`.
-
-        Every row sums to 1 less the share of ``<cls>``.
-        """
+        """Return the weights with which ``<cls>`` pools, in the layout of the CSR matrix `X`."""
         if self.n_layers == 1:
             return self._one_layer().attention(X)
         weights = np.zeros(len(X.data))
@@ -122,12 +97,7 @@ class FittedNetwork:
         return in_the_layout_of(X, weights)
 
     def contributions(self, X: Any) -> list[sp.csr_array]:
-        """Return what each token adds to each output, one CSR array per output, laid out as `X`.
-
-        Pooling weight times h.v_k, where h is the token's embedding, for two layers with what it
-        attends to. Row sums plus the intercept are :meth:`outputs`. With an MLP outputs are no sums
-        over tokens, and this is a ValueError.
-        """
+        """Return what each token adds to each output, one CSR array per output, laid out as `X`."""
         if self.mlp:
             raise ValueError(
                 "With an MLP after the pooling the decision is no sum over tokens, so that there "
@@ -164,10 +134,9 @@ class FittedNetwork:
         return pooled
 
     def _two_layers(self, X: Any) -> Iterator[tuple[NDArray[np.intp], Array, Array]]:
-        """Iterate over the documents that have tokens.
+        """Yield each document's positive entries, their pooling weights, and their h.
 
-        Yields the document's positive entries (indices of `X.data`), their pooling weights, and
-        their h: in full where an MLP follows, else its products with the output vectors.
+        In full where an MLP follows, else its products with the output vectors.
         """
         tokens, places = np.unique(X.indices, return_inverse=True)
         rows = self.embedding_matrix[tokens]

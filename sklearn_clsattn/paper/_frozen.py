@@ -1,26 +1,11 @@
 r"""Training with frozen random embeddings: the paper's ablation, in which E stays as drawn.
 
-Only p, the output vectors, the intercepts and the score of ``<cls>`` are trained. With
-:math:`E \sim N(0, I / d)` and the value scale :math:`\sigma` of the default training, the same in
-all tokens,
-
-.. math::
-
-    a = E p, \qquad b_k = \sigma E w_k, \qquad v_k = \sigma w_k,
-
-and what is minimised is the default objective with :math:`u = E p` and :math:`t_k = E w_k`,
-but with the penalties on what is trained,
-:math:`\|p\|^2 / (2 \Omega C_u) + \|w\|^2 / (2 \Omega C_t)`.
-
-Those are in the default training's units: the least :math:`\|p\|^2` with given scores u is
-:math:`u^\top (E E^\top)^{-1} u`, which tends to :math:`\|u\|^2` as d grows past the number of
-tokens. So frozen embeddings of enough dimensions are no restriction, and this fit tends to the
-default training without token scaling; it is d far below the number of tokens that costs accuracy.
-
-p and w start at 0: nothing is random but E.
+With the value scale :math:`\sigma` of the default training, the same in all tokens,
+:math:`a = E p` and :math:`b_k = \sigma E w_k`. What is minimised is the default objective with
+:math:`u = E p` and :math:`t_k = E w_k`, but with the penalties on p and w, which start at 0. They
+are in the default training's units: the least :math:`\|p\|^2` with given scores u tends to
+:math:`\|u\|^2` as d grows past the number of tokens, and this fit to the default one.
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -51,13 +36,7 @@ def fit_frozen(
     device: torch.device | str = "cpu",
     callback: Callback | None = None,
 ) -> FitResult:
-    """Train p and the output vectors over random embeddings by L-BFGS.
-
-    The parameters are those of :class:`~sklearn_clsattn.paper.FrozenEmbeddingClassifier`, the
-    penalties in the units of :func:`sklearn_clsattn._core.fit.fit_attention`. The embeddings need
-    memory for n_tokens * d numbers in the precision of training. A dimension that is too small is a
-    ValueError.
-    """
+    """Train p and the output vectors over random embeddings by L-BFGS."""
     problem = FrozenProblem(
         documents,
         embedding_dim=embedding_dim,
@@ -76,7 +55,7 @@ class FrozenProblem(AttentionProblem):
     """The default problem as a function of p and the w_k, with the penalties on these.
 
     What is trained is a matrix, (d + 1, 1 + n_outputs): a column for p and one for every w_k, over
-    a last row with the score of ``<cls>`` and the intercepts. Parameters as in :func:`fit_frozen`.
+    a last row with the score of ``<cls>`` and the intercepts.
     """
 
     def __init__(
@@ -124,12 +103,7 @@ class FrozenProblem(AttentionProblem):
             self.start[-1, 1:] = 0
 
     def curvature(self) -> torch.Tensor:
-        """Return the mean over random E of the Hessian's diagonal at the start.
-
-        A document's coordinate j is a sum of independent E_sj of variance 1 / d, so that its
-        mean square is the sum over tokens of what curves the default training's values, divided
-        by d: one number for all coordinates of a w_k.
-        """
+        """Return the mean over random E of the Hessian's diagonal at the start."""
         by_token = super().curvature()
         dimension = len(self.start) - 1
         scores, values, _, _ = self.blocks
@@ -156,11 +130,7 @@ class FrozenProblem(AttentionProblem):
 
 
 class FrozenMap:
-    """The token matrix of frozen embeddings: [E p | scale_k E w_k] over the last row.
-
-    E is (n_tokens, d) and `scales` (n_outputs,). Without `fit_intercept` the gradient by the
-    intercepts is 0, so that they stay what they are.
-    """
+    """The token matrix of frozen embeddings: [E p | scale_k E w_k] over the last row."""
 
     def __init__(
         self, embeddings: torch.Tensor, scales: torch.Tensor, fit_intercept: bool = True

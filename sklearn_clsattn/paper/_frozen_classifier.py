@@ -29,47 +29,30 @@ class FrozenEmbeddingClassifier(PaperClassifier):
     ----------
     embedding_dim : int, default=2048
         Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes; 2048 in the paper.
-
     C : float, default=1.0
         Inverse strength of the L2 penalty on the output vectors.
-
     attention_C : float, default=0.03
         Inverse strength of the L2 penalty on p.
-
-    fit_intercept : bool, default=True
-        Whether intercepts are trained, which the paper's model has not.
-
-    attend_cls : bool, default=True
-        Whether ``<cls>`` attends to itself, which the paper leaves out.
-
+    {beyond_the_paper}
     {class_weight}
-
     max_iter : int, default=100
         Maximum number of iterations.
-
     tol : float, default=1e-3
         Training stops when the optimality gap is at most this, in nats per document: an
         estimate of how far the loss is above a stationary one.
-
     random_state : int, RandomState instance or None, default=None
         Draws E.
-
     verbose : int, default=0
         Prints the loss and the gap of every `verbose`-th iteration. scikit-learn's callbacks
         (from 1.9 on, ``set_callbacks``) are called after every one.
-
     {device}
 
     Attributes
     ----------
     {attributes}
-
     optimality_gap_ : float
         The gap reached (see `tol`).
-
-    See Also
-    --------
-    sklearn_clsattn.ClsAttentionClassifier : The everyday classifier.
+    {see_also}
 
     Notes
     -----

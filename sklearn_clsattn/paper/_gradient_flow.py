@@ -1,29 +1,9 @@
 r"""The paper's regime literally: p alone is trained, E and v frozen, until its direction converges.
 
-The length of p grows without bound, attention concentrates on the selected tokens
-:math:`S_X(p)`, and by Theorem 4.3 a direction that converges is that of the max-margin problem on
-its own selection. Training has two phases:
-
-1. **Gradient flow**, integrated (:mod:`sklearn_clsattn.paper._cls_training`) until the selected
-   tokens of all documents have not changed while p moved by `PATIENCE` = 60 in score units
-   (largest changes of a score, added up) and hold 99 % of the attention in every one. Descent by
-   large normalised steps can be chosen instead: it is no gradient flow, and can settle on another
-   selection.
-2. **Margin maximisation** on that selection
-   (:func:`sklearn_clsattn.theory.maximise_margin`), until 1 less the cosine to the max-margin
-   direction is *certified* to be at most `tol`: the flow alone takes exponentially long for what
-   this does in a few passes.
-
-So "the direction has converged" means: it is within `tol` of the one that Theorem 4.3 names, for
-the selection that the flow settled on. Where the selection does not settle within `max_iter` steps
-(on real text it hardly does), or the flow all but comes to rest because documents want different
-tokens ahead, there is no second phase, and the fit warns.
-
-The theorem's direction has no length. The one stored is long enough to leave every document at most
-1 % of its attention on unselected tokens.
+Gradient flow (:mod:`sklearn_clsattn.paper._cls_training`) until the selection has settled, then
+margin maximisation on it, certified; ``docs/theory.md`` says how and why. Where the selection does
+not settle there is no second phase, and the fit warns.
 """
-
-from __future__ import annotations
 
 import math
 import sys
@@ -41,25 +21,20 @@ from .._core.fitted import FittedAttention
 from .._core.objective import AttentionLoss
 from .._core.problem import Callback, FitResult, Progress
 from ..importance import signed_frequency
-from ..theory import (
-    check_single_relevant_token,
-    maximise_margin,
-    token_pairs,
-)
-from ._cls_training import ClsTraining, GradientFlow, NormalisedDescent
+from ..theory import check_single_relevant_token, maximise_margin, token_pairs
+from ..theory._documents import entries_kept
+from ._cls_training import GradientFlow, NormalisedDescent
 from ._selective_gradient import SelectiveObjective
 from ._step import FrozenEmbeddings, take_step
 
 Array = NDArray[np.float64]
 
+# Way in score units without a change of the selection after which it counts as settled.
 PATIENCE = 60.0
-"""Way in score units without a change of the selection after which it counts as settled."""
 
-UNSELECTED_ATTENTION = 0.01
-"""Share of attention that may be left on unselected tokens."""
-
+UNSELECTED_ATTENTION = 0.01  # share of attention that may be left on unselected tokens
+# How many passes of margin maximisation `max_iter` allows per step of training.
 PASSES_PER_STEP = 100
-"""How many passes of margin maximisation `max_iter` allows per step of training."""
 
 
 def fit_one_step(
@@ -76,10 +51,7 @@ def fit_one_step(
     device: torch.device | str = "cpu",
     callback: Callback | None = None,
 ) -> FitResult:
-    """Make one gradient step on random embeddings, then train p by :func:`follow_gradient_flow`.
-
-    The parameters are those of :class:`~sklearn_clsattn.paper.OneStepClassifier`.
-    """
+    """Make one gradient step on random embeddings, then train p by :func:`follow_gradient_flow`."""
     if not documents.weights.all():  # a pair of tokens has no weight
         documents = documents.rows(np.flatnonzero(documents.weights))
     statistics = documents.statistics
@@ -125,22 +97,14 @@ def follow_gradient_flow(
     """Train p with the embeddings frozen, until selection and direction have converged.
 
     All documents of the CSR matrix `X` have positive weight; `loss` is theirs, without ``<cls>``.
-    At most `max_iter` steps are made, of gradient flow to `flow_tol` or of normalised descent
-    (`solver` "flow" or "descent"), and `PASSES_PER_STEP` times as many passes of margin
-    maximisation, until 1 less the cosine to the max-margin direction is at most `tol`. The
-    criterion of `callback`, called at the start and after each step, is the largest share of
-    attention that a document leaves on unselected tokens.
-
-    The result's attributes are `step_size_` and `direction_curve_`, the certified bounds on 1 less
-    that cosine after each step of margin maximisation, empty where the selection did not settle.
-    Its status is "converged", "stopped", "selection" where the selection did not settle,
-    "balanced" where the terms of the gradient all but cancel, "direction" where `tol` is not
-    certified, or "no_gradient" where all tokens of every document have the same value.
+    The criterion of `callback` is the largest share of attention on unselected tokens. The result's
+    status is "converged", "stopped", "selection" (not settled), "balanced" (the terms of the
+    gradient all but cancel), "direction" (`tol` not certified), or "no_gradient".
     """
     selective = SelectiveObjective(loss, frozen.values)
     embeddings, start = frozen.embeddings, frozen.cls_embedding
     scores = embeddings.scores(start).to(torch.float64)
-    training: ClsTraining
+    training: GradientFlow | NormalisedDescent
     if solver == "flow":
         rounding = float(torch.finfo(start.dtype).eps)
         training = GradientFlow(selective, embeddings, scores, tol=flow_tol, rounding=rounding)
@@ -222,10 +186,7 @@ def follow_gradient_flow(
         loss_curve=losses,
         n_iter=n_iter,
         status=status,
-        attributes={
-            "step_size_": frozen.step_size,
-            "direction_curve_": np.array(direction_curve),
-        },
+        attributes={"step_size_": frozen.step_size, "direction_curve_": np.array(direction_curve)},
         not_converged=_not_converged(status, changes, way, direction_curve, max_iter, tol),
         warning=frozen.warning,
     )
@@ -235,17 +196,11 @@ def _selection(X: Any, entries: torch.Tensor, selected: torch.Tensor) -> sp.csr_
     """Return the selection, flags of `entries`, as a boolean CSR array of the shape of X."""
     flags = np.zeros(len(X.data), dtype=bool)
     flags[entries.cpu().numpy()[selected.cpu().numpy()]] = True
-    indptr = np.concatenate([[0], np.cumsum(flags)])[X.indptr].astype(X.indptr.dtype)
-    indices = X.indices[flags]
-    return sp.csr_array((np.ones(len(indices), dtype=bool), indices, indptr), shape=X.shape)
+    return entries_kept(X, flags)
 
 
 def _length(selective: SelectiveObjective, weights: Any, selected: torch.Tensor) -> float:
-    """Return the factor on a direction of margin 1 that leaves little on unselected tokens.
-
-    Scores of unselected tokens are at least that factor lower, so their attention is at most
-    exp(-factor) times the ratio of the counts.
-    """
+    """Return the factor on a direction of margin 1 that leaves little on unselected tokens."""
     # By entries: one that X stores in two parts counts with both.
     flags, documents = selected.cpu().numpy(), selective.documents.cpu().numpy()
     counts = weights[selective.entries.cpu().numpy()].astype(np.float64)
@@ -264,11 +219,7 @@ def _not_converged(
     max_iter: int,
     tol: float,
 ) -> str:
-    """Return the warning about a run that ended in this way; "" if none.
-
-    `changes` are entries of the selection that changed in each step, `way` is how far p has moved
-    since the last change.
-    """
+    """Return the warning about a run that ended in this way; "" if none."""
     if status == "selection":
         n_changing = sum(1 for changed in changes if changed)
         what = f"they changed in {n_changing} of {len(changes)} steps"

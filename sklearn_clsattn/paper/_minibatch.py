@@ -1,14 +1,8 @@
 """Networks of one or two layers, with or without an MLP, trained by mini-batches of documents.
 
-Adam on everything: embeddings, ``<cls>``, output vectors, key-query matrices, MLP, intercepts.
-Each step needs the gradient by the embeddings of its own documents' tokens only; Adam's moments
-change all of them, as :class:`torch.optim.Adam` does: memory is that of five copies of the
-embeddings (with gradients, moments and the best epoch's copy), and with two layers of the attention
-between the tokens of a mini-batch's documents, the sum of their squared numbers of distinct tokens.
-The paper does not name its optimiser, batch size and stopping rule.
+Adam on everything. Each step needs the gradient by its own documents' tokens only; Adam's moments
+change all: memory is that of five copies of the embeddings.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterable
@@ -54,16 +48,7 @@ def fit_network(
     device: torch.device | str = "cpu",
     callback: Callback | None = None,
 ) -> FitResult:
-    """Train a network of attention layers by mini-batches.
-
-    The parameters are those of :class:`~sklearn_clsattn.paper.AttentionNetworkClassifier`;
-    documents of weight 0 are left out. Intercepts start at the class log-odds, or there are none.
-    ``<cls>`` has the mean weight of a document, score and value 0. On the CPU the same seed gives
-    the same model, on CUDA up to rounding. Losses of the result are the mean training losses at the
-    start and, for each epoch, of its mini-batches before their steps. A class with too few
-    documents to hold one out, a dimension that is too small and a loss that is not finite are
-    ValueErrors.
-    """
+    """Train a network of attention layers by mini-batches."""
     X, codes, sample_weight = documents.X, documents.codes, documents.weights
     n_classes, n_outputs = documents.n_classes, documents.n_outputs
     precision = torch.float32 if dtype == np.float32 else torch.float64
@@ -177,9 +162,7 @@ class _Corpus:
 
     @torch.no_grad()
     def mean_loss(
-        self,
-        network: AttentionNetwork,
-        batches: Iterable[tuple[NDArray[np.intp], DocumentBatch]],
+        self, network: AttentionNetwork, batches: Iterable[tuple[NDArray[np.intp], DocumentBatch]]
     ) -> float:
         loss, weight = torch.zeros((), dtype=torch.float64, device=self.device), 0.0
         for documents, batch in batches:

@@ -1,41 +1,14 @@
 r"""The paper's deeper ablations as a PyTorch module on bags of distinct tokens.
 
-**One layer** (the paper's model). With token embeddings :math:`E_s`, the embedding p of
-``<cls>``, output vectors :math:`v_k`, token weights :math:`c_s` and, if ``<cls>`` attends to
-itself, its weight :math:`S_0` (score and value 0),
+``docs/theory.md`` has the formulas. Equal tokens have equal states :math:`h_i`, so that distinct
+tokens with their weights are the whole document. Every output is linear in the :math:`h_i`, so the
+first layer's matrices A multiply single numbers per token, never embeddings: with
+:math:`r = E W_2^\top p`,
 
-.. math::
-
-    q_s = \frac{c_s e^{E_s^\top p}}{S_0 + \sum_j c_j e^{E_j^\top p}}, \qquad
-    o = \sum_s q_s E_s, \qquad f_k = v_k^\top o + \beta_k .
-
-**Two layers.** A first layer of attention between the document's tokens, with a residual
-connection, then pooling by ``<cls>``, each with a key-query matrix:
-
-.. math::
-
-    h_i = E_i + \sum_j A_{ij} E_j, \quad
-    A_{ij} \propto c_j e^{E_i^\top W_1 E_j}, \qquad
-    q_i \propto c_i e^{p^\top W_2 h_i}, \qquad o = \sum_i q_i h_i ,
-
-with :math:`W_1 = 0` and :math:`W_2 = I` at the start. Equal tokens have equal
-:math:`h`, so distinct tokens with their weights are the whole document, not an approximation.
-
-**MLP** with hidden size d after the softmax: :math:`f_k = v_k^\top A_2\, \mathrm{relu}(A_1 o +
-c) + \beta_k`. At the start the entries of :math:`A_1` are N(0, 2/d), those of :math:`A_2` N(0,
-1/d) and c = 0: both maps keep lengths in the mean.
-
-**Cost.** Every output is linear in the :math:`h_i`, so the first layer's matrices A multiply single
-numbers per token, never embeddings: with :math:`r = E W_2^\top p`,
-
-.. math::
-
-    p^\top W_2 h_i = r_i + (A r)_i, \qquad o = \sum_j (q + A^\top q)_j E_j .
+.. math:: p^\top W_2 h_i = r_i + (A r)_i, \qquad o = \sum_j (q + A^\top q)_j E_j .
 
 What remains of order :math:`L^2 d` for a document of L distinct tokens is :math:`E W_1 E^\top`.
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -53,17 +26,8 @@ from ._fitted_network import FittedNetwork
 class AttentionNetwork(torch.nn.Module):
     """One or two layers of attention, with or without an MLP.
 
-    See the module's docstring for the formulas. Embeddings, p and output vectors start at `start`
-    and are trained in place; `intercept` None is a model without intercepts; `cls_weight` is the
-    weight of ``<cls>`` in the pooling of every document, 0 without it, as in the paper.
-    `generator`, on the CPU, draws the MLP's start and is needed for an MLP only. The trained
-    parameters are:
-
-    embeddings, cls_embedding, output_vectors : E (n_tokens, d), p (d,) and the v_k (n_outputs, d)
-    intercept : (n_outputs,), or None
-    first_key_query, second_key_query : W_1 and W_2 of two layers, (d, d), or None
-    hidden_weights, hidden_bias, hidden_output : A_1 (d, d), c (d,) and A_2 (d, d) of an MLP, or
-        None
+    Embeddings, p and output vectors start at `start` and are trained in place; `generator`, on the
+    CPU, draws the MLP's start. Parameters are named as in :class:`FittedNetwork`.
     """
 
     def __init__(
@@ -102,11 +66,7 @@ class AttentionNetwork(torch.nn.Module):
             self.hidden_output = square((1 / dim) ** 0.5)
 
     def forward(self, batch: DocumentBatch, rows: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the outputs f, (n_documents, n_outputs).
-
-        `rows`, (n_distinct, d), replaces the rows `batch.tokens` of the embeddings. Training passes
-        them to get the gradient by the rows that occur, instead of one by all embeddings.
-        """
+        """Return the outputs f, (n_documents, n_outputs)."""
         if rows is None:
             rows = self.embeddings[batch.tokens]
         direction: torch.Tensor = self.cls_embedding

@@ -34,68 +34,40 @@ class AttentionNetworkClassifier(PaperClassifier):
     ----------
     n_layers : {1, 2}, default=1
         Layers of attention.
-
     mlp : bool, default=False
         Whether a hidden layer follows the softmax.
-
     embedding_dim : int, default=128
         Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes.
-
     learning_rate : float, default=1e-3
         Learning rate of Adam.
-
     batch_size : int, default=50
         Documents in a mini-batch.
-
-    fit_intercept : bool, default=True
-        Whether intercepts are trained, which the paper's model has not.
-
-    attend_cls : bool, default=True
-        Whether ``<cls>`` attends to itself, which the paper leaves out.
-
-    early_stopping : bool, default=True
-        Whether documents are held out, training stops when their loss no longer falls, and the
-        model of their lowest loss is kept. False trains on all documents until the training
-        loss no longer falls.
-
-    validation_fraction : float, default=0.1
-        Share of every class's documents held out for that.
-
+    {beyond_the_paper}
+    {early_stopping}
     n_iter_no_change : int, default=5
         Number of epochs without improvement after which training stops.
-
     {class_weight}
-
     max_iter : int, default=100
         Maximum number of epochs.
-
     tol : float, default=1e-3
         Without early stopping, training stops when `n_iter_no_change` epochs together lower the
         training loss by no more than this, in nats per document.
-
     random_state : int, RandomState instance or None, default=None
         Draws the start, the mini-batches and the documents held out.
-
     verbose : int, default=0
         Prints the loss and the validation loss of every `verbose`-th epoch. scikit-learn's
         callbacks (from 1.9 on, ``set_callbacks``) are called after every one.
-
     {device}
 
     Attributes
     ----------
     {attributes}
-
     key_query_ : ndarray of shape (2, d, d)
         The key-query matrices W_1 and W_2 of two layers: a token i attends to j by E_i W_1 E_j, and
         ``<cls>`` to i by p W_2 h_i. Only with two layers.
-
     validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
         Mean loss of the documents held out, in nats. Only with early stopping.
-
-    See Also
-    --------
-    sklearn_clsattn.ClsAttentionClassifier : The everyday classifier.
+    {see_also}
 
     Notes
     -----

@@ -36,55 +36,40 @@ class OneStepClassifier(PaperClassifier):
         Size eta_0 of the gradient step; by default the one that makes the most important
         token's value 1, or less for more than two classes and in finite dimensions. A step that
         is too large or too small to work causes a warning.
-
     embedding_dim : int, default=None
         Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes. None is the
         limit of infinitely many: nothing is drawn.
-
     {class_weight}
-
     solver : {"flow", "descent"}, default="flow"
         How p is trained until its selection settles: along gradient flow, integrated with
         adaptive steps; or by normalised descent, steps that each change the largest score by 2,
         which is not gradient flow and can settle on another selection.
-
     flow_tol : float, default=1e-3
         Largest local error of a score in a step along the flow, relative to one more than its
         size.
-
     max_iter : int, default=1000
         Maximum number of steps along the flow, or of descent.
-
     tol : float, default=1e-3
         The direction of p has converged when 1 less its cosine to the max-margin direction is
         certified to be at most this.
-
     random_state : int, RandomState instance or None, default=None
         Draws E, p and v of finite dimension.
-
     verbose : int, default=0
         Prints the loss and the largest unselected attention of every `verbose`-th step.
         scikit-learn's callbacks (from 1.9 on, ``set_callbacks``) are called after every one.
-
     {device}
 
     Attributes
     ----------
     {attributes}
-
     step_size_ : float
         The step size eta_0 used.
-
     direction_curve_ : ndarray of shape (n_ascent_steps,)
         Certified bound on 1 less the cosine of p to the max-margin direction of the selected
         tokens after each step of margin maximisation; empty where the selection did not settle.
-
     conditions_ : TheoremConditions
         Which conditions of Theorem 4.3 hold for this fit: ``print`` says it.
-
-    See Also
-    --------
-    sklearn_clsattn.ClsAttentionClassifier : The everyday classifier.
+    {see_also}
 
     Notes
     -----

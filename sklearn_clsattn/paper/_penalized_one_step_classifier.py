@@ -29,56 +29,37 @@ class PenalizedOneStepClassifier(PaperClassifier):
     ----------
     C : float, default=1.0
         Inverse strength of the L2 penalty on the scales of the output vectors.
-
     attention_C : float, default=0.03
         Inverse strength of the L2 penalty on p.
-
     step_size : float, default=None
         Size eta_0 of the gradient step; by default the one that makes the most important
         token's value 1, or less for more than two classes. A step that is too large or too small
         to work causes a warning.
-
     embedding_dim : int, default=None
         Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes. None is the
         limit of infinitely many: nothing is drawn.
-
-    fit_intercept : bool, default=True
-        Whether intercepts are trained, which the paper's model has not.
-
-    attend_cls : bool, default=True
-        Whether ``<cls>`` attends to itself, which the paper leaves out.
-
+    {beyond_the_paper}
     {class_weight}
-
     max_iter : int, default=100
         Maximum number of iterations.
-
     tol : float, default=1e-3
         Training stops when the optimality gap is at most this, in nats per document: an
         estimate of how far the loss is above a stationary one.
-
     random_state : int, RandomState instance or None, default=None
         Draws E, p and v of finite dimension.
-
     verbose : int, default=0
         Prints the loss and the gap of every `verbose`-th iteration. scikit-learn's callbacks
         (from 1.9 on, ``set_callbacks``) are called after every one.
-
     {device}
 
     Attributes
     ----------
     {attributes}
-
     step_size_ : float
         The step size eta_0 used.
-
     optimality_gap_ : float
         The gap reached (see `tol`).
-
-    See Also
-    --------
-    sklearn_clsattn.ClsAttentionClassifier : The everyday classifier.
+    {see_also}
 
     Notes
     -----

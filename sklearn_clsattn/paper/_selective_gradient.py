@@ -1,29 +1,19 @@
 r"""The gradient by the scores where softmax is nearly a maximum, to full relative precision.
 
 With values held fixed and attention on one token, the gradient is a difference of nearly equal
-numbers: in the plain form only rounding is left of it, and so descent along its normalised
-direction fails. Here every document's differences are taken from its leading token, and
-magnitudes are carried as logarithms. With :math:`l_j = \log c_j + a_j` and, in each document,
-
-.. math::
-
-    q_j = e^{l_j - \mathrm{logsumexp}(l)}, \quad r = \arg\max_j l_j, \quad
-    D_{jk} = b_{jk} - b_{rk}, \quad f_k = b_{rk} + \sum_j q_j D_{jk},
-
-and :math:`g_k = \omega\, \partial \ell / \partial F_k`, the gradient by a token's score is
+numbers. Here every document's differences are taken from its leading token r, and magnitudes are
+carried as logarithms. With :math:`D_{jk} = b_{jk} - b_{rk}`, exactly 0 there, outputs are
+:math:`f_k = b_{rk} + \sum_j q_j D_{jk}`; with :math:`g_k = \omega\, \partial \ell / \partial F_k`,
 
 .. math::
 
     \frac{\partial L}{\partial a_s}
         = \frac{1}{\Omega} \sum_i \big( e_{is} - q_{is} \textstyle\sum_j e_{ij} \big), \qquad
-    e_{ij} = q_{ij} \textstyle\sum_k g_{ik} D_{ijk},
+    e_{ij} = q_{ij} \textstyle\sum_k g_{ik} D_{ijk}.
 
-where :math:`D` is exactly 0 at the leading token, and all e are computed relative to the largest
-one in the corpus, :math:`e^M`. What is returned is the gradient divided by :math:`e^M`: its
-direction is right even where its length is below the smallest number.
+All e are computed relative to the largest one in the corpus, :math:`e^M`, by which the gradient is
+divided: its direction is right even where its length is below the smallest number.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 
@@ -35,33 +25,18 @@ from .._core.objective import AttentionLoss
 
 @dataclass(frozen=True)
 class SelectiveGradient:
-    """The gradient at some scores, and the attention there.
+    """The gradient at some scores, and the attention there."""
 
-    by_score : (n_tokens,), dL/da divided by exp(`log_scale`); all 0 where no token of any document
-        differs in value from the leading one
-    magnitude : sum of the sizes of its terms, those of each token in each document, before they
-        cancel, divided alike; never smaller than the sum of the sizes of `by_score`
-    log_scale : M - log(Omega); -inf where the gradient is 0
-    loss : mean loss
-    selected : (n_entries,), whether each positive entry's token has its document's highest score,
-        ties included
-    log_selected_attention : (n_documents,), logarithm of the attention on these; 0 for a document
-        without tokens
-    """
-
-    by_score: torch.Tensor
-    magnitude: float
-    log_scale: float
-    loss: float
-    selected: torch.Tensor
-    log_selected_attention: torch.Tensor
+    by_score: torch.Tensor  # (n_tokens,), dL/da divided by exp(`log_scale`)
+    magnitude: float  # the sum of the sizes of its terms before they cancel, divided alike
+    log_scale: float  # M - log(Omega); -inf where the gradient is 0
+    loss: float  # mean
+    selected: torch.Tensor  # (n_entries,), whether an entry has its document's highest score
+    log_selected_attention: torch.Tensor  # (n_documents,), on these; 0 without tokens
 
 
 class SelectiveObjective:
-    """The mean loss as a function of the scores, values held fixed, with its stable gradient.
-
-    `loss` is without ``<cls>``; `values` are the token values b, (n_tokens, n_outputs).
-    """
+    """The mean loss, without ``<cls>``, as a function of the scores, values (n_tokens, K) fixed."""
 
     def __init__(self, loss: AttentionLoss, values: torch.Tensor) -> None:
         self._loss, bag = loss, loss.bag
@@ -80,10 +55,7 @@ class SelectiveObjective:
         self._log_total_weight = float(torch.log(loss.sample_weight.sum()))
 
     def __call__(self, scores: torch.Tensor) -> SelectiveGradient:
-        """Return loss, direction of the gradient and selection at `scores`, in float64.
-
-        Scores that are not numbers raise FloatingPointError.
-        """
+        """Return loss, direction of the gradient and selection at `scores`, in float64."""
         documents, tokens = self.documents, self.tokens
         of_entries = scores.to(torch.float64).index_select(0, tokens)
         logits = self._log_weights + of_entries

@@ -1,20 +1,9 @@
 r"""One gradient step on random embeddings, then the embedding of ``<cls>``: the paper's regime.
 
 :func:`take_step` draws the embeddings, makes one exact full-batch gradient step and freezes them.
-With infinitely many dimensions (``embedding_dim=None``) nothing is drawn: Lemma 4.1 of the paper
-is exact there. Then p is trained: without penalties, as in the paper
-(:mod:`sklearn_clsattn.paper._gradient_flow`), or, for prediction, with penalties
-(:mod:`sklearn_clsattn.paper._cls_regression`).
-
-**The step size.** By default :math:`\eta_0` makes the most important token's value 1
-(measured in ``docs/paper.md``): as the step writes :math:`\tfrac{\eta_0}{2} \alpha_s` (two classes)
-or :math:`\eta_0 \alpha_{sk}` along the output vectors, it is :math:`2 / \max_s |\alpha_s|` or
-:math:`1 / \max_{sk} |\alpha_{sk}|`. For more than two classes it is also at most the one at which
-the spectral norm of what is written is 2, a bound of ours: many important tokens add up to a large
-one.
+With infinitely many dimensions (``embedding_dim=None``) nothing is drawn: Lemma 4.1 is exact there.
+``docs/theory.md`` says how the default step size is chosen.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 
@@ -29,41 +18,26 @@ from ._embedding_source import RedrawnEmbeddings
 
 Array = NDArray[np.float64]
 
-LARGEST_SPECTRAL_NORM = 2.0
-"""Of what the default step writes, for more than two classes."""
-
+LARGEST_SPECTRAL_NORM = 2.0  # of what the default step writes, for more than two classes
+# The same where p alone is trained afterwards in finite dimensions, for two classes too. A small
+# step, below the gap in which the flow selects one class's relevant tokens only.
 FLOW_SPECTRAL_NORM = 1.4
-"""The same where p alone is trained afterwards in finite dimensions, for two classes too.
 
-A small step, below the gap in which the flow selects one class's relevant tokens only."""
-
-LARGEST_VALUE = 5.0
-"""Above this the logistic loss saturates, and training of p takes longer."""
+LARGEST_VALUE = 5.0  # above this the logistic loss saturates, and training of p takes longer
 
 
 @dataclass(frozen=True)
 class FrozenEmbeddings:
-    r"""Embeddings after the step, on the device of training.
+    r"""Embeddings after the step, on the device of training."""
 
-    embeddings : :math:`E^1`
-    values : (n_tokens, n_outputs), :math:`E^1 v_k`
-    cls_embedding : (dimension,), :math:`p^0` in the coordinates of `embeddings`; 0 in the limit
-    output_vectors : (n_outputs, dimension), the v_k
-    step_size : :math:`\eta_0`
-    warning : why the step size is outside the range that works, or ""
-    seed : of the random start
-    step : (n_tokens, 1 + n_outputs), minus the step size times the two factors of the gradient;
-        None in the limit
-    """
-
-    embeddings: TokenEmbeddings
-    values: torch.Tensor
-    cls_embedding: torch.Tensor
-    output_vectors: torch.Tensor
+    embeddings: TokenEmbeddings  # E^1
+    values: torch.Tensor  # (n_tokens, n_outputs), E^1 v_k
+    cls_embedding: torch.Tensor  # (dimension,), p^0; 0 in the limit
+    output_vectors: torch.Tensor  # (n_outputs, dimension), the v_k
     step_size: float
-    warning: str
-    seed: int
-    step: torch.Tensor | None
+    warning: str  # why the step size is outside the range that works, or ""
+    seed: int  # of the random start
+    step: torch.Tensor | None  # as in `RedrawnEmbeddings`; None in the limit
 
     def located(self, cls_embedding: Array, scales: Array) -> RedrawnEmbeddings | None:
         """Return p, the v_k times their scales, and E^1 for a fitted model; None in the limit."""
@@ -90,71 +64,58 @@ def take_step(
 ) -> FrozenEmbeddings:
     """Draw random embeddings, make one full-batch gradient step on them, and freeze them.
 
-    `loss` is without ``<cls>``; a document without tokens has no part in its gradient.
-    `importance`, (n_tokens,) or (n_classes, n_tokens), is the signed frequency under the same
-    weights. `step_size` None is the default rule, which is smaller in finite dimensions if p alone
-    is trained afterwards (`for_flow`); `embedding_dim` None is the limit.
+    `importance`, (n_tokens,) or (n_classes, n_tokens), is the signed frequency under the weights of
+    `loss`. `step_size` None is the default rule, with a bound of its own `for_flow`.
     """
-    binary = importance.ndim == 1
-    per_step = 0.5 * importance[:, None] if binary else importance.T
+    per_step = _per_step(importance)
     largest = float(np.abs(per_step).max(initial=0.0))
-    norm = LARGEST_SPECTRAL_NORM if per_step.shape[1] > 1 else np.inf
-    if for_flow and embedding_dim is not None:
-        norm = FLOW_SPECTRAL_NORM
-    default = default_step_size(per_step, norm)
+    default = default_step_size(per_step, flow_dim=embedding_dim if for_flow else None)
     if step_size is None:
         step_size = default
     warning = _step_size_warning(step_size, default, largest, embedding_dim, len(per_step))
     n_tokens, n_outputs = per_step.shape
 
+    embeddings: TokenEmbeddings
     if embedding_dim is None:
-        shifts = torch.from_numpy(step_size * per_step).to(loss.bag.device, loss.bag.dtype)
-        limit = LimitEmbeddings(shifts)
-        return FrozenEmbeddings(
-            embeddings=limit,
-            values=_finite(shifts, step_size),
-            cls_embedding=shifts.new_zeros(limit.dimension),
-            output_vectors=_last_unit_vectors(limit.dimension, n_outputs, shifts),
-            step_size=step_size,
-            warning=warning,
-            seed=seed,
-            step=None,
+        values = torch.from_numpy(step_size * per_step).to(loss.bag.device, loss.bag.dtype)
+        embeddings, step = LimitEmbeddings(values), None
+        p = values.new_zeros(embeddings.dimension)
+        v = torch.hstack([values.new_zeros(n_outputs, n_tokens), torch.eye(n_outputs).to(values)])
+    else:
+        bag = loss.bag
+        drawn = draw_embeddings(
+            n_tokens, n_outputs, embedding_dim, seed=seed, dtype=bag.dtype, device=bag.device
         )
-
-    bag = loss.bag
-    drawn = draw_embeddings(
-        n_tokens, n_outputs, embedding_dim, seed=seed, dtype=bag.dtype, device=bag.device
-    )
-    matrix, p, v = drawn.embeddings, drawn.cls_embedding, drawn.output_vectors
-    step = embedding_gradient(loss, matrix, p, v)[1][:-1].mul_(-step_size)
-    matrix.addmm_(step, torch.cat([p[None], v]))  # in place: E is large
+        step = _added(loss, drawn, step_size)
+        embeddings = ExplicitEmbeddings(drawn.embeddings)
+        p, v = drawn.cls_embedding, drawn.output_vectors
+        values = embeddings.scores(v.T)
     return FrozenEmbeddings(
-        embeddings=ExplicitEmbeddings(matrix),
-        values=_finite(matrix @ v.T, step_size),
-        cls_embedding=p,
-        output_vectors=v,
-        step_size=step_size,
-        warning=warning,
-        seed=seed,
-        step=step,
+        embeddings, _finite(values, step_size), p, v, step_size, warning, seed, step
     )
 
 
 def write_step(
     loss: AttentionLoss, drawn: RandomEmbeddings, importance: Array, step_size: float | None
 ) -> None:
-    """Make one full-batch gradient step on drawn embeddings, in place, with all else as drawn.
-
-    `importance` and the default step size are those of :func:`take_step` without a flow.
-    """
+    """Make the step of :func:`take_step` on drawn embeddings, in place, with all else as drawn."""
     if step_size is None:
-        per_step = 0.5 * importance[:, None] if importance.ndim == 1 else importance.T
-        norm = LARGEST_SPECTRAL_NORM if per_step.shape[1] > 1 else np.inf
-        step_size = default_step_size(per_step, norm)
+        step_size = default_step_size(_per_step(importance))
+    _added(loss, drawn, step_size)
+    _finite(drawn.embeddings, step_size)
+
+
+def _per_step(importance: Array) -> Array:
+    """Return what a step of size 1 writes along the output vectors, (n_tokens, n_outputs)."""
+    return 0.5 * importance[:, None] if importance.ndim == 1 else importance.T
+
+
+def _added(loss: AttentionLoss, drawn: RandomEmbeddings, step_size: float) -> torch.Tensor:
+    """Add a step to drawn embeddings, in place as they are large; return its first factor."""
     matrix, p, v = drawn.embeddings, drawn.cls_embedding, drawn.output_vectors
     step = embedding_gradient(loss, matrix, p, v)[1][:-1].mul_(-step_size)
-    matrix.addmm_(step, torch.cat([p[None], v]))  # in place: E is large
-    _finite(matrix, step_size)
+    matrix.addmm_(step, torch.cat([p[None], v]))
+    return step
 
 
 def _finite(values: torch.Tensor, step_size: float) -> torch.Tensor:
@@ -167,23 +128,16 @@ def _finite(values: torch.Tensor, step_size: float) -> torch.Tensor:
     )
 
 
-def default_step_size(per_step: Array, largest_norm: float) -> float:
-    """Return the step size of the default rule: the largest value is 1, or less.
-
-    `per_step`, (n_tokens, n_outputs), is what a step of size 1 writes along the output vectors;
-    `largest_norm` bounds the spectral norm of what the step writes. 1 where nothing is important.
-    """
+def default_step_size(per_step: Array, *, flow_dim: int | None = None) -> float:
+    """Return the step size of the default rule: the largest value is 1, or less."""
     largest = float(np.abs(per_step).max(initial=0.0))
     if not largest > 0:
         return 1.0
+    norm = LARGEST_SPECTRAL_NORM if per_step.shape[1] > 1 else np.inf
+    if flow_dim is not None:
+        norm = FLOW_SPECTRAL_NORM
     spectral = float(np.sqrt(np.linalg.eigvalsh(per_step.T @ per_step)[-1]))
-    return min(1.0 / largest, largest_norm / spectral)
-
-
-def _last_unit_vectors(dimension: int, count: int, like: torch.Tensor) -> torch.Tensor:
-    vectors = like.new_zeros((count, dimension))
-    vectors[torch.arange(count), torch.arange(dimension - count, dimension)] = 1.0
-    return vectors
+    return min(1.0 / largest, norm / spectral)
 
 
 def _step_size_warning(

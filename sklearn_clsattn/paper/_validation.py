@@ -9,17 +9,12 @@ Indices = NDArray[np.intp]
 
 
 def hold_out(
-    codes: NDArray[np.intp],
-    sample_weight: NDArray[np.float64],
-    fraction: float,
-    seed: int,
+    codes: NDArray[np.intp], sample_weight: NDArray[np.float64], fraction: float, seed: int
 ) -> tuple[Indices, Indices]:
     """Split documents at random into those trained on and those held out, class by class.
 
-    Of every class with documents the same `fraction` is held out, rounded, but at least one
-    document is held out and at least one stays. A document of weight 0 is not held out, and does
-    not count. `codes` and `sample_weight` are (n_documents,); the rows returned are in ascending
-    order. A fraction that is not between 0 and 1, or a class of one document, is a ValueError.
+    Of every class with documents of positive weight the same `fraction` is held out, rounded, but
+    at least one is and at least one stays: a class of one is a ValueError. Rows are ascending.
     """
     if not 0 < fraction < 1:
         raise ValueError(f"validation_fraction must be between 0 and 1, got {fraction}.")

@@ -1,10 +1,4 @@
-"""Counts of character n-grams inside words: those of distinct words, times the words' counts.
-
-With ``analyzer="char_wb"`` an n-gram is part of one word between spaces, so the counts are a
-product of sparse matrices, (documents x distinct words) by (distinct words x n-grams).
-"""
-
-from __future__ import annotations
+"""Counts of character n-grams inside words, as sparse matrices of documents, words and n-grams."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -33,11 +27,7 @@ def count_characters(
     high: float = math.inf,
     dtype: Any = np.int64,
 ) -> tuple[sp.csr_matrix, list[str]]:
-    """Count the character n-grams of words that `low` to `high` documents have.
-
-    `tokens` are the words between spaces. Returns the counts, of shape (n_documents, n_features),
-    and the features' names in alphabetical order.
-    """
+    """Count the character n-grams of words between spaces that `low` to `high` documents have."""
     spelling, names = frequent_characters(tokens, ngram_range, low=low)
     counts = count_parts(tokens, spelling, dtype)
     if high < tokens.n_documents:
@@ -75,10 +65,7 @@ def frequent_characters(
 
 
 def spelled(n_words: int, rows: Integers, numbers: Integers, order: Integers) -> sp.csr_matrix:
-    """Return how often words have n-grams, with columns in an order of these, (n_words, n_ngrams).
-
-    `rows` and `numbers` are those that `character_ngrams` returns.
-    """
+    """Return how often words have n-grams, (n_words, n_ngrams), with columns in an order."""
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return _matrix(rows, rank[numbers], (n_words, len(order)))
@@ -89,11 +76,7 @@ def character_ngrams(
     ngram_range: tuple[int, int],
     chosen: Callable[[Integers, Integers, int], NDArray[np.bool_]] | None = None,
 ) -> tuple[Integers, Integers, list[str]]:
-    """Return the n-grams of words: each occurrence's word and n-gram, and the n-grams' texts.
-
-    Two arrays of numbers, (n_occurrences,), and a list. `chosen`, given such arrays and how many
-    n-grams there are, says which of them to return.
-    """
+    """Return the n-grams of words: each occurrence's word and n-gram, and the n-grams' texts."""
     rows, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     names: list[str] = []
     for row, number, ngrams in _ngrams(words, ngram_range):
@@ -119,13 +102,6 @@ def spelling_matrix(
     return _matrix(np.concatenate(rows), np.concatenate(columns), shape)
 
 
-def look_up_characters(
-    tokens: Tokens, ngram_range: tuple[int, int], vocabulary: Mapping[str, int], dtype: Any
-) -> sp.csr_matrix:
-    """Return how often documents have each n-gram of a vocabulary, (n_documents, n_columns)."""
-    return count_parts(tokens, spelling_matrix(tokens.words, ngram_range, vocabulary), dtype)
-
-
 def count_parts(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr_matrix:
     """Return how often documents have what words have, `spelling`, (n_documents, n_columns)."""
     counts = RowStack((tokens.n_documents, spelling.shape[1]), dtype)
@@ -140,11 +116,7 @@ def count_parts(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr_m
 def sum_parts(
     ids: NDArray[Any], indptr: Integers, values: NDArray[Any], spelling: sp.csr_matrix
 ) -> sp.csr_matrix:
-    """Return sums over the words of documents of a value times their n-grams' counts.
-
-    `ids` and `values` are (n_occurrences,), `spelling` is (n_words, n_columns); the sums are
-    (n_documents, n_columns), with columns in order.
-    """
+    """Return sums over the words of documents of a value times their n-grams' counts."""
     used = np.zeros(spelling.shape[0], dtype=bool)
     used[ids] = True
     words = np.flatnonzero(used)
@@ -158,11 +130,9 @@ def sum_parts(
 def _ngrams(
     words: list[str], ngram_range: tuple[int, int]
 ) -> Iterator[tuple[Integers, Integers, list[str]]]:
-    """Yield the n-grams of words, one length after another.
+    """Yield each occurrence's word and n-gram, (n_occurrences,), and the texts, length by length.
 
-    For every occurrence, the word that it is in and its number among the distinct n-grams,
-    (n_occurrences,), and the latter's texts. A word is put between two spaces; one that is
-    shorter than any n-gram is one itself.
+    A word is put between two spaces; one that is shorter than any n-gram is one itself.
     """
     text = f" {'  '.join(words)} "
     symbols = padded([Alphabet("(?s:.)").encode(text)])

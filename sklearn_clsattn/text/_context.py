@@ -1,24 +1,15 @@
 r"""Scores of occurrences from where they stand, learned on leave-one-out evidence.
 
-An occurrence o of an n-gram of n words has the score
-
-.. math:: e_o = \theta^{\text{start}}_{n, \text{cell}} + \theta^{\text{end}}_{n, \text{cell}}
-          + \gamma_{\text{word before}},
-
-whatever the n-gram is: ten cells from either end of the document (:mod:`._places`), and the word
-before it. With the leave-one-out evidence of :mod:`._evidence` the model is
+With the evidence of :mod:`._evidence` and the scores :math:`e_o` (``docs/texts.md``) the model is
 
 .. math::
 
     d_i = S_0 + \sum_o e^{e_o} v_o e^{\pi_s}, \qquad
     F_{ik} = \beta_k + \frac{\alpha}{d_i} \sum_o e^{e_o}\, 2 S_0 v_o r_{sk}^{(-i)},
 
-naive Bayes with attention. :math:`\theta, \gamma, \alpha, \beta` minimise the documents' summed
-log loss plus :math:`(\lVert\theta\rVert^2 + 5 \lVert\gamma\rVert^2) / 2`. Evidence that has seen
-its own document would make the scores learn where words stand that stand nowhere else.
+naive Bayes with attention. Evidence that has seen its own document would make the scores learn
+where words stand that stand nowhere else.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 
@@ -70,10 +61,7 @@ def learn_scores(evidence: Evidence, n_positions: int) -> Learned:
 
 
 def _curvature(evidence: Evidence, penalties: Array) -> Array:
-    """Return about the loss's second derivatives at the start, (n_scores + 1 + n_outputs,).
-
-    Places of a document count as independent: then one pass over the squared evidence is enough.
-    """
+    """Return about the loss's second derivatives at the start, (n_scores + 1 + n_outputs,)."""
     n_outputs = len(evidence.intercepts)
     variance = evidence.weights / max(n_outputs, 4)
     ones = np.ones(evidence.masses.shape[1])
@@ -92,10 +80,7 @@ def _curvature(evidence: Evidence, penalties: Array) -> Array:
 
 
 def loss_and_gradient(x: Array, evidence: Evidence, penalties: Array) -> tuple[float, Array]:
-    """Return the penalised loss and its gradient at x = [scores, alpha, beta].
-
-    `penalties`, (n_scores,), are of half the squared scores.
-    """
+    """Return the penalised loss and its gradient at x = [scores, alpha, beta]."""
     n_scores, weights = evidence.n_scores, evidence.weights
     scores, scale, intercepts = x[:n_scores], x[n_scores], x[n_scores + 1 :]
     summed = np.append(scores, 0.0)[evidence.parts].sum(axis=1)

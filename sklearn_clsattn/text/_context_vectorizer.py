@@ -83,26 +83,19 @@ class _Labels(NamedTuple):
 
 
 class _Words(NamedTuple):
-    """The words of preprocessed texts.
-
-    columns : for each number of words, (n_tokens,), the columns of the n-grams that begin at tokens
-    """
+    """The words of preprocessed texts."""
 
     tokens: Tokens
-    columns: list[NDArray[Any]]
+    columns: list[NDArray[Any]]  # for each number of words, of the n-grams that begin at tokens
     places: Places
 
 
 class _Characters(NamedTuple):
-    """The words between white space, and how often they have character n-grams.
-
-    firsts : (n_spaced,), the first token in each, -1 where there is none
-    parts : CSR (n_distinct_words, n_columns)
-    """
+    """The words between white space, and how often they have character n-grams."""
 
     spaced: Tokens
-    firsts: NDArray[np.intp]
-    parts: Any
+    firsts: NDArray[np.intp]  # (n_spaced,), the first token in each, -1 where there is none
+    parts: Any  # CSR (n_distinct_words, n_columns)
 
 
 @public("sklearn_clsattn.text")
@@ -291,12 +284,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        raw_documents : iterable of str
-            Texts.
-        y : array-like of shape (n_documents,)
-            Class labels, of two classes or more; not used with ``context=False``.
-        sample_weight : array-like of shape (n_documents,), default=None
-            Weight of each document, which acts as repeating it; ``None`` means 1 for all.
+        raw_documents, y, sample_weight
+            As in :meth:`fit`.
 
         Returns
         -------
@@ -433,10 +422,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         return words, characters
 
     def _fit_scores(self, words: _Words, counts: Any, labels: _Labels | None) -> None:
-        """Set the scores of places, to 0 without labels.
-
-        `counts`, CSR (n_documents, n_columns), are those of the documents' word n-grams.
-        """
+        """Set the scores of places, to 0 without labels; `counts` are CSR, of word n-grams."""
         n_orders = self.ngram_range[1] - self.ngram_range[0] + 1
         n_positions = 2 * n_orders * N_CELLS
         learned = Learned(np.zeros(n_positions), 0.0)

@@ -1,14 +1,9 @@
 r"""What the occurrences of words say about their documents' classes, summed by place.
 
-An occurrence o of n-gram s in document i counts :math:`v_o = (1 + \ln c_{is}) / c_{is}`, so that
-all :math:`c_{is}` of them count :math:`1 + \ln c_{is}`. It speaks for class k by
-:math:`v_o r_{sk}^{(-i)}`, the n-gram's log-odds by all other documents
-(:mod:`.._core.leave_one_out`), and adds :math:`v_o e^{\pi_s}` to the attention mass. Its score
-depends on its place alone, so what learning needs are sums over the occurrences of a document at
-the same place.
+An occurrence o of n-gram s in document i counts :math:`v_o = (1 + \ln c_{is}) / c_{is}`, speaks for
+class k by :math:`v_o r_{sk}^{(-i)}`, the n-gram's log-odds by all other documents, and adds
+:math:`v_o e^{\pi_s}` to the attention mass.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,26 +23,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Sums over occurrences by document and place, and what belongs to the documents.
+    """Sums over occurrences by document and place, and what belongs to the documents."""
 
-    numerators : for every output, CSR (n_documents, n_places), times twice the weight of ``<cls>``
-    masses : CSR (n_documents, n_places)
-    parts : (n_places, 3), the three numbers whose sum is a place's score: of the start, of the end,
-        and of the word before; `n_scores` where there is none
-    n_scores : how many such numbers there are
-    codes, weights : (n_documents,), class codes and document weights
-    intercepts : (n_outputs,), those that depend on the class weights alone
-    cls_weight : attention mass of ``<cls>``
-    """
-
-    numerators: list[Any]
-    masses: Any
+    numerators: list[Any]  # by output, CSR (n_documents, n_places), times twice the <cls> weight
+    masses: Any  # CSR (n_documents, n_places)
+    # (n_places, 3): the numbers whose sum is a place's score, of the start, of the end and of the
+    # word before; `n_scores` where there is none.
     parts: NDArray[np.intp]
     n_scores: int
     codes: NDArray[np.intp]
-    weights: Array
-    intercepts: Array
-    cls_weight: float
+    weights: Array  # of the documents
+    intercepts: Array  # (n_outputs,), those that depend on the class weights alone
+    cls_weight: float  # attention mass of <cls>
 
 
 def gather_evidence(
@@ -64,10 +51,9 @@ def gather_evidence(
 ) -> Evidence:
     """Return the evidence of documents of positive weight, as many as `limit` allows.
 
-    `counts` is canonical CSR (n_documents, n_columns); `documents` and each of `columns`, one array
-    for every number of words, are (n_tokens,), with -1 for n-grams that are no column. Documents
-    with equal counts are taken together or not at all, in an order by their counts alone, until
-    entries times outputs reach `limit`; their statistics are those of all documents.
+    `counts` is canonical CSR; `documents` and each of `columns` are (n_tokens,), -1 for n-grams
+    that are no column. Documents with equal counts are taken together or not at all, in an order by
+    their counts alone, until entries times outputs reach `limit`.
     """
     bag = sparse.csr_array(counts, dtype=np.float64)
     bag.data = 1.0 + np.log(bag.data)
@@ -123,10 +109,7 @@ def gather_evidence(
 def _within_limit(
     groups: NDArray[np.intp], sizes: NDArray[Any], weights: Array, limit: float
 ) -> NDArray[np.bool_]:
-    """Return which documents (n_documents,) to read: groups in a random order until `limit`.
-
-    Of every group of equal documents the entries are counted once, however many there are.
-    """
+    """Return which documents (n_documents,) to read: groups in a random order until `limit`."""
     positive = weights > 0
     entries = np.zeros(groups.max(initial=-1) + 1)
     entries[groups[positive]] = sizes[positive]

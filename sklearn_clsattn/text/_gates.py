@@ -1,14 +1,8 @@
-r"""Bags of gated occurrences.
-
-Occurrence o of feature s in document i gets the weight :math:`v_o g_o h_i`: its part
-:math:`v_o = (1 + \ln c_{is}) / c_{is}` of the entry :math:`1 + \ln c_{is}` of all, times its gate
-:math:`g_o`, the exponential of half its score, times what keeps the document's total weight.
+r"""Bags of gated occurrences: each has its part of the entry :math:`1 + \ln c` times its gate.
 
 While they are added up, an occurrence is a complex number, 1 + g i: one sum has the count of
 occurrences in its real part and the sum of their gates in its imaginary part.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,17 +17,13 @@ from ._tokens import Tokens
 
 Array = NDArray[np.float64]
 
-POWER = 0.5
-"""Scores count half in the bag: the classifier learns again a part of what they say."""
+POWER = 0.5  # scores count half in the bag: the classifier learns again a part of what they say
 
 
 def multipliers(
     places: Places, start_scores: Array, end_scores: Array, previous_scores: Array
 ) -> Array:
-    """Return the gates of the n-grams that begin at each token, (n_orders, n_tokens).
-
-    Scores of the start and of the end are (n_orders, n_cells), of the word before (n_previous,).
-    """
+    """Return the gates of the n-grams that begin at each token, (n_orders, n_tokens)."""
     scores = start_scores[:, places.from_start] + end_scores[:, places.from_end]
     scores += np.append(previous_scores, 0.0)[places.previous]
     return np.exp(POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
@@ -42,10 +32,7 @@ def multipliers(
 def word_sums(
     columns: Sequence[NDArray[Any]], gates: Array, indptr: NDArray[Any], shape: Any, dtype: Any
 ) -> Any:
-    """Return the complex sums of the n-grams of words of documents, CSR (n_documents, n_columns).
-
-    `columns`, one array for every number of words, and the rows of `gates` are (n_tokens,).
-    """
+    """Return the complex sums of documents' n-grams of words, CSR (n_documents, n_columns)."""
     column = np.stack(columns, axis=1)
     found = column >= 0
     values = 1.0 + 1j * gates.T[found]

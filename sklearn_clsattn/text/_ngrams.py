@@ -36,11 +36,10 @@ def count_ngrams(
     high: float = math.inf,
     dtype: Any = np.int64,
 ) -> tuple[sp.csr_matrix, list[str], NgramColumns]:
-    """Count the n-grams of words that `low` to `high` documents have.
+    """Count the n-grams of words, none with a space in it, that `low` to `high` documents have.
 
-    Returns the counts, of shape (n_documents, n_features), the features' names in alphabetical
-    order, and what finds their columns in other documents. No word may have a space in it: n-grams
-    would not be told apart by their names.
+    Returns the counts, (n_documents, n_features), the names in alphabetical order, and what finds
+    their columns in other documents.
     """
     spelled = sorted(tokens.words)
     rank = {word: number for number, word in enumerate(spelled)}
@@ -86,10 +85,8 @@ def count_ngrams(
 class NgramColumns:
     """The columns that occurrences of words and n-grams have in a vocabulary.
 
-    Column j is the n-gram of the words ``words[k]``, k in ``table[:, j]``, (longest n, n_columns),
-    up to the first -1; with -1 in its first row, it is never found. Looking up goes through a tree
-    whose level n has the beginnings of n words, each with the column of the n-gram that it is, or
-    -1. It is made when it is first asked for.
+    Column j is the n-gram of the words ``words[k]``, k in ``table[:, j]`` up to the first -1.
+    Looking up goes through a tree whose level n has the beginnings of n words.
     """
 
     def __init__(self, words: list[str], table: Numbers) -> None:
@@ -136,11 +133,7 @@ class NgramColumns:
         return levels
 
     def of(self, tokens: Tokens, max_n: int) -> Iterator[Numbers]:
-        """Yield, for n from 1 to `max_n`, the column of the n-gram that begins at each token.
-
-        Arrays of shape (n_occurrences,), with -1 where the document ends before the n-gram does
-        or the vocabulary has no such term.
-        """
+        """Yield, for n from 1 to `max_n`, the column of the n-gram that begins at each token."""
         yield from self._of(self._numbers(tokens), tokens.documents, max_n)
 
     def count(self, tokens: Tokens, ngram_range: tuple[int, int], dtype: Any) -> sp.csr_matrix:
@@ -288,10 +281,7 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _alphabetical(table: Integers, names: list[str]) -> tuple[Integers, list[str]]:
-    """Return the order of n-grams by their names, and these.
-
-    `table`, (n, n_ngrams), has the ranks of their words, -1 after the last.
-    """
+    """Return the order of n-grams, (n, n_ngrams) ranks of words, by their names, and these."""
     order = np.lexsort(table[::-1])
     ordered = [names[i] for i in order.tolist()]
     if not all(map(lt, ordered, ordered[1:])):

@@ -13,8 +13,7 @@ from scipy import sparse
 
 from ._tokens import Tokens
 
-N_CELLS = 10
-"""Positions, counted from 1, are told apart by powers of two: 1, 2-3, 4-7, ..., 512 and beyond."""
+N_CELLS = 10  # of positions, told apart by powers of two: 1, 2-3, 4-7, ..., 512 and beyond
 
 BREAK = re.compile(r"[.!?;:,\n]")
 NEW_LINE = re.compile(r"\n")
@@ -24,16 +23,11 @@ Numbers = NDArray[np.signedinteger[Any]]
 
 @dataclass(frozen=True)
 class Places:
-    """The places of all occurrences of tokens, arrays of shape (n_occurrences,).
+    """The places of all occurrences of tokens, arrays of shape (n_occurrences,)."""
 
-    from_start, from_end : numbers of the cells, counted in tokens from either end of the document
-    previous : number of the word before, -1 where it is not among the known ones or a comma, the
-        end of a sentence or of a line stands between
-    """
-
-    from_start: Numbers
+    from_start: Numbers  # cell, counted in tokens
     from_end: Numbers
-    previous: Numbers
+    previous: Numbers  # number of the word before, -1 where it is unknown or beyond a break
 
     @classmethod
     def of(
@@ -43,10 +37,7 @@ class Places:
         known: Mapping[str, int],
         between: re.Pattern[str] = BREAK,
     ) -> Places:
-        """Return the places of the tokens of texts; `known` numbers the words before.
-
-        `between` finds the breaks that can stand between tokens.
-        """
+        """Return the places of the tokens of texts; `between` finds breaks between tokens."""
         lengths = np.diff(tokens.indptr)
         position = np.arange(len(tokens.ids)) - np.repeat(tokens.indptr[:-1], lengths)
         remaining = np.repeat(lengths, lengths) - position
@@ -63,19 +54,14 @@ class Places:
 
 def known_words(tokens: Tokens, weights: NDArray[np.float64], least: float) -> list[str]:
     """Return the words in documents of a weight of at least `least`, in alphabetical order."""
-    seen = distinct_words(tokens, np.ones(len(tokens.ids)))
+    shape = (tokens.n_documents, len(tokens.words))
+    ones = np.ones(len(tokens.ids))
+    # Without a copy, adding up would sort the tokens themselves.
+    seen = sparse.csr_array((ones, tokens.ids, tokens.indptr), shape=shape, copy=True)
+    seen.sum_duplicates()
     per_entry = np.repeat(weights, np.diff(seen.indptr))
     frequency = np.bincount(seen.indices, per_entry, len(tokens.words))
     return sorted(tokens.words[word] for word in np.flatnonzero(frequency >= least))
-
-
-def distinct_words(tokens: Tokens, values: NDArray[Any]) -> Any:
-    """Return the sums of occurrences' values (n_occurrences,), CSR (n_documents, n_words)."""
-    shape = (tokens.n_documents, len(tokens.words))
-    # Without a copy, adding up would sort the tokens themselves.
-    sums = sparse.csr_array((values, tokens.ids, tokens.indptr), shape=shape, copy=True)
-    sums.sum_duplicates()
-    return sums
 
 
 def _cells(distance: NDArray[np.int64]) -> Numbers:

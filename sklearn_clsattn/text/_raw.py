@@ -1,7 +1,5 @@
 """The raw documents of a vectorizer: whether integers can count them, and their tokens."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain

@@ -1,7 +1,5 @@
 """A sparse matrix that grows by rows, in place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Characters as small integers, and equal runs of them found exactly, without hashes of text."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -20,10 +18,7 @@ _MAX_READS = 16  # of one run; what is longer is compared as bytes
 
 
 class Alphabet:
-    """The characters of a corpus that matter, numbered from 2 in the order of their first sight.
-
-    `wanted` is a regular expression of one character; all others become `SKIPPED`.
-    """
+    """The characters of a corpus that a regular expression matches, numbered from 2 as seen."""
 
     def __init__(self, wanted: str) -> None:
         self._wanted = re.compile(wanted)
@@ -79,11 +74,10 @@ def ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Integers:
 def distinct_runs(
     symbols: Symbols, starts: NDArray[Any], lengths: NDArray[Any]
 ) -> tuple[Integers, Integers]:
-    """Number equal runs of symbols equally.
+    """Number equal runs of symbols equally; `symbols` are `padded`.
 
-    `symbols` must be followed by at least 8 bytes of its own memory (`padded`). Returns the number
-    of each run (n_runs,) and the position among the runs at which each number first occurs
-    (n_distinct,). Runs are read 8 bytes at a time; two have one number only if all bytes agree.
+    Returns the number of each run (n_runs,) and where each number first occurs (n_distinct,). Runs
+    are read 8 bytes at a time; two have one number only if all bytes agree.
     """
     size = symbols.itemsize
     step = _WORD // size

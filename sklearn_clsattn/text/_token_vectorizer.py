@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from .._saved import SavedMixin, public
 from .._transaction import all_or_nothing
-from ._characters import count_characters, look_up_characters
+from ._characters import count_characters, count_parts, spelling_matrix
 from ._ngrams import NgramColumns, count_ngrams
 from ._raw import MIN_SIZE, fast_pattern, peek, stop_words, texts
 from ._tokens import PATTERNS, Tokens, number_tokens, tokenize
@@ -157,7 +157,8 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
     def _look_up(self, tokens: Tokens) -> Any:
         """Return how often documents have each term of the vocabulary, (n_documents, n_columns)."""
         if self.analyzer == "char_wb":
-            return look_up_characters(tokens, self.ngram_range, self.vocabulary_, self.dtype)
+            spelling = spelling_matrix(tokens.words, self.ngram_range, self.vocabulary_)
+            return count_parts(tokens, spelling, self.dtype)
         columns = self._known_columns()
         if columns is None:
             columns = NgramColumns.of_vocabulary(self.vocabulary_)

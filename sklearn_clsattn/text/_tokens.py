@@ -1,8 +1,4 @@
-r"""The tokens of texts as integers: which word, in which document, at which characters.
-
-The token patterns named here find runs of characters of one kind, whose edges are found in whole
-arrays; what a word character is, Python's own `re` says.
-"""
+"""The tokens of texts as integers: which word, in which document, at which characters."""
 
 from __future__ import annotations
 
@@ -97,11 +93,7 @@ def stretches(tokens: Tokens, texts: Sequence[str]) -> tuple[Tokens, NDArray[np.
 
 
 def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = True) -> Tokens:
-    """Return the tokens that one of the `PATTERNS` finds in texts, which are read once.
-
-    The texts are as preprocessed: decoded, and in lower case if that is wanted. Without
-    `positions`, the tokens have no starts and stops.
-    """
+    """Return the tokens that one of the `PATTERNS` finds in preprocessed texts, read once."""
     if pattern not in PATTERNS:
         raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")
     wanted = {WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S")

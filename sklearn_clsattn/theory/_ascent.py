@@ -13,8 +13,7 @@ from ._token_embeddings import TokenEmbeddings
 
 Status = Literal["converged", "max_iter", "stopped", "infeasible", "no_progress"]
 
-NOTHING_CERTIFIED = 2.0
-"""1 less the cosine is never more than this."""
+NOTHING_CERTIFIED = 2.0  # 1 less the cosine is never more than this
 
 # No unit vector has a margin above the dual bound. A bound of at most this, in units of the
 # typical length of E_s - E_s', means that no direction has a margin.
@@ -29,13 +28,10 @@ class AscentProgress:
     ----------
     n_iter : int
         Passes over the pairs so far.
-
     error : float
         The certified upper bound on 1 less the cosine between `direction` and the solution.
-
     margin : float
         The margin of `direction` divided by its norm; not above 0 where it violates a pair.
-
     direction : torch.Tensor of shape (dimension,)
         The best direction so far, with a smallest score difference of 1 where its margin is
         positive.
@@ -55,28 +51,21 @@ class MarginAscent:
     ----------
     direction : torch.Tensor of shape (dimension,)
         The best direction p, with a smallest score difference of 1 where its margin is positive.
-
     scores : torch.Tensor of shape (n_tokens,)
         Attention scores E p.
-
     margin : float
         The geometric margin: the smallest score difference divided by ||p||; inf without pairs.
-
     error : float
         The certified upper bound on 1 less the cosine between `direction` and the exact solution: 0
         without pairs, 2 where no direction that satisfies all pairs was found.
-
     multipliers : torch.Tensor of shape (n_pairs,)
         Non-negative weights of the pairs, of sum 1, that prove it: the norm of their weighted
         sum of E_s - E_s' is an upper bound on every margin.
-
     history : list of float
         The certified error after each step, never increasing.
-
     n_iter : int
         Passes over the pairs: each is one product with E, one with its transpose, and the
         pairs' differences and sums between them.
-
     status : {"converged", "max_iter", "stopped", "infeasible", "no_progress"}
         "converged": the certified error reached `tol`. "stopped": `callback` returned True.
         "infeasible": no unit vector has a margin above 1e-8 of the typical length of
@@ -94,10 +83,7 @@ class MarginAscent:
 
 
 class PairMaps:
-    """The two products with the rows z_i = E_s - E_s' of token pairs.
-
-    `better` and `worse`, (n_pairs,), are the tokens s and s' of each pair.
-    """
+    """The two products with the rows z_i = E_s - E_s' of token pairs (s, s'), each (n_pairs,)."""
 
     def __init__(
         self, embeddings: TokenEmbeddings, better: torch.Tensor, worse: torch.Tensor

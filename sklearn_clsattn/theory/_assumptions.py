@@ -25,54 +25,40 @@ class SingleRelevantTokenCheck:
     holds : bool
         Whether every document has exactly one completely relevant token and all other tokens
         are irrelevant.
-
     classes : ndarray of shape (n_classes,)
         The labels found in y, sorted.
-
     token_kind : ndarray of str of shape (n_tokens,)
         ``"relevant"``: completely relevant, that is in documents of one class only;
         ``"irrelevant"``: importance 0 within the tolerance; ``"partial"``: neither, which the
         assumption does not allow; ``"unseen"``: in no document.
-
     token_class : ndarray of shape (n_tokens,)
         Index in `classes` of the class that a completely relevant token is relevant to; -1 for
         all other tokens.
-
     importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
         Signed frequency alpha, a row for each class if there are more than two.
-
     relevant_tokens : boolean CSR array of shape (n_documents, n_tokens)
         Which completely relevant tokens each document has, in the form of
         :func:`selected_tokens`: by the theorem the selected tokens, where the assumption holds.
-
     relevant_counts : ndarray of shape (n_documents,)
         How many different completely relevant tokens each document has; all should be 1.
-
     documents_without : ndarray of int
         Rows of X that have no completely relevant token, those without any tokens among them.
-
     documents_with_several : ndarray of int
         Rows of X that have more than one completely relevant token.
-
     partial_tokens : ndarray of int
         Columns of X whose tokens are neither irrelevant nor completely relevant, those of the
         largest importance first.
-
     documents_with_partial : ndarray of int
         Rows of X that have at least one of `partial_tokens`.
-
     token_relevance : ndarray of shape (n_tokens,)
         From 0 for an irrelevant token to 1 for a completely relevant one:
         :math:`D_s = (K \max_k r_{sk} - 1) / (K - 1)`, with :math:`r_{sk}` the share of class k in
         the sum of the token's shares of documents. For two classes
         :math:`|\alpha_s|` over that sum. 0 for tokens never seen.
-
     document_distances : ndarray of shape (n_documents,)
         How far each document is from the assumption, from 0 to 1.
-
     distance : float
         Their mean, weighted as the documents are.
-
     feature_names : ndarray of str of shape (n_tokens,) or None
         Names of the tokens, for the summary.
 
@@ -162,20 +148,16 @@ def check_single_relevant_token(
     ----------
     X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
         Non-negative token counts or weights, of any sparse format or dense. Never altered.
-
     y : array-like of shape (n_documents,)
         Class labels, of any type, two classes or more.
-
     sample_weight : array-like of shape (n_documents,), default=None
         Non-negative weights of the documents; a weight of 2 is the document twice, and one of 0
         leaves it out, so that it breaks nothing.
-
     tol : float, default=1e-12
         A token is irrelevant if the sums of its shares in any two classes differ by at most
         `tol` times its sum over all of them, that is if its importance is 0 but for rounding.
         With 0, they have to agree to the last bit, as they do in data of
         :func:`~sklearn_clsattn.datasets.make_token_classification` with `single_relevant`.
-
     feature_names : sequence of str of shape (n_tokens,), default=None
         Names of the tokens, for the summary; without, they are numbered.
 
@@ -291,10 +273,7 @@ def check_single_relevant_token(
 def _distances(
     X: sp.csr_array, shares: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the tokens' relevance D, (n_tokens,), and the documents' distance, (n_documents,).
-
-    `shares`, (n_classes, n_tokens), are sums of the tokens' shares over the documents of a class.
-    """
+    """Return the tokens' relevance D, (n_tokens,), and the documents' distance, (n_documents,)."""
     if not X.has_canonical_format:  # a token's parts count together
         X = X.copy()
         X.sum_duplicates()

@@ -17,11 +17,9 @@ class TheoremConditions:
     single_relevant_token : bool
         Assumption 1: every training document has exactly one completely relevant token, and all
         its other tokens are irrelevant.
-
     starting_loss : float
         n L(p0): the sum of the training losses, in nats, after the gradient step and before p is
         trained. With document weights, over the smallest of them.
-
     direction_converged : bool
         Whether the direction of p is certified to be the limit, to the tolerance of the fit.
 

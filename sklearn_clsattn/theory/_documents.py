@@ -1,7 +1,5 @@
 """Checked documents, and helpers that several functions share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 
 def as_presence(X: Any, name: str = "X") -> sp.csr_array:
-    """Return as a boolean CSR array where `X` is positive, rows sorted, without duplicates.
-
-    `X` is never changed. Negative and NaN entries are a ValueError that names `name`.
-    """
+    """Return as a boolean CSR array where `X` is positive, rows sorted, without duplicates."""
     if sp.issparse(X):
         if X.ndim != 2:
             raise ValueError(f"{name} must have two dimensions, got {X.ndim}.")

@@ -1,9 +1,4 @@
-"""Which selections no attention scores can make, and why: cycles of token pairs.
-
-A pair (s, s') requires a higher score of s than of s'. Along a cycle of pairs that is impossible,
-whatever the embeddings. Without a cycle there are scores that satisfy all pairs (a topological
-order), and embeddings with linearly independent rows have a p for any scores.
-"""
+"""Which selections no attention scores can make, and why: cycles of token pairs."""
 
 from __future__ import annotations
 
@@ -30,24 +25,19 @@ class InfeasibleSelectionError(ValueError):
     ----------
     message : str
         What is wrong, with names.
-
     reason : {"cycle", "dimension"}, default="cycle"
         "cycle": the selection orders some tokens in a cycle, so no scores make it, whatever
         the embeddings. "dimension": some scores make it, but none of the form E p, because the
         embeddings are linearly dependent.
-
     components : sequence of ndarray, default=()
         For "cycle", the tokens of every strongly connected component of the graph s -> s' that
         has more than one, the largest first: tokens in one component can each be reached from
         the other, so all of them lie on cycles.
-
     documents : ndarray, default=None
         The documents that order two tokens of one component. None is no document.
-
     cycle : sequence of int, default=()
         A short cycle: each token has to score higher than the next, the last higher than the
         first.
-
     cycle_documents : sequence of int, default=()
         For each token of `cycle`, a document that selects it over the next one.
 
@@ -55,7 +45,6 @@ class InfeasibleSelectionError(ValueError):
     ----------
     reason, components, documents, cycle, cycle_documents
         As given.
-
     tokens : ndarray
         The tokens of all components, ascending.
     """

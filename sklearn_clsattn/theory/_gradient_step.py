@@ -1,18 +1,4 @@
-r"""Random embeddings, and one exact full-batch gradient step on them.
-
-The loss depends on the embeddings through the scores :math:`a = E p` and the values
-:math:`b_k = E v_k` alone, so that its gradient is of rank 1 + K, whatever d:
-
-.. math::
-
-    \frac{\partial L}{\partial E}
-        = \frac{\partial L}{\partial a} p^\top + \sum_k \frac{\partial L}{\partial b_k} v_k^\top .
-
-The two factors come from the closed form of :mod:`sklearn_clsattn._core.objective`: two sparse
-products with 1 + K columns. Documents are never expanded into positions.
-"""
-
-from __future__ import annotations
+"""Random embeddings, and one exact full-batch gradient step on them, of rank 1 + K whatever d."""
 
 from dataclasses import dataclass
 
@@ -24,16 +10,11 @@ from .._machine import check_memory
 
 @dataclass(frozen=True)
 class RandomEmbeddings:
-    """The paper's random start.
+    """The paper's random start."""
 
-    embeddings : (n_tokens, d), :math:`E^0`, rows drawn from N(0, I / d)
-    cls_embedding : (d,), :math:`p^0`, drawn from N(0, I / d)
-    output_vectors : (n_outputs, d), the v_k, orthonormal, uniformly random
-    """
-
-    embeddings: torch.Tensor
-    cls_embedding: torch.Tensor
-    output_vectors: torch.Tensor
+    embeddings: torch.Tensor  # (n_tokens, d), E^0, rows drawn from N(0, I / d)
+    cls_embedding: torch.Tensor  # (d,), p^0, drawn alike
+    output_vectors: torch.Tensor  # (n_outputs, d), the v_k, orthonormal, uniformly random
 
 
 def draw_embeddings(
@@ -45,11 +26,7 @@ def draw_embeddings(
     dtype: torch.dtype = torch.float64,
     device: torch.device | str = "cpu",
 ) -> RandomEmbeddings:
-    """Draw E^0, p^0 and the output vectors; `n_outputs` is 1 for two classes, K for K > 2.
-
-    They are drawn on the CPU, so that a seed gives the same numbers on every device. An
-    `embedding_dim` below 1 + n_outputs, or beyond the machine's memory, is a ValueError.
-    """
+    """Draw E^0, p^0 and the output vectors; `n_outputs` is 1 for two classes, K for K > 2."""
     if embedding_dim < 1 + n_outputs:
         raise ValueError(
             f"embedding_dim must be at least {1 + n_outputs} (<cls> and {n_outputs} output "
@@ -80,10 +57,9 @@ def embedding_gradient(
 ) -> tuple[float, torch.Tensor]:
     """Return the mean loss and the two factors of its gradient by the embeddings.
 
-    E is (n_tokens, d), p (d,), the v_k (n_outputs, d), and `last_row` the score of ``<cls>`` and
-    the intercepts, (1 + n_outputs,), None for 0. The second result, (n_tokens + 1, 1 + n_outputs),
-    has dL/da and dL/db of every token over the derivatives by `last_row`. With its first rows D,
-    dL/dE is ``D @ vstack([p, v])``, dL/dp is ``E.T @ D[:, 0]`` and dL/dv_k is ``E.T @ D[:, k]``.
+    `last_row` has the score of ``<cls>`` and the intercepts, None for 0. The second result,
+    (n_tokens + 1, 1 + n_outputs), has dL/da and dL/db of every token over the derivatives by
+    `last_row`. With its first rows D, dL/dE is ``D @ vstack([p, v])``, dL/dp ``E.T @ D[:, 0]``.
     """
     matrix = loss.zeros()
     torch.mv(embeddings, cls_embedding, out=matrix[:-1, 0])

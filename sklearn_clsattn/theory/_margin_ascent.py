@@ -1,15 +1,12 @@
 """The max-margin direction on a fixed list of token pairs, certified, without other packages.
 
-The method uses the embeddings only through the maps ``E @ p`` and ``E.T @ c``, and works in float64
-on any device. It is the method of multipliers with semismooth Newton steps: minimise
-||p||^2 / 2 subject to z_i.p >= 1. With multipliers lambda >= 0 and a penalty sigma, the subproblem
+The method of multipliers with semismooth Newton steps (Rockafellar 1976; Li, Sun & Toh 2018):
+minimise ||p||^2 / 2 subject to z_i.p >= 1. With multipliers lambda >= 0 and a penalty sigma,
 
     phi(p) = ||p||^2 / 2 + ||r||^2 / (2 sigma),   r = max(0, lambda + sigma (1 - Z p))
 
-is strongly convex with gradient p - Z'r and generalised Hessian I + sigma Z_J' Z_J, J the pairs
-with r > 0. Newton steps with conjugate gradients solve it in a few passes over J, which soon
-is small; then lambda <- r, and sigma grows (Rockafellar 1976; the semismooth Newton subproblem as
-in Li, Sun & Toh 2018).
+has the gradient p - Z'r and the generalised Hessian I + sigma Z_J' Z_J, J the pairs with r > 0.
+Conjugate gradients solve it in a few passes over J; then lambda <- r, and sigma grows.
 """
 
 from __future__ import annotations
@@ -56,20 +53,15 @@ def maximise_margin(
     embeddings : TokenEmbeddings
         The frozen embeddings E, ``ExplicitEmbeddings`` or ``LimitEmbeddings`` for example, on
         the device where the work is to be done. Single precision is converted to double.
-
     better, worse : torch.Tensor of shape (n_pairs,)
         Token s and token s' of each pair, int64, on the same device: E_s is to score higher
         than E_s'. Distinct pairs, as :func:`token_pairs` finds them, are enough.
-
     start : torch.Tensor of shape (dimension,), default=None
         A direction to start from. None starts from 0.
-
     max_iter : int, default=10000
         At most this many passes over the pairs. A Newton step takes several.
-
     tol : float, default=1e-8
         Ends when 1 less the cosine to the solution is certified to be at most this.
-
     callback : callable, default=None
         Called with an :class:`AscentProgress` after each step; True ends the ascent.
 

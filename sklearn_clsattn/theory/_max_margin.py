@@ -16,17 +16,11 @@ from ._pairs import Array, TokenPairs, distinct_pairs, divide
 from ._quadratic import SATISFIED, TIGHT, Matrix, Solution, differences, solve_max_margin
 from ._token_embeddings import ExplicitEmbeddings, LimitEmbeddings
 
-MAX_DUALITY_GAP = 1e-7
-"""An answer that is not proven optimal up to this is rejected."""
-
+MAX_DUALITY_GAP = 1e-7  # an answer that is not proven optimal up to this is rejected
 # A largest margin below this, in units of the typical length of E_s - E_s', counts as 0.
 _NO_MARGIN = 1e-6
-
-# Where the solver found a direction, it is rejected only if its margin is rounding.
-_ROUNDING_MARGIN = 1e-11
-
-# Eigenvalues of a kernel below this, relative to its largest, are rounding.
-_RANK_TOLERANCE = 1e-12
+_ROUNDING_MARGIN = 1e-11  # the same where the solver found a direction
+_RANK_TOLERANCE = 1e-12  # eigenvalues of a kernel below this, relative to its largest, are rounding
 
 
 @dataclass(frozen=True)
@@ -38,32 +32,24 @@ class MaxMargin:
     direction : ndarray of shape (dimension,) or (n_tokens,)
         The solution p itself, with score differences of 1 at least. Where a kernel was given,
         the coefficients w of :math:`p = \sum_s w_s E_s` instead.
-
     scores : ndarray of shape (n_tokens,)
         Attention scores E p.
-
     margin : float
         The geometric margin 1 / ||p||, the largest that any unit vector has; inf where there
         are no pairs.
-
     support_pairs : ndarray of shape (n_support, 2)
         The tight pairs (s, s'), columns of X: their score difference is 1 up to 1e-6.
-
     multipliers : ndarray of shape (n_support,)
         Non-negative, with p the sum of multiplier times :math:`E_s - E_{s'}` over
         `support_pairs`. 0 for a pair that is tight without being needed. Where the tight pairs'
         differences are linearly dependent, they are one choice of several.
-
     n_pairs : int
         Number of distinct pairs (s, s') that were required.
-
     dropped_pairs : ndarray of shape (n_dropped, 2)
         Distinct pairs that were left out because they lie on cycles: none, unless
         ``on_infeasible="across_components"``.
-
     max_violation : float
         By how much the worst of the required pairs falls short of 1.
-
     duality_gap : float
         An upper bound on 1 less the cosine between `direction` and the exact solution (see the
         notes of :func:`max_margin_direction`).
@@ -96,20 +82,15 @@ def max_margin_direction(
     embeddings : array-like of shape (n_tokens, d), LimitEmbeddings, ExplicitEmbeddings or None
         The frozen token embeddings E. ``LimitEmbeddings`` stand for infinite width, where p has
         n_tokens + n_outputs coordinates. None where `kernel` is given.
-
     X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
         Non-negative token counts or weights. A document has the tokens that are positive.
-
     selected : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
         True where the document selects the token, as :func:`selected_tokens` returns it. Every
         document that has tokens selects one of them at least.
-
     kernel : array-like of shape (n_tokens, n_tokens), default=None
         Instead of the embeddings, their Gram matrix :math:`E E^\top`.
-
     feature_names : sequence of str, default=None
         The tokens' names, for error messages. None names them by their columns.
-
     on_infeasible : {"raise", "across_components"}, default="raise"
         What to do where the selection orders tokens in a cycle. "across_components"
         leaves out the pairs that lie on cycles, those within a strongly connected component,
@@ -282,9 +263,8 @@ def _solve(embeddings: Matrix, pairs: TokenPairs) -> Solution:
     scale = _typical_length(matrix, local)
     # Differences of equal embeddings are rounding, of this order.
     rounding = 1e-13 * float(abs(matrix).max())
-    scale = scale if scale > rounding else 0.0
-    if not scale > 0:  # no pair differs at all
-        raise _low_dimension(0.0, scale, len(pairs), matrix.shape)
+    if not scale > rounding:  # no pair differs at all
+        raise _low_dimension(0.0, 0.0, len(pairs), matrix.shape)
     solution = solve_max_margin(matrix, local, scale)
     bound = _margin_bound(matrix, local, solution.multipliers)
     if solution.solved:

@@ -31,27 +31,20 @@ class OneStepEmbeddings:
     ----------
     embeddings : ndarray of shape (n_tokens, d) or None
         :math:`E^1`. None in the limit, where it is [I | S] and never stored.
-
     initial_embeddings : ndarray of shape (n_tokens, d) or None
         :math:`E^0`. None in the limit.
-
     cls_embedding : ndarray of shape (d,)
         :math:`p^0`. In the limit its products with all embeddings and output vectors vanish, so
         that it is 0.
-
     output_vectors : ndarray of shape (n_outputs, d)
         The :math:`v_k`, orthonormal.
-
     importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
         Signed frequency alpha.
-
     shifts : ndarray of shape (n_tokens, n_outputs)
         S, what the step writes along the output vectors by Lemma 4.1:
         :math:`\tfrac{\eta_0}{2} \alpha_s` for two classes, :math:`\eta_0 \alpha_{sk}` for K.
-
     step_size : float
         :math:`\eta_0`.
-
     classes : ndarray of shape (n_classes,)
         The labels found in y, sorted. For two, positive importance is evidence for the second.
 
@@ -122,26 +115,20 @@ def one_step_embeddings(
     ----------
     X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
         Non-negative token counts or weights. Never altered.
-
     y : array-like of shape (n_documents,)
         Class labels, of any type, two classes or more.
-
     step_size : float
         :math:`\eta_0`, positive.
-
     embedding_dim : int, default=None
         d, at least 2, or 1 + K for K > 2 classes. None is the limit of infinitely many
         dimensions: nothing is drawn, and nothing of the size n_tokens times d is stored.
-
     sample_weight : array-like of shape (n_documents,), default=None
         Non-negative weights; a weight of 2 is the document twice.
-
     centred : bool, default=False
         Whether all classes have the same total weight in the loss, n / K: each document is
         weighted by :math:`n / (K n_k)`, :math:`n_k` being the weight of its class, which is the
         step of a model whose intercepts are the classes' log-odds. False is the paper's step,
         in which importance is biased by the class prior.
-
     random_state : int, RandomState instance or None, default=None
         Draws :math:`E^0, p^0` and v. Pass an int for the same ones each time.
 
@@ -157,7 +144,6 @@ def one_step_embeddings(
         (the paper's model does not define its output), `X` is negative, not finite or not
         two-dimensional, lengths disagree, there are fewer than two classes, or a class has no
         weight.
-
     TypeError
         If `step_size` is not a number or `embedding_dim` not an integer.
 
@@ -219,25 +205,17 @@ def one_step_embeddings(
         shifts = (step_size / 2 * importance)[:, None]
     else:
         shifts = np.ascontiguousarray(step_size * importance.T)
-    if embedding_dim is None:
-        return OneStepEmbeddings(
-            embeddings=None,
-            initial_embeddings=None,
-            cls_embedding=np.zeros(n_tokens + n_outputs),
-            output_vectors=np.eye(n_outputs, n_tokens + n_outputs, k=n_tokens),
-            importance=importance,
-            shifts=shifts,
-            step_size=step_size,
-            classes=documents.classes,
+    embeddings = initial = None
+    p, v = np.zeros(n_tokens + n_outputs), np.eye(n_outputs, n_tokens + n_outputs, k=n_tokens)
+    if embedding_dim is not None:
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        initial, p, v, embeddings = _initial_and_gradient(
+            documents, n_outputs, int(embedding_dim), centred, seed
         )
-    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    initial, p, v, gradient = _initial_and_gradient(
-        documents, n_outputs, int(embedding_dim), centred, seed
-    )
-    gradient *= -step_size
-    gradient += initial
+        embeddings *= -step_size
+        embeddings += initial
     return OneStepEmbeddings(
-        embeddings=gradient,
+        embeddings=embeddings,
         initial_embeddings=initial,
         cls_embedding=p,
         output_vectors=v,

@@ -23,7 +23,6 @@ class TokenPairs:
     better, worse : ndarray of shape (n_pairs,)
         Columns of s, selected, and of s', in the same document but not selected. Distinct, in
         ascending order of s, then s'.
-
     n_tokens : int
         Number of columns of X.
     """
@@ -68,10 +67,7 @@ class TokenPairs:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which tokens the documents have, divided into selected and unselected ones.
-
-    Both are boolean CSR arrays of shape (n_documents, n_tokens), rows sorted.
-    """
+    """The tokens of documents as boolean CSR arrays (n_documents, n_tokens), rows sorted."""
 
     selected: sp.csr_array
     unselected: sp.csr_array
@@ -84,7 +80,6 @@ def token_pairs(X: Any, selected: Any) -> TokenPairs:
     ----------
     X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
         Non-negative token counts or weights. A document has the tokens that are positive.
-
     selected : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
         True (or positive) where the document selects the token, as :func:`selected_tokens`
         returns it. Every document that has tokens selects one of them at least.

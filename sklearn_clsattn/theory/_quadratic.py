@@ -1,11 +1,4 @@
-"""The max-margin quadratic programme, by PIQP with constraint generation.
-
-Few of the pairs are tight at the solution. So a programme over some of them is solved, the most
-violated of the others are added and those with slack removed, until all are satisfied. Every round
-costs one small programme and one pass over all pairs.
-"""
-
-from __future__ import annotations
+"""The max-margin quadratic programme, by PIQP over the pairs that matter, added in rounds."""
 
 import importlib
 from dataclasses import dataclass
@@ -17,17 +10,10 @@ from numpy.typing import NDArray
 
 from ._pairs import Array, TokenPairs
 
-Matrix = Any
-"""Embeddings, (n_tokens, dimension): an ndarray, or a CSR array where they are sparse."""
-
-KEPT_SLACK = 1e-3
-"""Rows with less slack than this stay for the next round."""
-
-SATISFIED = 1e-9
-"""A row is satisfied where its slack is not below minus this; the right-hand side is 1."""
-
-TIGHT = 1e-6
-"""A row is tight where its slack is not above this."""
+Matrix = Any  # embeddings, (n_tokens, dimension): an ndarray, or a CSR array where they are sparse
+KEPT_SLACK = 1e-3  # rows with less slack than this stay for the next round
+SATISFIED = 1e-9  # a row is satisfied where its slack is not below minus this
+TIGHT = 1e-6  # a row is tight where its slack is not above this
 
 _SEED = 0
 _WORST_OVERALL = 50
@@ -46,19 +32,12 @@ _ATTEMPTS = ((1e-12, 0.9), (1e-9, 1e20))
 
 @dataclass(frozen=True)
 class Solution:
-    """What the solver of the programme returned.
+    """What the solver of the programme returned."""
 
-    solved : False where the rows are infeasible, or the solver failed
-    multipliers : (n_pairs,), non-negative; of infeasible rows they may be weights for which the
-        weighted sum of the rows is almost 0
-    active : indices of the pairs in the last programme
-    detail : the solver's status of the last programme
-    """
-
-    solved: bool
-    multipliers: Array
-    active: NDArray[np.intp]
-    detail: str
+    solved: bool  # False where the rows are infeasible, or the solver failed
+    multipliers: Array  # (n_pairs,), not negative; of infeasible rows, of a sum of rows of almost 0
+    active: NDArray[np.intp]  # pairs in the last programme
+    detail: str  # the solver's status
 
 
 def differences(matrix: Matrix, pairs: TokenPairs) -> Matrix:
@@ -67,12 +46,7 @@ def differences(matrix: Matrix, pairs: TokenPairs) -> Matrix:
 
 
 def solve_max_margin(matrix: Matrix, pairs: TokenPairs, scale: float) -> Solution:
-    """Minimise ||p||^2 subject to p.(E_s - E_s') >= 1 for all pairs, one at least.
-
-    `matrix` is E, (n_tokens, dimension). `scale` is the typical length of E_s - E_s': the first
-    programme is solved in its units, so that the solver's tolerances do not depend on the scale of
-    the embeddings.
-    """
+    """Minimise ||p||^2 subject to p.(E_s - E_s') >= 1 for all pairs, one at least."""
     piqp = _piqp()
     active = _starting_rows(pairs)
 

@@ -19,10 +19,8 @@ def selected_tokens(scores: ArrayLike, X: Any, tol: float = SELECTION_TOLERANCE)
     ----------
     scores : array-like of shape (n_tokens,)
         Attention scores :math:`a_s = E_s^\top p`. Infinite scores are ordered as they are.
-
     X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
         Non-negative token counts or weights. A document has the tokens that are positive.
-
     tol : float, default=1e-6
         Scores this close to a document's highest are selected with it. In exact arithmetic it
         would be 0.

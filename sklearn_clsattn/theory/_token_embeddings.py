@@ -1,22 +1,11 @@
-r"""Frozen token embeddings, as the two maps that training the embedding of ``<cls>`` needs.
+r"""Frozen token embeddings E, as the two maps that training the embedding of ``<cls>`` needs.
 
-With the embeddings E frozen, ``<cls>`` enters the model through the scores :math:`a = E p` alone,
-and a gradient by the scores becomes one by p as :math:`E^\top \partial L / \partial a`. Training of
-p uses these two maps alone, whatever the embeddings:
+:class:`ExplicitEmbeddings` is a dense matrix. :class:`LimitEmbeddings` is what one gradient step
+makes of random embeddings as d grows without bound: in the basis of the rows of :math:`E^0`,
+followed by the output vectors,
 
-- :class:`ExplicitEmbeddings`: a dense matrix, (n_tokens, d);
-- :class:`LimitEmbeddings`: what one gradient step makes of random embeddings as d grows without
-  bound. Then the rows of :math:`E^0` are orthonormal, and orthogonal to the output vectors, so
-  that in the basis of the former followed by the latter
-
-  .. math:: E^1 = [\, I \mid S \,], \qquad E^1 {E^1}^\top = I + S S^\top,
-
-  where :math:`S = \tfrac{\eta_0}{2} \alpha` (two classes) or :math:`\eta_0 \alpha` (K classes) is
-  what the step wrote along the output vectors (Lemma 4.1 of the paper). Nothing is random, and
-  both maps cost O(n_tokens).
+.. math:: E^1 = [\, I \mid S \,], \qquad E^1 {E^1}^\top = I + S S^\top .
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
@@ -62,10 +51,7 @@ class ExplicitEmbeddings:
 
 
 class LimitEmbeddings:
-    """The embeddings after one gradient step in infinitely many dimensions.
-
-    `shifts` is S, (n_tokens, n_outputs), what the step wrote along the output vectors.
-    """
+    """The embeddings after one step in the limit: `shifts` is S, (n_tokens, n_outputs)."""
 
     def __init__(self, shifts: torch.Tensor) -> None:
         self.shifts = shifts
@@ -86,10 +72,7 @@ class LimitEmbeddings:
 
 
 def kernel(embeddings: TokenEmbeddings) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return ``c -> E @ E.T @ c``, (n_tokens,) in float64, by the Gram matrix where that is small.
-
-    That is, where there are explicit embeddings of at least as many dimensions as tokens.
-    """
+    """Return ``c -> E @ E.T @ c``, in float64, by the Gram matrix where that is small."""
     if isinstance(embeddings, ExplicitEmbeddings):
         matrix = embeddings.matrix
         if matrix.shape[0] <= matrix.shape[1]:

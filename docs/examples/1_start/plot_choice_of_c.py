@@ -2,8 +2,8 @@
 How C is chosen
 ===============
 
-By default the classifier chooses the strength of its penalty by documents held out, in about the
-time of two fits. ``ClsAttentionClassifierCV`` does the same with any folds and any score.
+By default the classifier chooses the strength of its penalty by documents held out.
+``ClsAttentionClassifierCV`` does the same with any folds and any score.
 """
 
 # %%

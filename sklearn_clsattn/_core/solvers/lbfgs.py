@@ -195,6 +195,7 @@ def _weak_wolfe_step(
         result.n_evaluations += 1
         enough = value + _SUFFICIENT_DECREASE * length * slope
         if not (new_value <= enough and new_value < value):  # NaN counts as too far
+            del gradient  # frees memory for the next trial's
             high = length
             length = _interpolate(low, high, value, slope, new_value, length)
         else:

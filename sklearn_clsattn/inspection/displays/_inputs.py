@@ -1,15 +1,5 @@
-"""Input of displays: a fitted model with its documents, or arrays.
+"""Input of displays: a fitted model with its documents, or arrays."""
 
-Token names are those of :func:`~sklearn_clsattn.inspection.trace.trace`, as in explanations.
-Columns that cannot be traced have the last transformer's names of them (as after a factorisation),
-or their numbers (as after a hashing vectorizer).
-"""
-
-from __future__ import annotations
-
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,14 +55,6 @@ def drawn_model(estimator: Any) -> DrawnModel:
     if names is None or len(names) != n_tokens:
         names = None
     return DrawnModel(classifier, names_or_indices(names, n_tokens), transformers)
-
-
-@contextmanager
-def without_name_warnings() -> Iterator[None]:
-    """Ignore that a sparse matrix has no names: `token_matrix` has compared them before."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        yield
 
 
 def places_of(target: Any, classes: NDArray[Any]) -> list[int] | None:

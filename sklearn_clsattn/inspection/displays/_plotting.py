@@ -1,11 +1,8 @@
 """Drawing helpers that the displays share; matplotlib is imported late.
 
-Blue is for a class, orange against it (of two classes, for the first): distinguishable by
-colour-blind readers and in grey print. All else has the colours of the user's matplotlib style, for
-dark backgrounds as well.
+Blue is for a class, orange against it: distinguishable by colour-blind readers and in grey print.
+All else has the colours of the user's matplotlib style, for dark backgrounds as well.
 """
-
-from __future__ import annotations
 
 from typing import Any
 
@@ -116,10 +113,7 @@ def named_bars(
     notes_at: ArrayLike | None = None,
     min_slots: int = 3,
 ) -> None:
-    """Draw horizontal bars from top to bottom, with names at the left and notes at `notes_at`.
-
-    By default notes are at the bars' ends. Bars are as thin as at least `min_slots` of them.
-    """
+    """Draw at least `min_slots` bars from top to bottom, with names, and notes at `notes_at`."""
     lengths = np.asarray(lengths, dtype=np.float64)
     slots = np.arange(len(lengths))
     ax.barh(slots, lengths, color=colors, height=0.72, linewidth=0, zorder=2)

@@ -12,15 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
 from ..formatting import MINUS, aligned, signed
+from ..removal import without_name_warnings
 from . import _plotting
-from ._inputs import (
-    Array,
-    checked_array,
-    drawn_model,
-    names_or_indices,
-    places_of,
-    without_name_warnings,
-)
+from ._inputs import Array, checked_array, drawn_model, names_or_indices, places_of
 from ._plotting import AGAINST, FOR, NEUTRAL
 
 

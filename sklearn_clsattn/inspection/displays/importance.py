@@ -16,16 +16,9 @@ from ..._validation import codes_of
 from ...comparison import token_effects
 from ...importance import class_totals, posterior_difference
 from ..concentration import documents_with
+from ..removal import without_name_warnings
 from . import _plotting
-from ._inputs import (
-    Array,
-    checked_array,
-    checked_rows,
-    drawn_model,
-    names_or_indices,
-    places_of,
-    without_name_warnings,
-)
+from ._inputs import Array, checked_array, checked_rows, drawn_model, names_or_indices, places_of
 from ._plotting import AGAINST, FOR
 
 _KINDS = ("scatter", "bars")
@@ -340,17 +333,8 @@ class TokenImportanceDisplay:
         ax : matplotlib Axes or array of Axes, default=None
             Where to draw: two axes a class for "scatter", one a class for "bars". By default a
             new figure is made.
-        kind : {"scatter", "bars"}, default="scatter"
-            What to draw.
-        x : {"posterior_difference", "signed_frequency"}, default="posterior_difference"
-            What "scatter" has across: how one-sided a token is, or alpha, which is also large
-            where a token is frequent, with bins of equally many tokens, as most are near 0.
-        target : label or list of labels, default=None
-            The classes to draw. By default all; "scatter" with two classes draws the second.
-        k : int, default=10
-            Maximum number of bars for each class.
-        n_bins : int, default=20
-            Number of bins for "scatter".
+        kind, x, target, k, n_bins
+            As in :meth:`from_estimator`.
 
         Returns
         -------
@@ -582,10 +566,7 @@ def _binned(
 
 
 def _tokens_to_name(importance: Array, difference: Array) -> list[NDArray[np.intp]]:
-    """Return the most important tokens of negative and of positive differences.
-
-    Tokens whose importance has the other sign are left out: their lines would cross the plot.
-    """
+    """Return the most important tokens of negative and of positive differences."""
     chosen = []
     for sign in (-1, 1):
         own = np.flatnonzero((np.sign(importance) == sign) & (sign * difference > 0))
@@ -594,10 +575,7 @@ def _tokens_to_name(importance: Array, difference: Array) -> list[NDArray[np.int
 
 
 def _spread(wanted: ArrayLike, gap: float, low: float, high: float) -> Array:
-    """Return ascending heights from `low` to `high`, near the wanted ones and `gap` apart.
-
-    They minimise the squared distances, except at the ends, and are closer in too small a range.
-    """
+    """Return ascending heights from `low` to `high`, near the wanted ones and `gap` apart."""
     heights = np.sort(np.asarray(wanted, dtype=np.float64))
     if len(heights) < 2:
         return heights.clip(low, high)

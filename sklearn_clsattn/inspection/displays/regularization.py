@@ -64,12 +64,7 @@ class RegularizationPathDisplay:
     """
 
     def __init__(
-        self,
-        Cs: ArrayLike,
-        scores: ArrayLike,
-        *,
-        C: float | None = None,
-        score_name: str = "score",
+        self, Cs: ArrayLike, scores: ArrayLike, *, C: float | None = None, score_name: str = "score"
     ) -> None:
         n_Cs, shape = np.size(Cs), np.shape(scores)
         if not n_Cs or len(shape) != 2 or not shape[0] or shape[1] != n_Cs:
@@ -160,14 +155,8 @@ class RegularizationPathDisplay:
 
         Parameters
         ----------
-        Cs : array-like of shape (n_Cs,)
-            The values of C, positive and ascending.
-        scores : array-like of shape (n_folds, n_Cs)
-            The score of every fold for each of them.
-        C : float, default=None
-            The C that was chosen.
-        score_name : str, default="score"
-            What the score is.
+        Cs, scores, C, score_name
+            As in :class:`RegularizationPathDisplay`.
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure is made.
 

@@ -12,15 +12,9 @@ from sklearn.utils import check_scalar
 
 from ...comparison._token_effects import values_by_class
 from ..concentration import concentration, documents_with
+from ..removal import without_name_warnings
 from . import _plotting
-from ._inputs import (
-    checked_array,
-    document_rows,
-    drawn_model,
-    names_or_indices,
-    object_array,
-    without_name_warnings,
-)
+from ._inputs import checked_array, document_rows, drawn_model, names_or_indices, object_array
 from ._plotting import AGAINST, FOR
 
 
@@ -140,7 +134,6 @@ class SelectionDisplay:
         ----------
         estimator : classifier of this package, or Pipeline
             A fitted classifier, or a fitted Pipeline that ends in one.
-
         X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens), or texts
             Documents, as the estimator takes them.
         k : int, default=15

@@ -1,6 +1,6 @@
 """The fewest tokens of the vocabulary that, added once to a document, change its prediction."""
 
-from __future__ import annotations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,19 +28,13 @@ def fewest_added(one: DecisionTerms, to: int | None, log_odds: float) -> Found:
         lead, added = leads[0], -leads[1]
         constant, terms = -lead.constant, -lead.terms
         rows = [_for_one(constant[j], terms[:, j], added[:, j]) for j in range(len(constant))]
-        found = [row for row in rows if row is not None]
-        if not found:
-            return Found(None, None)
-        best = min(found, key=len)
-        return Found(best, len(best))
+        best = min((row for row in rows if row is not None), key=len, default=None)
+        return Found(best, None if best is None else len(best))
     return _for_all(*with_added(one, of_class(one, to), to))
 
 
 def with_added(one: DecisionTerms, lead: Lead, number: int) -> tuple[Lead, Array]:
-    """Return a lead, and what adding each token of the vocabulary once gains, (n_tokens, R).
-
-    Both in one scale, in which shares do not sum to 1.
-    """
+    """Return a lead, and what adding each token of the vocabulary once gains, (n_tokens, R)."""
     masses, lead = added_masses(one, lead)
     model = one.model
     assert model is not None
@@ -95,17 +89,14 @@ def _for_one(constant: float, terms: Array, added: Array) -> NDArray[np.intp] | 
 
 
 def _for_all(lead: Lead, added: Array) -> Found:
-    """Return few additions for a lead over several classes at once, with a bound.
-
-    The bound is that of the hardest single class; a single addition is found wherever there is one.
-    """
+    """Return few additions for a lead over several classes at once, with a bound."""
     constant, terms = lead.constant, lead.terms
-    rows = [_for_one(constant[j], terms[:, j], added[:, j]) for j in range(len(constant))]
-    bound = 0
-    for row in rows:
-        if row is None:
-            return Found(None, None)
-        bound = max(bound, len(row))
+    rows: list[Any] = [
+        _for_one(constant[j], terms[:, j], added[:, j]) for j in range(len(constant))
+    ]
+    if any(row is None for row in rows):
+        return Found(None, None)
+    bound = max(map(len, rows))
     start, size = constant + terms.sum(axis=0), np.abs(constant) + np.abs(terms).sum(axis=0)
 
     def ahead(columns: NDArray[np.intp]) -> bool:

@@ -1,7 +1,5 @@
 """Compute the smallest changes of documents: the questions, checked and answered one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -26,11 +24,7 @@ CHANGES = ("tokens", "words", "add")
 
 
 def counterfactuals(
-    explanation: DecisionTerms,
-    change: str,
-    to: Any,
-    probability: float | None,
-    time_limit: float,
+    explanation: DecisionTerms, change: str, to: Any, probability: float | None, time_limit: float
 ) -> MinimalSets:
     """Return the smallest changes, with the parameters of `Explanation.counterfactual`."""
     checked(explanation, "a counterfactual")
@@ -68,7 +62,7 @@ def sufficient_sets(
         found = fewest_sufficient(one, threshold, smallest=smallest, time_limit=time_limit)
         present = present_class(one, threshold)
         lead = of_class(one, present, threshold)
-        chosen = found.chosen if found.chosen is not None else np.arange(0)
+        chosen = found.numbers
         fixed = np.zeros(len(one.tokens), dtype=bool)
         margins = [float(lead.lowest(fixed).min())]
         for token in chosen:
@@ -102,10 +96,7 @@ def _class_number(explanation: DecisionTerms, to: Any) -> int | None:
 
 
 def _threshold(explanation: DecisionTerms, probability: float | None) -> tuple[float, float | None]:
-    """Return the log-odds of the explained one of two classes at a probability, and this.
-
-    By default those at which the prediction changes, and None where that is one half.
-    """
+    """Return the log-odds of the explained one of two classes at a probability, and this."""
     if probability is None:
         threshold = explanation.threshold
         return threshold, float(expit(threshold)) if threshold else None
@@ -120,7 +111,7 @@ def _threshold(explanation: DecisionTerms, probability: float | None) -> tuple[f
 def _added(one: DecisionTerms, found: Found, to: int | None, threshold: float) -> MinimalSet:
     model = one.model
     assert model is not None
-    columns = found.chosen if found.chosen is not None else np.arange(0)
+    columns = found.numbers
     lead = of_class(one, present_class(one, threshold))
     masses, scaled = added_masses(one, lead)
     values = model.values
@@ -138,7 +129,7 @@ def _added(one: DecisionTerms, found: Found, to: int | None, threshold: float) -
 def _without_tokens(
     one: DecisionTerms, found: Found, to: int | None, threshold: float
 ) -> MinimalSet:
-    removed = found.chosen if found.chosen is not None else np.arange(0)
+    removed = found.numbers
 
     def outputs(n_removed: int) -> Array:
         weights = np.ones(len(one.tokens))
@@ -152,7 +143,7 @@ def _without_tokens(
 def _without_words(
     one: DecisionTerms, found: Found, words: Words, to: int | None, threshold: float
 ) -> MinimalSet:
-    removed = found.chosen if found.chosen is not None else np.arange(0)
+    removed = found.numbers
     removal = Removal(one, words)
 
     def outputs(n_removed: int) -> Array:
@@ -208,7 +199,7 @@ def _set(
         change=change,
         found=found.chosen is not None,
         tokens=names,
-        entries=found.chosen if found.chosen is not None else np.arange(0),
+        entries=found.numbers,
         at_least=found.at_least,
         before=one.classes.tolist()[present],
         after=one.classes.tolist()[after],

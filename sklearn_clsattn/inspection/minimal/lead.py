@@ -1,24 +1,13 @@
 r"""The lead of a class over others, as a function of which tokens of the document are present.
 
-With attention shares q and the share :math:`q_0` of ``<cls>``, the lead over class j of a document
-that keeps the tokens S is
-
-.. math::
-
-    F - F_j = \beta_j + \frac{\sum_{s \in S} q_s g_{sj}}{q_0 + \sum_{s \in S} q_s}, \qquad
-    \operatorname{sign}(F - F_j) = \operatorname{sign}\Big(
-        q_0 \beta_j + \sum_{s \in S} q_s (g_{sj} + \beta_j)\Big)
-
-with differences of intercepts :math:`\beta_j` and of token values :math:`g_{sj}`: its sign is
-linear in which tokens are present. An empty document without ``<cls>`` has the lead
-:math:`\beta_j`. Sums within rounding of 0, `TOLERANCE` of their terms, count as level, which is
-neither ahead nor behind.
+Its sign is linear in these (see `Explanation.counterfactual`). An empty document without ``<cls>``
+has the lead of the intercepts. Sums within rounding of 0, `TOLERANCE` of their terms, count as
+level, which is neither ahead nor behind.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,24 +16,17 @@ from ..terms import DecisionTerms
 
 Array = NDArray[np.float64]
 
-TOLERANCE = 1e-12
-"""The share of a sum's absolute terms that is rounding."""
+TOLERANCE = 1e-12  # the share of a sum's absolute terms that is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Lead:
-    """The lead of one class over R others in one document of m tokens.
+    """The lead of one class over R others in one document of m tokens."""
 
-    shares : (m,), attention shares of the tokens
-    cls_share : that of ``<cls>``
-    base : (R,), the lead of a document of ``<cls>`` alone
-    gaps : (m, R), what a unit of attention on the token adds to the lead
-    """
-
-    shares: Array
-    cls_share: float
-    base: Array
-    gaps: Array
+    shares: Array  # (m,), attention shares of the tokens
+    cls_share: float  # that of <cls>
+    base: Array  # (R,), the lead of a document of <cls> alone
+    gaps: Array  # (m, R), what a unit of attention on the token adds to the lead
 
     @property
     def constant(self) -> Array:
@@ -94,10 +76,7 @@ class Lead:
 
 
 def of_class(one: DecisionTerms, number: int, log_odds: float = 0.0) -> Lead:
-    """Return the lead of a class of one document, by its number among all classes.
-
-    For two classes, `log_odds` (of the explained class) is where the other begins.
-    """
+    """Return the lead of a class by its number; of two, `log_odds` is where the other begins."""
     shares, cls_share = one.attention, float(one.cls_attention[0])
     if len(one.classes) == 2:
         sign = 1.0 if one.classes[number] == one.targets[0] else -1.0
@@ -121,9 +100,8 @@ def present_class(one: DecisionTerms, log_odds: float = 0.0) -> int:
     return explained if one.decision[0, 0] > log_odds else 1 - explained
 
 
-def checked(one_or_many: Any, question: str) -> None:
+def checked(many: DecisionTerms, question: str) -> None:
     """Raise ValueError unless an explanation has what exact answers need."""
-    many: DecisionTerms = one_or_many
     if many.model is None:
         raise ValueError(
             f"{question} is exact for one layer of attention alone; this model has two"

@@ -187,7 +187,7 @@ class MinimalSets:
         parts = []
         for at, one in enumerate(self):
             head = f"Document {one.document}  {label_text(one.before)}"
-            lines = [head, *(visible(line) for line in [self.statement(at)])]
+            lines = [head, visible(self.statement(at))]
             if one.tokens:
                 names = [token_text(name) for name in one.tokens[:top]]
                 width = max(map(len, names), default=0)

@@ -6,8 +6,6 @@ A single condition is solved by sorting; several are an integer programme (HiGHS
 :func:`scipy.optimize.milp`), whose bound holds whatever its outcome.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import monotonic
 
@@ -36,10 +34,9 @@ def fewest(
 ) -> tuple[Chosen | None, int | None]:
     """Return the smallest choice (m,) for which `holds`, and a lower bound of its size.
 
-    `gains` (m + f, R) and `needs` (R,) are conditions that every choice fulfils for which it holds;
-    the last f (`n_following`) variables are shares that follow from the choice, as the rows of
-    `following` say: (n, m + f), sums that must not be negative. The choice is None where none was
-    found, the bound None where there is none at all, of those of `at_most` a size.
+    Every such choice fulfils the conditions `gains` (m + f, R) and `needs` (R,); the last f
+    (`n_following`) variables follow from it, by sums (n, m + f) that must not be negative. None is
+    for no choice found, and for no bound where there is none of `at_most` a size.
     """
     stop, scale = monotonic() + time_limit, np.abs(gains).max(axis=0, initial=0.0)
     kept = scale > 0
@@ -111,11 +108,7 @@ class _Programme:
 
 
 def greedy(gains: Array, needs: Array, holds: Callable[[Chosen], bool]) -> Chosen | None:
-    """Return a choice (m,) for which `holds` and of which none can be left out; None without one.
-
-    Each step takes what does most for the conditions that are not fulfilled, then what is not
-    needed any more is dropped, the least useful first.
-    """
+    """Return a choice (m,) for which `holds` and of which none can be left out, step by step."""
     scale = np.abs(gains).max(axis=0, initial=0.0)
     scale[scale == 0] = 1.0
     gains, missing = gains / scale, needs / scale

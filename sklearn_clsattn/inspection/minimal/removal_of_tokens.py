@@ -1,8 +1,7 @@
 """The fewest tokens of a document whose removal changes its prediction."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,15 @@ Integers = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A choice of tokens (or words), the most effective first.
+    """A choice of tokens (or words), the most effective first."""
 
-    chosen : their numbers, (n_chosen,); None where none was found
-    at_least : a proven lower bound of their number; None where no number of them will do
-    """
+    chosen: Integers | None  # (n_chosen,); None where none was found
+    at_least: int | None  # a proven lower bound of their number; None where no number will do
 
-    chosen: Integers | None
-    at_least: int | None
+    @property
+    def numbers(self) -> Integers:
+        """The choice, empty where none was found."""
+        return np.array([], dtype=np.intp) if self.chosen is None else self.chosen
 
 
 def fewest_removed(one: DecisionTerms, to: int | None, log_odds: float, time_limit: float) -> Found:
@@ -38,10 +38,7 @@ def fewest_removed(one: DecisionTerms, to: int | None, log_odds: float, time_lim
 
 
 def removed_for_one(lead: Lead) -> Integers | None:
-    """Return the fewest tokens to remove for a lead over a single class; None if none will do.
-
-    Of r tokens, those with the lowest terms help most.
-    """
+    """Return the fewest tokens, of the lowest terms, to remove for a lead over a single class."""
     terms = lead.terms[:, 0]
     order = np.argsort(terms, kind="stable")
     # Sums of what is kept, from the last one removed to the first: sums[r] without r tokens.
@@ -75,12 +72,10 @@ def _of_all(lead: Lead, time_limit: float) -> Found:
         return lead.is_ahead((~removed).astype(np.float64))
 
     terms = lead.terms
-    singles = [removed_for_one(lead.over(rival)) for rival in range(len(lead.base))]
-    hardest: Integers = np.array([], dtype=np.intp)
-    for single in singles:
-        if single is None:
-            return Found(None, None)
-        hardest = single if len(single) > len(hardest) else hardest
+    singles: list[Any] = [removed_for_one(lead.over(rival)) for rival in range(len(lead.base))]
+    if any(single is None for single in singles):
+        return Found(None, None)
+    hardest: Integers = max(singles, key=len)
     chosen = np.zeros(len(terms), dtype=bool)
     chosen[hardest] = True
     bound: int | None = len(hardest)

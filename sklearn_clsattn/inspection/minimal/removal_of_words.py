@@ -1,18 +1,12 @@
 r"""The fewest words whose removal, with everything that contains them, changes a prediction.
 
-A word is removed wherever it stands, and with it every n-gram and character n-gram that has a part
-of it; what remains keeps its weight, and no new neighbours meet. N-grams share words, so that this
-is no sorting but an integer programme: :math:`x_u` says whether word u is removed, and
-:math:`y_U = \max_{u \in U} x_u` whether an occurrence with the words U is lost.
-
-A token that loses some of its occurrences keeps a damped share of its weight: with the share
-:math:`\rho` of its count lost, it loses :math:`f(\rho)` of its weight, where f is convex with
-f(0) = 0 and f(1) = 1. So :math:`f'(0) \rho \le f(\rho) \le \rho`, and with the side that helps more
-the programme has linear conditions that every set of words fulfils that changes the prediction: its
-bound holds, and its solution is the smallest set if it changes the prediction when it is tried.
+What remains keeps its weight. N-grams share words, so that this is an integer programme:
+:math:`x_u` says whether word u is removed, and :math:`y_U = \max_{u \in U} x_u` whether an
+occurrence with the words U is lost. A token of which the share :math:`\rho` is lost loses
+:math:`f(\rho)` of its weight, where f is convex with :math:`f'(0) \rho \le f(\rho) \le \rho`: with
+the side that helps more, every set of words that changes the prediction fulfils the programme's
+linear conditions, so that its bound holds.
 """
-
-from __future__ import annotations
 
 import re
 from bisect import bisect_left
@@ -23,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..pieces import placed
 from ..terms import DecisionTerms, DocumentText
 from .lead import Lead, of_class, present_class
 from .programme import fewest, without_needless
@@ -36,18 +31,12 @@ _STEP = 1e-6  # of a count, for the slope of its weight
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The distinct words of a document, and the occurrences of tokens in sets of them.
+    """The W distinct words of a document, and the occurrences of tokens in sets of them."""
 
-    names : the words, W of them, as they stand first
-    places : for each text, starts, stops and words of all places, (n_places, 3)
-    sets : (n_sets, W), which words each set has, as a CSR array of ones
-    occurrence_sets, tokens, parts : (n_occurrences,), the set, the token's number in the document
-        and the share of its count of every occurrence; a token's parts sum to 1 at most
-    """
-
-    names: list[str]
-    places: list[NDArray[np.intp]]
-    sets: sp.csr_array
+    names: list[str]  # as they stand first
+    places: list[NDArray[np.intp]]  # of each text, starts, stops and words, (n_places, 3)
+    sets: sp.csr_array  # (n_sets, W), which words each set has, as ones
+    # (n_occurrences,): the set, the token's number in the document, and the part of its count.
     occurrence_sets: NDArray[np.intp]
     tokens: NDArray[np.intp]
     parts: Array
@@ -71,13 +60,8 @@ def words_of(one: DecisionTerms) -> Words:
         of_text, occurrences = _words_of_text(text, numbers, names)
         places.append(of_text)
         found += occurrences
-    placed = {
-        token
-        for text in one.texts[0]
-        if text.occurrences is not None
-        for token in text.occurrences[:, 2].tolist()
-    }
-    lost = [str(name) for at, name in enumerate(one.tokens) if at not in placed]
+    known = placed(one.texts[0])
+    lost = [str(name) for at, name in enumerate(one.tokens) if at not in known]
     if lost:
         raise ValueError(
             f"no words can be removed from document {int(one.index[0])} with all that contains "
@@ -198,7 +182,7 @@ def fewest_words(
         return Found(None, None)
     removal = Removal(one, words)
     if to is not None and len(one.classes) > 2:
-        return _ordered(one, words, removal, of_class(one, to), time_limit)
+        return _ordered(words, removal, of_class(one, to), time_limit)
     lead = of_class(one, present, log_odds)
     leads = Lead(lead.shares, lead.cls_share, -lead.base, -lead.gaps)
     rivals = [leads.over(rival) for rival in range(len(lead.base))]
@@ -214,7 +198,7 @@ def fewest_words(
             least.append(bound)
             continue
         smaller = None if best.chosen is None else len(best.chosen) - 1
-        found = _ordered(one, words, removal, rivals[at], time_limit, smaller)
+        found = _ordered(words, removal, rivals[at], time_limit, smaller)
         if found.at_least is not None:
             least.append(max(bound, found.at_least))
         if found.chosen is not None and (
@@ -238,17 +222,13 @@ def _sorted_bound(words: Words, removal: Removal, lead: Lead) -> int | None:
 
 
 def _ordered(
-    one: DecisionTerms,
     words: Words,
     removal: Removal,
     lead: Lead,
     time_limit: float,
     at_most: int | None = None,
 ) -> Found:
-    """Return the fewest words for a lead over all of its classes, the most effective first.
-
-    Of at most this number, if one is given; then none may be found where there are more.
-    """
+    """Return the fewest words, `at_most` so many, for a lead over all classes, the best first."""
 
     def holds(removed: Chosen) -> bool:
         return lead.is_ahead(removal.weights(removed))
@@ -295,7 +275,7 @@ def _programme(
             sp.csr_array((np.ones(members.nnz), (lines, rows)), shape=(members.nnz, n_shared)),
         ]
     )
-    chosen, bound = fewest(
+    return fewest(
         np.vstack([of_words, gains[shared]]),
         needs,
         holds,
@@ -304,7 +284,6 @@ def _programme(
         n_shared,
         at_most,
     )
-    return chosen, bound
 
 
 def _greedy(

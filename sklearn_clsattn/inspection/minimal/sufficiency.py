@@ -1,7 +1,5 @@
 """The fewest tokens that guarantee a document's prediction whatever becomes of the others."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """The content of the smallest changes, for pages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -111,7 +109,7 @@ def _steps(one: MinimalSet, n_classes: int) -> list[Step]:
     else:
         sizes = (leads - leads.min()) / (float(np.ptp(leads)) or 1.0)
         numbers = [signed(lead, "−") for lead in leads.tolist()]
-    start = {"add": "as it is", "keep": "none fixed"}.get(one.change, "as it is")
+    start = "none fixed" if one.change == "keep" else "as it is"
     if not one.tokens:
         return []
     return [

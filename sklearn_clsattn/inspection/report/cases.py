@@ -1,7 +1,5 @@
 """Single texts in a model report: which ones to show, with explanations of our predictions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -18,11 +16,7 @@ Array = NDArray[np.float64]
 def telling_cases(
     inputs: Inputs, baseline: Entrant | None, n_mistakes: int, n_disagreements: int
 ) -> tuple[Cases, Cases, Cases]:
-    """Return our mistakes, the texts where only our model is right, and where only the baseline is.
-
-    Shown are the most confident mistakes, and the texts with the largest difference between the
-    models' probabilities of the true class. Texts of classes that are not in training are left out.
-    """
+    """Return our most confident mistakes, and the texts that only one of both models has right."""
     ours, y = inputs.entrants[0], inputs.y
     known, texts = y >= 0, np.arange(len(y))
     right = ours.predicted == y

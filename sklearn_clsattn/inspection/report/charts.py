@@ -1,7 +1,5 @@
 """Coordinates of a report's charts, which templates draw as SVG."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

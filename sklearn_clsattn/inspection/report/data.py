@@ -1,7 +1,5 @@
 """The content of a model report, as plain data."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -53,10 +51,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class CalibrationCurve:
-    """Accuracy by confidence, the probability of the predicted class.
-
-    Bins have equal width from 1 / n_classes to 1; those with few texts are joined with a neighbour.
-    """
+    """Accuracy by confidence, the probability of the predicted class."""
 
     name: str  # the model
     edges: list[float]  # (n_bins + 1,) of the joined bins

@@ -1,8 +1,5 @@
 """What decisions hang on, and training labels to look at, for a model report."""
 
-from __future__ import annotations
-
-import warnings
 from contextlib import suppress
 
 import numpy as np
@@ -13,12 +10,11 @@ from .._explain import explain
 from .._label_issues import label_issues
 from ..minimal.minimal_set import MinimalSet
 from ..minimal.minimal_sets import MinimalSets
+from ..removal import without_name_warnings
 from .data import Hinge, Hinges, LabelIssue, LabelIssues
 from .inputs import Inputs, take, texts_of
 
-N_EXAMINED = 100
-"""The maximum number of test texts whose smallest changes are looked for."""
-
+N_EXAMINED = 100  # test texts, at most, whose smallest changes are looked for
 # Words of a text take an integer programme for each class, tokens none.
 _MOST_CLASSES = 10
 _N_HINGES = 8
@@ -32,10 +28,7 @@ _EXCERPT = 140
 
 
 def hinges(inputs: Inputs) -> Hinges | None:
-    """Return how many words the decisions of evenly spaced test texts hang on.
-
-    Tokens instead of words where their places are not known; None where a model has two layers.
-    """
+    """Return how many words, or tokens, decisions of evenly spaced texts hang on, if known."""
     n = len(inputs.y)
     places = np.unique(np.linspace(0, n - 1, min(n, N_EXAMINED)).round().astype(int)).tolist()
     explanation = explain(inputs.estimator, take(inputs.documents, places), removal=False)
@@ -100,16 +93,11 @@ def _cut(text: str, *, at_start: bool) -> str:
 
 
 def labels_to_look_at(inputs: Inputs) -> LabelIssues | None:
-    """Return the training texts whose labels the others contradict most.
-
-    None where training texts are not known, or not those of the fit alone.
-    """
+    """Return the training texts whose labels the others contradict most, if these are known."""
     classifier, X, y = inputs.classifier, inputs.X_train, inputs.y_train
     if X is None or y is None or not isinstance(classifier, ClsAttentionClassifier):
         return None
-    with warnings.catch_warnings():
-        # A matrix has no names; those of the documents have been checked.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
+    with without_name_warnings():
         try:
             issues = label_issues(classifier, X, classifier.classes_[y])
         except ValueError:  # the fit had weights

@@ -1,7 +1,5 @@
 """The input of a report: documents, labels and fitted models, in one form."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The measurements of a model report, from arrays to plain numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -37,11 +35,7 @@ _N_SELECTED = 12
 def calibration_curve(
     name: str, proba: Array, y: Codes, *, least: int = _LEAST_IN_BIN
 ) -> CalibrationCurve:
-    """Return the accuracy of predictions by their confidence.
-
-    `proba` is of shape (n_texts, n_classes), `y` of shape (n_texts,), -1 for classes not in
-    training. Bins with fewer than `least` texts are joined with the one above, else below.
-    """
+    """Return the accuracy of predictions, `proba` (n_texts, n_classes), by their confidence."""
     confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
     edges = np.linspace(1.0 / proba.shape[1], 1.0, _N_BINS + 1).tolist()
     histogram = np.bincount(binned(confidence, edges), minlength=_N_BINS).tolist()
@@ -92,10 +86,7 @@ def confusion(y: Codes, predicted: Codes, n_classes: int) -> Confusion:
 def selection(
     classifier: Any, X: sp.csr_array, names: NDArray[Any], classes: list[Any], texts: str
 ) -> Selection:
-    """Return which tokens attention selects, and how concentrated it is.
-
-    `X` (n_texts, n_tokens) stores every entry once and is of the "training" or the "test" `texts`.
-    """
+    """Return which tokens attention selects, and how concentrated it is."""
     attention = sp.csr_array(classifier.attention(X))
     times = documents_with(sp.csr_array(classifier.select_tokens(X)))
     present = documents_with(X)

@@ -1,7 +1,5 @@
 """A model report as plain text."""
 
-from __future__ import annotations
-
 import textwrap
 
 from ..formatting import label_text, percent, token_text, visible

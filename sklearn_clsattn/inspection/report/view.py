@@ -1,7 +1,5 @@
 """The context of a model report's templates, beside the report itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -208,11 +206,7 @@ def _confusions(
 def _by_class(
     counts: Sequence[Sequence[int]], classes: Sequence[Any]
 ) -> list[tuple[Any, float, int, list[tuple[Any, int]], int]]:
-    """Return, of many classes, those with the smallest share of right predictions first.
-
-    Each is a class, this share, its number of texts, the classes that these are most often taken
-    for with how often, and how often for others.
-    """
+    """Return, of many classes, those with the smallest share of right predictions first."""
     if len(classes) <= _MAX_MATRIX:
         return []
     rows = []
@@ -256,10 +250,7 @@ def _hinge_bars(hinges: Hinges | None) -> list[tuple[str, float, int]]:
 
 
 def _cases(cases: Cases, seen: set[int]) -> list[dict[str, Any]]:
-    """Return texts with views of their explanations, and whether a text is not in `seen` yet.
-
-    Texts are added to `seen`, so that the page shows each explanation once.
-    """
+    """Return texts with views of their explanations, and whether a text is not in `seen` yet."""
     shown = []
     for case in cases.shown:
         n_characters = sum(len(text.text) for text in case.explanation.texts[0])

@@ -395,12 +395,13 @@ function whatIf() {
   };
   box.addEventListener("input", update);
   const {n_tokens: all, tokens} = data.model;
-  const size = (document.getElementById("clsattn-data").textContent.length / 1e6).toFixed(1);
+  const bytes = document.getElementById("clsattn-data").textContent.length;
+  const size = bytes < 1e5 ? `${Math.ceil(bytes / 1e3)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
   const part = tokens.length < all ? `the ${tokens.length.toLocaleString("en")} strongest of ${all.toLocaleString("en")} tokens, so that numbers differ from the whole model's`
     : `all ${all.toLocaleString("en")} tokens of the model`;
   const section = element("details", {class: "whatif", open: true},
     element("summary", null, element("b", null, "What if?"), " Write or edit a text; nothing leaves this page."),
-    box, head, change, body, element("p", {class: "soft small"}, `This page holds ${part} (${size} MB of data).`));
+    box, head, change, body, element("p", {class: "soft small"}, `This page holds ${part} (${size} of data).`));
   return {section, edit: (text) => { box.value = text; section.open = true; update(); section.scrollIntoView(); box.focus(); }};
 }
 

@@ -1,7 +1,5 @@
 """What a page has space for: all of few documents, the parts that matter most of many."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,12 +7,8 @@ from dataclasses import dataclass, replace
 from .pieces import Piece
 from .view import View
 
-MAX_UNFOLDED = 20
-"""More documents than this are folded to a line each."""
-
-LARGEST_PAGE = 1_000_000
-"""Characters of the texts that a page has as a whole."""
-
+MAX_UNFOLDED = 20  # more documents than this are folded to a line each
+LARGEST_PAGE = 1_000_000  # characters of the texts that a page has as a whole
 _LONG = 1_500  # characters of a text, or so, from which on its strongest parts come first
 _EXCERPT = 500
 _MAX_IN_FULL = 100  # more documents have no bar and no tables
@@ -24,16 +18,13 @@ _AROUND = 40  # characters on either side of a strong word
 
 
 @dataclass(frozen=True)
-class Part:
-    """What is shown of one document.
-
-    excerpts : of each text, the pieces that matter most; None for a text that is shown as it is
-    """
+class Space:
+    """What is shown of one document."""
 
     is_folded: bool
     is_brief: bool  # without bar and tables
     is_whole: bool  # with the whole text below the excerpt
-    excerpts: list[list[Piece] | None]
+    excerpts: list[list[Piece] | None]  # of each text; None for one that is shown as it is
 
 
 def listed_tokens(n_documents: int, top: int) -> int:
@@ -43,7 +34,7 @@ def listed_tokens(n_documents: int, top: int) -> int:
     return min(top, max(1, _TOKENS_OF_MANY // (2 * n_documents)))
 
 
-def parts(views: Sequence[View]) -> list[Part]:
+def spaces(views: Sequence[View]) -> list[Space]:
     """Return what there is space for of each document."""
     n = len(views)
     folded = n > MAX_UNFOLDED
@@ -57,15 +48,12 @@ def parts(views: Sequence[View]) -> list[Part]:
         ]
         used += sum(text.length for text in one.texts)
         whole = not folded and used <= LARGEST_PAGE
-        made.append(Part(folded, n > _MAX_IN_FULL, whole, excerpts))
+        made.append(Space(folded, n > _MAX_IN_FULL, whole, excerpts))
     return made
 
 
 def excerpt(pieces: Sequence[Piece], limit: int) -> list[Piece]:
-    """Return the pieces with the largest contributions and some text around them, in order.
-
-    They have about `limit` characters together; "…" stands for what is left out.
-    """
+    """Return the pieces with the largest contributions and text around them, about `limit` long."""
     text = "".join(piece.text for piece in pieces)
     starts = [0]
     for piece in pieces:
