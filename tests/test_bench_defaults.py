@@ -66,6 +66,7 @@ def test_means_are_over_splits_then_sizes_then_sets():
 
 def test_the_page_has_a_table_a_question(monkeypatch):
     about = {
+        "title": "t",
         "command": "c",
         "date": "d",
         "fast": False,

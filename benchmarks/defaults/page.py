@@ -30,7 +30,7 @@ the expected calibration error in 15 bins of equal width.
 def markdown(answers: dict[str, Answers], questions: list[Question], about: dict[str, Any]) -> str:
     """Return the page."""
     parts = [
-        "# How the defaults were chosen",
+        f"# {about['title']}",
         "",
         f"`{about['command']}`, {about['date']}.",
         "",

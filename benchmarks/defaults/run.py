@@ -94,7 +94,9 @@ def write(lines: Lines, questions: list[Question], output: Path, *, page: str, f
     if len(questions) < len(QUESTIONS):
         names = " ".join(question.name for question in questions)
         command = command.replace("defaults", f"defaults {names} --page {page}")
+    title = "How the defaults were chosen"
     about: dict[str, Any] = {
+        "title": title if page == "defaults" else f"{title}: {page.replace('_', ' ')}",
         "command": command if fast else f"{command} --reviews FOLDER",
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "fast": fast,
