@@ -35,13 +35,17 @@ def chosen(d):
     return choose_C(d, mean, np.float64, "cpu", **HOW)
 
 
+def groups_and_codes(pairs):
+    groups, codes = np.array(pairs).T
+    return np.unique(groups, return_inverse=True)[1], codes
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2)), min_size=8, max_size=60),
     st.integers(2, 4),
 )
 def test_folds_are_of_equal_size_and_keep_copies_together(pairs, n_folds):
-    groups, codes = np.array(pairs).T
-    groups = np.unique(groups, return_inverse=True)[1]
+    groups, codes = groups_and_codes(pairs)
     codes = codes[np.unique(groups, return_index=True)[1]][groups]  # a class for each group
     dealt = deal(groups, codes, n_folds)
     of_groups = [set(dealt[groups == group]) for group in range(groups.max() + 1)]
@@ -61,8 +65,7 @@ def test_folds_are_of_equal_size_and_keep_copies_together(pairs, n_folds):
     st.integers(1, 40),
 )
 def test_a_sample_is_spread_over_classes_and_has_one_of_each_copy(pairs, size):
-    groups, codes = np.array(pairs).T
-    groups = np.unique(groups, return_inverse=True)[1]
+    groups, codes = groups_and_codes(pairs)
     weights = np.arange(1.0, 1 + len(codes))
     with patch.object(folds, "SAMPLE_SIZE", size), patch.object(folds, "LEAST_OF_A_CLASS", 2):
         rows, sums = sample(groups, codes, weights)

@@ -3,6 +3,7 @@
 import runpy
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
@@ -12,7 +13,6 @@ EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
     "example", sorted(EXAMPLES.rglob("plot_*.py")), ids=lambda example: example.stem
 )
 def test_example(example, monkeypatch):
-    plt = pytest.importorskip("matplotlib.pyplot")
     shown = []
     monkeypatch.setattr(plt, "show", lambda: shown.extend(plt.get_fignums()))
     plt.switch_backend("Agg")
@@ -26,7 +26,6 @@ def test_example(example, monkeypatch):
 
 
 def test_what_draws_the_figures_finds_what_it_imports():
-    pytest.importorskip("matplotlib")
     assert "mean_figure" in runpy.run_path(str(EXAMPLES.parent / "figures.py"))
 
 

@@ -257,9 +257,9 @@ def test_predictions_follow_scores_and_cls_that_change_and_leave_nothing_behind(
             fresh = replace(changed, scores=changed.scores.copy())
             assert_array_equal(changed.outputs(X), fresh.outputs(X))
             assert_array_equal(changed.most_probable(X), fresh.most_probable(X))
-    assert key in fitted_module._kept
+    assert key in fitted_module._kept_masses
     del fitted, changed, fresh, change
-    assert key not in fitted_module._kept
+    assert key not in fitted_module._kept_masses
 
 
 def test_ties_within_the_stated_tolerance():

@@ -208,9 +208,9 @@ def test_a_rank_that_fails_is_named_by_all(name, rank, monkeypatch):
 def test_the_others_hear_of_every_step_of_the_choice(monkeypatch):
     X, y, _ = documents()
     messages = []
-    whole = Part.nothing_to_add
+    whole = Part.keep_alive
     monkeypatch.setattr(
-        Part, "nothing_to_add", lambda self: messages.append(self.reducer.rank) or whole(self)
+        Part, "keep_alive", lambda self: messages.append(self.reducer.rank) or whole(self)
     )
     model = fitted(InThreads.of(2), cut([0, 100, len(y)], X, y))[0]
     assert messages.count(0) == messages.count(1) > 2 * model.scores_.size

@@ -23,27 +23,22 @@ WORTHS_WITH = 8_000
 def measure(split: Split) -> dict[str, Row]:
     curve = Curve(split)
     one_fit = fitted(lambda: ClsAttentionClassifier(C=1.0), split)["seconds"] or 0.0
-    n, guess = curve.n_different, curve.guess()
+    n = curve.n_different
     rows = {
         "oracle": curve.at(curve.best()),
         "one": curve.at(1.0, one_fit, 1),
-        "guess": curve.at(guess, one_fit, 1),
+        "guess": curve.at(curve.guess(), one_fit, 1),
     }
-
-    def mixed(C: float, worth: float) -> float:
-        """Return the mean of a held-out choice and the guess, which is worth some documents."""
-        trust = n / (n + worth)
-        return float(C**trust * guess ** (1 - trust))
 
     chosen = cache(lambda n_folds: curve.chosen(ENOUGH_DOCUMENTS=n_folds * n, SAMPLE_SIZE=n))
     for variant, enough in {**ENOUGH, "all": N_FOLDS * n}.items():
         C, n_fits, seconds = chosen(min(ceil(enough / n), N_FOLDS))
         cost = seconds + one_fit, n_fits + 1
-        rows[variant] = curve.at(mixed(C, GUESS_WORTH), *cost)
+        rows[variant] = curve.at(curve.mixed(C), *cost)
         rows[f"{variant}, not mixed"] = curve.at(C, *cost)
         if enough == WORTHS_WITH:
             for worth in WORTHS:
-                rows[f"guess worth {worth}"] = curve.at(mixed(C, worth), *cost)
+                rows[f"guess worth {worth}"] = curve.at(curve.mixed(C, worth), *cost)
     return rows
 
 

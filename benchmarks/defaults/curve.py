@@ -76,6 +76,11 @@ class Curve:
         decisions = zip(multiples, self._decisions, strict=True)
         return [measured(self._split, probabilities(m * decision)) for m, decision in decisions]
 
+    def mixed(self, C: float, worth: float = choose_c.GUESS_WORTH) -> float:
+        """Return the mean of a choice and the guess, which is worth some documents."""
+        trust = self.n_different / (self.n_different + worth)
+        return float(C**trust * self.guess() ** (1 - trust))
+
     def at(
         self,
         C: float,

@@ -37,7 +37,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._blocks import row_blocks
 from sklearn_clsattn._core.attention_problem import VALUES
-from sklearn_clsattn._core.choose_c import GUESS_WORTH, _walk
+from sklearn_clsattn._core.choose_c import _walk
 from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.leave_one_out import _log_odds_without, own_weights
 from sklearn_clsattn._core.path import AttentionPath
@@ -215,21 +215,17 @@ def measure(split: Split) -> dict[str, Row]:
     alone, jointly, multiples, judging = np.array(estimates).T
     tempered = curve.tempered(multiples)
     one_fit = fitted(lambda: ClsAttentionClassifier(C=1.0), split)["seconds"] or 0.0
-    n, guess, best = curve.n_different, curve.guess(), curve.best()
+    guess, best = curve.guess(), curve.best()
     start = int(np.clip(np.floor(2 * np.log10(guess)), EXPONENTS[0], EXPONENTS[-1]))
     one_estimate = float(judging[start - EXPONENTS[0]])
-
-    def mixed(C: float) -> float:
-        """Return the mean of a choice and the guess, as the package's."""
-        return float(C ** (n / (n + GUESS_WORTH)) * guess ** (GUESS_WORTH / (n + GUESS_WORTH)))
 
     C, n_fits, seconds = curve.chosen()
     cost = seconds + one_fit, n_fits + 1
     rows = {
         "oracle": curve.at(best),
         "oracle, T": curve.at(best, rows=tempered),
-        "folds": curve.at(mixed(C), *cost),
-        "folds, T": curve.at(mixed(C), cost[0] + one_estimate, cost[1], tempered),
+        "folds": curve.at(curve.mixed(C), *cost),
+        "folds, T": curve.at(curve.mixed(C), cost[0] + one_estimate, cost[1], tempered),
         "guess": curve.at(guess, one_fit, 1),
         "guess, T": curve.at(guess, one_fit + one_estimate, 1, tempered),
     }
@@ -245,8 +241,8 @@ def measure(split: Split) -> dict[str, Row]:
         cost = one_fit + along, len(visited) + 1
         rows[name] = curve.at(C, *cost)
         rows[f"{name}, T"] = curve.at(C, *cost, tempered)
-        rows[f"{name}, mixed"] = curve.at(mixed(C), *cost)
-        rows[f"{name}, mixed, T"] = curve.at(mixed(C), *cost, tempered)
+        rows[f"{name}, mixed"] = curve.at(curve.mixed(C), *cost)
+        rows[f"{name}, mixed, T"] = curve.at(curve.mixed(C), *cost, tempered)
     return rows
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.choose_c import GUESS_WORTH
 from sklearn_clsattn._core.folds import SAMPLE_SIZE
 
 from .curve import Curve
@@ -18,14 +15,12 @@ TRIED = (2_000, 4_000, 8_000)
 def measure(split: Split) -> dict[str, Row]:
     curve = Curve(split)
     one_fit = fitted(lambda: ClsAttentionClassifier(C=1.0), split)["seconds"] or 0.0
-    n, guess = curve.n_different, curve.guess()
+    n = curve.n_different
     rows = {"oracle": curve.at(curve.best()), "one": curve.at(1.0, one_fit, 1)}
     for size in (*TRIED, n):
         C, n_fits, seconds = curve.chosen(SAMPLE_SIZE=size)
-        trust = n / (n + GUESS_WORTH)
-        C = float(np.exp(trust * np.log(C) + (1 - trust) * np.log(guess)))
         name = "all" if size == n else str(size)
-        rows[name] = curve.at(C, seconds + one_fit, n_fits + 1)
+        rows[name] = curve.at(curve.mixed(C), seconds + one_fit, n_fits + 1)
     return rows
 
 

@@ -92,7 +92,7 @@ def choose_C(
     folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
     fits = [
-        HeldOut(sample, folds == fold, dtype, device, documents.wait, **how)
+        HeldOut(sample, folds == fold, dtype, device, documents.keep_alive, **how)
         for fold in range(n_used)
     ]
     losses: dict[int, list[float]] = {}
@@ -125,7 +125,7 @@ def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
 class HeldOut:
     """Fits without some documents, and the loss of these, by the tokens that the others have.
 
-    `held_out`, (n_documents,), says which; `wait` is called in every iteration. The other
+    `held_out`, (n_documents,), says which; `keep_alive` is called in every iteration. The other
     parameters are those of :func:`choose_C`.
     """
 
@@ -135,10 +135,10 @@ class HeldOut:
         held_out: NDArray[np.bool_],
         dtype: type[np.floating[Any]],
         device: torch.device | str,
-        wait: Callable[[], None] = lambda: None,
+        keep_alive: Callable[[], None] = lambda: None,
         **how: Any,
     ) -> None:
-        self._wait = wait
+        self._keep_alive = keep_alive
         kept, self._tokens = documents.rows(np.flatnonzero(~held_out)).without_unseen_tokens()
         self._path = AttentionPath(kept, kept.bag(dtype, device), **how)
         # Of a class that is held out altogether nothing can be learned.
@@ -153,7 +153,7 @@ class HeldOut:
         """Return the held-out documents' mean log loss."""
 
         def go_on(_: Progress) -> bool:
-            self._wait()
+            self._keep_alive()
             return False
 
         result = self._path.fit(C, max_iter=_MAX_ITER, tol=SEARCH_TOL, callback=go_on)

@@ -96,8 +96,8 @@ class Documents:
         some = self.rows(present[rows])
         return int(groups.max(initial=-1)) + 1, some.reweighted(weights)
 
-    def wait(self) -> None:
-        """Do nothing: there is nobody who waits."""
+    def keep_alive(self) -> None:
+        """Do nothing: there are no other parts, which would wait."""
 
     def rows(self, rows: NDArray[np.intp]) -> Documents:
         """Return some of the documents, with statistics of their own."""

@@ -40,7 +40,7 @@ _N_SMALL = 1024  # counts in the table of damped ones
 _SMALLEST_NORMAL = np.finfo(np.float64).tiny
 
 # By the id of an array of scores: a copy, for it may change, the logit of <cls>, and the masses.
-_kept: dict[int, tuple[Array, float, Array, float]] = {}
+_kept_masses: dict[int, tuple[Array, float, Array, float]] = {}
 
 
 class Embeddings(Protocol):
@@ -216,14 +216,14 @@ class FittedAttention:
         as the products with a few thousand documents.
         """
         key, logit = id(self.scores), self._cls_logit()
-        scores, known, weights, mass = _kept.get(key, (None, logit, self.scores, 0.0))
+        scores, known, weights, mass = _kept_masses.get(key, (None, logit, self.scores, 0.0))
         if scores is None:
-            finalize(self.scores, _kept.pop, key, None)
+            finalize(self.scores, _kept_masses.pop, key, None)
         if scores is None or known != logit or not np.array_equal(scores, self.scores):
             scores = self.scores.copy()
             shift = max(scores.max(initial=-np.inf), logit)
             weights, mass = np.exp(scores - shift), float(np.exp(logit - shift))
-            _kept[key] = scores, logit, weights, mass
+            _kept_masses[key] = scores, logit, weights, mass
         return weights, mass
 
     def _damps_counts(self, X: Any) -> bool:

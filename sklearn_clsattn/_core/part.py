@@ -79,12 +79,12 @@ class Part:
         """Gather what the parts say of themselves, and why they cannot begin, as one value."""
         return self.reducer.gather(((self._summary, self.error), ""))
 
-    def nothing(self) -> list[tuple[Any, str]]:
-        """Gather errors alone."""
+    def errors(self) -> list[tuple[Any, str]]:
+        """Gather the parts' errors, and no values."""
         return self.reducer.gather((None, self.error))
 
-    def nothing_to_add(self) -> Array:
-        """Sum up nothing."""
+    def keep_alive(self) -> Array:
+        """Sum up nothing: the parts hear that rank 0 goes on."""
         return self._sum(0, lambda _: None)
 
     def totals(self, maps: Sequence[NDArray[np.intp]], n_classes: int, exponent: int) -> Array:
@@ -148,7 +148,7 @@ class Part:
     def forget(self) -> Array:
         """Forget the evidence of an earlier fit."""
         self._evidence, self._losses = None, {}
-        return self.nothing_to_add()
+        return self._sum(0, lambda _: None)
 
     def projections(self) -> list[tuple[Array, str]]:
         """Gather what tells equal documents: two projections, the code and the weight of each.

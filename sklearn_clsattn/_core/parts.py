@@ -49,7 +49,7 @@ class Parts:
         """Return what a method of :class:`~.part.Part` gathers."""
         self._reducer.send((name, arguments))
         found = getattr(self._part, name)(*arguments)
-        _refuse([error for _, error in found])
+        _raise_failures([error for _, error in found])
         return [value for value, _ in found]
 
     def sum(self, name: str, *arguments: Any) -> Array:
@@ -57,7 +57,7 @@ class Parts:
         self._reducer.send((name, arguments))
         flat: Array = getattr(self._part, name)(*arguments)
         if flat[-1]:
-            self.gather("nothing")
+            self.gather("errors")
         return flat[:-1]
 
     def once(self, key: Any, name: str, *arguments: Any) -> Array:
@@ -85,7 +85,7 @@ class Parts:
         return self._sampled
 
 
-def _refuse(errors: list[str]) -> None:
+def _raise_failures(errors: list[str]) -> None:
     """Raise an error that names the parts that have failed, if there are any."""
     failed = [f"rank {rank} failed with {error}" for rank, error in enumerate(errors) if error]
     if failed:
@@ -228,9 +228,9 @@ class DocumentsInParts:
         statistics = CorpusStatistics.of(X, codes, self.n_classes, weights)
         return n_different, Documents(X, codes, weights, statistics, self.entry_scale, self.unit)
 
-    def wait(self) -> None:
+    def keep_alive(self) -> None:
         """Tell the other parts, which wait for rank 0, that it goes on."""
-        self.parts.sum("nothing_to_add")
+        self.parts.sum("keep_alive")
 
     def count_selected(self, scores: Array) -> NDArray[np.intp]:
         """Return in how many documents of positive weight each token is selected, (n_tokens,)."""
