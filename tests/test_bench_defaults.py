@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 ROOT = Path(__file__).resolve().parents[1]
 if not (ROOT / "benchmarks" / "run.py").is_file():
@@ -18,11 +19,16 @@ from benchmarks.defaults import run  # noqa: E402
 from benchmarks.defaults.answers import Lines, by_set, differences, relative  # noqa: E402
 from benchmarks.defaults.copies import at_random  # noqa: E402
 from benchmarks.defaults.curve import Curve  # noqa: E402
+from benchmarks.defaults.leave_one_out import LeaveOneOut  # noqa: E402
 from benchmarks.defaults.page import markdown  # noqa: E402
 from benchmarks.defaults.question import Question, fitted  # noqa: E402
 from benchmarks.defaults.sets import sources, splits  # noqa: E402
 from sklearn_clsattn import ClsAttentionClassifier  # noqa: E402
 from sklearn_clsattn._core import choose_c  # noqa: E402
+from sklearn_clsattn._core.documents import Documents  # noqa: E402
+from sklearn_clsattn._core.path import AttentionPath  # noqa: E402
+from sklearn_clsattn._core.statistics import CorpusStatistics  # noqa: E402
+from sklearn_clsattn.datasets import make_token_classification  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -176,3 +182,30 @@ def test_every_variant_is_measured(split, name):
 def test_no_documents_is_one_clear_line(tmp_path, capsys):
     assert run.main(["--folder", str(tmp_path)]) == 2
     assert "name a folder with --explore" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_leave_one_out_is_close_to_fits_without_the_document(n_classes):
+    X, y = make_token_classification(
+        60, n_classes=n_classes, n_irrelevant=60, document_length=20, random_state=0
+    )
+    X = sp.csr_array(X, dtype=float)
+
+    def fitted_path(weights):
+        statistics = CorpusStatistics.of(X, y, n_classes, weights)
+        documents = Documents(X, y, weights, statistics)
+        path = AttentionPath(documents, documents.bag(np.float64, "cpu"), attention_C=0.03)
+        return documents, path, path.fit(1.0, max_iter=3000, tol=1e-8).model
+
+    documents, path, model = fitted_path(np.ones(60))
+    groups = documents.groups
+    without = np.array(
+        [
+            fitted_path(np.where(groups == group, 0.0, 1.0))[2].outputs(X[[row]])[0]
+            for row, group in enumerate(groups)
+        ]
+    )
+    estimate = LeaveOneOut(documents, path)(path.point, path.problem(path.point)[1])[groups]
+    assert np.corrcoef(estimate.ravel(), without.ravel())[0, 1] > 0.98
+    error, in_sample = estimate - without, model.outputs(X) - without
+    assert np.linalg.norm(error) < 0.4 * np.linalg.norm(in_sample)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -55,6 +55,21 @@ _RARE = 100
 _LARGEST_RATIO = 3.0
 _BLOCK = 2_000_000
 _LOG_MULTIPLES = (-1.5, 1.0)
+
+
+class _Fit(NamedTuple):
+    """A fit in the letters of the formulas above; `scaled` is exp(a) sigma, `lam` lambda."""
+
+    intercept: Array
+    weights: Array
+    mass: Array
+    scaled: Array
+    t: Array
+    chi: Array
+    variances: Array
+    omega: Array
+    g: Array
+    lam: float
 
 
 class LeaveOneOut:
@@ -118,55 +133,40 @@ class LeaveOneOut:
             variances += 1 / omega.sum(axis=0)
         omega = W / (1 + W * variances)
 
-        shifted = np.empty_like(outputs)
+        fit = _Fit(matrix[-1, 1:], weights, mass, scaled, t, chi, variances, omega, g, lam)
         for rows, part in row_blocks(self._X, _BLOCK // p.shape[1] + 1):
-            shifted[rows] = self._without(
-                part, rows, matrix, weights, mass[rows], scaled, t, chi, variances, omega, g, lam
-            )
-        return shifted
+            outputs[rows] = self._without(part, rows, fit)
+        return outputs
 
-    def _without(
-        self,
-        part: Any,
-        rows: slice,
-        matrix: Array,
-        weights: Array,
-        mass: Array,
-        scaled: Array,
-        t: Array,
-        chi: Array,
-        variances: Array,
-        omega: Array,
-        g: Array,
-        lam: float,
-    ) -> Array:
+    def _without(self, part: Any, rows: slice, fit: _Fit) -> Array:
         """Return the outputs without each document of a block of rows."""
+        mass, omega, g, lam = fit.mass[rows], fit.omega[rows], fit.g[rows], fit.lam
         lengths, tokens = np.diff(part.indptr), part.indices
         blocks = _log_odds_without(part, self.own[rows], self._totals)
         odds = np.concatenate([of_block for _, _, of_block in blocks]).astype(np.float64)
         importance = overall_importance(odds.T) + IMPORTANCE_FLOOR
-        change = weights[tokens] * (importance / self._importance[tokens] - 1) * part.data
+        change = fit.weights[tokens] * (importance / self._importance[tokens] - 1) * part.data
         kappa = mass / np.maximum(mass + _sums(change[:, None], part.indptr)[:, 0], 0.1 * mass)
         q = np.ones_like(odds)
         rare = self._rare[tokens]
         ratio = np.abs(odds[rare]) / np.maximum(np.abs(self._odds[tokens[rare]]), 1e-12)
         q[rare] = np.minimum(ratio**LOG_ODDS_EXPONENT, _LARGEST_RATIO)
         q *= q
-        z = (part.data / np.repeat(mass, lengths))[:, None] * scaled[tokens]
+        z = (part.data / np.repeat(mass, lengths))[:, None] * fit.scaled[tokens]
         squares = z * z
-        own_chi = chi[tokens]
-        others = 1 / np.maximum(
-            1 / own_chi - squares * np.repeat(omega[rows], lengths, axis=0), lam
-        )
+        own_chi = fit.chi[tokens]
+        others = 1 / np.maximum(1 / own_chi - squares * np.repeat(omega, lengths, axis=0), lam)
         a = 1 / (lam * others) - 1
         rho = q * (1 + a) / (1 + q * a)
-        v = variances[rows] + _sums(squares * (rho * others - own_chi), part.indptr)
+        v = fit.variances[rows] + _sums(squares * (rho * others - own_chi), part.indptr)
         v = np.maximum(v, 0.0)
         weight = self.own[rows].sum(axis=1, keepdims=True)
         most = (2.0 if g.shape[1] == 1 else 1.5) * np.log1p(weight * v)
-        shift = np.clip(v * g[rows], -most, most)
-        attended = self._evidence[rows] / mass[:, None] + _sums(z * t[tokens] * rho, part.indptr)
-        return np.asarray(matrix[-1, 1:] + kappa[:, None] * (attended + shift))
+        shift = np.clip(v * g, -most, most)
+        attended = self._evidence[rows] / mass[:, None] + _sums(
+            z * fit.t[tokens] * rho, part.indptr
+        )
+        return np.asarray(fit.intercept + kappa[:, None] * (attended + shift))
 
     def loss(self, outputs: Array, multiple: float = 1.0) -> float:
         """Return the mean log loss of a multiple of outputs."""
