@@ -192,7 +192,6 @@ def read(path: Path, name: str = "", title: str = "") -> Problem:
         for part in ("train", "test"):
             arrays = [stored[f"{part}_{kind}"] for kind in ("data", "indices", "indptr")]
             matrix = sp.csr_matrix(tuple(arrays), shape=tuple(stored[f"{part}_shape"]))
-            matrix.has_canonical_format = True
             parts |= {f"X_{part}": matrix, f"y_{part}": stored[f"{part}_y"]}
     return Problem(name, title, path, **parts)
 

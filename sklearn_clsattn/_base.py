@@ -27,10 +27,12 @@ from ._documents import (
     as_csr,
     canonical,
     check_two_classes,
+    damped,
     in_units,
     is_plain,
     is_plain_csr,
     training_dtype,
+    with_columns,
 )
 from ._machine import warn_of_memory
 from ._saved import SavedMixin
@@ -350,7 +352,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         from ._core.documents import Documents
         from ._core.statistics import CorpusStatistics
 
-        X, unit = in_units(canonical(as_csr(X)))
+        X, columns = with_columns(as_csr(X))
+        X, unit = in_units(X)
         with np.errstate(over="ignore", invalid="ignore"):  # `check` refuses what is not finite
             class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
             factors = self._class_factors(classes, class_weights)
@@ -358,7 +361,10 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             weights = weights * factors[codes]
             X, scale = self._training_entries(X, weights, entry_scale)
             statistics = CorpusStatistics.of(X, codes, len(classes), weights)
-        return Documents(X, codes, weights, statistics, scale, unit)
+        if columns is not None:
+            columns, _ = in_units(columns)
+            columns = columns if scale is None else damped(columns, scale, X.dtype.type)
+        return Documents(X, codes, weights, statistics, scale, unit, columns)
 
     def _training_entries(
         self, X: Any, weights: NDArray[np.float64], entry_scale: float | None

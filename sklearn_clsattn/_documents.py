@@ -71,6 +71,19 @@ def canonical(X: Any) -> Any:
     return X
 
 
+def with_columns(X: Any) -> tuple[Any, Any]:
+    """Return a CSR matrix with every entry stored once, and its transpose as CSR if known by then.
+
+    CountVectorizer does not sort the entries of a row. To sort them, and copy them for that, takes
+    twice as long as the transpose, which tells whether an entry is stored in several parts and is
+    needed anyway.
+    """
+    if X.has_canonical_format:
+        return X, None
+    columns = X.tocsc().T
+    return (X, columns) if columns.has_canonical_format else (canonical(X), None)
+
+
 def in_units(X: Any) -> tuple[Any, float]:
     """Return a CSR matrix in units that training can bear, and the unit: 1, or a power of two.
 

@@ -110,6 +110,17 @@ def test_same_documents_have_the_same_number(rows, random):
     assert_array_equal(same_documents(X[order]), groups[order])
 
 
+def test_documents_are_the_same_in_any_order_of_their_entries():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((40, 3000), density=0.1, rng=rng, format="csr")
+    orders = [rng.permutation(np.arange(*X.indptr[row : row + 2])) for row in range(40)]
+    order = np.concatenate(orders)
+    other = sp.csr_array((X.data[order], X.indices[order], X.indptr), shape=X.shape)
+    groups = same_documents(sp.vstack([X, other], format="csr"))
+    assert_array_equal(groups[:40], groups[40:])
+    assert len(set(groups[:40].tolist())) == 40
+
+
 def test_a_rare_token_says_nothing_about_its_own_document():
     X = sp.csr_array(np.array([[1.0, 0, 1], [0, 1.0, 1], [0, 0, 2], [0, 0, 2]]))
     codes, weights = np.array([0, 1, 0, 1]), np.ones(4)

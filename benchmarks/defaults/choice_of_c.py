@@ -7,6 +7,7 @@ from math import ceil
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.choose_c import ENOUGH_DOCUMENTS, GUESS_WORTH, N_FOLDS
+from sklearn_clsattn._core.folds import SAMPLE_SIZE
 
 from .curve import Curve
 from .question import Question, Row, fitted
@@ -30,7 +31,7 @@ def measure(split: Split) -> dict[str, Row]:
         "guess": curve.at(curve.guess(), one_fit, 1),
     }
 
-    chosen = cache(lambda n_folds: curve.chosen(ENOUGH_DOCUMENTS=n_folds * n, SAMPLE_SIZE=n))
+    chosen = cache(lambda n_folds: curve.chosen(ENOUGH_DOCUMENTS=n_folds * n))
     for variant, enough in {**ENOUGH, "all": N_FOLDS * n}.items():
         C, n_fits, seconds = chosen(min(ceil(enough / n), N_FOLDS))
         cost = seconds + one_fit, n_fits + 1
@@ -74,11 +75,12 @@ QUESTION = Question(
     "choice_of_c",
     "How is C chosen?",
     "The oracle takes the C of least log loss on the test documents, which nobody has: the others "
-    "are measured against it. *Mixed* with the guess is the mean of both log C by the weights n "
-    f"and {GUESS_WORTH:,}, n being the number of different training documents. Measures are "
-    "those of fits on a grid of two C a decade, in between by a straight line in log C. Fits: "
-    "that on all documents, and those on three quarters of them. CPU: that of choice and fit over "
-    "that of one fit with C=1.",
+    f"are measured against it. Documents are held out of a sample of {SAMPLE_SIZE:,} where there "
+    "are more. *Mixed* with the guess is the mean of both log C by the weights n and "
+    f"{GUESS_WORTH:,}, n being the number of different training documents. Measures are those of "
+    "fits on a grid of two C a decade, in between by a straight line in log C. Fits: that on all "
+    "documents, and those without the documents held out. CPU: that of choice and fit over that "
+    "of one fit with C=1.",
     _titles(),
     "oracle",
     measure,

@@ -26,12 +26,13 @@ Array = NDArray[np.float64]
 class Documents:
     """The documents of a fit.
 
-    X : CSR (n_documents, n_tokens), token weights in canonical format
+    X : CSR (n_documents, n_tokens), token weights, every entry stored once
     codes : (n_documents,), class codes 0..K-1
     weights : (n_documents,), document weights, class weights included
     statistics : of all documents, of which these may be a part
     entry_scale : unit of the counts where `X` holds them damped, else None
     unit : what `X` and `entry_scale` were divided by, a power of two
+    columns : the transpose of `X` as CSR, if there is one already
     """
 
     X: Any
@@ -40,6 +41,7 @@ class Documents:
     statistics: CorpusStatistics
     entry_scale: float | None = None
     unit: float = 1.0
+    columns: Any = None
 
     @property
     def n_classes(self) -> int:
@@ -69,7 +71,7 @@ class Documents:
 
     def bag(self, dtype: type[np.floating[Any]], device: torch.device | str) -> TokenBag:
         """Return the documents as a :class:`TokenBag` in some precision on a device."""
-        return TokenBag(self.X, dtype=dtype, device=device)
+        return TokenBag(self.X, dtype=dtype, device=device, columns=self.columns)
 
     def loss(self, bag: TokenBag, *, cls_weight: float = 0.0) -> AttentionLoss:
         """Return the sum of the documents' losses as a function of the token matrix."""
@@ -103,7 +105,7 @@ class Documents:
         """Return some of the documents, with statistics of their own."""
         X, codes, weights = self.X[rows], self.codes[rows], self.weights[rows]
         statistics = CorpusStatistics.of(X, codes, self.n_classes, weights)
-        some = replace(self, X=X, codes=codes, weights=weights, statistics=statistics)
+        some = Documents(X, codes, weights, statistics, self.entry_scale, self.unit)
         some.__dict__["_groups"] = self.groups[rows]
         return some
 
@@ -116,7 +118,7 @@ class Documents:
         numbers = np.cumsum(seen, dtype=X.indices.dtype) - 1
         X = csr_of(X.data, numbers[X.indices], X.indptr, len(tokens))
         statistics = replace(self.statistics, shares=self.statistics.shares[:, tokens])
-        some = replace(self, X=X, statistics=statistics)
+        some = replace(self, X=X, statistics=statistics, columns=None)
         some.__dict__["_groups"] = self.groups
         return some, tokens
 

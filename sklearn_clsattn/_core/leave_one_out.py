@@ -34,40 +34,50 @@ from .statistics import TokenTotals
 Array = NDArray[np.float64]
 
 _SMALLEST_TOTAL = 1e-9  # differences of totals are not exact
+_ROUNDING = 1e-12  # of sums that are added up in another order
 
 
 def same_documents(X: Any) -> NDArray[np.intp]:
-    """Return a number per row of a canonical CSR matrix, the same for rows with equal entries.
+    """Return a number per row of a CSR matrix, the same for rows with equal entries in any order.
 
-    Numbers run from 0 in an order that depends on the rows' contents alone, not on their order and
-    scale: that of two random projections, which no two different rows share but by a chance of
-    about 2^-100.
+    `X` has every entry once, and none is negative. Numbers run from 0 in an order that depends on
+    the rows' contents alone, not on their order and scale: that of two random projections. Rows of
+    which both differ by less than rounding can make them count as equal; others do by a chance of
+    about 2^-80.
     """
     from .backend import in_threads
 
     directions = random_directions(X.shape[1])
     first = np.concatenate([[], *in_threads(lambda part: part[1] @ directions[0], row_blocks(X))])
+    groups, alike = _numbers(first)
+    if not len(alike):
+        return groups
     second = np.zeros(X.shape[0])
-    order = np.argsort(first)
-    ties = np.flatnonzero(np.diff(first[order]) == 0)
-    if len(ties):
-        ties = order[np.unique([ties, ties + 1])]
-        second[ties] = X[ties] @ directions[1]
-        order = np.lexsort((second, first))
-    return _numbers(first, second, order)
+    second[alike] = X[alike] @ directions[1]
+    return _numbers(second, groups)[0]
 
 
 def numbered(first: Array, second: Array) -> NDArray[np.intp]:
     """Return :func:`same_documents` from both projections of all documents, (n_documents,)."""
-    return _numbers(first, second, np.lexsort((second, first)))
+    return _numbers(second, _numbers(first)[0])[0]
 
 
-def _numbers(first: Array, second: Array, order: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return a number per document, (n_documents,), 1 more for each that is new in this order."""
-    new = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
-    groups = np.empty(len(order), dtype=np.intp)
-    groups[order] = np.concatenate([[0], np.cumsum(new)])[: len(order)]
-    return groups
+def _numbers(
+    projections: Array, groups: NDArray[np.intp] | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Number documents by their projections, within groups if there are any.
+
+    Returned are the numbers, (n_documents,), and which documents share theirs with others.
+    """
+    order = np.argsort(projections) if groups is None else np.lexsort((projections, groups))
+    ascending = projections[order]
+    new = np.abs(np.diff(ascending)) > _ROUNDING * ascending[1:]
+    if groups is not None:
+        new |= np.diff(groups[order]) != 0
+    numbers = np.empty(len(order), dtype=np.intp)
+    numbers[order] = np.concatenate([[0], np.cumsum(new)])[: len(order)]
+    same = np.flatnonzero(~new)
+    return numbers, order[np.unique([same, same + 1])]
 
 
 def random_directions(n_tokens: int) -> Array:
