@@ -21,8 +21,8 @@ def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, 
     A block has about `n_entries` entries, or else one row. Without rows there is no block.
     """
     indptr = X.indptr
-    bounds = np.searchsorted(indptr, np.arange(0, indptr[-1] + n_entries, n_entries))
-    for start, stop in pairwise(np.unique([0, *bounds.clip(max=X.shape[0]), X.shape[0]]).tolist()):
+    bounds = np.searchsorted(indptr, range(n_entries, indptr[-1], n_entries)).tolist()
+    for start, stop in pairwise(sorted({0, *bounds, X.shape[0]})):
         entries = slice(int(indptr[start]), int(indptr[stop]))
         starts = indptr[start : stop + 1] - indptr[start]
         part = csr_of(X.data[entries], X.indices[entries], starts, X.shape[1])

@@ -162,7 +162,7 @@ class HeldOut:
             return 0.0
         assert isinstance(result.model, FittedAttention)
         losses = log_losses(result.model.outputs(self._X), self._codes)
-        return float(np.average(losses, weights=self._weights))
+        return float(losses @ self._weights / self._weights.sum())
 
     def point_up_to(self, C: float) -> torch.Tensor | None:
         """Return the trained numbers for the largest C tried that is not above this one."""

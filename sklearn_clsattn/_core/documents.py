@@ -95,15 +95,15 @@ class Documents:
         present = np.flatnonzero(self.weights)
         groups = np.unique(self.groups[present], return_inverse=True)[1]
         rows, weights = sample(groups, self.codes[present], self.weights[present])
-        some = self.rows(present[rows])
-        return int(groups.max(initial=-1)) + 1, some.reweighted(weights)
+        return int(groups.max(initial=-1)) + 1, self.rows(present[rows], weights)
 
     def keep_alive(self) -> None:
         """Do nothing: there are no other parts, which would wait."""
 
-    def rows(self, rows: NDArray[np.intp]) -> Documents:
-        """Return some of the documents, with statistics of their own."""
-        X, codes, weights = self.X[rows], self.codes[rows], self.weights[rows]
+    def rows(self, rows: NDArray[np.intp], weights: Array | None = None) -> Documents:
+        """Return some of the documents, with weights, (n,), and statistics of their own."""
+        X, codes = self.X[rows], self.codes[rows]
+        weights = self.weights[rows] if weights is None else weights
         statistics = CorpusStatistics.of(X, codes, self.n_classes, weights)
         some = Documents(X, codes, weights, statistics, self.entry_scale, self.unit)
         some.__dict__["_groups"] = self.groups[rows]

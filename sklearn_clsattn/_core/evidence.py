@@ -65,17 +65,16 @@ def multiple_sums(
     one after the other.
     """
     n = len(x)
-    weight = loss.sample_weight[:, None]
+    weight = loss.sample_weight
     fitted = x[0] * outputs + torch.from_numpy(x[1:]).to(outputs.device)
     value, slope = loss.output_loss(fitted)
     p = torch.sigmoid(fitted) if loss.n_outputs == 1 else torch.softmax(fitted, dim=1)
-    spread = torch.cat([(p * outputs).sum(dim=1, keepdim=True), p], dim=1)
-    p = p * weight
-    hessian = -(spread * weight).T @ spread
-    cross = (p * outputs).sum(dim=0)
-    hessian[0, 0] += (p * outputs.square()).sum()
+    product = p * outputs
+    spread = torch.cat([product.sum(dim=1, keepdim=True), p], dim=1)
+    squares = torch.cat([(product * outputs).sum(dim=1, keepdim=True), p], dim=1)
+    hessian = torch.diag(weight @ squares).addmm_((spread * weight[:, None]).T, spread, alpha=-1)
+    cross = weight @ product
     hessian[0, 1:] += cross
     hessian[1:, 0] += cross
-    hessian.diagonal()[1:] += p.sum(dim=0)
     assert hessian.shape == (n, n)
     return value, torch.cat([(slope * outputs).sum()[None], slope.sum(dim=0), hessian.reshape(-1)])

@@ -41,11 +41,10 @@ def sample(groups: Numbers, codes: Numbers, weights: Array) -> tuple[Numbers, Ar
     taken = np.zeros(len(order), dtype=bool)
     taken[order] = (place + 1) * want // size > place * want // size
     rows = np.flatnonzero(taken[groups])
-    _, first, copy_of = np.unique(
-        np.column_stack([groups, codes])[rows], axis=0, return_index=True, return_inverse=True
-    )
+    keys = (groups * (codes.max(initial=0) + 1) + codes)[rows]
+    _, first, copy_of = np.unique(keys, return_index=True, return_inverse=True)
     by_row = np.argsort(first)
-    sums = np.bincount(copy_of.ravel(), weights[rows], len(first)).astype(np.float64)
+    sums = np.bincount(copy_of, weights[rows], len(first)).astype(np.float64)
     return rows[first[by_row]], sums[by_row]
 
 

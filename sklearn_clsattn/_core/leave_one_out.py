@@ -125,10 +125,10 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
         sums[rows] += np.where(codes[:, None] == outputs, changes, -changes)
 
     in_threads(of_block, row_blocks(X, BLOCK_ENTRIES // n_outputs + 1))
-    copies = np.flatnonzero(mixed)
-    for rows, part, odds in _log_odds_without(X[copies], own[copies], totals):
-        odds *= part.data[:, None]
-        sums[copies[rows]] = _row_sums(odds, part.indptr)
+    if len(copies := np.flatnonzero(mixed)):
+        for rows, part, odds in _log_odds_without(X[copies], own[copies], totals):
+            odds *= part.data[:, None]
+            sums[copies[rows]] = _row_sums(odds, part.indptr)
     return sums
 
 

@@ -153,13 +153,13 @@ class AttentionLoss:
         weight = self.sample_weight
         if self.n_outputs == 1:
             margins = outputs[:, 0] * self.targets
-            losses = torch.logaddexp(-margins, torch.zeros_like(margins))
+            losses = -torch.nn.functional.logsigmoid(margins)
             derivative = (-torch.sigmoid(-margins) * self.targets * weight)[:, None]
         else:
-            log_normaliser = torch.logsumexp(outputs, dim=1)
+            logs = torch.log_softmax(outputs, dim=1)
             rows = self.targets[:, None]
-            losses = log_normaliser - outputs.gather(1, rows)[:, 0]
-            derivative = torch.exp(outputs - log_normaliser[:, None])
+            losses = -logs.gather(1, rows)[:, 0]
+            derivative = logs.exp_()
             derivative.scatter_add_(1, rows, -torch.ones_like(rows, dtype=outputs.dtype))
             derivative *= weight[:, None]
         return float(torch.dot(losses, weight)), derivative
@@ -409,4 +409,4 @@ def _squares(parts: Sequence[tuple[torch.Tensor, float | torch.Tensor]]) -> list
 
 
 def _exp(x: float) -> float:
-    return float(torch.exp(torch.tensor(x, dtype=torch.float64)))
+    return math.inf if x > 700.0 else math.exp(x)

@@ -25,8 +25,8 @@ class AttentionPath:
 
     `bag` holds all of `documents`, of which those of weight 0 are neither in statistics nor in
     losses. The other parameters are those of :func:`~.fit.fit_attention`. `mean` is the prior mean
-    of the values. With the package's solver (None), what a fit learns of the curvature serves the
-    next as well.
+    of the values. With the package's solver (None), what a fit learns of the curvature, and the
+    gradient it ends with, serve the next as well.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class AttentionPath:
         self._last_C = np.inf
         self._solver = solver
         self._pairs = Pairs()
+        self._reached: SolverResult | None = None
 
     @property
     def problem(self) -> AttentionProblem:
@@ -95,11 +96,25 @@ class AttentionPath:
             problem.start = problem.cold_start()
             self._pairs.clear()
         values = problem.blocks[VALUES]
-        add_curvature(self._pairs, values.index, values.penalty - before)
+        stiffer = values.penalty - before
+        add_curvature(self._pairs, values.index, stiffer)
         minimize = self._solver or partial(minimize_lbfgs, pairs=self._pairs)
 
+        reached, self._reached = self._reached, None
+
+        def evaluate(x: torch.Tensor) -> tuple[float, torch.Tensor]:
+            nonlocal reached
+            last, reached = reached, None
+            if last is None or last.x is not x or last.gradient is None:
+                return problem(x)
+            # Where the last fit ended, C changes the penalty alone.
+            trained, gradient = x[values.index], last.gradient
+            gradient[values.index].add_(trained, alpha=stiffer)
+            square = float(trained.square().sum(dtype=torch.float64))
+            return last.value + 0.5 * stiffer * square, gradient
+
         def solver(*arguments: Any, **options: Any) -> SolverResult:
-            found = minimize(*arguments, **options)
+            self._reached = found = minimize(evaluate, *arguments[1:], **options)
             problem.start = found.x
             return found
 

@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 MEAN_SHARE = 0.5
 """What of the best multiple of naive Bayes is the prior mean."""
 
-_STATIONARY = 1e-8
+_STATIONARY, _ROUNDING = 1e-8, 1e-15
 _MAX_STEPS = 50
 
 
@@ -111,7 +111,7 @@ def _best_multiple(
         for halving in range(_MAX_STEPS):
             candidate = x + 0.5**halving * step
             found = sums(candidate)
-            if found[0] < value:
+            if found[0] < (1 + _ROUNDING) * value:
                 break
         else:  # the value is the least that rounding allows
             found = value, gradient, hessian

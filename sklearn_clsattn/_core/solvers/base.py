@@ -44,6 +44,7 @@ class SolverResult:
     n_iter, n_evaluations : accepted steps; evaluations of the function, line searches included
     status : "converged" (`is_converged` returned True), "max_iter", or "no_progress": no step
         lowers the value, as at the limit of precision
+    gradient : the gradient at `x`; None where the solver does not tell
     """
 
     x: torch.Tensor
@@ -51,6 +52,7 @@ class SolverResult:
     n_iter: int = 0
     n_evaluations: int = 0
     status: str = "max_iter"
+    gradient: torch.Tensor | None = None
 
     @property
     def value(self) -> float:

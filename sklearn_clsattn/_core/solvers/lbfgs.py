@@ -92,7 +92,7 @@ def lbfgs(
     pairs = deque() if pairs is None else pairs
     scale = _scale(pairs[-1], precondition) if pairs else 1.0
     while True:
-        result.x = x
+        result.x, result.gradient = x, gradient
         if is_converged(Iterate(result.n_iter, x, value, gradient)):
             result.status = "converged"
             return result
