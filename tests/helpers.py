@@ -1,5 +1,8 @@
 """Small things that several test files share."""
 
+import sys
+from multiprocessing import get_context
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -12,6 +15,22 @@ from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.statistics import CorpusStatistics
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]
+
+
+# Where forks are safe, processes of tests are forked from one that has imported what takes seconds.
+START_METHOD = "forkserver" if sys.platform == "linux" else "spawn"
+
+
+def process_context():
+    """Return a context whose processes need not import everything again."""
+    context = get_context(START_METHOD)
+    if START_METHOD == "forkserver":
+        from multiprocessing import forkserver  # of POSIX systems alone
+
+        imported = ["distributed", "dask", "_fit_parts", "datasets"]
+        context.set_forkserver_preload([f"sklearn_clsattn.{name}" for name in imported])
+        forkserver.ensure_running()
+    return context
 
 
 def data(n_classes=2, seed=0, n_documents=60, n_tokens=20):

@@ -5,7 +5,7 @@ from benchmarks import bench_counting
 
 def test_a_tiny_run(tmp_path, monkeypatch, capsys):
     output = tmp_path / "results" / "counting.md"
-    arguments = ["--reviews", str(tmp_path), "--rows", "100", "--runs", "1"]
+    arguments = ["--reviews", str(tmp_path), "--rows", "20", "--runs", "1"]
     fresh, names = bench_counting.in_fresh_process, []
 
     def in_process(name, task, options):

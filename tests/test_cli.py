@@ -6,11 +6,13 @@ import json
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
 from functools import partial
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -77,11 +79,19 @@ def refused(run, tmp_path):
     return refused
 
 
-@pytest.fixture
-def model(data, tmp_path, run):
-    path = tmp_path / "model.joblib"
-    assert run("fit", data, "-o", path)[0] == 0
+@pytest.fixture(scope="module")
+def fitted(frame, tmp_path_factory):
+    """Return the model of all texts, which no test writes."""
+    folder = tmp_path_factory.mktemp("fitted")
+    frame.to_csv(folder / "reviews.csv", index=False)
+    path = folder / "model.joblib"
+    assert main(["fit", str(folder / "reviews.csv"), "-o", str(path), "--quiet"]) == 0
     return path
+
+
+@pytest.fixture
+def model(fitted, tmp_path):
+    return Path(shutil.copy(fitted, tmp_path))
 
 
 @pytest.fixture
@@ -218,7 +228,7 @@ def test_round_trip_in_every_format(frame, tmp_path, run, name):
     data = write(frame, tmp_path / name)
     encoding = ["--encoding", "utf-16"] if "utf16" in name else []
     model = tmp_path / "model.joblib"
-    code, out, _ = run("fit", data, "-o", model, *encoding)
+    code, out, _ = run("fit", data, "-o", model, "--C", 1, *encoding)
     assert code == 0
     assert re.search(r"^texts +160 of .*, column 'text'$", out, re.MULTILINE)
     assert re.search(r"^classes +0 \(80\), 1 \(80\) \(column 'label'\)$", out, re.MULTILINE)
@@ -280,7 +290,7 @@ def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels, dtype
     data = tmp_path / "typed.parquet"
     frame.assign(label=np.array(labels)[frame["label"]]).to_parquet(data)
     model = tmp_path / "model.joblib"
-    assert run("fit", data, "-o", model, "--quiet")[0] == 0
+    assert run("fit", data, "-o", model, "--C", 1, "--quiet")[0] == 0
     code, out, err = run("predict", model, data)
     assert (code, err) == (0, "")
     read = pd.read_csv(io.StringIO(out))

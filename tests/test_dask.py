@@ -32,6 +32,7 @@ import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
 from distributed import Client, LocalCluster
+from helpers import START_METHOD, process_context
 
 from sklearn_clsattn.dask import DaskClsAttentionClassifier, _classifier, _worker
 
@@ -54,8 +55,10 @@ def client():
 def processes():
     """Two workers in processes, in an order of their own."""
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(processes=True, **options) as cluster, Client(cluster) as connected:
-        yield connected
+    with dask.config.set({"distributed.worker.multiprocessing-method": START_METHOD}):
+        process_context()
+        with LocalCluster(processes=True, **options) as cluster, Client(cluster) as connected:
+            yield connected
 
 
 @pytest.fixture

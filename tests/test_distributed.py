@@ -8,12 +8,12 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from helpers import process_context
 from ranks import assert_same, cut, documents
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, distributed
@@ -107,7 +107,7 @@ class Ranks:
 
     def __init__(self, function, size, *arguments):
         self.store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        context = get_context("spawn")
+        context = process_context()
         self.answers = context.Queue()
         self.processes = [
             context.Process(

@@ -34,7 +34,7 @@ ADAM = {"early_stopping": False, "max_iter": 40, "n_iter_no_change": 40, "random
 CHECKS = parametrize_with_checks(
     [
         ClsAttentionClassifier(),
-        ClsAttentionClassifier(class_weight="balanced"),
+        ClsAttentionClassifier(C=30.0, class_weight="balanced"),
         ClsAttentionClassifier(C=30.0, token_scaling=None, attention_C=1.0, warm_start=True),
         ClsAttentionClassifierCV(Cs=3, cv=3),
         # The tag `poor_score` of one step in infinitely many dimensions leaves out the accuracy on
@@ -69,7 +69,7 @@ def test_scikit_learn_checks(estimator, check, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "estimator", [ClsAttentionClassifier(), PenalizedOneStepClassifier(random_state=0)]
+    "estimator", [ClsAttentionClassifier(C=30.0), PenalizedOneStepClassifier(random_state=0)]
 )
 def test_check_estimator_as_a_user_calls_it(estimator):
     failing = expected_failed_checks(estimator)

@@ -40,7 +40,7 @@ TRAININGS = {
     "joint": ClsAttentionClassifier(),
     "joint, without cls": ClsAttentionClassifier(attend_cls=False),
     "joint, unscaled": ClsAttentionClassifier(token_scaling=None, attention_C=10.0),
-    "one step": OneStepClassifier(tol=0.5),
+    "one step": OneStepClassifier(tol=0.5, max_iter=20),
     "penalized": PenalizedOneStepClassifier(),
     "frozen": FrozenEmbeddingClassifier(embedding_dim=16, random_state=0),
     "adam": EmbeddingClassifier(max_iter=30, random_state=0),

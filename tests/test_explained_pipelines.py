@@ -42,7 +42,7 @@ from sklearn_clsattn.text import TokenVectorizer
 
 PAPER = {
     "default": ClsAttentionClassifier(),
-    "one step": OneStepClassifier(tol=0.5),
+    "one step": OneStepClassifier(tol=0.5, max_iter=20),
     "penalized": PenalizedOneStepClassifier(),
     "frozen": FrozenEmbeddingClassifier(embedding_dim=16, random_state=0),
     "embeddings": EmbeddingClassifier(max_iter=20, random_state=0),

@@ -41,7 +41,7 @@ def tried(model, x, code, keep, k):
 def test_every_step_is_the_best_of_all(n_classes, attend_cls, keep, spread, seed):
     X, y = data(n_classes)
     X = X[-9:]
-    model = copy(ClsAttentionClassifier(attend_cls=attend_cls, tol=0.1).fit(X, y[-9:]))
+    model = copy(ClsAttentionClassifier(C=1.0, attend_cls=attend_cls).fit(X, y[-9:]))
     rng = np.random.default_rng(seed)
     model.attention_scores_ = spread * rng.normal(size=X.shape[1])
     model.token_values_ = rng.normal(size=model.token_values_.shape)

@@ -106,9 +106,10 @@ model.token_embeddings_
 
 PREDICT = """
 import pickle, sys
-with open(sys.argv[1], "rb") as file:
-    model = pickle.load(file)
-model.predict_proba([[1, 0, 1]]), model.contributions([[1, 0, 1]])
+for path in sys.argv[1:]:
+    with open(path, "rb") as file:
+        model = pickle.load(file)
+    model.predict_proba([[1, 0, 1]]), model.contributions([[1, 0, 1]])
 assert "torch" not in sys.modules
 """
 
@@ -144,12 +145,7 @@ def test_a_model_predicts_without_pytorch(tmp_path):
     import pickle
 
     X, y = [[2, 0, 1], [0, 1, 1], [1, 0, 0], [0, 2, 0]], [0, 1, 0, 1]
-    for k, model in enumerate(
-        [
-            sklearn_clsattn.ClsAttentionClassifier().fit(X, y),
-            sklearn_clsattn.ClsAttentionClassifier().partial_fit(X, y),
-        ]
-    ):
-        path = tmp_path / str(k)
-        path.write_bytes(pickle.dumps(model))
-        run(PREDICT, str(path))
+    for method in ("fit", "partial_fit"):
+        model = getattr(sklearn_clsattn.ClsAttentionClassifier(), method)(X, y)
+        (tmp_path / method).write_bytes(pickle.dumps(model))
+    run(PREDICT, str(tmp_path / "fit"), str(tmp_path / "partial_fit"))

@@ -329,7 +329,7 @@ def test_a_thousand_documents_stay_small():
     model, texts, _ = trained(3)
     rng = np.random.default_rng(0)
     words = np.array(" ".join(texts).split())
-    long = [" ".join(rng.choice(words, 250)) for _ in range(25)]
+    long = [" ".join(rng.choice(words, 120)) for _ in range(25)]
     explanation = explain(model, long, removal=False)[np.arange(1000) % 25]
     for interactive in (False, True):
         page = explanation.to_html(interactive=interactive)

@@ -26,6 +26,7 @@ from sklearn_clsattn import (
     paper,
     text,
 )
+from sklearn_clsattn._core import choose_c
 from sklearn_clsattn._core.objective import AttentionLoss
 from sklearn_clsattn.paper._network import AttentionNetwork
 from sklearn_clsattn.paper._selective_gradient import SelectiveObjective
@@ -96,6 +97,7 @@ class Interruptions:
 @pytest.mark.parametrize("name", TRAINED)
 def test_every_evaluation_of_a_training(name, monkeypatch):
     estimator, method, earlier, data = CASES[name]
+    monkeypatch.setattr(choose_c, "N_FOLDS", 2)  # each evaluation costs a fit
     evaluations = Interruptions(monkeypatch)
     model = clone(estimator)
     getattr(model, method)(*earlier)

@@ -98,7 +98,9 @@ def test_javascript_says_what_python_says(name, n_classes, tmp_path):
     texts, labels, held_out = documents(n_classes)
     assert len(held_out) == 200
     context = isinstance(MODELS[name], ContextVectorizer)
-    classifier = ClsAttentionClassifier(sublinear_counts=not context, attend_cls=name != "binary")
+    classifier = ClsAttentionClassifier(
+        C=1.0, sublinear_counts=not context, attend_cls=name != "binary"
+    )
     model = make_pipeline(MODELS[name], classifier)
     model.fit(texts, labels)
     read = read_by_javascript(model, held_out, tmp_path)

@@ -90,7 +90,7 @@ def present(model, x, one):
     return code
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(models(), st.data())
 def test_the_fewest_removed_tokens(drawn, data):
     model, X = drawn
@@ -127,7 +127,7 @@ def without(x, columns):
     return left[None]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(models(classes=(2,)), st.sampled_from([0.05, 0.3, 0.5, 0.8]), st.booleans())
 def test_across_a_probability(drawn, probability, first):
     model, X = drawn
@@ -150,7 +150,7 @@ def test_across_a_probability(drawn, probability, first):
         assert expected is None or changes(sets[i].entries)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(models(), st.data())
 def test_the_fewest_added_tokens(drawn, data):
     model, X = drawn
@@ -190,7 +190,7 @@ def is_guaranteed(model, x, tokens, fixed, before):
     return True
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(models(), st.booleans())
 def test_the_fewest_sufficient_tokens(drawn, smallest):
     model, X = drawn
