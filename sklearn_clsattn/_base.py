@@ -422,7 +422,11 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             self, *data, max_iter=self.max_iter, task_name=f"{self._solver_name}-iter"
         )
         callbacks.begin()
-        with ThreadShare() as threads, in_range(self, documents):
+        dimension = getattr(self, "embedding_dim", None) or 1
+        with (
+            ThreadShare(dimension * documents.n_multiplications) as threads,
+            in_range(self, documents),
+        ):
             result = train(
                 documents,
                 dtype=dtype,

@@ -235,7 +235,8 @@ def documents_in_parts(
     statistics = CorpusStatistics.from_flat(sums, len(classes), n_tokens)
     parts.sum("forget")
     shape = n_documents, n_tokens
-    return DocumentsInParts(parts, statistics, shape, entry_scale, 2.0**exponent), dtype
+    stored = sum(summary.n_entries for summary in summaries)
+    return DocumentsInParts(parts, statistics, shape, stored, entry_scale, 2.0**exponent), dtype
 
 
 def agreeing(parts: Parts) -> list[Summary]:

@@ -101,7 +101,9 @@ def test_statistics_counts_groups_and_sample_are_those_of_the_whole(bounds, monk
 
     def ask(parts):
         found = parts.statistics, parts.sum("selected", scores)
-        n_different, sample = DocumentsInParts(parts, corpus.statistics, corpus.X.shape).sample()
+        n_different, sample = DocumentsInParts(
+            parts, corpus.statistics, corpus.X.shape, corpus.X.nnz
+        ).sample()
         return *found, n_different, sample, group_documents(parts.gather("projections"), 3)
 
     found, _ = sums_of(corpus, bounds, ask)

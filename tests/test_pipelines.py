@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._callbacks import HAS_CALLBACKS
-from sklearn_clsattn._core.backend import ThreadShare
+from sklearn_clsattn._core.backend import FEW_MULTIPLICATIONS, ThreadShare
 
 GOOD = "a good film with a good heart/good fun and a plot/a good film/warm and fine and good"
 BAD = "a bad film with a dull plot/dull and bad and long/a long dull bad mess/no plot no heart"
@@ -142,6 +142,14 @@ def test_more_fits_than_threads_get_one_each(eight_threads):
         with ThreadShare():
             assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
+
+
+def test_a_fit_of_small_products_takes_one_thread(eight_threads):
+    with ThreadShare(FEW_MULTIPLICATIONS - 1):
+        assert torch.get_num_threads() == 1
+        with ThreadShare(FEW_MULTIPLICATIONS):
+            assert torch.get_num_threads() == 1  # as the thread's that it runs in
+    assert torch.get_num_threads() == 8
 
 
 def test_a_fit_interrupted_as_it_begins_counts_no_longer(eight_threads, monkeypatch):

@@ -82,6 +82,7 @@ def resolve_device(device: str | torch.device) -> torch.device:
 # backend does not: every thread would use all of PyTorch's threads, which would compete for the
 # cores. So fits that run at the same time in one process share them, and update their share with
 # every iteration.
+FEW_MULTIPLICATIONS = 2_000_000
 _lock = threading.Lock()
 _running: WeakSet[ThreadShare] = WeakSet()  # one that an interrupt left behind counts no longer
 _whole = 1
@@ -103,8 +104,12 @@ class ThreadShare:
     """A context in which the calling thread has its share of PyTorch's threads.
 
     PyTorch's setting belongs to the thread that makes it, but is also the initial one of threads
-    that start later. So the last fit to end restores what the first one found.
+    that start later. So the last fit to end restores what the first one found. A fit whose products
+    are small computes on one thread: to wake others takes longer than they save.
     """
+
+    def __init__(self, n_multiplications: int = FEW_MULTIPLICATIONS) -> None:
+        self._few = n_multiplications < FEW_MULTIPLICATIONS
 
     def __enter__(self) -> Self:
         global _whole
@@ -120,6 +125,7 @@ class ThreadShare:
         """Set the share that is due now: the whole for one fit, half of it for two."""
         global _changed
         share = max(1, min(self._before, _whole // max(1, len(_running))))
+        share = 1 if self._few else share
         if share != self._current:
             _changed = True
             torch.set_num_threads(share)

@@ -54,6 +54,11 @@ class Documents:
         return 1 if self.n_classes == 2 else self.n_classes
 
     @property
+    def n_multiplications(self) -> int:
+        """How many a product with a token matrix takes."""
+        return int(self.X.nnz) * (1 + self.n_outputs)
+
+    @property
     def groups(self) -> NDArray[np.intp]:
         """A number per document, the same for the same documents (:func:`same_documents`)."""
         # Not a cached_property: before Python 3.12 all instances in all threads share its lock.

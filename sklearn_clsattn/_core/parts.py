@@ -188,12 +188,14 @@ class DocumentsInParts:
 
     statistics : of all documents
     shape : (n_documents, n_tokens)
+    n_entries : of all parts
     entry_scale, unit : as there
     """
 
     parts: Parts
     statistics: CorpusStatistics
     shape: tuple[int, int]
+    n_entries: int
     entry_scale: float | None = None
     unit: float = 1.0
 
@@ -206,6 +208,11 @@ class DocumentsInParts:
     def n_outputs(self) -> int:
         """1 for two classes, K for K > 2."""
         return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def n_multiplications(self) -> int:
+        """How many a product with a token matrix takes."""
+        return self.n_entries * (1 + self.n_outputs)
 
     def bag(self, dtype: type[np.floating[Any]], device: torch.device | str) -> _Shape:
         """Return the precision of training; rank 0 solves on the CPU."""
