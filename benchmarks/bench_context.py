@@ -47,7 +47,7 @@ class Order(ContextVectorizer):
     def _places(self, texts: list[str], tokens: Tokens) -> Places:
         places = super()._places(texts, tokens)
         nowhere = np.zeros_like(places.from_start)
-        return Places(nowhere, nowhere, nowhere - 1)
+        return Places(nowhere, nowhere, np.full_like(places.previous, -1))
 
 
 class Positions(ContextVectorizer):

@@ -27,6 +27,17 @@ def test_a_tiny_run(tmp_path, capsys):
     assert bench_context.main([*arguments, "missing"]) == 1
 
 
+def test_without_places_no_word_has_one_before_it():
+    texts = ["a good film", "a bad film, dull"] * 9
+    vectorizer = bench_context.Order().fit(texts, [0, 1] * 9)
+    places = vectorizer._places(texts, vectorizer._tokens(texts))
+    own = bench_context.ContextVectorizer._places(vectorizer, texts, vectorizer._tokens(texts))
+    assert places.previous.shape == own.previous.shape
+    assert places.previous.dtype == own.previous.dtype  # in smaller ones numbers overflow
+    assert set(places.previous.tolist()) == {-1}
+    assert set(places.from_start.tolist()) == set(places.from_end.tolist()) == {0}
+
+
 def test_the_table_has_differences_and_their_mean():
     variants = ["none", *bench_context.VARIANTS]
     one, other = (
