@@ -11,6 +11,7 @@ from helpers import assert_gradient, centred, documents, scipy_minimum, weighted
 from numpy.testing import assert_allclose
 
 from sklearn_clsattn._core.attention_problem import CLS_PENALTY
+from sklearn_clsattn._core.fitted import probabilities
 from sklearn_clsattn._core.objective import encode_targets
 from sklearn_clsattn._core.problem import solve
 from sklearn_clsattn._core.statistics import class_log_odds
@@ -426,7 +427,9 @@ def test_single_precision(n_classes, dimension):
     assert single.status == "converged"
     if dimension is None:  # with random embeddings, others were drawn
         assert_allclose(single.loss_curve[-1], double.loss_curve[-1], atol=2e-4)
-        assert_allclose(single.model.outputs(d.X), double.model.outputs(d.X), atol=0.1)
+        # Of outputs far from 0, where the loss is flat, a gap of 1e-4 does not tell much.
+        one, other = (np.squeeze(found.model.outputs(d.X)) for found in (single, double))
+        assert_allclose(probabilities(one), probabilities(other), atol=0.02)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
