@@ -82,7 +82,6 @@ def resolve_device(device: str | torch.device) -> torch.device:
 # backend does not: every thread would use all of PyTorch's threads, which would compete for the
 # cores. So fits that run at the same time in one process share them, and update their share with
 # every iteration.
-FEW_MULTIPLICATIONS = 2_000_000
 _lock = threading.Lock()
 _running: WeakSet[ThreadShare] = WeakSet()  # one that an interrupt left behind counts no longer
 _whole = 1
@@ -98,6 +97,10 @@ def _start_anew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_start_anew)
+
+
+FEW_MULTIPLICATIONS = 2_000_000
+"""In a product below which a second thread costs a fit time (``benchmarks/bench_threads.py``)."""
 
 
 class ThreadShare:
@@ -124,8 +127,7 @@ class ThreadShare:
     def update(self) -> None:
         """Set the share that is due now: the whole for one fit, half of it for two."""
         global _changed
-        share = max(1, min(self._before, _whole // max(1, len(_running))))
-        share = 1 if self._few else share
+        share = 1 if self._few else max(1, min(self._before, _whole // max(1, len(_running))))
         if share != self._current:
             _changed = True
             torch.set_num_threads(share)
