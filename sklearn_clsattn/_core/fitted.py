@@ -172,40 +172,47 @@ class FittedAttention:
     def most_probable(self, X: Any) -> NDArray[np.intp]:
         """Return the number of every document's most probable class, by :meth:`outputs`.
 
-        Outputs times the attention mass are linear in the token weights: one product tells the
-        greatest. Where rounding could, outputs do.
+        How far outputs are above the first class's, times the attention mass, is linear in the
+        token weights: one product tells the greatest. Where rounding could, outputs do.
         """
         if sp.issparse(X) and X.nnz < len(self.scores):
             return most_probable(self.outputs(X))
         weights, cls_mass = self._masses()
-        of_tokens = self.values + self.intercept
-        of_tokens *= weights[:, None]
-        of_cls = cls_mass * self.intercept
+        values, intercept = self.values.T, self.intercept
         # Bounds of what an entry of 1 and <cls> add to the sums, here and in outputs.
-        of_entry = max(of_tokens.max(initial=0.0), -of_tokens.min(initial=0.0))
-        of_entry += 2.0 * weights.max(initial=0.0) * np.abs(self.intercept).max()
-        sums = np.empty((X.shape[0], of_tokens.shape[1]))
+        of_cls = 2.0 * np.abs(intercept).max()
+        of_entry = 2.0 * (of_cls + max(values.max(initial=0.0), -values.min(initial=0.0)))
+        of_entry *= weights.max(initial=0.0)
+        of_cls *= cls_mass
+        if several := len(values) > 1:
+            of_tokens, intercept = values[1:] - values[0], intercept[1:] - intercept[0]
+            of_tokens += intercept[:, None]
+        else:
+            of_tokens = values + intercept
+        of_tokens *= weights
+        sums = np.empty((len(of_tokens), X.shape[0]))
         counts = self._damps_counts(X)
         # Damping takes hardly more than a hundred times its unit from any integer.
         largest = float(self.token_weights(np.array([np.iinfo(X.dtype).max]))[0]) if counts else 0.0
         n_terms = 1 + (np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows, part, (product,) in self._products(X, of_tokens):
-                sums[rows] = product
+            for rows, part, (product,) in self._products(X, of_tokens.T):
+                sums[:, rows] = product.T
                 if not counts:
                     largest = max(largest, _largest(part))
-            sums += of_cls
-            size = n_terms * (largest * of_entry + np.abs(of_cls).max())
+            sums += cls_mass * intercept[:, None]
+            size = n_terms * (largest * of_entry + of_cls)
             rounding = 4.0 * n_terms * np.finfo(np.float64).eps * size
             if not _SMALLEST_MASS < size < _LARGEST_MASS:
                 return most_probable(self.outputs(X))
-        numbers = most_probable(sums)
-        if sums.shape[1] == 1:
-            unclear = np.flatnonzero(np.abs(sums[:, 0]) <= rounding)
+        if several:
+            sums = np.vstack([np.zeros(X.shape[0]), sums])  # the first class's
+            numbers = sums.argmax(axis=0)
+            near = np.count_nonzero(sums >= sums.max(axis=0) - 2.0 * rounding, axis=0) > 1
         else:
-            least = sums.max(axis=1, keepdims=True) - 2.0 * rounding
-            unclear = np.flatnonzero(np.count_nonzero(sums >= least, axis=1) > 1)
-        if len(unclear):
+            numbers = most_probable(sums[0])
+            near = np.abs(sums[0]) <= rounding
+        if len(unclear := np.flatnonzero(near)):
             numbers[unclear] = most_probable(self.outputs(X[unclear]))
         return numbers
 
