@@ -37,3 +37,12 @@ def csr_of(
     X._shape = len(indptr) - 1, n_columns
     X.data, X.indices, X.indptr = data, indices, indptr
     return X
+
+
+def row_sums(entries: NDArray[Any], indptr: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the sums of rows of entries, (n_entries,) or (n_entries, m), 0 for an empty row."""
+    sums = np.zeros((len(indptr) - 1, *entries.shape[1:]))
+    filled = np.flatnonzero(np.diff(indptr))
+    if len(filled):
+        sums[filled] = np.add.reduceat(entries, indptr[filled], axis=0)
+    return sums

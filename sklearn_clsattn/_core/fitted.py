@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
-from .._blocks import BLOCK_ENTRIES, row_blocks
+from .._blocks import BLOCK_ENTRIES, row_blocks, row_sums
 from .._documents import damped, damped_entries
 
 Array = NDArray[np.float64]
@@ -145,7 +145,7 @@ class FittedAttention:
             # A few documents have fewer entries than there are tokens.
             shares = self._shares(X)
             return self.intercept + np.column_stack(
-                [_row_sums(shares * column[X.indices], X.indptr) for column in self.values.T]
+                [row_sums(shares * column[X.indices], X.indptr) for column in self.values.T]
             )
         weights, cls_mass = self._masses()
         weighted = weights[:, None] * self.values
@@ -301,7 +301,7 @@ class FittedAttention:
         largest = np.maximum(_row_maxima(logits, X.indptr), cls_logit)
         largest[np.isneginf(largest)] = 0.0
         masses = np.exp(logits - np.repeat(largest, lengths))
-        total = _row_sums(masses, X.indptr) + np.exp(cls_logit - largest)
+        total = row_sums(masses, X.indptr) + np.exp(cls_logit - largest)
         total[total == 0] = 1.0
         masses /= np.repeat(total, lengths)
         return masses
@@ -427,12 +427,3 @@ def _row_maxima(entries: Array, indptr: NDArray[Any]) -> Array:
     if len(filled):
         maxima[filled] = np.maximum.reduceat(entries, indptr[filled])
     return maxima
-
-
-def _row_sums(entries: Array, indptr: NDArray[Any]) -> Array:
-    """Return the sum of every row's entries, 0 for an empty row."""
-    sums = np.zeros(len(indptr) - 1)
-    filled = np.flatnonzero(np.diff(indptr))
-    if len(filled):
-        sums[filled] = np.add.reduceat(entries, indptr[filled])
-    return sums

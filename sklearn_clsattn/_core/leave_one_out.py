@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._blocks import BLOCK_ENTRIES, row_blocks
+from .._blocks import BLOCK_ENTRIES, row_blocks, row_sums
 from ..importance import row_totals
 from .statistics import TokenTotals
 
@@ -95,41 +95,41 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
 
     mixed = np.count_nonzero(own, axis=1) > 1
     own_class, own_weight = own.argmax(axis=1), np.where(mixed, 0.0, own.max(axis=1))
-    dtype, n_classes, n_outputs = _precision(X, totals), totals.n_classes, totals.n_outputs
-    smoothed = totals.smoothed.astype(dtype, order="C").ravel()
-    rest = totals.rest.astype(dtype, order="C") if n_outputs > 1 else np.empty(0)
-    log_odds = totals.log_odds()
-    outputs = np.arange(n_classes - n_outputs, n_classes)
-    sums = np.empty((X.shape[0], n_outputs))
+    dtype, n_tokens, n_outputs = _precision(X, totals), X.shape[1], totals.n_outputs
+    outputs = np.arange(totals.n_classes - n_outputs, totals.n_classes)
+    # Of every output: the tokens' totals in the other classes, then in its own.
+    both = totals.rest[:, outputs].T, totals.smoothed[:, outputs].T
+    tables = np.hstack(both, dtype=dtype, casting="same_kind")
+    log_odds = np.ascontiguousarray(totals.log_odds().T)
+    sums = np.empty((n_outputs, X.shape[0]))
 
     def of_block(block: tuple[slice, Any]) -> None:
         # All copies of a document are of its class: so every output's log-odds lose something in
         # the numerator or in the denominator, never in both, and one logarithm is enough.
         rows, part = block
-        lengths, codes = np.diff(part.indptr), own_class[rows]
-        entry_codes = np.repeat(codes, lengths)
-        totals_of = smoothed[part.indices * np.intp(n_classes) + entry_codes][:, None]
-        if n_outputs > 1:
-            of_class, totals_of = totals_of, rest[part.indices]
-            np.put_along_axis(totals_of, entry_codes[:, None], of_class, axis=1)
+        lengths, tokens = np.diff(part.indptr), part.indices.astype(np.intp)
         left_out = own_weight[rows] * _unit_per_document(part, totals)
         shares = np.repeat(left_out.astype(dtype), lengths)
         shares *= part.data
-        kept = np.divide(shares[:, None], totals_of, out=totals_of)
-        np.subtract(1.0, kept, out=kept)
-        np.maximum(kept, _SMALLEST_TOTAL, out=kept)
-        np.log(kept, out=kept)
-        kept *= part.data[:, None]
-        changes = _row_sums(kept, part.indptr)
-        sums[rows] = part @ log_odds
-        sums[rows] += np.where(codes[:, None] == outputs, changes, -changes)
+        for k, output in enumerate(outputs):
+            own = own_class[rows] == output
+            places = np.repeat(np.where(own, n_tokens, 0), lengths)
+            places += tokens
+            kept = np.take(tables[k], places, mode="clip")  # checks no bounds
+            np.divide(shares, kept, out=kept)
+            np.subtract(1.0, kept, out=kept)
+            np.maximum(kept, _SMALLEST_TOTAL, out=kept)
+            np.log(kept, out=kept)
+            kept *= part.data
+            changes = row_sums(kept, part.indptr)
+            sums[k, rows] = part @ log_odds[k] + np.where(own, changes, -changes)
 
-    in_threads(of_block, row_blocks(X, BLOCK_ENTRIES // n_outputs + 1))
+    in_threads(of_block, row_blocks(X, BLOCK_ENTRIES))
     if len(copies := np.flatnonzero(mixed)):
         for rows, part, odds in _log_odds_without(X[copies], own[copies], totals):
             odds *= part.data[:, None]
-            sums[copies[rows]] = _row_sums(odds, part.indptr)
-    return sums
+            sums[:, copies[rows]] = row_sums(odds, part.indptr).T
+    return np.ascontiguousarray(sums.T)
 
 
 def leave_one_out_log_odds(
@@ -191,12 +191,3 @@ def _unit_per_document(X: Any, totals: TokenTotals) -> Array:
     """Return what an entry of 1 adds to the totals for a document of weight 1, (n_documents,)."""
     sums = row_totals(X)
     return np.divide(totals.unit, sums, out=np.zeros(len(sums)), where=sums > 0)
-
-
-def _row_sums(entries: NDArray[Any], indptr: NDArray[Any]) -> NDArray[Any]:
-    """Return the sums of the rows of entries, (n_entries, m), 0 for an empty row."""
-    sums = np.zeros((len(indptr) - 1, entries.shape[1]))
-    filled = np.flatnonzero(np.diff(indptr))
-    if len(filled):
-        sums[filled] = np.add.reduceat(entries, indptr[filled], axis=0)
-    return sums
