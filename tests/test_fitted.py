@@ -222,7 +222,14 @@ def test_the_most_probable_class_is_that_of_the_outputs(
         intercept=np.zeros(n_outputs),
     )
     paired = sp.csr_matrix(sp.hstack([X[:, :6], X[:, :6]]))
-    pairs = [(given, X), (given, X.astype(np.int32)), (given, X * 1e290), (ties, paired)]
+    large = replace(given, values=1.5e308 * np.sign(given.values))  # differences overflow
+    pairs = [
+        (given, X),
+        (given, X.astype(np.int32)),
+        (given, X * 1e290),
+        (ties, paired),
+        (large, X),
+    ]
     for fitted, Z in pairs:
         for W in (Z, Z.toarray()):
             outputs = fitted.outputs(W)

@@ -229,6 +229,24 @@ def test_scikit_learn_counts_the_rest(parameters, texts, monkeypatch):
     assert compare(parameters, texts, texts[:1])
 
 
+def test_characters_of_a_few_documents_need_nothing_of_a_large_vocabulary(monkeypatch):
+    texts = some_texts(400)
+    parameters = {"analyzer": "char_wb", "ngram_range": (2, 3)}
+    known = CountVectorizer(**parameters).fit(texts).vocabulary_
+    parameters["vocabulary"] = [*known, *(f"{number:06}" for number in range(20_000))]
+    assert sum(map(len, texts)) < module._SIZE_PER_TERM * 20_000
+    expected = CountVectorizer(**parameters).transform(texts)
+    monkeypatch.setattr(CountVectorizer, "_count_vocab", None)
+    assert_same_matrix(TokenVectorizer(**parameters).transform(texts), expected)
+
+
+def test_characters_of_most_documents_come_first():
+    texts = some_texts(1000)
+    vectorizer = TokenVectorizer(analyzer="char_wb", ngram_range=(2, 3)).fit(texts)
+    present = (vectorizer.transform(texts) > 0).sum(axis=0).A1
+    assert (np.diff(present[list(vectorizer.vocabulary_.values())]) <= 0).all()
+
+
 def test_a_few_documents_and_a_large_vocabulary_are_left_to_scikit_learn(monkeypatch):
     vectorizer = TokenVectorizer(vocabulary=[f"word{i}" for i in range(20_000)])
     texts = some_texts(400)

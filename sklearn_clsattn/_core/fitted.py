@@ -179,23 +179,24 @@ class FittedAttention:
             return most_probable(self.outputs(X))
         weights, cls_mass = self._masses()
         values, intercept = self.values.T, self.intercept
-        # Bounds of what an entry of 1 and <cls> add to the sums, here and in outputs.
-        of_cls = 2.0 * np.abs(intercept).max()
-        of_entry = 2.0 * (of_cls + max(values.max(initial=0.0), -values.min(initial=0.0)))
-        of_entry *= weights.max(initial=0.0)
-        of_cls *= cls_mass
-        if several := len(values) > 1:
-            of_tokens, intercept = values[1:] - values[0], intercept[1:] - intercept[0]
-            of_tokens += intercept[:, None]
-        else:
-            of_tokens = values + intercept
-        of_tokens *= weights
-        sums = np.empty((len(of_tokens), X.shape[0]))
+        several = len(values) > 1
         counts = self._damps_counts(X)
         # Damping takes hardly more than a hundred times its unit from any integer.
         largest = float(self.token_weights(np.array([np.iinfo(X.dtype).max]))[0]) if counts else 0.0
         n_terms = 1 + (np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
+            # Bounds of what an entry of 1 and <cls> add to the sums, here and in outputs.
+            of_cls = 2.0 * np.abs(intercept).max()
+            of_entry = 2.0 * (of_cls + max(values.max(initial=0.0), -values.min(initial=0.0)))
+            of_entry *= weights.max(initial=0.0)
+            of_cls *= cls_mass
+            if several:
+                of_tokens, intercept = values[1:] - values[0], intercept[1:] - intercept[0]
+                of_tokens += intercept[:, None]
+            else:
+                of_tokens = values + intercept
+            of_tokens *= weights
+            sums = np.empty((len(of_tokens), X.shape[0]))
             for rows, part, (product,) in self._products(X, of_tokens.T):
                 sums[:, rows] = product.T
                 if not counts:
