@@ -98,7 +98,7 @@ def test_cuda_fits_where_attention_underflows():
     assert np.isfinite(found.predict_proba(X)).all()
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1,), (1001, 3)])
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1,), (1001, 3), (100_001, 3)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_memory_for_results_is_aligned_and_its_own(shape, dtype):
     model = torch.ones(shape, dtype=dtype)

@@ -229,7 +229,7 @@ def test_scikit_learn_counts_the_rest(parameters, texts, monkeypatch):
     assert compare(parameters, texts, texts[:1])
 
 
-def test_characters_of_a_few_documents_need_nothing_of_a_large_vocabulary(monkeypatch):
+def test_characters_are_counted_as_integers_however_large_the_vocabulary(monkeypatch):
     texts = some_texts(400)
     parameters = {"analyzer": "char_wb", "ngram_range": (2, 3)}
     known = CountVectorizer(**parameters).fit(texts).vocabulary_

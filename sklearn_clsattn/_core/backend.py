@@ -13,7 +13,7 @@ from weakref import WeakSet
 import numpy as np
 import torch
 
-_ALIGNMENT = 64  # bytes
+_ALIGNMENT, _LARGE = 64, 1 << 19  # bytes
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,12 +46,13 @@ def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
 def empty_like(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor to be filled, of the same shape, type and device.
 
-    On the CPU it is aligned here, in memory of NumPy's. Where the C library aligns, as for PyTorch,
-    a freed block is too small for one of its own size (glibc 2.36): memory grows with iterations.
+    A large one on the CPU is aligned here, in memory of NumPy's. Where the C library aligns, as for
+    PyTorch, a freed block is too small for one of its own size (glibc 2.36): memory grows with
+    iterations.
     """
-    if tensor.device.type != "cpu":
-        return torch.empty_like(tensor)
     size = tensor.numel() * tensor.element_size()
+    if tensor.device.type != "cpu" or size < _LARGE:
+        return torch.empty_like(tensor)
     memory = np.empty(size + _ALIGNMENT, dtype=np.uint8)
     first = -memory.ctypes.data % _ALIGNMENT
     flat = torch.from_numpy(memory[first : first + size])

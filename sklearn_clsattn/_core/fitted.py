@@ -172,8 +172,9 @@ class FittedAttention:
     def most_probable(self, X: Any) -> NDArray[np.intp]:
         """Return the number of every document's most probable class, by :meth:`outputs`.
 
-        How far outputs are above the first class's, times the attention mass, is linear in the
-        token weights: one product tells the greatest. Where rounding could, outputs do.
+        Outputs, or with several how far they are above the first, times the attention mass, are
+        linear in the token weights: one product tells the greatest. Where rounding could decide,
+        outputs do.
         """
         if sp.issparse(X) and X.nnz < len(self.scores):
             return most_probable(self.outputs(X))
@@ -186,10 +187,9 @@ class FittedAttention:
         n_terms = 1 + (np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
             # Bounds of what an entry of 1 and <cls> add to the sums, here and in outputs.
-            of_cls = 2.0 * np.abs(intercept).max()
-            of_entry = 2.0 * (of_cls + max(values.max(initial=0.0), -values.min(initial=0.0)))
+            of_intercept = 2.0 * np.abs(intercept).max()
+            of_entry = 2.0 * (of_intercept + max(values.max(initial=0.0), -values.min(initial=0.0)))
             of_entry *= weights.max(initial=0.0)
-            of_cls *= cls_mass
             if several:
                 of_tokens, intercept = values[1:] - values[0], intercept[1:] - intercept[0]
                 of_tokens += intercept[:, None]
@@ -202,7 +202,7 @@ class FittedAttention:
                 if not counts:
                     largest = max(largest, _largest(part))
             sums += cls_mass * intercept[:, None]
-            size = n_terms * (largest * of_entry + of_cls)
+            size = n_terms * (largest * of_entry + cls_mass * of_intercept)
             rounding = 4.0 * n_terms * np.finfo(np.float64).eps * size
             if not _SMALLEST_MASS < size < _LARGEST_MASS:
                 return most_probable(self.outputs(X))

@@ -96,9 +96,9 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
     mixed = np.count_nonzero(own, axis=1) > 1
     own_class, own_weight = own.argmax(axis=1), np.where(mixed, 0.0, own.max(axis=1))
     dtype, n_tokens, n_outputs = _precision(X, totals), X.shape[1], totals.n_outputs
-    outputs = np.arange(totals.n_classes - n_outputs, totals.n_classes)
+    first = totals.n_classes - n_outputs
     # Of every output: the tokens' totals in the other classes, then in its own.
-    both = totals.rest[:, outputs].T, totals.smoothed[:, outputs].T
+    both = totals.rest[:, first:].T, totals.smoothed[:, first:].T
     tables = np.hstack(both, dtype=dtype, casting="same_kind")
     log_odds = np.ascontiguousarray(totals.log_odds().T)
     sums = np.empty((n_outputs, X.shape[0]))
@@ -111,9 +111,9 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
         left_out = own_weight[rows] * _unit_per_document(part, totals)
         shares = np.repeat(left_out.astype(dtype), lengths)
         shares *= part.data
-        for k, output in enumerate(outputs):
-            own = own_class[rows] == output
-            places = np.repeat(np.where(own, n_tokens, 0), lengths)
+        for k in range(n_outputs):
+            of_class = own_class[rows] == first + k
+            places = np.repeat(np.where(of_class, n_tokens, 0), lengths)
             places += tokens
             kept = np.take(tables[k], places, mode="clip")  # checks no bounds
             np.divide(shares, kept, out=kept)
@@ -122,7 +122,7 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
             np.log(kept, out=kept)
             kept *= part.data
             changes = row_sums(kept, part.indptr)
-            sums[k, rows] = part @ log_odds[k] + np.where(own, changes, -changes)
+            sums[k, rows] = part @ log_odds[k] + np.where(of_class, changes, -changes)
 
     in_threads(of_block, row_blocks(X, BLOCK_ENTRIES))
     if len(copies := np.flatnonzero(mixed)):

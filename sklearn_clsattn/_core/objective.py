@@ -220,7 +220,7 @@ class AttentionLoss:
             self.evidence,
             self.output_loss,
         )
-        gradient = torch.empty_like(matrix)
+        gradient = empty_like(matrix)
         gradient[:-1, 0], gradient[:-1, 1:] = by_scores, by_values
         gradient[-1, 0], gradient[-1, 1:] = by_cls, by_intercept
         return loss, gradient

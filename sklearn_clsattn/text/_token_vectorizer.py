@@ -135,7 +135,8 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
         )
         order = np.arange(len(names))
         if characters:
-            # What many documents have lies together in memory, and is found faster in a few.
+            # Entries of n-grams that many documents have lie together in the dictionary: looking
+            # up those of a document reads less memory.
             order = np.argsort(-np.bincount(counts.indices, minlength=len(names)), kind="stable")
         vocabulary = _Pruned((names[i], i) for i in order.tolist())
         vocabulary.columns = columns[0] if columns else None
