@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core import objective
-from sklearn_clsattn._core.backend import empty_like, floats, resolve_device
+from sklearn_clsattn._core.backend import floats, resolve_device
 from sklearn_clsattn._core.solvers import lbfgs
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -96,17 +96,3 @@ def test_cuda_fits_where_attention_underflows():
     X, y = data(2, n_documents=60, n_tokens=20)
     found = ClsAttentionClassifier(C=1e4, attention_C=1e4, max_iter=300, device="cuda").fit(X, y)
     assert np.isfinite(found.predict_proba(X)).all()
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1,), (1001, 3), (100_001, 3)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_memory_for_results_is_aligned_and_its_own(shape, dtype):
-    model = torch.ones(shape, dtype=dtype)
-    tensors = [empty_like(model) for _ in range(3)]
-    for number, tensor in enumerate(tensors):
-        assert tensor.shape == model.shape
-        assert tensor.dtype == dtype
-        assert tensor.is_contiguous()
-        assert tensor.data_ptr() % 64 == 0 or not tensor.numel()
-        tensor.fill_(number)
-    assert [float(tensor.sum()) for tensor in tensors] == [n * model.numel() for n in range(3)]

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .backend import empty_like
 from .fitted import FittedAttention
 from .objective import AttentionLoss, Block, Objective, Units
 from .prior_mean import PriorMean
@@ -126,7 +125,7 @@ class AttentionProblem(Objective):
     def inverse_curvature(self, x: torch.Tensor) -> Multiply:
         """Return the product with the inverse of :meth:`curvature`, the same for all x."""
         inverse = self.curvature().reciprocal_()
-        return lambda tensor: torch.mul(tensor, inverse, out=empty_like(tensor))
+        return lambda tensor: tensor * inverse
 
     def model(self, x: torch.Tensor) -> FittedAttention:
         """Return the model at a point."""

@@ -10,10 +10,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 from weakref import WeakSet
 
-import numpy as np
 import torch
-
-_ALIGNMENT, _LARGE = 64, 1 << 19  # bytes
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -41,22 +38,6 @@ def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
     future = pool.submit(function)
     pool.shutdown(wait=False)
     return future.result
-
-
-def empty_like(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor to be filled, of the same shape, type and device.
-
-    A large one on the CPU is aligned here, in memory of NumPy's. Where the C library aligns, as for
-    PyTorch, a freed block is too small for one of its own size (glibc 2.36): memory grows with
-    iterations.
-    """
-    size = tensor.numel() * tensor.element_size()
-    if tensor.device.type != "cpu" or size < _LARGE:
-        return torch.empty_like(tensor)
-    memory = np.empty(size + _ALIGNMENT, dtype=np.uint8)
-    first = -memory.ctypes.data % _ALIGNMENT
-    flat = torch.from_numpy(memory[first : first + size])
-    return flat.view(tensor.dtype).view(tensor.shape)
 
 
 def floats(*scalars: torch.Tensor) -> list[float]:

@@ -66,7 +66,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .backend import empty_like, floats
+from .backend import floats
 from .bag import TokenBag
 from .saturated import saturated_sums
 from .solvers.base import Evaluation
@@ -177,7 +177,7 @@ class AttentionLoss:
         if self.cls_weight:
             shift = max(shift, cls_score)
         # One memory for w_s and w_s b_sk, then the product R, then the gradient.
-        gradient = empty_like(matrix)
+        gradient = torch.empty_like(matrix)
         by_token = gradient[:-1]
         weights = torch.exp(tokens[:, 0] - shift)
         by_token[:, 0] = weights
@@ -220,7 +220,7 @@ class AttentionLoss:
             self.evidence,
             self.output_loss,
         )
-        gradient = empty_like(matrix)
+        gradient = torch.empty_like(matrix)
         gradient[:-1, 0], gradient[:-1, 1:] = by_scores, by_values
         gradient[-1, 0], gradient[-1, 1:] = by_cls, by_intercept
         return loss, gradient

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import torch
 
-from ..backend import empty_like
 from .base import Evaluation, Iterate, Multiply, SolverResult
 
 Result = TypeVar("Result")
@@ -150,7 +149,7 @@ def _direction(
     scale: float,
 ) -> torch.Tensor:
     """Return minus the approximate inverse Hessian times the gradient (two-loop recursion)."""
-    direction = torch.neg(gradient, out=empty_like(gradient))
+    direction = gradient.neg()
     coefficients = []
     for change, gradient_change, curvature in reversed(pairs):
         coefficient = _scalar(_product(change, direction)) / curvature
@@ -191,7 +190,7 @@ def _weak_wolfe_step(
     low, high, length = 0.0, math.inf, 1.0
     best: _Step | None = None
     for _ in range(_MAX_TRIALS):
-        point = torch.add(x, direction, alpha=length, out=empty_like(x))
+        point = torch.add(x, direction, alpha=length)
         new_value, gradient = yield point
         result.n_evaluations += 1
         enough = value + _SUFFICIENT_DECREASE * length * slope
