@@ -1,34 +1,26 @@
 """The script that chose the defaults: its arithmetic, and a run of it on generated documents."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-ROOT = Path(__file__).resolve().parents[1]
-if not (ROOT / "benchmarks" / "run.py").is_file():
-    pytest.skip("the benchmarks are not part of an installed package", allow_module_level=True)
-pytest.importorskip("psutil")
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.defaults import run  # noqa: E402
-from benchmarks.defaults.answers import Lines, by_set, differences, relative  # noqa: E402
-from benchmarks.defaults.copies import at_random  # noqa: E402
-from benchmarks.defaults.curve import Curve  # noqa: E402
-from benchmarks.defaults.leave_one_out import LeaveOneOut  # noqa: E402
-from benchmarks.defaults.page import markdown  # noqa: E402
-from benchmarks.defaults.question import Question, fitted  # noqa: E402
-from benchmarks.defaults.sets import sources, splits  # noqa: E402
-from sklearn_clsattn import ClsAttentionClassifier  # noqa: E402
-from sklearn_clsattn._core import choose_c  # noqa: E402
-from sklearn_clsattn._core.documents import Documents  # noqa: E402
-from sklearn_clsattn._core.path import AttentionPath  # noqa: E402
-from sklearn_clsattn._core.statistics import CorpusStatistics  # noqa: E402
-from sklearn_clsattn.datasets import make_token_classification  # noqa: E402
+from benchmarks.defaults import run
+from benchmarks.defaults.answers import Lines, by_set, differences, relative
+from benchmarks.defaults.copies import at_random
+from benchmarks.defaults.curve import Curve
+from benchmarks.defaults.leave_one_out import LeaveOneOut
+from benchmarks.defaults.page import markdown
+from benchmarks.defaults.question import Question, fitted
+from benchmarks.defaults.sets import sources, splits
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core import choose_c
+from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._core.path import AttentionPath
+from sklearn_clsattn._core.statistics import CorpusStatistics
+from sklearn_clsattn.datasets import make_token_classification
 
 
 @pytest.fixture(scope="module")

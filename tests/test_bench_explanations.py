@@ -4,7 +4,6 @@ LIME and SHAP are other people's packages: their tests are left out where they a
 """
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,24 +11,18 @@ import pytest
 import threadpoolctl
 from numpy.testing import assert_allclose
 
-ROOT = Path(__file__).resolve().parents[1]
-if not (ROOT / "benchmarks" / "run.py").is_file():
-    pytest.skip("the benchmarks are not part of an installed package", allow_module_level=True)
-pytest.importorskip("psutil")
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import bench_explanations  # noqa: E402
-from benchmarks.explanations import documents, explainers, models, searches  # noqa: E402
-from benchmarks.explanations.explainers import Explainer, Explanation  # noqa: E402
-from benchmarks.explanations.measure import (  # noqa: E402
+from benchmarks import bench_explanations
+from benchmarks.explanations import documents, explainers, models, searches
+from benchmarks.explanations.explainers import Explainer, Explanation
+from benchmarks.explanations.measure import (
     MEASURES,
     Measured,
     as_matrix,
     interval,
     race,
 )
-from benchmarks.problems import Spec  # noqa: E402
-from sklearn_clsattn.inspection import explain  # noqa: E402
+from benchmarks.problems import Spec
+from sklearn_clsattn.inspection import explain
 
 GENERATED = {"n_irrelevant": 60, "n_relevant_per_class": 20, "document_length": 30}
 TINY = Spec("tiny", "a tiny problem", generated=GENERATED)

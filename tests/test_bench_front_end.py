@@ -1,17 +1,8 @@
 """The benchmark of the front end: a tiny run goes through, and its table is right."""
 
-import sys
-from pathlib import Path
-
 import pandas as pd
-import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-if not (ROOT / "benchmarks" / "run.py").is_file():
-    pytest.skip("the benchmarks are not part of an installed package", allow_module_level=True)
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import bench_front_end  # noqa: E402
+from benchmarks import bench_front_end
 
 
 def test_a_tiny_run(tmp_path, capsys):

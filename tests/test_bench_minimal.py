@@ -1,19 +1,10 @@
 """The race of small changes: its searches keep their promises, and a tiny run goes through."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-if not (ROOT / "benchmarks" / "run.py").is_file():
-    pytest.skip("the benchmarks are not part of an installed package", allow_module_level=True)
-pytest.importorskip("psutil")
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import bench_minimal  # noqa: E402
-from benchmarks.explanations import searches  # noqa: E402
+from benchmarks import bench_minimal
+from benchmarks.explanations import searches
 
 WEIGHTS = np.array([3.0, 1.0, 0.5, -1.0, -0.5])
 

@@ -1,22 +1,13 @@
 """The padded benchmark: its competitors are correct, and a tiny run of it goes through."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
 import torch
 
-ROOT = Path(__file__).resolve().parents[1]
-if not (ROOT / "benchmarks" / "run.py").is_file():
-    pytest.skip("the benchmarks are not part of an installed package", allow_module_level=True)
-pytest.importorskip("psutil")
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import bench_padded, problems  # noqa: E402
-from benchmarks.bench_padded import BagForm, Parameters, ScalarForm, Sequences, Timing  # noqa: E402
+from benchmarks import bench_padded, problems
+from benchmarks.bench_padded import BagForm, Parameters, ScalarForm, Sequences, Timing
 
 
 @pytest.fixture

@@ -1,17 +1,6 @@
 """The benchmark of choosing C runs, and says what it measured."""
 
-import sys
-from pathlib import Path
-
-import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
-if not (ROOT / "benchmarks" / "run.py").is_file():
-    pytest.skip("the benchmarks are not part of an installed package", allow_module_level=True)
-pytest.importorskip("psutil")
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import bench_path, problems  # noqa: E402
+from benchmarks import bench_path, problems
 
 
 def test_a_tiny_run(tmp_path, monkeypatch, capsys):

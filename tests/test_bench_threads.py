@@ -1,19 +1,12 @@
 """The benchmark of threads: a tiny problem goes through, on one thread and on two."""
 
-import sys
 from pathlib import Path
 
-import pytest
 import torch
 from helpers import data
 
-ROOT = Path(__file__).resolve().parents[1]
-if not (ROOT / "benchmarks" / "run.py").is_file():
-    pytest.skip("the benchmarks are not part of an installed package", allow_module_level=True)
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import bench_threads, problems  # noqa: E402
-from sklearn_clsattn._core import backend  # noqa: E402
+from benchmarks import bench_threads, problems
+from sklearn_clsattn._core import backend
 
 
 def test_a_tiny_run(monkeypatch, capsys):

@@ -2,25 +2,17 @@
 
 import copy
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from threadpoolctl import threadpool_limits
 
-ROOT = Path(__file__).resolve().parents[1]
-if not (ROOT / "benchmarks" / "run.py").is_file():
-    pytest.skip("the benchmarks are not part of an installed package", allow_module_level=True)
-pytest.importorskip("psutil")
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import problems, report, suite, targets, text_competitors, timing, tuning  # noqa: E402
-from benchmarks.competitors import COMPETITORS  # noqa: E402
-from benchmarks.competitors.base import Competitor  # noqa: E402
-from benchmarks.measures import expected_calibration_error, quality  # noqa: E402
-from benchmarks.text_competitors import fast_text  # noqa: E402
+from benchmarks import problems, report, suite, targets, text_competitors, timing, tuning
+from benchmarks.competitors import COMPETITORS
+from benchmarks.competitors.base import Competitor
+from benchmarks.measures import expected_calibration_error, quality
+from benchmarks.text_competitors import fast_text
 
 TINY = problems.Spec(
     "tiny", "a tiny problem", generated={"n_irrelevant": 50, "document_length": 60, "delta": 0.1}

@@ -1,6 +1,5 @@
 """The statistics, the page and fast runs of the experiments that make the paper's figures again."""
 
-import sys
 import warnings
 from dataclasses import replace
 from itertools import pairwise
@@ -14,19 +13,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_clsattn.datasets import make_token_classification
 
-ROOT = Path(__file__).resolve().parents[1]
-if not (ROOT / "benchmarks" / "paper" / "run.py").is_file():
-    pytest.skip("the benchmarks are not part of an installed package", allow_module_level=True)
-pytest.importorskip("psutil")
 with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     warnings.simplefilter("ignore", DeprecationWarning)
     pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("matplotlib.mathtext")
-sys.path.insert(0, str(ROOT))
 
-from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.figure import Figure
 
-from benchmarks.paper import (  # noqa: E402
+from benchmarks.paper import (
     data,
     findings,
     known,
@@ -36,8 +30,8 @@ from benchmarks.paper import (  # noqa: E402
     run,
     shapes,
 )
-from benchmarks.paper.findings import Check, Section  # noqa: E402
-from benchmarks.paper.thresholds import THRESHOLDS  # noqa: E402
+from benchmarks.paper.findings import Check, Section
+from benchmarks.paper.thresholds import THRESHOLDS
 
 drawing = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # matplotlib's and pyparsing's
 

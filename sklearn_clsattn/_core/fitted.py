@@ -196,18 +196,17 @@ class FittedAttention:
             else:
                 of_tokens = values + intercept
             of_tokens *= weights
-            sums = np.empty((len(of_tokens), X.shape[0]))
+            sums = np.zeros((len(values), X.shape[0]))  # the first of several stays 0
             for rows, part, (product,) in self._products(X, of_tokens.T):
-                sums[:, rows] = product.T
+                sums[several:, rows] = product.T
                 if not counts:
                     largest = max(largest, _largest(part))
-            sums += cls_mass * intercept[:, None]
+            sums[several:] += cls_mass * intercept[:, None]
             size = n_terms * (largest * of_entry + cls_mass * of_intercept)
             rounding = 4.0 * n_terms * np.finfo(np.float64).eps * size
             if not _SMALLEST_MASS < size < _LARGEST_MASS:
                 return most_probable(self.outputs(X))
         if several:
-            sums = np.vstack([np.zeros(X.shape[0]), sums])  # the first class's
             numbers = sums.argmax(axis=0)
             near = np.count_nonzero(sums >= sums.max(axis=0) - 2.0 * rounding, axis=0) > 1
         else:

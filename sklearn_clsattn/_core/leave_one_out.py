@@ -107,14 +107,14 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
         # All copies of a document are of its class: so every output's log-odds lose something in
         # the numerator or in the denominator, never in both, and one logarithm is enough.
         rows, part = block
-        lengths, tokens = np.diff(part.indptr), part.indices.astype(np.intp)
+        lengths = np.diff(part.indptr)
         left_out = own_weight[rows] * _unit_per_document(part, totals)
         shares = np.repeat(left_out.astype(dtype), lengths)
         shares *= part.data
         for k in range(n_outputs):
             of_class = own_class[rows] == first + k
             places = np.repeat(np.where(of_class, n_tokens, 0), lengths)
-            places += tokens
+            places += part.indices
             kept = np.take(tables[k], places, mode="clip")  # checks no bounds
             np.divide(shares, kept, out=kept)
             np.subtract(1.0, kept, out=kept)
@@ -124,7 +124,8 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
             changes = row_sums(kept, part.indptr)
             sums[k, rows] = part @ log_odds[k] + np.where(of_class, changes, -changes)
 
-    in_threads(of_block, row_blocks(X, BLOCK_ENTRIES))
+    # Beside the tables of several outputs half as much room to work in is as much memory.
+    in_threads(of_block, row_blocks(X, BLOCK_ENTRIES // min(n_outputs, 2) + 1))
     if len(copies := np.flatnonzero(mixed)):
         for rows, part, odds in _log_odds_without(X[copies], own[copies], totals):
             odds *= part.data[:, None]
