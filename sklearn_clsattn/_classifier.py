@@ -89,9 +89,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         first. Bags of 0 and 1 stay as they are. False takes X as it is.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
-    max_iter : int, default=100
+    max_iter : int, default=300
         Maximum number of iterations.
-    tol : float, default=1e-2
+    tol : float, default=1e-5
         Training stops when the optimality gap is at most this, in nats per document. For the
         values it is a duality gap: at the attention and intercepts reached, no values bring
         the penalised mean log loss lower by more than `tol`. For scores and intercepts it is
@@ -228,8 +228,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         token_scaling: Literal["log_odds"] | None = "log_odds",
         sublinear_counts: bool = True,
         class_weight: dict[Any, float] | str | None = None,
-        max_iter: int = 100,
-        tol: float = 1e-2,
+        max_iter: int = 300,
+        tol: float = 1e-5,
         warm_start: bool = False,
         verbose: int = 0,
         device: Any = "cpu",

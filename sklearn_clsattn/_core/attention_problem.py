@@ -36,7 +36,7 @@ class AttentionProblem(Objective):
     `total_weight`; None is that of the documents of `loss`.
     """
 
-    refresh = None
+    refresh: int | None = 10
 
     def __init__(
         self,
@@ -75,7 +75,6 @@ class AttentionProblem(Objective):
             total,
         )
         self.loss, self.mean = loss, mean
-        self._squares: torch.Tensor | None = None
         self.set_C(C)
         self._class_log_odds = torch.from_numpy(class_log_odds(class_weights)).to(device, dtype)
         self.start = self.cold_start()
@@ -100,31 +99,27 @@ class AttentionProblem(Objective):
             matrix[-1, 0] += float(np.log(model.cls_weight / self.loss.cls_weight))
         self.start = self.units.inverse(matrix)
 
-    def _squared_attention(self) -> torch.Tensor:
-        """Return the mean over documents of squared attention at the start, (n_tokens,)."""
-        # Not a cached_property: before Python 3.12 all instances in all threads share its lock.
-        if self._squares is None:
-            squares = self.loss.squared_attention(self.units.starting_scores)
-            self._squares = squares.div_(self.total_weight)
-        return self._squares
+    def token_curvature(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the mean loss's curvature by t and intercepts, (n_tokens + 1, n_outputs)."""
+        curvature = self.loss.curvature(self.token_map.matrix(x)).div_(self.total_weight)
+        curvature[:-1] *= self.units.value_scales.square()
+        return curvature
 
-    def curvature(self) -> torch.Tensor:
-        """Return the diagonal of the Hessian by u, t and the last row where these are 0."""
-        squares = self._squared_attention()
+    def curvature(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the Hessian's diagonal by t and intercepts, and the penalties by scores."""
         scores, values, cls, intercepts = self.blocks
-        curvature = self.loss.zeros()
-        by_value = curvature[values.index]
-        torch.mul(self.units.value_scales.square(), squares[:, None], out=by_value)
-        by_value *= self._label_variance.to(curvature.dtype)
-        by_value += values.penalty
+        by_output = self.token_curvature(x)
+        curvature = torch.empty_like(x)
+        curvature[values.index] = by_output[:-1]
+        curvature[values.index] += values.penalty
         curvature[scores.index] = scores.penalty
         curvature[cls.index] = cls.penalty
-        curvature[intercepts.index] = self._label_variance.to(curvature.dtype)
+        curvature[intercepts.index] = by_output[-1]
         return curvature
 
     def inverse_curvature(self, x: torch.Tensor) -> Multiply:
-        """Return the product with the inverse of :meth:`curvature`, the same for all x."""
-        inverse = self.curvature().reciprocal_()
+        """Return the product with the inverse of :meth:`curvature` at x."""
+        inverse = self.curvature(x).reciprocal_()
         return lambda tensor: tensor * inverse
 
     def model(self, x: torch.Tensor) -> FittedAttention:

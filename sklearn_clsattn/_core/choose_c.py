@@ -119,7 +119,7 @@ def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
         return 1.0
     priors = class_priors(class_weights)
     entropy = -float(priors @ np.log(priors))
-    return float(np.exp(1.66 - 4.14 * min(mean.loss / entropy, 1.0)))
+    return float(np.exp(1.66 - 4.14 * min(mean.best.loss / entropy, 1.0)))
 
 
 class HeldOut:

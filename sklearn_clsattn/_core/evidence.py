@@ -53,7 +53,7 @@ class NaiveBayes:
 
     def keep(self, multiple: float) -> None:
         """Give the loss its evidence."""
-        self._loss.evidence = self.numerators.mul_(multiple)
+        self._loss.evidence = self.numerators * multiple
 
 
 def multiple_sums(

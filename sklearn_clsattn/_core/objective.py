@@ -79,6 +79,8 @@ OwnSums = Generator[
 # Below this a document's whole attention mass has underflowed against the largest score's.
 _SMALLEST_MASS = {torch.float32: 1e-25, torch.float64: 1e-200}
 
+_LEAST_VARIANCE = 1e-4
+
 
 def encode_targets(
     codes: NDArray[np.intp], n_classes: int, device: torch.device | str = "cpu"
@@ -133,17 +135,29 @@ class AttentionLoss:
         loss, gradient = self(matrix)
         return loss / self.total_weight, gradient.div_(self.total_weight)
 
-    def squared_attention(self, scores: torch.Tensor) -> torch.Tensor:
-        """Return the weighted sum over documents of squared attention, (n_tokens,).
+    def curvature(self, matrix: torch.Tensor) -> torch.Tensor:
+        """Return the diagonal of the Hessian by values and intercepts, (n_tokens + 1, n_outputs).
 
-        For scores a, (n_tokens,), and a score of ``<cls>`` of 0.
+        The curvature of a document's loss counts at least 1e-4, and one whose attention mass
+        underflows is left out.
         """
-        weights = torch.exp(scores)
-        mass = self.bag.sum_over_tokens(weights[:, None])[:, 0].to(torch.float64)
-        mass += self.cls_weight
-        per_document = self.sample_weight / mass.clamp(min=1e-30).square()
-        sums = self.bag.squared_sum_over_documents(per_document.to(self.bag.dtype)[:, None])[:, 0]
-        return sums * weights.square()
+        tokens = matrix[:-1]
+        cls_score, shift = self._cls_score_and_shift(matrix)
+        weights = torch.exp(tokens[:, 0] - shift)
+        by_token = torch.cat([weights[:, None], tokens[:, 1:] * weights[:, None]], dim=1)
+        sums = self.bag.sum_over_tokens(by_token).to(torch.float64)
+        mass, attended = self._attend(sums, cls_score, shift)
+        outputs = attended + matrix[-1, 1:].to(torch.float64)
+        p = torch.sigmoid(outputs) if self.n_outputs == 1 else torch.softmax(outputs, dim=1)
+        variance = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE) * self.sample_weight[:, None]
+        least = math.sqrt(_SMALLEST_MASS[self.bag.dtype])
+        squares = torch.where(mass > least, mass, math.inf).square_()
+        curvature = matrix.new_empty((len(matrix), self.n_outputs))
+        per_document = (variance / squares[:, None]).to(self.bag.dtype)
+        curvature[:-1] = self.bag.squared_sum_over_documents(per_document)
+        curvature[:-1] *= weights.square_()[:, None]
+        curvature[-1] = variance.sum(dim=0)
+        return curvature
 
     def output_loss(self, outputs: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the weighted sum of the losses of outputs F, and its derivative by them.
@@ -172,10 +186,7 @@ class AttentionLoss:
         """
         bag, tokens = self.bag, matrix[:-1]
         intercept = matrix[-1, 1:].to(torch.float64)
-        largest = tokens[:, 0].max() if len(tokens) else matrix.new_zeros(())
-        cls_score, shift = floats(matrix[-1, 0], largest)
-        if self.cls_weight:
-            shift = max(shift, cls_score)
+        cls_score, shift = self._cls_score_and_shift(matrix)
         # One memory for w_s and w_s b_sk, then the product R, then the gradient.
         gradient = torch.empty_like(matrix)
         by_token = gradient[:-1]
@@ -186,14 +197,9 @@ class AttentionLoss:
         sums = yield by_token, by_token
         assert sums is not None
         sums = sums.to(torch.float64)
-        cls_mass = self.cls_weight * _exp(cls_score - shift)
-        mass = sums[:, 0] + (cls_mass if self._missing_mass is None else self._missing_mass)
+        mass, attended = self._attend(sums, cls_score, shift)
         if len(mass) and float(mass.min()) < _SMALLEST_MASS[bag.dtype]:
             return self._own_saturated_sums(matrix)
-        attended = sums[:, 1:]
-        if self.evidence is not None:
-            attended.add_(self.evidence, alpha=_exp(-shift))
-        attended = attended / mass[:, None]
         loss, per_output = self.output_loss(attended + intercept)
 
         per_document = torch.empty_like(sums)
@@ -203,9 +209,32 @@ class AttentionLoss:
         for k in range(1, 1 + self.n_outputs):
             by_token[:, 0].addcmul_(by_token[:, k], tokens[:, k])
         by_token *= weights[:, None]
+        cls_mass = self.cls_weight * _exp(cls_score - shift)
         gradient[-1, 0] = cls_mass * per_document[:, 0].sum()
         gradient[-1, 1:] = per_output.sum(dim=0)
         return loss, gradient
+
+    def _cls_score_and_shift(self, matrix: torch.Tensor) -> tuple[float, float]:
+        """Return the score of ``<cls>``, and the largest score of what documents attend to."""
+        scores = matrix[:-1, 0]
+        largest = scores.max() if len(scores) else matrix.new_zeros(())
+        cls_score, shift = floats(matrix[-1, 0], largest)
+        return cls_score, max(shift, cls_score) if self.cls_weight else shift
+
+    def _attend(
+        self, sums: torch.Tensor, cls_score: float, shift: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return documents' attention mass, (n,), and outputs f, (n, n_outputs).
+
+        `sums`, (n, 1 + n_outputs) in float64, are those of exp(a - shift) times 1 and the values.
+        Their memory is used again.
+        """
+        cls_mass = self.cls_weight * _exp(cls_score - shift)
+        mass = sums[:, 0] + (cls_mass if self._missing_mass is None else self._missing_mass)
+        attended = sums[:, 1:]
+        if self.evidence is not None:
+            attended.add_(self.evidence, alpha=_exp(-shift))
+        return mass, attended / mass[:, None]
 
     def _own_saturated_sums(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the same with per-document maxima, where some documents' mass underflows."""

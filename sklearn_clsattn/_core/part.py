@@ -123,6 +123,7 @@ class Part:
         self._factors, self._n_tokens = factors, n_tokens
         self._chunked: list[_Prepared] = []
         self._evidence: list[torch.Tensor] | None = None
+        self._bayes: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._losses: dict[Any, AttentionLoss] = {}
 
         def add(flat: Array) -> None:
@@ -147,7 +148,7 @@ class Part:
 
     def forget(self) -> Array:
         """Forget the evidence of an earlier fit."""
-        self._evidence, self._losses = None, {}
+        self._evidence, self._bayes, self._losses = None, [], {}
         return self._sum(0, lambda _: None)
 
     def projections(self) -> list[tuple[Array, str]]:
@@ -199,7 +200,7 @@ class Part:
 
     def find_evidence(self, cls_weight: float, scaling: Scaling) -> Array:
         """Find what naive Bayes says of every document without it."""
-        self._bayes: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._bayes = []
 
         def find(_: Array) -> None:
             for part in self._prepared():
@@ -231,7 +232,6 @@ class Part:
         def keep(_: Array) -> None:
             parts = zip(self._prepared(), self._bayes, strict=True)
             self._evidence = [_file(part, numerators * multiple) for part, (numerators, _) in parts]
-            self._bayes = []
 
         return self._sum(0, keep)
 
@@ -247,16 +247,16 @@ class Part:
 
         return self._sum(matrix.size + 1, add)
 
-    def squared_attention(self, cls_weight: float, scores: NDArray[Any]) -> Array:
-        """Sum up squared attention for scores, (n_tokens,)."""
+    def curvature(self, cls_weight: float, matrix: NDArray[Any]) -> Array:
+        """Sum up the curvature by values and intercepts at the token matrix."""
 
         def add(flat: Array) -> None:
-            point = torch.from_numpy(scores).to(self._device)
+            point = torch.from_numpy(matrix).to(self._device)
             for part in self._prepared():
-                squares = self._loss(part, cls_weight).squared_attention(point)
-                flat += squares.cpu().numpy()
+                found = self._loss(part, cls_weight).curvature(point)
+                flat += found.reshape(-1).cpu().numpy()
 
-        return self._sum(len(scores), add)
+        return self._sum(matrix.size - len(matrix), add)
 
     def selected(self, scores: Array) -> Array:
         """Count in how many documents of positive weight each token is selected."""

@@ -156,11 +156,10 @@ class PartsLoss:
         flat = self._parts.sum("loss", self.cls_weight, matrix.numpy())
         return float(flat[-1]), torch.from_numpy(flat[:-1]).view_as(matrix).to(matrix.dtype)
 
-    def squared_attention(self, scores: torch.Tensor) -> torch.Tensor:
-        """Return the sum over documents of squared attention, (n_tokens,)."""
-        name = "squared_attention"
-        flat = self._parts.sum(name, self.cls_weight, scores.numpy())
-        return torch.from_numpy(flat).to(scores.dtype)
+    def curvature(self, matrix: torch.Tensor) -> torch.Tensor:
+        """Return the sum of the curvatures by values and intercepts, (n_tokens + 1, n_outputs)."""
+        flat = self._parts.sum("curvature", self.cls_weight, matrix.numpy())
+        return torch.from_numpy(flat).view(len(matrix), self.n_outputs).to(matrix.dtype)
 
 
 class PartsNaiveBayes:

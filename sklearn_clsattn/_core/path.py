@@ -25,8 +25,8 @@ class AttentionPath:
 
     `bag` holds all of `documents`, of which those of weight 0 are neither in statistics nor in
     losses. The other parameters are those of :func:`~.fit.fit_attention`. `mean` is the prior mean
-    of the values. With the package's solver (None), what a fit learns of the curvature, and the
-    gradient it ends with, serve the next as well.
+    of the values, before the first fit that for C = 1. With the package's solver (None), what a fit
+    learns of the curvature, and the gradient it ends with, serve the next as well.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class AttentionPath:
             mean=self.mean,
         )
         self._problem: AttentionProblem | None = None
+        self._mean_C = 1.0
         self._last_C = np.inf
         self._solver = solver
         self._pairs = Pairs()
@@ -82,6 +83,16 @@ class AttentionPath:
         self.problem.start = point
         self._last_C = 0.0
 
+    def set_C(self, C: float) -> AttentionProblem:
+        """Return the problem with the penalty on the values, and their prior mean, for this C."""
+        problem = self.problem
+        weakness = min(C, 1.0)
+        if problem.mean is not None and weakness != self._mean_C:
+            problem.mean = self.mean = problem.mean.at(C)
+            self._mean_C, self._reached = weakness, None
+        problem.set_C(C)
+        return problem
+
     def fit(
         self, C: float, *, max_iter: int, tol: float, callback: Callback | None = None
     ) -> FitResult:
@@ -89,9 +100,8 @@ class AttentionPath:
 
         From a larger one training would stop too soon: stronger penalties make for smaller gaps.
         """
-        problem = self.problem
-        before = problem.blocks[VALUES].penalty
-        problem.set_C(C)
+        before = self.problem.blocks[VALUES].penalty
+        problem = self.set_C(C)
         if self._last_C > C:
             problem.start = problem.cold_start()
             self._pairs.clear()
@@ -100,18 +110,18 @@ class AttentionPath:
         add_curvature(self._pairs, values.index, stiffer)
         minimize = self._solver or partial(minimize_lbfgs, pairs=self._pairs)
 
-        reached, self._reached = self._reached, None
+        if self._reached is not None and self._reached.gradient is not None:
+            # Where the last fit ended, C changes the penalty alone.
+            trained = self._reached.x[values.index]
+            self._reached.gradient[values.index].add_(trained, alpha=stiffer)
+            square = float(trained.square().sum(dtype=torch.float64))
+            self._reached.values.append(self._reached.value + 0.5 * stiffer * square)
 
         def evaluate(x: torch.Tensor) -> tuple[float, torch.Tensor]:
-            nonlocal reached
-            last, reached = reached, None
+            last, self._reached = self._reached, None
             if last is None or last.x is not x or last.gradient is None:
                 return problem(x)
-            # Where the last fit ended, C changes the penalty alone.
-            trained, gradient = x[values.index], last.gradient
-            gradient[values.index].add_(trained, alpha=stiffer)
-            square = float(trained.square().sum(dtype=torch.float64))
-            return last.value + 0.5 * stiffer * square, gradient
+            return last.value, last.gradient
 
         def solver(*arguments: Any, **options: Any) -> SolverResult:
             self._reached = found = minimize(evaluate, *arguments[1:], **options)

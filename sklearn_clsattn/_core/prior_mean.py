@@ -15,6 +15,15 @@ would only learn to take that back. So training uses the leave-one-out log-odds 
 (:mod:`.leave_one_out`), and prediction those of all documents. :math:`\hat\alpha` minimises the
 mean loss of :math:`\beta + \alpha N^{(-i)}_i / d_i` before training, and is halved, because values
 that are trained find again, document by document, a part of what naive Bayes knows.
+
+Where the evidence separates the classes, no multiple has the least loss. So the multiple has a
+normal prior with mean 0, worth one document: its precision is the Fisher information about the
+multiple of a document of average evidence, at 0, divided by C where C is less than 1 (a
+unit-information prior [1]_). It is bounded by few documents, outweighed by many, follows the scale
+of the evidence, and goes to 0 with C.
+
+.. [1] R. E. Kass, L. Wasserman (1995). A Reference Bayesian Test for Nested Hypotheses and its
+   Relationship to the Schwarz Criterion. JASA 90.
 """
 
 from __future__ import annotations
@@ -36,87 +45,140 @@ Array = NDArray[np.float64]
 MEAN_SHARE = 0.5
 """What of the best multiple of naive Bayes is the prior mean."""
 
+PRIOR_DOCUMENTS = 1.0
+"""How many documents the prior of the multiple is worth at C = 1 and above."""
+
 _STATIONARY, _ROUNDING = 1e-8, 1e-15
 _MAX_STEPS = 50
+
+
+@dataclass(frozen=True)
+class BestMultiple:
+    """The multiple of the leave-one-out evidence of least penalised loss.
+
+    scale : alpha-hat
+    precision : second derivative of the penalised sum of losses by alpha at alpha-hat
+    loss : mean loss in nats per document with that multiple and no values
+    """
+
+    scale: float
+    precision: float
+    loss: float
 
 
 @dataclass(frozen=True)
 class PriorMean:
     """The prior mean of the token values, before the division by exp(a).
 
-    numerators : (n_tokens, n_outputs), alpha times unit times log-odds, in training's precision
-    scale : alpha-hat, the best multiple of the leave-one-out evidence
-    precision : second derivative of the sum of losses by alpha, where the multiple is best
-    loss : mean loss in nats per document with that multiple and no values
+    log_odds : (n_tokens, n_outputs), unit times log-odds, in training's precision
+    multiple : fits the multiple of the evidence
+    best : the multiple that it has found
     """
 
-    numerators: NDArray[np.floating[Any]]
-    scale: float
-    precision: float
-    loss: float
+    log_odds: NDArray[np.floating[Any]]
+    multiple: Multiple
+    best: BestMultiple
+
+    def at(self, C: float) -> PriorMean:
+        """Return the mean for another C, and give its evidence to the documents' loss."""
+        return replace(self, best=self.multiple.fit(C))
 
     def added_to(self, model: FittedAttention) -> FittedAttention:
         """Return a model with the mean added to its values."""
-        mean = self.numerators / np.exp(model.scores)[:, None]
-        mean += model.values
-        return replace(model, values=mean)
+        return replace(model, values=self._values(model) + model.values)
 
     def subtracted_from(self, model: FittedAttention) -> FittedAttention:
         """Return a model with the mean taken out of its values."""
-        mean = self.numerators / np.exp(model.scores)[:, None]
-        return replace(model, values=model.values - mean)
+        return replace(model, values=model.values - self._values(model))
+
+    def _values(self, model: FittedAttention) -> Array:
+        factors = MEAN_SHARE * self.best.scale / np.exp(model.scores)
+        return np.asarray(self.log_odds * factors[:, None])
 
 
 def prior_mean(
     documents: Documents,
     loss: AttentionLoss,
     scaling: Scaling,
+    *,
+    C: float = 1.0,
     earlier: tuple[float, float] = (0.0, 0.0),
 ) -> PriorMean | None:
     """Fit the multiple of the evidence, give `loss` its half, and return the mean.
 
     None, and no evidence, where the scaling knows no log-odds. `earlier` are scale and precision
-    from documents seen before these: the scale is the mean of both, by precision.
+    from documents seen before these, which become the prior of the multiple.
     """
     if scaling.totals is None:
         return None
-    naive_bayes = documents.naive_bayes(loss, scaling)
-    scale, precision, value = _best_multiple(
-        naive_bayes, loss.total_weight, documents.statistics.class_weights
+    multiple = Multiple(
+        documents.naive_bayes(loss, scaling),
+        loss.total_weight,
+        documents.statistics.class_weights,
+        earlier,
     )
-    both = precision + earlier[1]
-    scale = (scale * precision + earlier[0] * earlier[1]) / both if both > 0 else 0.0
-    naive_bayes.keep(MEAN_SHARE * scale)
-    numerators = scaling.totals.log_odds()
-    numerators *= MEAN_SHARE * scale * scaling.unit
-    return PriorMean(numerators.astype(scaling.value_scales.dtype), scale, both, value)
+    log_odds = scaling.totals.log_odds()
+    log_odds *= scaling.unit
+    return PriorMean(log_odds.astype(scaling.value_scales.dtype), multiple, multiple.fit(C))
 
 
-def _best_multiple(
-    sums: EvidenceSums, total_weight: float, class_weights: Array
-) -> tuple[float, float, float]:
-    """Return the multiple of the evidence's outputs of least loss, not below 0.
+class Multiple:
+    """The multiple of the evidence, fitted for one C after another.
 
-    Intercepts are fitted beside it, by Newton's method. Also returned are the second derivative of
-    the sum of losses by the multiple, and their mean.
+    `sums` are those of the documents' evidence, `class_weights`, (n_classes,), the weights that the
+    intercepts start from, and `earlier` are mean and precision of a prior; precision 0 stands for
+    the module's.
     """
-    start = np.array([0.0, *class_log_odds(class_weights)])
-    x, found = start, sums(start)
-    at_start = found
-    for _ in range(_MAX_STEPS):
-        value, gradient, hessian = found
-        if np.abs(gradient).max() <= _STATIONARY * total_weight:
-            break
-        step = np.linalg.lstsq(hessian, -gradient, rcond=1e-12)[0]
-        for halving in range(_MAX_STEPS):
-            candidate = x + 0.5**halving * step
-            found = sums(candidate)
-            if found[0] < (1 + _ROUNDING) * value:
+
+    def __init__(
+        self,
+        sums: EvidenceSums,
+        total_weight: float,
+        class_weights: Array,
+        earlier: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        self._sums, self._total_weight, self._earlier = sums, total_weight, earlier
+        self._start = np.array([0.0, *class_log_odds(class_weights)])
+        self._at_start = sums(self._start)
+
+    def fit(self, C: float) -> BestMultiple:
+        """Return the best multiple for a C, and give the documents' loss its evidence."""
+        centre, strength = self._earlier
+        if not strength:
+            information = self._at_start[2][0, 0] / self._total_weight
+            strength = PRIOR_DOCUMENTS * information / min(C, 1.0)
+        x, (value, _, hessian) = self._minimise(centre, strength)
+        self._sums.keep(MEAN_SHARE * x[0])
+        loss = (value - 0.5 * strength * (x[0] - centre) ** 2) / self._total_weight
+        return BestMultiple(float(x[0]), float(hessian[0, 0]), float(loss))
+
+    def _minimise(self, centre: float, strength: float) -> tuple[Array, tuple[float, Array, Array]]:
+        """Return multiple and intercepts of least penalised loss, and its derivatives there.
+
+        The multiple is not below 0. By Newton's method.
+        """
+
+        def penalised(x: Array, sums: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
+            value, gradient, hessian = sums
+            gradient, hessian = gradient.copy(), hessian.copy()
+            gradient[0] += strength * (x[0] - centre)
+            hessian[0, 0] += strength
+            return value + 0.5 * strength * (x[0] - centre) ** 2, gradient, hessian
+
+        x, found = self._start, penalised(self._start, self._at_start)
+        at_start = found
+        for _ in range(_MAX_STEPS):
+            value, gradient, hessian = found
+            if np.abs(gradient).max() <= _STATIONARY * self._total_weight:
                 break
-        else:  # the value is the least that rounding allows
-            found = value, gradient, hessian
-            break
-        x = candidate
-    if not x[0] > 0:
-        x, found = start, at_start
-    return float(x[0]), float(found[2][0, 0]), found[0] / total_weight
+            step = np.linalg.lstsq(hessian, -gradient, rcond=1e-12)[0]
+            for halving in range(_MAX_STEPS):
+                candidate = x + 0.5**halving * step
+                found = penalised(candidate, self._sums(candidate))
+                if found[0] < (1 + _ROUNDING) * value:
+                    break
+            else:  # the value is the least that rounding allows
+                found = value, gradient, hessian
+                break
+            x = candidate
+        return (x, found) if x[0] > 0 else (self._start, at_start)

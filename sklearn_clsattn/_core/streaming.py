@@ -77,18 +77,21 @@ def learn_batch(
     units = token_scaling(statistics, scaling=scaling, attend_cls=attend_cls)
     bag = batch.bag(np.float64, device)
     loss = batch.loss(bag, cls_weight=units.cls_weight)
-    mean = prior_mean(replace(batch, statistics=statistics), loss, units, stream.evidence)
+    everything = replace(batch, statistics=statistics)
+    mean = prior_mean(everything, loss, units, earlier=stream.evidence)
     choice = None
     if C is None and stream.C is None and np.count_nonzero(batch.statistics.class_weights) > 1:
         how = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
         choice = choose_C(batch, mean, np.float64, device, **how)
         stream = replace(stream, C=choice.C)
+    C = C or stream.C or 1.0
+    mean = mean and mean.at(C)
     problem = StreamProblem(
         loss,
         statistics.class_weights,
         units,
         memory,
-        C=C or stream.C or 1.0,
+        C=C,
         attention_C=attention_C,
         mean=mean,
     )
@@ -104,10 +107,10 @@ def learn_batch(
         statistics,
         stream.selection_counts + counts,
         stream.C,
-        (0.0, 0.0) if mean is None else (mean.scale, mean.precision),
+        (0.0, 0.0) if mean is None else (mean.best.scale, mean.best.precision),
         batch.entry_scale,
     )
-    attributes = result.attributes | {"C_": C or stream.C or 1.0}
+    attributes = result.attributes | {"C_": C}
     return replace(result, attributes=attributes), kept
 
 
@@ -117,6 +120,8 @@ class StreamProblem(AttentionProblem):
     `loss` is that of the batch; `class_weights`, (n_classes,), and `scaling` are those of all
     documents, earlier ones included; `memory` is that of the earlier ones, None if there are none.
     """
+
+    refresh = None
 
     def __init__(
         self,
@@ -154,9 +159,9 @@ class StreamProblem(AttentionProblem):
             self._remembered_curvature = curvature
             self.blocks = [_stiffened(block, curvature) for block in self.blocks]
 
-    def curvature(self) -> torch.Tensor:
-        """Return the batch's curvature at the start of training and the remembered one."""
-        curvature = super().curvature()
+    def curvature(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the batch's curvature and the remembered one."""
+        curvature = super().curvature(x)
         if self._remembered_curvature is not None:
             curvature += self._remembered_curvature
         return curvature

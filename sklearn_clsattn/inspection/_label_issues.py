@@ -188,9 +188,8 @@ class Fit:
             attend_cls=classifier.attend_cls,
             scaling=classifier.token_scaling,
         )
-        problem = path.problem
         C: Any = classifier.C_ if hasattr(classifier, "C_") else classifier.C
-        problem.set_C(C)
+        problem = path.set_C(C)
         model: Any = classifier._model()
         values = model.values if path.mean is None else path.mean.subtracted_from(model).values
         shares = sp.csr_array(BaseAttentionClassifier._model(classifier).attention(X))

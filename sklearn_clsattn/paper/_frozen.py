@@ -102,16 +102,16 @@ class FrozenProblem(AttentionProblem):
         if not fit_intercept:
             self.start[-1, 1:] = 0
 
-    def curvature(self) -> torch.Tensor:
-        """Return the mean over random E of the Hessian's diagonal at the start."""
-        by_token = super().curvature()
-        dimension = len(self.start) - 1
-        scores, values, _, _ = self.blocks
-        curvature = torch.empty_like(self.start)
-        curvature[-1] = by_token[-1]
+    def curvature(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the mean over random E of the Hessian's diagonal."""
+        by_output = self.token_curvature(x)
+        scores, values, cls, intercepts = self.blocks
+        curvature = torch.empty_like(x)
         curvature[scores.index] = scores.penalty
-        of_values = (by_token[values.index].to(torch.float64) - values.penalty).sum(dim=0)
-        curvature[values.index] = of_values / dimension + values.penalty
+        of_values = by_output[:-1].sum(dim=0, dtype=torch.float64) / (len(x) - 1)
+        curvature[values.index] = of_values + values.penalty
+        curvature[cls.index] = cls.penalty
+        curvature[intercepts.index] = by_output[-1]
         return curvature
 
     def model(self, x: torch.Tensor) -> FittedAttention:
