@@ -1,5 +1,6 @@
 """The command line: what it prints, what it writes, and how it refuses."""
 
+import csv
 import gzip
 import io
 import json
@@ -239,9 +240,9 @@ def test_round_trip_in_every_format(frame, tmp_path, run, name):
     read = pd.read_csv(predictions)
     pipeline = joblib.load(model)
     texts = frame["text"].to_numpy()
-    assert read.columns.tolist() == ["prediction", "probability_0", "probability_1"]
+    assert read.columns.tolist() == [*frame, "prediction", "probability_0", "probability_1"]
     np.testing.assert_array_equal(read["prediction"], pipeline.predict(texts))
-    np.testing.assert_allclose(read.iloc[:, 1:], pipeline.predict_proba(texts), rtol=1e-5)
+    np.testing.assert_allclose(read.iloc[:, -2:], pipeline.predict_proba(texts), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "a.jsonl", "a.parquet"])
@@ -294,7 +295,7 @@ def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels, dtype
     code, out, err = run("predict", model, data)
     assert (code, err) == (0, "")
     read = pd.read_csv(io.StringIO(out))
-    assert read.columns.tolist() == ["prediction", *(f"probability_{label}" for label in labels)]
+    assert read.columns.tolist()[2:] == ["prediction", *(f"probability_{y}" for y in labels)]
     assert set(read["prediction"]) == set(labels)
     if dtype is not None:
         assert read["prediction"].dtype == dtype
@@ -314,9 +315,72 @@ def test_fit_passes_parameters(data, tmp_path, run):
     assert str(joblib.load(model)) == str(make_text_classifier())
 
 
-def test_fit_overwrites_only_by_force(data, model, run, refused):
-    assert "--force" in refused("fit", data, "-o", model)
-    assert run("fit", data, "-o", model, "--force")[0] == 0
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "compare DATA --quiet --json OUT",
+        "fit DATA -o OUT",
+        "predict MODEL DATA -o OUT",
+        "explain MODEL DATA -o OUT",
+        "report DATA --quiet -o OUT",
+    ],
+)
+def test_files_are_overwritten_only_by_force(argv, data, model, tmp_path, run, refused, few_models):
+    given = {"DATA": data, "MODEL": model, "OUT": put(tmp_path / "out", "mine")}
+    words = [given.get(word, word) for word in argv.split()]
+    assert "out is there already; pass --force to overwrite it" in refused(*words)
+    assert run(*words, "--force")[0] == 0
+    assert (tmp_path / "out").read_bytes() != b"mine"
+    # A device is no file that could be lost, and nothing lies beside what is written.
+    assert run(*(os.devnull if word == given["OUT"] else word for word in words))[0] == 0
+    assert sorted(tmp_path.iterdir()) == sorted([data, model, tmp_path / "out"])
+
+
+def cells(path):
+    """Return a CSV as it is written: strings, row by row."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_predictions_stand_beside_the_columns_of_the_file(model, tmp_path, run, refused):
+    """So that they can be joined: no number, line break or sign of an input cell changes."""
+    rows = [
+        ["id", "text", "price", "note"],
+        ["007", "so good", "1.50", ""],
+        ["-ab", 'a "bad"\r\nfilm, really', "NA", "=1+1"],
+        ["9007199254740993", "a carriage\rreturn\ud83d\ude00", "1e3", " x "],
+    ]
+    rows = [[cell.encode("utf-16", "surrogatepass").decode("utf-16") for cell in row] for row in rows]
+    data, out = tmp_path / "new.csv", tmp_path / "out.csv"
+    with data.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=";", quoting=csv.QUOTE_ALL).writerows(rows)
+    assert run("predict", model, data, "-o", out) == (0, "", "")
+    heading, *found = cells(out)
+    assert heading == [*rows[0], "prediction", "probability_0", "probability_1"]
+    assert [row[:4] for row in found] == rows[1:]
+    texts = [row[1] for row in rows[1:]]
+    assert [row[4] for row in found] == [str(y) for y in joblib.load(model).predict(texts)]
+    said = refused("predict", model, out)
+    assert "has a column 'prediction' already" in said
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_typed_columns_are_repeated(model, tmp_path, run, name):
+    data, out = tmp_path / name, tmp_path / "out.csv"
+    identity = [2**53 + 1, None, 3]
+    if name == "a.jsonl":
+        texts = ["good \ud800", "bad", "so"]
+        records = [{"id": i, "text": t, "ok": True} for i, t in zip(identity, texts, strict=True)]
+        put(data, "\n".join(map(json.dumps, records)))
+    else:
+        table = {"id": pd.array(identity, "Int64"), "text": ["good", "bad", "so"], "ok": True}
+        pd.DataFrame(table).to_parquet(data)
+    assert run("predict", model, data, "-o", out) == (0, "", "")
+    assert [(row[0], row[2]) for row in cells(out)[1:]] == [
+        ("9007199254740993", "True"),
+        ("", "True"),
+        ("3", "True"),
+    ]
 
 
 def test_predict_names_the_text_column(frame, model, tmp_path, run):
