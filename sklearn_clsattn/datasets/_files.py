@@ -78,9 +78,9 @@ def name_of(stream: IO[bytes]) -> str:
 
 
 def separator_hint(heading: str, sep: str = ",") -> str:
-    """Return the argument for another separator: the first mark of a heading without `sep`."""
+    """Return the argument for the separator of a heading without `sep`: its first mark, if any."""
     marks = [] if sep in heading else re.findall(r"""[^\w\s'".()-]""", heading)
-    return f"sep={marks[0]!r}" if marks else "sep="
+    return f"sep={marks[0]!r}" if marks else ""
 
 
 def _read(
@@ -225,7 +225,7 @@ def _too_many_cells(error: Exception, head: str, sep: str) -> str:
         where = "a line has more cells than the first line"
     else:
         return _one_line(error)
-    hint = separator_hint(head.partition("\n")[0], sep)
+    hint = separator_hint(head.partition("\n")[0], sep) or "another separator with sep="
     return f"{where}, cut at {sep!r}: put texts with {sep!r} into quotes, or pass {hint}"
 
 

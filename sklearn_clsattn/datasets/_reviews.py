@@ -231,8 +231,8 @@ def _find_column(
         if name in by_name:
             return by_name[name]
     what = f"with a usual name for the {parameter}" if asked is None else repr(asked)
-    several = separator_hint(columns[0]) if len(columns) == 1 else "sep="
-    hint = "" if several == "sep=" else f", or pass {several} if that is several columns"
+    sep = separator_hint(columns[0]) if len(columns) == 1 else ""
+    hint = f", or pass {sep} if that is several columns" if sep else ""
     raise ValueError(
         f"{file} has no column {what}; its columns are {found}: name one with {parameter}={hint}"
     )
