@@ -37,6 +37,11 @@ TEST ?=
 REVIEWS ?= ../shared/data
 # Sets that defaults are chosen on: NAME.csv.gz with the columns text, label and part.
 EXPLORE ?= $(REVIEWS)/explore
+# Columns of DATA with other than the usual names, and the character between them.
+TEXT =
+LABEL =
+SEP =
+OPTIONS = $(if $(TEST),--test $(TEST)) $(if $(TEXT),--text '$(TEXT)') $(if $(LABEL),--label '$(LABEL)') $(if $(SEP),--sep '$(SEP)')
 # Where the report goes.
 OUT ?= report.html
 SITE ?= build/site
@@ -49,6 +54,7 @@ IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 help:
 	@echo "make demo [DATA=reviews.csv [TEST=held_out.csv]]   compare classifiers on generated reviews, or on yours"
 	@echo "make report [DATA=reviews.csv [TEST=held_out.csv]]   a page of the model's measures, tokens and mistakes (OUT=report.html)"
+	@echo "   both take TEXT=column LABEL=column SEP=';' where DATA has other names of columns or another separator"
 	@echo "make test          lint, type check, tests and doctests, in this order"
 	@echo "make quick         lint, type check and the tests of the default fit: while working"
 	@echo "make tests TESTS=tests/test_fit.py   some tests alone"
@@ -69,12 +75,12 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	touch $@
 
 demo: $(STAMP)
-	$(BIN)/python -m sklearn_clsattn compare $(DATA) $(if $(TEST),--test $(TEST))
+	$(BIN)/python -m sklearn_clsattn compare $(DATA) $(OPTIONS)
 
 # On your texts, or the IMDB reviews where they are, or generated ones.
 report: $(STAMP)
 	$(BIN)/python -m sklearn_clsattn report --force -o $(OUT) \
-		$(if $(DATA),$(DATA) $(if $(TEST),--test $(TEST)),$(if $(IMDB),$(IMDB) --test $(REVIEWS)/imdb_test.csv.gz))
+		$(if $(DATA),$(DATA) $(OPTIONS),$(if $(IMDB),$(IMDB) --test $(REVIEWS)/imdb_test.csv.gz))
 
 test: lint types tests doctests
 

@@ -1,5 +1,6 @@
 """The command line: what it prints, what it writes, and how it refuses."""
 
+import csv
 import gzip
 import io
 import json
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import warnings
 from functools import partial
 from pathlib import Path
@@ -19,6 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import shtab
+from pyarrow import parquet
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -120,12 +123,14 @@ def test_compare_prints_a_table_and_tokens(data, run):
         assert len(re.findall(r"\d\.\d{3,4}|-", row.removeprefix(f"  {model.name}"))) >= 5
     assert next(line for line in lines if "LinearSVC" in line).split()[4] == "-"
     assert "*" not in next(line for line in lines if "majority" in line)
-    assert sum("*" in line for line in lines) >= 1
-    assert "Making the features of all texts, which is in no other time: our features " in out
+    assert sum("*" in line for line in lines) > 1
+    assert "  >: this package's classifier; *: best of its column, the majority vote aside" in lines
+    assert "Making the features of all texts, in none of these times: our features" in out
     assert "Most important tokens of each class" in out
     assert "Most selected tokens of each class" in out
     assert "\x1b" not in out
     assert not any(line.endswith(" ") for line in lines)
+    assert max(len(line) for line in lines if str(data) not in line) <= 79
     progress = err.splitlines()
     assert len(progress) == len(comparison.default_models())
     assert progress[0].startswith("[1/9] ClsAttentionClassifier: fitted in ")
@@ -141,8 +146,8 @@ def test_compare_generates_reviews(run, few_models, monkeypatch):
     code, out, err = run("compare", "--quiet")
     assert code == 0
     assert out.startswith("200 generated reviews")
-    assert "  negative  " in out
-    assert "  positive  " in out
+    assert "  negative: " in out
+    assert "  positive: " in out
     assert err == ""
 
 
@@ -159,8 +164,8 @@ def test_compare_with_test_file(frame, data, tmp_path, run, few_models):
 def test_compare_tunes(data, run, few_models):
     code, out, err = run("compare", data, "--tune", "--top", 0)
     assert code == 0
-    heading = next(line for line in out.splitlines() if "accuracy" in line)
-    assert heading.endswith("tune s")
+    said = "- Tuning, before the fits with what it found: MultinomialNB "
+    assert re.search(said + r"[\d.]+ s\.\n", out)
     assert "tokens of each class" not in out
     assert "tuned in" in err
 
@@ -177,27 +182,24 @@ def test_compare_writes_json(data, tmp_path, run, few_models):
     assert result["models"][0]["accuracy"] > 0.5
     assert result["classes"] == [0, 1]
     assert len(result["tokens"]) == 2
-    # What is there is replaced whole, and nothing lies beside it.
-    assert run("compare", data, "--json", out, "--quiet")[0] == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["result.json", "reviews.csv"]
 
 
-def test_many_classes_are_cut_short(capsys):
+def test_many_classes_are_cut_short():
     tokens = [comparison.ClassTokens(k, [("good", 1.0)], [("good", 3)]) for k in range(30)]
-    tables.show(tables.fit_report({"texts": "30"}, tokens))
-    out = capsys.readouterr().out
-    assert "  19  good:3" in out
-    assert "  20  " not in out
+    out = tables.fit_text({"texts": "30"}, tokens)
+    assert "  class 19: good (3)\n" in out
+    assert "  class 20" not in out
     assert out.count("and 10 more classes") == 2
 
 
-def test_labels_that_look_like_markup(capsys):
-    tokens = [comparison.ClassTokens("[red]x\n", [("[b]", 1.0)], [])]
-    tables.show(tables.fit_report({"texts": "[bold]"}, tokens))
-    out = capsys.readouterr().out
-    assert "[bold]" in out
-    assert "  [red]x  [b]" in out
-    assert "Most selected" not in out
+def test_tokens_that_are_commas_are_told_apart():
+    names = [",", ", really good", "a , b", "e acute"] * 5
+    tokens = [comparison.ClassTokens("so\n[b]", [(name, 1.0) for name in names], [])]
+    heading, *lines = tables.fit_text({"texts": "[bold]"}, tokens).split("\n\n")[1].split("\n")
+    assert "Most important tokens" in heading
+    assert " ".join(map(str.strip, lines)) == f"so [b]: {' · '.join(names)}"
+    assert all(len(line) <= 79 and line.endswith(" ·") for line in lines[:-1])  # not in a token
+    assert len(lines) > 1
 
 
 # fit and predict
@@ -230,7 +232,7 @@ def test_round_trip_in_every_format(frame, tmp_path, run, name):
     model = tmp_path / "model.joblib"
     code, out, _ = run("fit", data, "-o", model, "--C", 1, *encoding)
     assert code == 0
-    assert re.search(r"^texts +160 of .*, column 'text'$", out, re.MULTILINE)
+    assert re.search(r"^texts +160 of\s+\S+\s+column 'text'$", out, re.MULTILINE)
     assert re.search(r"^classes +0 \(80\), 1 \(80\) \(column 'label'\)$", out, re.MULTILINE)
     assert re.search(r"^fit +[\d.]+ s, \d+ iterations, loss [\d.]+, C [\d.]+$", out, re.MULTILINE)
     assert "Most important tokens of each class" in out
@@ -239,9 +241,9 @@ def test_round_trip_in_every_format(frame, tmp_path, run, name):
     read = pd.read_csv(predictions)
     pipeline = joblib.load(model)
     texts = frame["text"].to_numpy()
-    assert read.columns.tolist() == ["prediction", "probability_0", "probability_1"]
+    assert read.columns.tolist() == [*frame, "prediction", "probability_0", "probability_1"]
     np.testing.assert_array_equal(read["prediction"], pipeline.predict(texts))
-    np.testing.assert_allclose(read.iloc[:, 1:], pipeline.predict_proba(texts), rtol=1e-5)
+    np.testing.assert_allclose(read.iloc[:, -2:], pipeline.predict_proba(texts), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "a.jsonl", "a.parquet"])
@@ -294,7 +296,7 @@ def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels, dtype
     code, out, err = run("predict", model, data)
     assert (code, err) == (0, "")
     read = pd.read_csv(io.StringIO(out))
-    assert read.columns.tolist() == ["prediction", *(f"probability_{label}" for label in labels)]
+    assert read.columns.tolist()[2:] == ["prediction", *(f"probability_{y}" for y in labels)]
     assert set(read["prediction"]) == set(labels)
     if dtype is not None:
         assert read["prediction"].dtype == dtype
@@ -314,9 +316,73 @@ def test_fit_passes_parameters(data, tmp_path, run):
     assert str(joblib.load(model)) == str(make_text_classifier())
 
 
-def test_fit_overwrites_only_by_force(data, model, run, refused):
-    assert "--force" in refused("fit", data, "-o", model)
-    assert run("fit", data, "-o", model, "--force")[0] == 0
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "compare DATA --quiet --json OUT",
+        "fit DATA -o OUT",
+        "predict MODEL DATA -o OUT",
+        "explain MODEL DATA -o OUT",
+        "report DATA --quiet -o OUT",
+    ],
+)
+def test_files_are_overwritten_only_by_force(argv, data, model, tmp_path, run, refused, few_models):
+    given = {"DATA": data, "MODEL": model, "OUT": put(tmp_path / "out", "mine")}
+    words = [given.get(word, word) for word in argv.split()]
+    assert "out is there already; pass --force to overwrite it" in refused(*words)
+    assert run(*words, "--force")[0] == 0
+    assert (tmp_path / "out").read_bytes() != b"mine"
+    # A device is no file that could be lost, and nothing lies beside what is written.
+    assert run(*(os.devnull if word == given["OUT"] else word for word in words))[0] == 0
+    assert sorted(tmp_path.iterdir()) == sorted([data, model, tmp_path / "out"])
+
+
+def cells(path):
+    """Return a CSV as it is written: strings, row by row."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_predictions_stand_beside_the_columns_of_the_file(model, tmp_path, run, refused):
+    """So that they can be joined: no number, line break or sign of an input cell changes."""
+    rows = [
+        ["id", "text", "price", "note"],
+        ["007", "so good", "1.50", ""],
+        ["-ab", 'a "bad"\r\nfilm, really', "NA", "=1+1"],
+        ["9007199254740993", "a carriage\rreturn 🎬", "1e3", " x "],
+    ]
+    data, out = tmp_path / "new.csv", tmp_path / "out.csv"
+    with data.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=";", quoting=csv.QUOTE_ALL).writerows(rows)
+    assert run("predict", model, data, "-o", out) == (0, "", "")
+    heading, *found = cells(out)
+    assert heading == [*rows[0], "prediction", "probability_0", "probability_1"]
+    assert [row[:4] for row in found] == rows[1:]
+    texts = [row[1] for row in rows[1:]]
+    assert [row[4] for row in found] == [str(y) for y in joblib.load(model).predict(texts)]
+    said = refused("predict", model, out)
+    assert "has a column 'prediction' already" in said
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_typed_columns_are_repeated(model, tmp_path, run, name):
+    data, out = tmp_path / name, tmp_path / "out.csv"
+    identity = [2**53 + 1, None, 3]
+    if name == "a.jsonl":
+        texts = ["good \ud800", "bad", "so"]
+        records = [{"id": i, "text": t, "ok": True} for i, t in zip(identity, texts, strict=True)]
+        put(data, "\n".join(map(json.dumps, records)))
+    else:
+        table = {"id": pd.array(identity, "Int64"), "text": ["good", "bad", "so"], "ok": True}
+        pd.DataFrame(table).to_parquet(data)
+        # As others write it, without what pandas notes of its types.
+        parquet.write_table(parquet.read_table(data).replace_schema_metadata(), data)
+    assert run("predict", model, data, "-o", out) == (0, "", "")
+    assert [(row[0], row[2]) for row in cells(out)[1:]] == [
+        ("9007199254740993", "True"),
+        ("", "True"),
+        ("3", "True"),
+    ]
 
 
 def test_predict_names_the_text_column(frame, model, tmp_path, run):
@@ -361,7 +427,7 @@ def test_chunks_give_the_model_of_all_texts(frame, tmp_path, run, small_batches)
     lines = err.splitlines()
     assert lines[:-1] == [f"read {path}: 40 texts" for path in files]
     assert re.fullmatch(r"fitting on [\d,]+ counts in 1 chunks", lines[-1])
-    assert f"160 of {', '.join(map(str, files))}, column 'text'" in out
+    assert f"160 of {', '.join(map(str, files))}, column 'text'" in " ".join(out.split())
     assert re.search(r"^classes +0 \(80\), 1 \(80\) \(column 'label'\)$", out, re.MULTILINE)
     texts, labels = frame["text"].to_numpy(), frame["label"].astype(str).to_numpy()
     expected, pipeline = hashed_in_memory(texts, labels), joblib.load(model)
@@ -489,7 +555,7 @@ def test_explain_compares_classes(tmp_path, run, refused):
     assert "classes, 0, 1, 2; got '7'" in refused(*say, "--against", "7")
 
 
-def test_explain_writes_a_page(data, model, tmp_path, run, refused):
+def test_explain_writes_a_page(data, model, tmp_path, run):
     page = tmp_path / "page.html"
     code, out, err = run("explain", model, data, "-o", page, "--limit", 200)
     assert (code, out) == (0, "")
@@ -497,7 +563,6 @@ def test_explain_writes_a_page(data, model, tmp_path, run, refused):
     html = page.read_text("utf-8")
     assert html.startswith("<!doctype html>")
     assert html.count('<section class="doc">') == 160
-    assert "--force" in refused("explain", model, data, "-o", page)
     assert run("explain", model, "--say", "<b>", "-o", page, "--force")[:2] == (0, "")
     assert "&lt;b&gt;" in page.read_text("utf-8")
     assert run("explain", model, "--say", "x", "-o", "-")[1].startswith("Document 0")
@@ -562,7 +627,6 @@ def test_explain_knows_classes_that_fit_takes_for_names(frame, tmp_path, run):
         (["report", "DATA", "-o", "OUT", "--mistakes", "-1"], "expected a whole number of 0"),
         (["report", "DATA", "-o", "DATA"], "read as well"),
         (["report", "DATA", "-o", "nowhere/OUT"], "no folder"),
-        (["report", "DATA", "-o", "MODEL"], "--force"),
     ],
 )
 def test_bad_input_to_explain_and_report(argv, message, data, model, tmp_path, refused):
@@ -577,7 +641,7 @@ def test_explain_refuses_other_pipelines(tmp_path, refused):
     assert "cannot be explained" in refused("explain", other, "--say", "good")
 
 
-def test_report_writes_a_page(data, tmp_path, run, refused):
+def test_report_writes_a_page(data, tmp_path, run):
     page = tmp_path / "page.html"
     code, out, err = run("report", data, "-o", page, "--top", 3, "--mistakes", 2)
     assert (code, out) == (0, "")
@@ -590,9 +654,6 @@ def test_report_writes_a_page(data, tmp_path, run, refused):
     assert "20% of the texts, drawn at random (seed 0), are the test set." in html
     assert "--top 3 --mistakes 2 -o " in html
     assert len(re.findall('<article class="r-case"', html)) <= 4
-    assert "--force" in refused("report", data, "-o", page)
-    assert run("report", data, "-o", page, "--force", "--quiet") == (0, "", "")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "reviews.csv"]
 
 
 def test_report_on_a_test_file_and_on_generated_reviews(frame, data, tmp_path, run, monkeypatch):
@@ -629,6 +690,7 @@ BAD_FILES = {
     "one class": ("a.csv", "text,label\ngood,1\nbad,1\n", "are 1; expected two classes"),
     "no label column": ("a.csv", "text,other\na,1\n", "name one with --label"),
     "no text column": ("a.csv", "words,label\na,1\n", "name one with --text"),
+    "other separator": ("a.csv", "text^label\na, b^1\n", r"or pass --sep '\^'$"),
     "text is numbers": ("a.csv", "text,label\n1,0\n2,1\n", "columns? of the texts|--text"),
     "undecodable": ("a.csv", b"text,label\n\xff\xfe,1\n", "--encoding latin-1"),
     "no gzip": ("a.csv.gz", "text,label\n", "not compressed as .gz files are"),
@@ -693,7 +755,8 @@ def test_missing_files_and_columns(data, model, tmp_path, refused, monkeypatch):
         assert "no file" in refused("compare", data, "--test", gone)
     assert "no file" in refused("predict", model, gone)
     for option in ("--text", "--label"):
-        assert "has no column 'gone'" in refused("compare", data, option, "gone")
+        said = f"has no column 'gone'; its columns are 'text', 'label': name one with {option}\n"
+        assert said in refused("compare", data, option, "gone")
     assert "has no column 'gone'" in refused("predict", model, data, "--text", "gone")
     assert "Python knows" in refused("compare", data, "--encoding", "gone")
 
@@ -775,16 +838,12 @@ def test_interruption(data, run, monkeypatch):
 
 
 def test_warnings_are_one_line(data, run, monkeypatch, few_models):
-    from rich.text import Text
-
     def warn(*_, **__):
-        import warnings
-
         warnings.simplefilter("always")
         warnings.warn("two\nlines", stacklevel=2)
-        return Text("report")
+        return "report"
 
-    monkeypatch.setattr(commands, "result_report", warn)
+    monkeypatch.setattr(commands, "result_text", warn)
     code, out, err = run("compare", data, "--quiet")
     assert (code, out, err) == (0, "report\n", "sklearn-clsattn: warning: two lines\n")
 
@@ -820,6 +879,23 @@ sys.exit(main(["predict", {str(model)!r}, {str(data)!r}]))
 """
     done = python(code)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_plain_install_has_what_the_commands_need():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    needed = {re.split("[<>=]", one)[0] for one in project["project"]["dependencies"]}
+    assert needed >= {"skops", "rich", "jinja2"}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is needed")
+@pytest.mark.parametrize("target", ["demo", "report"])
+def test_make_passes_columns_and_separator(target):
+    given = ["DATA=a.csv", "TEST=b.csv", "TEXT=my text", "LABEL=mood", "SEP=|"]
+    makefile = Path(__file__).parents[1] / "Makefile"
+    make = ["make", "-n", "-f", makefile, target, *given]
+    said = subprocess.run(make, capture_output=True, text=True, check=True).stdout
+    assert "a.csv --test b.csv --text 'my text' --label 'mood' --sep '|'" in said
+    assert "--text" not in subprocess.check_output(make[:5], text=True)
 
 
 def test_module_runs(tmp_path):

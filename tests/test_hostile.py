@@ -118,9 +118,10 @@ def test_predictions_are_no_formulas(folder, option, capsys):
     assert main(argv) == 0
     with out.open(newline="") as file:
         rows = list(csv.reader(file))
-    found = {row[0] for row in rows[1:]}
+    found = {row[2] for row in rows[1:]}
     assert found == ({LABELS[0], LABELS[1]} if option else {LABELS[0], "'" + LABELS[1]})
-    assert all(cell.startswith("probability_") for cell in rows[0][1:])
+    assert {row[1] for row in rows[1:]} == set(LABELS)  # the file's own
+    assert all(cell.startswith("probability_") for cell in rows[0][3:])
 
 
 # Files

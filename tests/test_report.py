@@ -293,7 +293,7 @@ def test_text_says_what_the_page_says_first(made):
         said = f"test text {case.index}: truly {case.true}, predicted {case.ours.label} with"
         assert said in text
     for of in report.tokens:
-        assert f"  {of.label}: {', '.join(token for token, _ in of.important)}" in text
+        assert f"  {of.label}: {' · '.join(token for token, _ in of.important)}" in text
     numbered = ModelReport.from_texts(*texts_and_labels(n=60), n_mistakes=0).to_text()
     assert "\n  class 1: " in numbered
     assert "mistakes" not in numbered

@@ -202,7 +202,7 @@ def test_sep(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.csv.gz"])
-@pytest.mark.parametrize("sep", [",", ";", "\t"])
+@pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
 def test_separators_are_recognised(tmp_path, name, sep):
     rows = sep.join(["text", "label", '"a,b;c"']) + f'\n"x, y"{sep}1{sep}z\n'
     content = gzip.compress(rows.encode()) if name.endswith(".gz") else rows
@@ -211,8 +211,8 @@ def test_separators_are_recognised(tmp_path, name, sep):
 
 
 def test_the_rows_below_the_header_tell_the_separator(tmp_path):
-    path = put(tmp_path / "a.csv", "text,label (a;b;c;d)\nx,1\n")
-    assert load_reviews(path, label="label (a;b;c;d)").target.tolist() == [1]
+    path = put(tmp_path / "a.csv", "text,label (a;b;c;d|e)\nx,1\n")
+    assert load_reviews(path, label="label (a;b;c;d|e)").target.tolist() == [1]
 
 
 def test_one_column_is_not_cut(tmp_path):
@@ -299,15 +299,31 @@ def test_no_rows(tmp_path, frame):
 def test_missing_columns(tmp_path):
     path = put(tmp_path / "a.csv", "id,words,label\n1,a,1\n")
     check_error(path, "for the text; its columns are 'id', 'words', 'label': name one with text=")
-    check_error(path, "no column 'text'; its columns are 'id', 'words', 'label'", text="text")
-    check_error(path, "no column 'stars'", text="words", label="stars")
+    found = "its columns are 'id', 'words', 'label': name one with"
+    check_error(path, f"no column 'text'; {found} text=", text="text")
+    check_error(path, f"no column 'stars'; {found} label=", text="words", label="stars")
     put(path, "text,other\na,1\n")
     check_error(path, "for the label; its columns are 'text', 'other': name one with label=")
     check_error(path, "both column 'text'", label="text")
 
 
 def test_other_separator_is_hinted_at(tmp_path):
-    check_error(put(tmp_path / "a.csv", "text|label\na|1\n"), "or sep=")
+    path = put(tmp_path / "a.csv", "text^label\na^1\n")
+    check_error(path, r"name one with text=, or pass sep='\^' if that is several columns$")
+    put(path, "text^label\na, b^1\n")
+    check_error(path, r"cut at ','.* or pass sep='\^'$")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("text,label\na,1\nhello, you,0\n", "line 3 has 3 cells, where the first line has 2"),
+        ("text,label\nhello, you,0\na,1\n", "a line has more cells than the first line, cut"),
+        ("text;label\na;1\nyou; me;0\n", "line 3 has 3 cells, .* cut at ';': put texts with ';'"),
+    ],
+)
+def test_rows_with_too_many_cells(tmp_path, content, said):
+    check_error(put(tmp_path / "a.csv", content), said)
 
 
 def test_no_header(tmp_path):
@@ -435,10 +451,7 @@ def test_zst_without_its_library(tmp_path, monkeypatch):
 def test_parquet_without_pyarrow(tmp_path, frame, monkeypatch):
     path = write(frame, tmp_path / "a.parquet")
 
-    def no_parquet(*args, **kwargs):
-        raise ImportError("Missing optional dependency 'pyarrow'.")
-
-    monkeypatch.setattr(pd, "read_parquet", no_parquet)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     check_error(path, r"pip install sklearn-clsattn\[parquet\]", ImportError)
 
 

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -137,7 +138,9 @@ def _one_line(error: BaseException | str) -> str:
         message = " ".join(str(error).split()) or type(error).__name__
     # Parameters of the loader are options here.
     message = message.replace(", or pass label=False to read texts alone", "")
-    message = re.sub(r"\bencoding='([\w-]+)'", r"--encoding \1", message)
+    message = re.sub(
+        r"\b(encoding|sep)='([^']+)'", lambda it: f"--{it[1]} {shlex.quote(it[2])}", message
+    )
     message = re.sub(r"\b(text|label|sep)=(?![\w'\"])", r"--\1", message)
     return re.sub(r"\bmin_df\b", "--min-df", message)
 

@@ -74,7 +74,7 @@ def _add_compare(commands: Any) -> None:
         action="store_true",
         help="tune all baselines alike first (5 values, 3-fold cross-validation); ours does itself",
     )
-    parser.add_argument("--json", type=Path, metavar="OUT", help="also write all of it as JSON")
+    _add_output(parser, "OUT", "also write all of it as JSON", "--json")
 
 
 def _add_fit(commands: Any) -> None:
@@ -97,8 +97,8 @@ def _add_fit(commands: Any) -> None:
         help="for files larger than memory: read them part by part, through a temporary folder; "
         "counts word sequences by hashing, so tokens have no names, and labels are strings",
     )
-    _add_output(parser, "MODEL", "file for the model, best of a name *.skops", required=True)
-    _add_force(parser, "MODEL")
+    what = "file for the model, best of a name *.skops"
+    _add_output(parser, "MODEL", what, required=True)
     _add_fitting(parser)
     parser.add_argument("--no-characters", action="store_true", help="leave out character n-grams")
     parser.add_argument(
@@ -122,8 +122,8 @@ def _add_predict(commands: Any) -> None:
     parser = commands.add_parser(
         "predict",
         help="classify texts with a saved model",
-        description="Write a CSV with the predicted class of each text and the probability of "
-        f"every class. {_TRUST}",
+        description="Write a CSV with the columns of DATA, the predicted class of each text and "
+        f"the probability of every class. {_TRUST}",
     )
     _add_model(parser)
     parser.add_argument("data", type=Path, metavar="DATA", help=f"texts ({_FORMATS})")
@@ -153,7 +153,6 @@ def _add_explain(commands: Any) -> None:
         help="explain this text rather than a file's; may be given several times",
     )
     _add_output(parser, "OUT", "HTML file to write (default: to stdout)")
-    _add_force(parser, "OUT")
     parser.add_argument(
         "--target",
         metavar="CLASS",
@@ -194,7 +193,6 @@ def _add_report(commands: Any) -> None:
     )
     usual = Path("report.html")
     _add_output(parser, "OUT", f"HTML file to write (default: {usual})", default=usual)
-    _add_force(parser, "OUT")
     _add_labelled(parser)
     mistakes = (
         "show the N worst mistakes, and half as many texts where only one of both models is right, "
@@ -212,12 +210,13 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_output(parser: argparse.ArgumentParser, name: str, what: str, **settings: Any) -> None:
-    parser.add_argument("-o", "--output", type=Path, metavar=name, help=what, **settings)
-
-
-def _add_force(parser: argparse.ArgumentParser, output: str) -> None:
-    parser.add_argument("--force", action="store_true", help=f"overwrite {output} if it is there")
+def _add_output(
+    parser: argparse.ArgumentParser, name: str, what: str, *options: str, **settings: Any
+) -> None:
+    """Add the argument of a file to write, by default -o, and the leave to overwrite it."""
+    options = options or ("-o", "--output")
+    parser.add_argument(*options, type=Path, metavar=name, help=what, **settings)
+    parser.add_argument("--force", action="store_true", help=f"overwrite {name} if it is there")
 
 
 def _add_labelled(parser: argparse.ArgumentParser) -> None:
@@ -256,8 +255,9 @@ def _add_reading(parser: argparse.ArgumentParser, *, label: str | None = None) -
     parser.add_argument("--encoding", default="utf-8", metavar="E", help="(default: utf-8)")
     parser.add_argument(
         "--sep",
+        type=lambda text: "\t" if text == r"\t" else text,
         metavar="CHAR",
-        help="character between columns (default: what the first row has: , or ; or a tab)",
+        help="character between columns (default: what the first row has: , or ; or | or a tab)",
     )
 
 

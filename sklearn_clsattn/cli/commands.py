@@ -9,12 +9,13 @@ import sys
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import numpy as np
+import pandas as pd
 import sklearn
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
@@ -29,18 +30,11 @@ from sklearn_clsattn.cli.reading import (
     load_model,
     read_batches,
     read_labelled,
-    read_reviews,
+    read_with_columns,
     split_texts,
 )
 from sklearn_clsattn.cli.saying import say
-from sklearn_clsattn.cli.tables import (
-    busy,
-    counting,
-    fit_report,
-    progress_shown,
-    result_report,
-    show,
-)
+from sklearn_clsattn.cli.tables import fit_text, of_models, progress_shown, result_text
 from sklearn_clsattn.cli.writing import check_output, shown_size
 from sklearn_clsattn.comparison import class_tokens, compare
 from sklearn_clsattn.saving import save_model
@@ -50,16 +44,17 @@ from sklearn_clsattn.text import HashingTokenVectorizer, make_text_classifier
 def run_compare(arguments: Namespace) -> None:
     """Compare models on the same texts and print the results."""
     if arguments.json is not None:
-        check_output(arguments.json, overwrite=True, inputs=[arguments.data, arguments.test])
+        inputs = [arguments.data, arguments.test]
+        check_output(arguments.json, overwrite=arguments.force, inputs=inputs)
     parts, source = split_texts(arguments)
-    with progress_shown(quiet=arguments.quiet) as progress:
+    with progress_shown(quiet=arguments.quiet) as tell:
         result = compare(
             *parts,
             ngram_range=(1, arguments.ngrams),
             min_df=arguments.min_df,
             tune=arguments.tune,
             n_top=arguments.top,
-            progress=progress,
+            progress=of_models(tell),
             random_state=SEED,
         )
     if arguments.json is not None:
@@ -78,7 +73,7 @@ def run_compare(arguments: Namespace) -> None:
             written = {"settings": settings, **result.to_dict()}
             json.dump(written, file, indent=2, ensure_ascii=False)
             file.write("\n")
-    show(result_report(result, source=source))
+    say(result_text(result, source=source))
 
 
 def run_fit(arguments: Namespace) -> None:
@@ -111,11 +106,12 @@ def run_fit(arguments: Namespace) -> None:
         **_strengths(arguments),
     )
     vectorizer, classifier = (step for _, step in model.steps)
-    with busy("vectorizing texts", quiet=arguments.quiet):
+    with progress_shown(quiet=arguments.quiet) as tell:
+        tell("vectorizing texts", True)
         start = time.perf_counter()
         X = vectorizer.fit_transform(texts, labels)
         vectorizing_seconds = time.perf_counter() - start
-    with busy("fitting", quiet=arguments.quiet):
+        tell("fitting", True)
         import torch  # noqa: F401 - not part of the time to fit
 
         start = time.perf_counter()
@@ -129,7 +125,7 @@ def run_fit(arguments: Namespace) -> None:
         **_of_fit(classifier, fit_seconds, arguments.output),
     }
     names = vectorizer.get_feature_names_out()
-    show(fit_report(facts, class_tokens(classifier, X, names, n_top=arguments.top)))
+    say(fit_text(facts, class_tokens(classifier, X, names, n_top=arguments.top)))
 
 
 def _fit_chunks(arguments: Namespace) -> None:
@@ -149,7 +145,7 @@ def _fit_chunks(arguments: Namespace) -> None:
     with (
         # Windows keeps mapped files until the last array of them is gone.
         TemporaryDirectory(prefix=f"{PROGRAM}-", ignore_cleanup_errors=True) as folder,
-        counting(quiet=arguments.quiet) as progress,
+        progress_shown(quiet=arguments.quiet) as tell,
     ):
 
         def batches() -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
@@ -162,8 +158,8 @@ def _fit_chunks(arguments: Namespace) -> None:
                     for found, name in zip(columns, names, strict=True):
                         found[name] = None
                     # A line for a million texts and one for a file are enough for a log.
-                    progress(f"reading {path}: {n_read:,} texts", number % 100 == 0)
-                progress(f"read {path}: {n_read:,} texts", True)
+                    tell(f"reading {path}: {n_read:,} texts", number % 100 == 0)
+                tell(f"read {path}: {n_read:,} texts", True)
 
         start = time.perf_counter()
         counts = ChunkedCounts.write(Path(folder, "counts"), batches(), vectorizer=vectorizer)
@@ -171,7 +167,7 @@ def _fit_chunks(arguments: Namespace) -> None:
         text_column, label_column = (" and ".join(map(repr, found)) for found in columns)
         check_label_column(source, " and ".join(columns[1]), len(sizes), counts.shape[0])
         _check_classes(source, " and ".join(columns[1]), counts.classes)
-        progress(f"fitting on {counts.n_entries:,} counts in {len(counts)} chunks", True)
+        tell(f"fitting on {counts.n_entries:,} counts in {len(counts)} chunks", True)
         start = time.perf_counter()
         classifier.fit_chunks(counts)
         fit_seconds = time.perf_counter() - start
@@ -184,7 +180,7 @@ def _fit_chunks(arguments: Namespace) -> None:
         "features": f"{counts.shape[1]:,}, hashed; read and counted in {reading_seconds:.2f} s",
         **_of_fit(classifier, fit_seconds, arguments.output),
     }
-    show(fit_report(facts, []))
+    say(fit_text(facts, []))
 
 
 def _strengths(arguments: Namespace) -> dict[str, Any]:
@@ -215,26 +211,36 @@ def run_predict(arguments: Namespace) -> None:
     """Classify texts with a saved model and write a CSV."""
     output = None if str(arguments.output) == "-" else arguments.output
     if output is not None:
-        check_output(output, overwrite=True, inputs=[arguments.model, arguments.data])
+        inputs = [arguments.model, arguments.data]
+        check_output(output, overwrite=arguments.force, inputs=inputs)
     model = load_model(arguments.model)
-    reviews = read_reviews(arguments.data, arguments, label=False)
+    table, texts = read_with_columns(arguments.data, arguments)
     try:  # the texts are vectorized once for both
-        X = model[:-1].transform(reviews.data)
+        X = model[:-1].transform(texts)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"the model in {arguments.model} does not take texts ({type(error).__name__}: {error})"
         ) from error
-    predicted, proba = model[-1].predict(X), model[-1].predict_proba(X)
     guarded = str if arguments.raw_labels else guarded_cell
+    answer = {"prediction": [guarded(label) for label in model[-1].predict(X).tolist()]}
+    proba = model[-1].predict_proba(X).T.tolist()
+    for label, of_class in zip(model.classes_.tolist(), proba, strict=True):
+        answer[f"probability_{label}"] = [f"{p:.6g}" for p in of_class]
+    for name in answer:
+        if name in table:
+            raise ValueError(
+                f"{arguments.data} has a column {name!r} already, as predictions get; rename it"
+            )
+    table = table.astype(object).assign(**answer)
     if output is None and sys.stdout.isatty():
         shown = io.StringIO()
-        _write_predictions(shown, model.classes_, predicted, proba, guarded)
+        _write_csv(shown, table)
         say(shown.getvalue().rstrip("\n"))
     elif output is None:
-        _write_predictions(sys.stdout, model.classes_, predicted, proba, guarded)
+        _write_csv(sys.stdout, table)
     else:
         with written_whole(output, text=True) as file:
-            _write_predictions(file, model.classes_, predicted, proba, guarded)
+            _write_csv(file, table)
 
 
 def guarded_cell(label: Any) -> str:
@@ -256,17 +262,15 @@ def _sizes(classes: NDArray[Any], sizes: NDArray[np.intp]) -> str:
     return named if len(pairs) <= 8 else f"{named} and {len(pairs) - 8} more"
 
 
-def _write_predictions(
-    file: IO[str],
-    classes: NDArray[Any],
-    predicted: NDArray[Any],
-    proba: NDArray[Any],
-    guarded: Callable[[Any], str],
-) -> None:
-    """Write one row a text; labels guarded, probabilities to six digits."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["prediction", *(f"probability_{label}" for label in classes.tolist())])
-    writer.writerows(
-        [guarded(label), *(f"{p:.6g}" for p in row)]
-        for label, row in zip(predicted.tolist(), proba.tolist(), strict=True)
-    )
+def _write_csv(file: IO[str], table: pd.DataFrame) -> None:
+    """Write a table as CSV, with empty cells for missing values."""
+
+    class Lines:
+        def write(self, line: str) -> None:
+            # The writer puts carriage returns in cells into quotes only if its lines end in them.
+            line = line.removesuffix("\r\n").encode("utf-8", "backslashreplace").decode()
+            file.write(f"{line}\n")
+
+    writer = csv.writer(Lines())
+    writer.writerow(table.columns)
+    writer.writerows(table.where(table.notna(), "").itertuples(index=False, name=None))

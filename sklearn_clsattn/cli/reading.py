@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +16,7 @@ from sklearn_clsattn import saving
 from sklearn_clsattn.cli.arguments import STDIN
 from sklearn_clsattn.comparison import hold_out
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
-from sklearn_clsattn.datasets._reviews import review_batches
+from sklearn_clsattn.datasets._reviews import read_texts, review_batches
 
 SEED = 0
 HELD_OUT = 0.2
@@ -34,8 +35,8 @@ def split_texts(arguments: Namespace) -> tuple[Parts, str]:
             )
         texts, labels = _generated_reviews()
         source = (
-            f"{len(texts):,} generated reviews, a tenth of their labels drawn at random; "
-            "pass a file of labelled texts to use yours."
+            f"{len(texts):,} generated reviews, a tenth of their labels drawn at random.\n"
+            "Pass a file of labelled texts to use yours."
         )
     else:
         texts, labels, columns = read_labelled(arguments.data, arguments)
@@ -72,6 +73,12 @@ def read_reviews(path: Path, arguments: Namespace, **columns: Any) -> Any:
     """Read a file with the options of a command; `columns` are passed to `load_reviews`."""
     columns = {"text": arguments.text, **columns}
     return load_reviews(_source(path), sep=arguments.sep, encoding=arguments.encoding, **columns)
+
+
+def read_with_columns(path: Path, arguments: Namespace) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Return a file's table, with its cells as they are, and its texts (n_texts,)."""
+    options = {name: getattr(arguments, name) for name in ("text", "sep", "encoding")}
+    return read_texts(_source(path), **options)
 
 
 def read_batches(

@@ -10,7 +10,7 @@ from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.arguments import PROGRAM
 from sklearn_clsattn.cli.reading import split_texts
 from sklearn_clsattn.cli.saying import say
-from sklearn_clsattn.cli.tables import progress_shown
+from sklearn_clsattn.cli.tables import of_models, progress_shown
 from sklearn_clsattn.cli.writing import check_output, shown_size
 from sklearn_clsattn.inspection import ModelReport
 
@@ -20,7 +20,7 @@ def run_report(arguments: Namespace) -> None:
     inputs = [arguments.data, arguments.test]
     check_output(arguments.output, overwrite=arguments.force, inputs=inputs)
     parts, source = split_texts(arguments)
-    with progress_shown(quiet=arguments.quiet) as progress:
+    with progress_shown(quiet=arguments.quiet) as tell:
         report = ModelReport.from_texts(
             *parts,
             ngram_range=(1, arguments.ngrams),
@@ -31,7 +31,7 @@ def run_report(arguments: Namespace) -> None:
             title="Model report" + ("" if arguments.data is None else f": {arguments.data.name}"),
             source=source,
             made={"Command": _command(arguments), "Made on": datetime.date.today().isoformat()},
-            progress=progress,
+            progress=of_models(tell),
         )
     page = report.to_html()
     with written_whole(arguments.output, text=True) as file:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 
 def check_output(path: Path, *, overwrite: bool, inputs: Sequence[Path | None] = ()) -> None:
-    """Raise an error if a file cannot be written, exists (unless `overwrite`), or is an input."""
+    """Raise an error if a file cannot be written, exists (unless `overwrite`), or is an input.
+
+    Devices such as /dev/null are there to be written.
+    """
     path = path.expanduser()
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file to write")
@@ -15,7 +18,7 @@ def check_output(path: Path, *, overwrite: bool, inputs: Sequence[Path | None] =
     if path.exists():
         if any(other and other.exists() and path.samefile(other) for other in inputs):
             raise ValueError(f"{path} is read as well; name another file to write")
-        if not overwrite:
+        if path.is_file() and not overwrite:
             raise ValueError(f"{path} is there already; pass --force to overwrite it")
         allowed = os.access(path, os.W_OK)
     else:

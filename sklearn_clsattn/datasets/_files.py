@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import lzma
+import re
 import shutil
 import tarfile
 import tempfile
@@ -44,19 +45,29 @@ _DAMAGED = (
 )
 
 
-def read_table(source: Path | IO[bytes], *, sep: str | None, encoding: str) -> pd.DataFrame:
-    """Return all rows and columns of a file, with strings as column names, or raise ValueError."""
-    (frame,) = read_tables(source, sep=sep, encoding=encoding)
+def read_table(
+    source: Path | IO[bytes], *, sep: str | None, encoding: str, strings: bool = False
+) -> pd.DataFrame:
+    """Return all rows and columns of a file, with strings as column names, or raise ValueError.
+
+    Cells of delimited text become numbers where a whole column can, unless `strings`.
+    """
+    (frame,) = read_tables(source, sep=sep, encoding=encoding, strings=strings)
     return frame
 
 
 def read_tables(
-    source: Path | IO[bytes], *, sep: str | None, encoding: str, rows: int | None = None
+    source: Path | IO[bytes],
+    *,
+    sep: str | None,
+    encoding: str,
+    rows: int | None = None,
+    strings: bool = True,
 ) -> Iterator[pd.DataFrame]:
     """Yield a file's rows, at most `rows` at a time, as :func:`read_table` returns all of them."""
     encoding = _bom_aware(encoding)
     name = str(source) if isinstance(source, Path) else name_of(source)
-    for frame in _read(source, name, sep, encoding, rows):
+    for frame in _read(source, name, sep, encoding, rows, strings):
         frame.columns = frame.columns.map(str)
         yield frame
 
@@ -66,8 +77,19 @@ def name_of(stream: IO[bytes]) -> str:
     return str(getattr(stream, "name", type(stream).__name__))
 
 
+def separator_hint(heading: str, sep: str = ",") -> str:
+    """Return the argument for the separator of a heading without `sep`: its first mark, if any."""
+    marks = [] if sep in heading else re.findall(r"""[^\w\s'".()-]""", heading)
+    return f"sep={marks[0]!r}" if marks else ""
+
+
 def _read(
-    source: Path | IO[bytes], name: str, sep: str | None, encoding: str, rows: int | None
+    source: Path | IO[bytes],
+    name: str,
+    sep: str | None,
+    encoding: str,
+    rows: int | None,
+    strings: bool,
 ) -> Iterator[pd.DataFrame]:
     try:
         opened, kind = _opened(source, in_memory=rows is None)
@@ -76,7 +98,7 @@ def _read(
                 encoding = "utf-16"
             if kind in _SEPARATORS or sep is not None:
                 usual = _SEPARATORS.get(kind, ",")
-                yield from _read_delimited(raw, sep, usual, encoding, rows)
+                yield from _read_delimited(raw, sep, usual, encoding, rows, strings)
                 return
             if kind in _JSON:
                 with io.TextIOWrapper(raw, encoding=encoding) as lines:
@@ -99,7 +121,7 @@ def _read(
         raise ValueError(
             f"{name} cannot be decompressed ({_one_line(error)}); it is damaged or cut short"
         ) from error
-    except (ValueError, pd.errors.ParserWarning) as error:
+    except ValueError as error:
         raise ValueError(f"{name} cannot be read: {_one_line(error)}") from error
     raise ValueError(
         f"cannot tell the format of {name}; expected a name that ends in .csv, .tsv, .jsonl or "
@@ -172,20 +194,14 @@ def _unpacked(
 
 
 def _read_delimited(
-    raw: IO[bytes], sep: str | None, usual: str, encoding: str, rows: int | None
+    raw: IO[bytes], sep: str | None, usual: str, encoding: str, rows: int | None, strings: bool
 ) -> Iterator[pd.DataFrame]:
     """Read CSV or TSV; with index_col=False pandas takes no column for an index."""
-    sep = sep or _separator(_head(raw).decode(encoding, errors="ignore"), usual)
-    with pd.read_csv(
-        raw,
-        sep=sep,
-        encoding=encoding,
-        keep_default_na=False,
-        index_col=False,
-        low_memory=False,
-        dtype=None if rows is None else str,
-        iterator=True,
-    ) as reader:
+    head = _head(raw).decode(encoding, errors="ignore")
+    sep = sep or _separator(head, usual)
+    options: Any = {"keep_default_na": False, "index_col": False, "low_memory": False}
+    options["dtype"] = str if strings else None
+    with pd.read_csv(raw, sep=sep, encoding=encoding, iterator=True, **options) as reader:
         while True:
             with warnings.catch_warnings():  # not while others use the rows
                 # pandas only warns about rows longer than the header, and truncates them.
@@ -194,20 +210,34 @@ def _read_delimited(
                     frame = reader.read(rows)
                 except StopIteration:
                     return
+                except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+                    raise ValueError(_too_many_cells(error, head, sep)) from error
             yield frame
             if rows is None:
                 return
 
 
+def _too_many_cells(error: Exception, head: str, sep: str) -> str:
+    """Return what pandas says of a line that has more cells than the first, and what to do."""
+    if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
+        where = "line {1} has {2} cells, where the first line has {0}".format(*found.groups())
+    elif isinstance(error, pd.errors.ParserWarning):
+        where = "a line has more cells than the first line"
+    else:
+        return _one_line(error)
+    hint = separator_hint(head.partition("\n")[0], sep) or "another separator with sep="
+    return f"{where}, cut at {sep!r}: put texts with {sep!r} into quotes, or pass {hint}"
+
+
 def _separator(head: str, usual: str) -> str:
-    """Return which of comma, semicolon and tab cuts the first rows alike, into most columns."""
+    """Return which usual separator cuts the first two rows alike, and into most columns."""
 
     def fit(sep: str) -> tuple[bool, int]:
         rows = csv.reader(io.StringIO(head, newline=""), delimiter=sep)
         widths = [len(row) for row in islice(filter(None, rows), 2)] or [0]
         return 1 < widths[0] == widths[-1], widths[0]
 
-    return max((usual, ",", ";", "\t"), key=fit)
+    return max((usual, ",", ";", "\t", "|"), key=fit)
 
 
 def _read_json(lines: Iterable[str], rows: int | None) -> Iterator[pd.DataFrame]:
@@ -265,14 +295,12 @@ def _read_parquet(raw: IO[bytes], rows: int | None) -> Iterator[pd.DataFrame]:
 
 
 def _parquet_frames(raw: IO[bytes], rows: int | None) -> Iterator[pd.DataFrame]:
-    if rows is None:
-        yield pd.read_parquet(io.BytesIO(raw.read()), engine="pyarrow")
-        return
-    import pyarrow  # type: ignore[import-untyped]
     from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
 
-    for batch in ParquetFile(raw).iter_batches(rows):
-        yield pyarrow.Table.from_batches([batch]).to_pandas()
+    file = ParquetFile(raw)
+    for part in [file.read()] if rows is None else file.iter_batches(rows):
+        # Else integers beside a missing one become floats.
+        yield part.to_pandas(integer_object_nulls=True)
 
 
 def _bom_aware(encoding: str) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from ._files import name_of, read_table, read_tables
+from ._files import name_of, read_table, read_tables, separator_hint
 
 # Usual names of columns, in order of preference.
 TEXT_COLUMNS = (
@@ -86,9 +86,9 @@ def load_reviews(
         file has: "label", "target", "sentiment", "class", "category", "stars", "rating", and so on.
         If False, labels are neither needed nor read, as for texts that are to be classified.
     sep : str, default=None
-        The character between columns. If None, that of comma, semicolon and tab which makes the
-        most columns of the first row; in doubt a comma for CSV, a tab for TSV. If given, files of
-        unknown format are read as CSV.
+        The character between columns. If None, that of comma, semicolon, tab and "|" which makes
+        the most columns of the first row; in doubt a comma for CSV, a tab for TSV. If given, files
+        of unknown format are read as CSV.
     encoding : str, default="utf-8"
         Encoding of CSV, TSV and JSON files. A byte order mark is skipped; that of UTF-16 is
         recognised.
@@ -154,6 +154,16 @@ def load_reviews(
     )
 
 
+def read_texts(
+    path: str | os.PathLike[str] | IO[bytes], *, text: str | None, sep: str | None, encoding: str
+) -> tuple[pd.DataFrame, NDArray[np.object_]]:
+    """Return a file's table, with cells of delimited text as they are written, and its texts."""
+    source, file = _source(path, sep)
+    frame = read_table(source, sep=sep, encoding=encoding, strings=True)
+    column, _ = _columns(frame, text, False, file)
+    return frame, _as_texts(frame[column], file)
+
+
 def review_batches(
     path: Path | IO[bytes],
     *,
@@ -214,20 +224,17 @@ def _find_column(
     """Return the name of the column `asked` for, or of the first one with a usual name."""
     columns = list(frame.columns)
     found = ", ".join(repr(_short(column)) for column in columns)
-    if asked is not None:
-        if asked in columns:
-            return asked
-        raise ValueError(f"{file} has no column {asked!r}; its columns are {found}")
+    if asked in columns:
+        return asked
     by_name = {column.strip().lower(): column for column in reversed(columns)}
-    for name in usual:
+    for name in usual if asked is None else ():
         if name in by_name:
             return by_name[name]
-    hint = ""
-    if len(columns) == 1 and "|" in columns[0]:
-        hint = " (or sep=, if that is several columns)"
+    what = f"with a usual name for the {parameter}" if asked is None else repr(asked)
+    sep = separator_hint(columns[0]) if len(columns) == 1 else ""
+    hint = f", or pass {sep} if that is several columns" if sep else ""
     raise ValueError(
-        f"{file} has no column with a usual name for the {parameter}; its columns are {found}: "
-        f"name one with {parameter}={hint}"
+        f"{file} has no column {what}; its columns are {found}: name one with {parameter}={hint}"
     )
 
 

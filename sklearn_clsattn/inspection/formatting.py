@@ -1,13 +1,17 @@
 """Numbers, labels and tokens as text, for terminals and pages alike."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from rich.cells import cell_len
 
 from .._visible import visible
 from ..text._context_vectorizer import CHARACTER_PREFIX
 
 MINUS = "\N{MINUS SIGN}"  # on pages and in plots
+WIDTH = 79  # columns of text
+_MAX_LISTS = 20
 
 
 def label_text(label: Any) -> str:
@@ -27,6 +31,42 @@ def token_text(name: str) -> str:
         return text
     start = len(text) - len(text.lstrip(" "))
     return "␣" * start + inner + "␣" * (len(text) - start - len(inner))
+
+
+def token_lists(heading: str, lists: Sequence[tuple[Any, Sequence[str]]]) -> str:
+    """Return the tokens of each class under a heading; no token is broken at a line's end."""
+    lines = [heading]
+    for label, tokens in lists[:_MAX_LISTS]:
+        kind = "" if isinstance(label, str) else "class "
+        # A sign that is no token: tokens may be commas, and have spaces in them.
+        words = [*(f"{token} ·" for token in tokens[:-1]), *tokens[-1:]]
+        lines.append(filled(words, f"  {kind}{label_text(label)}: ", "    "))
+    if len(lists) > _MAX_LISTS:
+        lines.append(f"  and {len(lists) - _MAX_LISTS} more classes")
+    return "\n".join(lines)
+
+
+def filled(words: Iterable[str], first: str = "", others: str = "") -> str:
+    """Return words in lines of the usual width, which start with `first` and with `others`."""
+    lines, line, start = [], first, first
+    for word in words:
+        if line != start and cell_len(line + word) > WIDTH:
+            lines.append(line.rstrip())
+            line = start = others
+        line += f"{word} "
+    return "\n".join([*lines, line.rstrip()])
+
+
+def in_columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> str:
+    """Return rows as lines, with the first column aligned left and the others right."""
+    rows = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        spaces = [" " * (n - cell_len(cell)) for cell, n in zip(row, widths, strict=True)]
+        others = map(str.__add__, spaces[1:], row[1:])
+        lines.append(gap.join([row[0] + spaces[0], *others]).rstrip())
+    return "\n".join(lines)
 
 
 def aligned(numbers: Sequence[float | None], minus: str = "-") -> list[str]:
