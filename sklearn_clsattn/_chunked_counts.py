@@ -9,8 +9,9 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -30,8 +31,13 @@ from ._fit_parts import Summary, checked, kind_of_labels, summary_of
 from ._saved import public
 from ._writing import written_whole
 
-_FORMAT = 1
+_FORMAT = 2
 _HEADER, _MARK, _CLASSES = "corpus.json", "INCOMPLETE", "classes.npy"
+_ARRAYS = (
+    "codes",
+    "weights",
+    *(f"{of}_{what}" for of in ("rows", "columns") for what in ("indptr", "indices", "data")),
+)
 _LEAST_CHUNK, _CHUNK_PER_TOKEN = 4_000_000, 8  # entries; more for many tokens
 
 
@@ -40,7 +46,9 @@ class ChunkedCounts:
     """Token counts with labels in a folder, for fits on more documents than memory holds.
 
     :meth:`write` makes the folder and :meth:`ClsAttentionClassifier.fit_chunks` reads it, one chunk
-    after another, as memory-mapped arrays of the counts and of their transpose.
+    after another, as memory-mapped arrays of the counts and of their transpose. The checksum and
+    the bounds of each file are checked when it is first read, so that a folder from others can be
+    refused, but do no harm. Its files must not change while it is in use.
 
     Parameters
     ----------
@@ -65,7 +73,8 @@ class ChunkedCounts:
     FileNotFoundError
         If there is no such folder.
     ValueError
-        If the folder is something else, of another version, or was not written to its end.
+        If the folder is something else, of another version, damaged, or was not written to its
+        end. Damage to a chunk is found when this is first read.
 
     See Also
     --------
@@ -98,30 +107,20 @@ class ChunkedCounts:
                 f"{self.path} is incomplete: writing it did not come to its end. Write it again, "
                 "with overwrite=True."
             )
-        try:
+        with _intact(self.path / _HEADER):
+            _require((self.path / _HEADER).is_file(), "it is no file")
             header = json.loads((self.path / _HEADER).read_text("utf-8"))
-            if header["format"] == _FORMAT:
+            found = header["format"]
+            if found == _FORMAT:
                 self._take(header)
-        except (FileNotFoundError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{self.path} is no folder of ChunkedCounts.") from error
-        if header["format"] != _FORMAT:
+        if found != _FORMAT:
             raise ValueError(
-                f"{self.path} is of format {header['format']}, expected {_FORMAT}: write it with "
-                "this version of sklearn-clsattn."
+                f"{self.path} is of format {found}, expected {_FORMAT}: write it with this version "
+                "of sklearn-clsattn."
             )
-        self._lock = threading.Lock()  # one fit at a time changes what follows
-        self._chunks: list[Chunk] | None = None
-        self._parts: Any = None  # what the last fit has prepared
-
-    def _take(self, header: dict[str, Any]) -> None:
-        """Take what the header says of the folder."""
-        self._n_chunks: int = header["n_chunks"]
-        labels = np.load(self.path / _CLASSES)
-        self._labels = labels.astype(object) if header["labels_are_objects"] else labels
-        self.shape: tuple[int, int] = tuple(header["shape"])
-        self.n_entries: int = header["n_entries"]
+        labels = self._array(_CLASSES, WeakSet(), lambda found: found.dtype.kind in "biufUS")
+        self._labels = labels.astype(object if header["labels_are_objects"] else labels.dtype)
         self.classes = np.sort(self._labels)
-        self.feature_names: list[str] | None = header["feature_names"]
         self._summary = Summary(
             self.shape,
             self.n_entries,
@@ -131,6 +130,37 @@ class ChunkedCounts:
             header["largest"],
             header["least"],
         )
+        self._lock = threading.Lock()  # one fit at a time changes what follows
+        self._chunks: dict[int, Chunk] = {}
+        self._parts: Any = None  # what the last fit has prepared
+
+    def _take(self, header: dict[str, Any]) -> None:
+        """Take what the header says of the folder."""
+        _require(header.pop("checksum") == _checksum_of(header), "its checksum differs")
+        # What files there are follows from their number: no path in a header leads elsewhere.
+        self._checksums: dict[str, int] = header["checksums"]
+        self._n_chunks = (len(self._checksums) - 1) // len(_ARRAYS)
+        files = {_CLASSES, *(_file(n, name) for n in range(self._n_chunks) for name in _ARRAYS)}
+        _require(
+            self._n_chunks > 0 and self._checksums.keys() == files,
+            "it lists other files than those of chunks",
+        )
+        self.n_entries: int = header["n_entries"]
+        n_documents, n_tokens = header["shape"]
+        self.shape: tuple[int, int] = n_documents, n_tokens
+        _require(
+            all(type(n) is int for n in (n_documents, n_tokens, self.n_entries)),
+            "sizes are no integers",
+        )
+        names: list[str] | None = header["feature_names"]
+        of_strings = names is None or all(type(name) is str for name in names)
+        _require(
+            of_strings and (names is None or len(names) == n_tokens),
+            "expected a name for each token",
+        )
+        self.feature_names = names
+        within = 0 <= float(header["largest"]) < np.inf and header["least"] > 0
+        _require(within and _are_entries(np.dtype(header["dtype"])), "no counts are like this")
 
     @classmethod
     def write(
@@ -202,7 +232,8 @@ class ChunkedCounts:
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
         """Yield the counts, the labels and the weights of the documents of each chunk."""
-        for chunk in self._read():
+        for number in range(len(self)):
+            chunk = self._chunk(number)
             yield chunk.X, self._labels[chunk.codes], chunk.weights
             chunk.release()
 
@@ -218,30 +249,71 @@ class ChunkedCounts:
 
     def _read(self) -> list[Chunk]:
         """Return the chunks, memory-mapped."""
-        if self._chunks is None:
-            self._chunks = [self._chunk(number) for number in range(len(self))]
-        return self._chunks
+        chunks = [self._chunk(number) for number in range(len(self))]
+        n_documents = sum(len(chunk.codes) for chunk in chunks)
+        n_entries = {sum(one.X.nnz for one in chunks), sum(one.columns.nnz for one in chunks)}
+        with _intact(self.path / _HEADER):
+            as_said = n_documents == self.shape[0] and n_entries == {self.n_entries}
+            _require(as_said, "its sizes are not those of the chunks")
+        return chunks
 
     def _chunk(self, number: int) -> Chunk:
+        """Return a chunk, which is checked when it is first read."""
+        if number in self._chunks:
+            return self._chunks[number]
         maps: WeakSet[mmap.mmap] = WeakSet()
-        folder = self.path / _name(number)
-
-        def read(name: str) -> NDArray[Any]:
-            return _mapped(folder / f"{name}.npy", maps)
-
-        n_tokens = self.shape[1]
-        rows, columns = (
-            (read(f"{name}_data"), read(f"{name}_indices"), read(f"{name}_indptr"))
-            for name in ("rows", "columns")
+        codes = self._array(
+            _file(number, "codes"), maps, lambda found: _are_below(found, len(self._labels))
         )
-        return Chunk(
-            csr_of(*rows, n_tokens),
-            read("codes"),
-            read("weights"),
-            csr_of(*columns, len(rows[2]) - 1),
-            partial(_keep, self.path, maps),
-            partial(_release, maps),
+        n_documents, n_tokens = len(codes), self.shape[1]
+        weights = self._array(
+            _file(number, "weights"),
+            maps,
+            lambda found: (
+                found.dtype == np.float64 and len(found) == n_documents and _are_within(found)
+            ),
         )
+        rows = self._matrix(number, "rows", (n_documents, n_tokens), maps)
+        columns = self._matrix(number, "columns", (n_tokens, n_documents), maps)
+        keep, release = partial(_keep, self.path, maps), partial(_release, maps)
+        self._chunks[number] = Chunk(rows, codes, weights, columns, keep, release)
+        release()
+        return self._chunks[number]
+
+    def _matrix(
+        self, number: int, name: str, shape: tuple[int, int], maps: WeakSet[mmap.mmap]
+    ) -> sparse.csr_array:
+        """Return the counts of a chunk or their transpose, within bounds, memory-mapped."""
+
+        def read(part: str, are_right: Callable[[NDArray[Any]], bool]) -> NDArray[Any]:
+            return self._array(_file(number, f"{name}_{part}"), maps, are_right)
+
+        def are_starts(found: NDArray[Any]) -> bool:
+            right = found.dtype == np.int32 and len(found) == shape[0] + 1 and found[0] == 0
+            return right and bool((found[1:] >= found[:-1]).all())
+
+        starts = read("indptr", are_starts)
+        n = int(starts[-1])
+        indices = read("indices", lambda found: len(found) == n and _are_below(found, shape[1]))
+        largest = self._summary.largest
+        data = read(
+            "data",
+            lambda found: (
+                len(found) == n and _are_entries(found.dtype) and _are_within(found, largest)
+            ),
+        )
+        return csr_of(data, indices, starts, shape[1])
+
+    def _array(
+        self, name: str, maps: WeakSet[mmap.mmap], are_right: Callable[[NDArray[Any]], bool]
+    ) -> NDArray[Any]:
+        """Return the array of an intact file, memory-mapped."""
+        path = self.path / name
+        with _intact(path):
+            _require(path.is_file(), "it is no file")  # to open a pipe would wait for ever
+            array = _mapped(path, maps, self._checksums[name])
+            _require(array.ndim == 1 and are_right(array), "its numbers are out of bounds")
+        return array
 
 
 class _Writer:
@@ -254,6 +326,7 @@ class _Writer:
         self._labels: list[NDArray[Any]] = []
         self._summary: Summary | None = None
         self._n_chunks = 0
+        self._checksums: dict[str, int] = {}
 
     def add(self, batch: Any) -> None:
         """Take a batch."""
@@ -296,22 +369,20 @@ class _Writer:
         labels = np.concatenate(self._labels)
         first = np.unique([self._codes[label] for label in labels.tolist()], return_index=True)[1]
         plain = labels.astype(str) if labels.dtype == object else labels
-        np.save(self._folder / _CLASSES, plain[first])
+        self._save(_CLASSES, plain[first])
+        header = {
+            "format": _FORMAT,
+            "shape": summary.shape,
+            "n_entries": summary.n_entries,
+            "feature_names": summary.names,
+            "dtype": summary.dtype.str,
+            "labels_are_objects": labels.dtype == object,
+            "largest": summary.largest,
+            "least": summary.least,
+            "checksums": self._checksums,
+        }
         with written_whole(self._folder / _HEADER, text=True) as file:
-            json.dump(
-                {
-                    "format": _FORMAT,
-                    "n_chunks": self._n_chunks,
-                    "shape": summary.shape,
-                    "n_entries": summary.n_entries,
-                    "feature_names": summary.names,
-                    "dtype": summary.dtype.str,
-                    "labels_are_objects": labels.dtype == object,
-                    "largest": summary.largest,
-                    "least": summary.least,
-                },
-                file,
-            )
+            json.dump({**header, "checksum": _checksum_of(header)}, file)
 
     def _flush(self) -> None:
         """Write what waits as one chunk."""
@@ -323,17 +394,25 @@ class _Writer:
         del parts
         if X.dtype.kind in "biu":
             X.data = X.data.astype(np.min_scalar_type(X.data.max(initial=0)))
-        folder = self._folder / _name(self._n_chunks)
-        folder.mkdir()
+        number = self._n_chunks
+        (self._folder / _name(number)).mkdir()
         self._n_chunks += 1
-        np.save(folder / "codes.npy", np.concatenate(codes))
-        np.save(folder / "weights.npy", np.concatenate(weights))
+        self._save(_file(number, "codes"), np.concatenate(codes))
+        self._save(_file(number, "weights"), np.concatenate(weights))
         for name in ("rows", "columns"):
             if name == "columns":
                 X = X.tocsc()
-            np.save(folder / f"{name}_data.npy", X.data)
-            np.save(folder / f"{name}_indices.npy", X.indices.astype(np.int32, copy=False))
-            np.save(folder / f"{name}_indptr.npy", X.indptr.astype(np.int32, copy=False))
+            self._save(_file(number, f"{name}_data"), X.data)
+            for part in ("indices", "indptr"):
+                array = getattr(X, part).astype(np.int32, copy=False)
+                self._save(_file(number, f"{name}_{part}"), array)
+
+    def _save(self, name: str, array: NDArray[Any]) -> None:
+        """Write an array, and keep the checksum of its file."""
+        path = self._folder / name
+        np.save(path, array)
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+            self._checksums[name] = zlib.crc32(whole)
 
 
 def _together(one: Summary, other: Summary) -> Summary:
@@ -386,9 +465,56 @@ def _name(number: int) -> str:
     return f"chunk-{number:05d}"
 
 
-def _mapped(path: Path, maps: WeakSet[mmap.mmap]) -> NDArray[Any]:
-    """Return an array of a file, memory-mapped; its map joins `maps`."""
-    array = np.load(path, mmap_mode="r")
+def _file(number: int, name: str) -> str:
+    return f"{_name(number)}/{name}.npy"
+
+
+def _checksum_of(header: dict[str, Any]) -> int:
+    """Return the CRC-32 of a header's values, however they are written."""
+    return zlib.crc32(json.dumps(header, sort_keys=True).encode())
+
+
+@contextmanager
+def _intact(path: Path) -> Iterator[None]:
+    """Raise whatever goes wrong with a file as a ValueError that names it."""
+    try:
+        yield
+    except Exception as error:  # a damaged file can raise anything
+        raise ValueError(
+            f"{path} is damaged, or no file of ChunkedCounts ({type(error).__name__}: {error}). "
+            "Copy or write the folder again."
+        ) from error
+
+
+def _require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise ValueError(problem)
+
+
+def _are_entries(dtype: np.dtype[Any]) -> bool:
+    """Return whether SciPy and PyTorch can compute with entries of a type."""
+    return dtype.kind in "biuf" and dtype.isnative and dtype != np.float16
+
+
+def _are_below(numbers: NDArray[Any], bound: int) -> bool:
+    """Return whether all numbers are int32, at least 0 and less than a bound."""
+    if numbers.dtype != np.int32:
+        return False
+    return not len(numbers) or int(numbers.view(np.uint32).max()) < bound
+
+
+def _are_within(numbers: NDArray[Any], largest: float = np.finfo(np.float64).max) -> bool:
+    """Return whether all numbers are at least 0 and at most `largest`, and none is NaN."""
+    if not len(numbers):
+        return True
+    return float(numbers.min()) >= 0 and float(numbers.max()) <= largest
+
+
+def _mapped(path: Path, maps: WeakSet[mmap.mmap], checksum: int | None = None) -> NDArray[Any]:
+    """Return the array of a .npy file, memory-mapped; its map joins `maps`."""
+    array: Any = np.lib.format.open_memmap(path, mode="r")
+    if checksum is not None:
+        _require(zlib.crc32(array._mmap) == checksum, "its checksum differs")
     if array.size:
         maps.add(array._mmap)
     return np.asarray(array)

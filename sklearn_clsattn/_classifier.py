@@ -270,7 +270,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Raises
         ------
         ValueError
-            If fewer than two classes have documents of positive weight, or `device` is no CPU.
+            If fewer than two classes have documents of positive weight, if `device` is no CPU, or
+            if a file of `counts` is damaged.
 
         Warns
         -----

@@ -55,11 +55,12 @@ def model_values(model: Any, max_tokens: int | None) -> dict[str, Any]:
             "they were not fitted together"
         )
     kept = _strongest(fitted, max_tokens)
+    labels = classifier.classes_.tolist()
     text["n_words"] = int((kept < text["n_words"]).sum())
     return {
         "format": "sklearn-clsattn",
         "version": 1,
-        "classes": [one if _is_plain(one) else str(one) for one in classifier.classes_.tolist()],
+        "classes": labels if all(map(_is_plain, labels)) else list(map(str, labels)),
         "n_tokens": len(tokens),
         "text": text,
         "entry_scale": fitted.entry_scale,
@@ -235,4 +236,7 @@ def _combining() -> str:
 
 
 def _is_plain(label: Any) -> bool:
-    return isinstance(label, str | int | bool) or (isinstance(label, float) and label == label)
+    """Return whether JavaScript reads a label as what it is: it rounds larger integers."""
+    if isinstance(label, int):
+        return abs(label) < 2**53
+    return isinstance(label, str) or (isinstance(label, float) and label == label)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED
 
 import joblib
 from sklearn.utils import check_scalar
@@ -33,9 +38,11 @@ TRUSTED_TYPES = (
 )
 """The types of this package in files of skops: all are estimators, and loading runs none."""
 
+_LEVEL = 1  # of compression: higher ones save little and load a large model three times as long
+
 
 def save_model(model: Any, path: str | Path) -> None:
-    """Save a model, completely or not at all.
+    """Save a model in a compressed file, completely or not at all.
 
     Parameters
     ----------
@@ -52,6 +59,21 @@ def save_model(model: Any, path: str | Path) -> None:
         If skops is needed and not installed.
     OSError
         If the file cannot be written.
+    ValueError
+        If a ``.skops`` file of the model could never be loaded, as with a lambda expression for a
+        tokenizer.
+
+    Warns
+    -----
+    UserWarning
+        If :func:`load_model` will refuse the ``.skops`` file unless it is told to trust the types
+        that the warning names: functions and classes of your own, or those that a `GridSearchCV`
+        holds beside its `best_estimator_`, which needs none.
+
+    Notes
+    -----
+    The file at `path` is the old one or the whole new one at all times. A process that is killed
+    meanwhile may leave a file beside it, whose name ends in ``.part``.
 
     Examples
     --------
@@ -66,15 +88,15 @@ def save_model(model: Any, path: str | Path) -> None:
     ['pos']
     """
     path = Path(path)
-    content = _skops().dumps(model) if _is_skops(path) else None
+    content = _dumped(model, path) if _is_skops(path) else None
     with written_whole(path, text=False) as file:
         if content is None:
-            joblib.dump(model, file)
+            joblib.dump(model, file, compress=("zlib", _LEVEL))
         else:
             file.write(content)
 
 
-def load_model(path: str | Path) -> Any:
+def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] = ()) -> Any:
     """Load a model that :func:`save_model` has saved.
 
     Parameters
@@ -83,6 +105,9 @@ def load_model(path: str | Path) -> Any:
         The file. One whose name ends in ``.skops`` may come from anyone: only `TRUSTED_TYPES` and
         what skops trusts by itself, such as scikit-learn's estimators, are made of it. Any other is
         a pickle, which runs whatever code is in it: load only files that you trust.
+    trusted : sequence of str, type or function, default=()
+        More types and functions that a ``.skops`` file may have, themselves or by the names that
+        :func:`save_model` and the error give. The code of each may run.
 
     Returns
     -------
@@ -96,7 +121,8 @@ def load_model(path: str | Path) -> Any:
     OSError
         If the file cannot be read.
     ValueError
-        If a ``.skops`` file has other types in it.
+        If a ``.skops`` file has other types in it; if the file is damaged or no model; if `trusted`
+        is given for a pickle.
 
     Warns
     -----
@@ -115,21 +141,35 @@ def load_model(path: str | Path) -> Any:
     ...     try:
     ...         load_model(file)
     ...     except ValueError as error:
-    ...         print(str(error).rpartition("safe: ")[2])
-    pathlib.Path. It has not been loaded.
+    ...         print(str(error).partition("safe: ")[2])
+    pathlib.Path. It has not been loaded. If you trust them, name them with `trusted`.
     """
     path = Path(path).expanduser()
-    if not _is_skops(path):
-        return joblib.load(path)
-    skops = _skops()
-    content = path.read_bytes()
-    others = sorted(set(skops.get_untrusted_types(data=content)) - set(TRUSTED_TYPES))
-    if others:
+    names = [one if isinstance(one, str) else f"{one.__module__}.{one.__name__}" for one in trusted]
+    skops = _skops() if _is_skops(path) else None
+    if skops is None and names:
+        raise ValueError(f"{path} is a pickle, of which all is trusted: leave `trusted` out.")
+    with path.open("rb") as file:
+        zipped = file.read(1) == b"x"  # a pickle is not, nor one that is not compressed
+    try:
+        if skops is None:  # zlib checks the sum of the whole before any of it is used
+            return joblib.load(io.BytesIO(zlib.decompress(path.read_bytes())) if zipped else path)
+        content = path.read_bytes()
+        others = _untrusted(content, names)
+        if not others:
+            return skops.loads(content, trusted=[*TRUSTED_TYPES, *names])
+    except Warning:
+        raise
+    except Exception as error:  # a damaged file can raise anything
         raise ValueError(
-            f"{path} has types that are neither this package's nor known to be safe: "
-            f"{', '.join(others)}. It has not been loaded."
-        )
-    return skops.loads(content, trusted=list(TRUSTED_TYPES))
+            f"{path} is not a model that can be loaded: it is damaged, or was saved with other "
+            f"versions or modules than are here ({type(error).__name__}: {error}). Copy or save it "
+            "again."
+        ) from error
+    raise ValueError(
+        f"{path} has types that are neither this package's nor known to be safe: "
+        f"{', '.join(others)}. It has not been loaded. If you trust them, name them with `trusted`."
+    )
 
 
 def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
@@ -221,6 +261,8 @@ def to_json(model: Any, path: str | Path, *, max_tokens: int | None = None) -> i
     -----
     All numbers are written in full: decisions are those of the Pipeline up to the order of sums.
     A `ContextVectorizer` rounds its bags to single precision by default, the reader does not.
+    Labels that JSON or JavaScript cannot hold, such as integers from 2^53 on, are all written as
+    strings.
 
     Examples
     --------
@@ -244,6 +286,35 @@ def to_json(model: Any, path: str | Path, *, max_tokens: int | None = None) -> i
     with written_whole(Path(path), text=True) as file:
         file.write(content)
     return len(content)
+
+
+def _dumped(model: Any, path: Path) -> bytes:
+    """Return a model as the content of a .skops file that can be loaded."""
+    skops = _skops()
+    try:
+        content: bytes = skops.dumps(model, compression=ZIP_DEFLATED, compresslevel=_LEVEL)
+        others = _untrusted(content, ())
+        if others:  # functions are saved by names that may lead nowhere
+            skops.loads(content, trusted=[*TRUSTED_TYPES, *others])
+    except Exception as error:
+        raise ValueError(
+            f"{path} has not been saved: skops could not load it again ({type(error).__name__}: "
+            f"{error}). Define functions and classes at the top level of a module, or choose a "
+            "name that ends in .joblib."
+        ) from error
+    if others:
+        warnings.warn(
+            f"load_model refuses {path} unless it is told to trust what it has beside this "
+            f"package's and known types: load_model(path, trusted={others}).",
+            stacklevel=3,
+        )
+    return content
+
+
+def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
+    """Return the names of the types of a .skops file that are not to be loaded."""
+    known = {*TRUSTED_TYPES, *trusted}
+    return sorted(set(_skops().get_untrusted_types(data=content)) - known)
 
 
 def _is_skops(path: Path) -> bool:

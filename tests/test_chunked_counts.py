@@ -4,8 +4,10 @@ import copy
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,7 +18,12 @@ from numpy.testing import assert_array_equal
 from ranks import InThreads, assert_same, cut, documents, fitted
 from sklearn.feature_extraction.text import CountVectorizer
 
-from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, ClsAttentionClassifierCV
+from sklearn_clsattn import (
+    ChunkedCounts,
+    ClsAttentionClassifier,
+    ClsAttentionClassifierCV,
+    _chunked_counts,
+)
 from sklearn_clsattn._core.part import Part
 from sklearn_clsattn.text import HashingTokenVectorizer
 
@@ -246,7 +253,7 @@ def test_what_is_not_ours_is_never_removed(tmp_path):
     X, y, _ = documents()
     (tmp_path / "precious.csv").touch()
     (tmp_path / "corpus.json").write_text('{"texts": 3}')
-    with pytest.raises(ValueError, match="no folder of ChunkedCounts"):
+    with pytest.raises(ValueError, match="no file of ChunkedCounts"):
         ChunkedCounts(tmp_path)
     with pytest.raises(FileExistsError, match="not all of it is ChunkedCounts"):
         written(tmp_path, X, y, overwrite=True)
@@ -259,15 +266,15 @@ def test_what_is_not_ours_is_never_removed(tmp_path):
             written(counts.path, X, y, overwrite=True)
         mine.unlink()
     (counts.path / "classes.npy").unlink()
-    with pytest.raises(ValueError, match="no folder of ChunkedCounts"):
+    with pytest.raises(ValueError, match="no file of ChunkedCounts"):
         ChunkedCounts(counts.path)
     assert sorted(os.listdir(tmp_path)) == ["corpus.json", "counts", "precious.csv"]
 
 
-@pytest.mark.parametrize("header", [b"[]", b'{"format": 1}', b"\xff", b'"format"'])
+@pytest.mark.parametrize("header", [b"[]", b'{"format": 2}', b"\xff", b'"format"'])
 def test_a_foreign_header_is_said(tmp_path, header):
     (tmp_path / "corpus.json").write_bytes(header)
-    with pytest.raises(ValueError, match="no folder of ChunkedCounts"):
+    with pytest.raises(ValueError, match="no file of ChunkedCounts"):
         ChunkedCounts(tmp_path)
 
 
@@ -349,7 +356,7 @@ def test_labels_and_weights_as_fit_takes_them(tmp_path):
 def test_what_is_no_folder_of_chunks(tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder"):
         ChunkedCounts(tmp_path / "nothing")
-    with pytest.raises(ValueError, match="no folder of ChunkedCounts"):
+    with pytest.raises(ValueError, match="no file of ChunkedCounts"):
         ChunkedCounts(tmp_path)
     (tmp_path / "mine").write_text("a file of the user's")
     with pytest.raises(FileExistsError, match="choose another name"):
@@ -378,3 +385,198 @@ def test_who_cannot_fit_on_chunks_says_why(tmp_path, monkeypatch):
     one = ChunkedCounts.write(tmp_path / "one", [(X[y == "bad"], y[y == "bad"])])
     with pytest.raises(ValueError, match="one class only"):
         ClsAttentionClassifier().fit_chunks(one)
+
+
+# Folders that are damaged, or made by others
+
+
+def other_byte(place):
+    """Damage by another byte at a share of the file's length."""
+
+    def damage(path):
+        content = bytearray(path.read_bytes())
+        content[int(place * (len(content) - 1))] ^= 5
+        path.write_bytes(content)
+
+    return damage
+
+
+DAMAGES = {
+    "first byte": other_byte(0.0),
+    "a byte": other_byte(0.6),
+    "last byte": other_byte(1.0),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-3]),
+    "empty": lambda path: path.write_bytes(b""),
+    "archive": lambda path: path.write_bytes(b"PK\x03\x04" + bytes(99)),
+    "gone": lambda path: path.unlink(),
+    "folder": lambda path: (path.unlink(), path.mkdir()),
+}
+NAMES = ["codes", "weights"] + [
+    f"{of}_{part}" for of in ("rows", "columns") for part in ("indptr", "indices", "data")
+]
+FILES = ["corpus.json", "classes.npy", *(f"chunk-00001/{name}.npy" for name in NAMES)]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A folder of chunks of 540 tokens."""
+    X, y, weights = documents()
+    return written(tmp_path_factory.mktemp("whole") / "counts", X, y, weights).path
+
+
+@pytest.fixture
+def folder(whole, tmp_path):
+    """A copy of it to damage."""
+    return shutil.copytree(whole, tmp_path / "counts")
+
+
+def refused(folder, name):
+    """Require that a fit on a folder is refused with the name of a file."""
+    with pytest.raises(ValueError, match="is damaged, or no file of ChunkedCounts") as error:
+        ClsAttentionClassifier(C=1.0).fit_chunks(ChunkedCounts(folder))
+    assert type(error.value) is ValueError
+    assert str(error.value).startswith(f"{folder / name} is damaged")
+
+
+def sealed(folder, **changed):
+    """Change values of the header, and make all checksums right again."""
+    header = json.loads((folder / "corpus.json").read_text()) | changed
+    for name in header["checksums"]:
+        if (folder / name).exists():
+            header["checksums"][name] = zlib.crc32((folder / name).read_bytes())
+    del header["checksum"]
+    checksum = zlib.crc32(json.dumps(header, sort_keys=True).encode())
+    (folder / "corpus.json").write_text(json.dumps(header | {"checksum": checksum}))
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_to_any_file_is_said(folder, name, damage):
+    DAMAGES[damage](folder / name)
+    refused(folder, name)
+
+
+def test_files_that_changed_places_are_said(folder):
+    one, other = folder / "chunk-00001", folder / "chunk-00002"
+    one.rename(folder / "between")
+    other.rename(one)
+    (folder / "between").rename(other)
+    refused(folder, "chunk-00001/codes.npy")
+
+
+@pytest.mark.parametrize(
+    "key", ["shape", "n_entries", "dtype", "labels_are_objects", "largest", "least", "checksums"]
+)
+def test_a_changed_number_in_the_header_is_said(folder, key):
+    header = json.loads((folder / "corpus.json").read_text())
+    other = {"shape": [header["shape"][0], 541], "dtype": "<f4", "checksums": {}}.get(key, 3)
+    (folder / "corpus.json").write_text(json.dumps(header | {key: other}, indent=2))
+    refused(folder, "corpus.json")
+    (folder / "corpus.json").write_text(json.dumps(header, indent=2))
+    assert len(ChunkedCounts(folder))  # however it is written
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("rows_indices", lambda a: a + 540),
+        ("rows_indices", lambda a: a - 1),
+        ("columns_indices", lambda a: a + 1),
+        ("columns_indices", lambda a: a[:-1]),
+        ("rows_indptr", lambda a: a[::-1].copy()),
+        ("rows_indptr", lambda a: a[:-1]),
+        ("columns_indptr", lambda a: np.append(a[:-1], a[-1] + 1)),
+        ("rows_data", lambda a: -a),
+        ("rows_data", lambda a: a * 1e9),
+        ("columns_data", lambda a: np.where(np.arange(len(a)), a, np.nan)),
+        ("columns_data", lambda a: a.astype(np.complex128)),
+        ("columns_data", lambda a: a.astype(np.float16)),
+        ("codes", lambda a: a + 2),
+        ("codes", lambda a: a.astype(np.int64)),
+        ("codes", lambda a: a[None]),
+        ("codes", lambda a: a.astype(">i4")),
+        ("weights", lambda a: a[1:]),
+        ("weights", lambda a: a * np.inf),
+    ],
+)
+def test_numbers_out_of_bounds_are_said_whatever_the_checksums(folder, name, change):
+    file = f"chunk-00001/{name}.npy"
+    array = change(np.load(folder / file))
+    np.save(folder / file, array)
+    sealed(folder)
+    # An indptr of an end that fits is blamed on the arrays that it cannot be of.
+    blamed = file.replace("indptr", "indices") if name == "columns_indptr" else file
+    refused(folder, blamed)
+
+
+@pytest.mark.parametrize("shape", [b"(99999999999999,)", b"(4611686018427387904,)", b"(-1,)"])
+def test_an_array_that_says_to_be_larger_than_its_file(folder, shape):
+    file = folder / "chunk-00001" / "weights.npy"
+    content = file.read_bytes()
+    said = content[:118].rpartition(b"(")[0] + shape + b", }"
+    file.write_bytes(said.ljust(127) + b"\n" + content[128:])
+    sealed(folder)
+    refused(folder, "chunk-00001/weights.npy")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"shape": [10**13, 540]},
+        {"shape": [400, 540, 1]},
+        {"shape": ["400", 540]},
+        {"n_entries": 10**13},
+        {"dtype": "O"},
+        {"largest": float("nan")},
+        {"least": None},
+        {"feature_names": ["a", "b"]},
+        {"checksums": {"classes.npy": 1}},
+        {"checksums": {"classes.npy": 1} | {f"../{name}.npy": 1 for name in NAMES}},
+    ],
+    ids=str,
+)
+def test_a_header_that_lies_is_said_whatever_its_checksum(folder, changed):
+    sealed(folder, **changed)
+    refused(folder, "corpus.json")
+
+
+def test_names_of_tokens_that_are_none(folder):
+    sealed(folder, feature_names=[3] * 540)
+    refused(folder, "corpus.json")
+    sealed(folder, feature_names=[f"token {k}" for k in range(540)])
+    assert len(ChunkedCounts(folder).feature_names) == 540
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("name", FILES[:3])
+def test_a_pipe_is_not_waited_for(folder, name):
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    refused(folder, name)
+
+
+def test_each_file_is_checked_once(whole, monkeypatch):
+    checked = []
+    monkeypatch.setattr(
+        "sklearn_clsattn._chunked_counts._mapped",
+        recorded_call(_chunked_counts._mapped, checked),
+    )
+    counts = ChunkedCounts(whole)
+    assert checked == [whole / "classes.npy"]
+    chunk = next(iter(counts))
+    assert chunk[0].shape[0]
+    assert len(checked) == 1 + len(NAMES)
+    for C in (0.5, 1.0):
+        ClsAttentionClassifier(C=C).fit_chunks(counts)
+    checked = [path for path in checked if path.parent != whole or path.name == "classes.npy"]
+    assert len(checked) == len(set(checked)) == 1 + len(NAMES) * len(counts)
+
+
+def recorded_call(function, called):
+    """A function that notes its first argument when it is called."""
+
+    def recording(first, *arguments):
+        called.append(first)
+        return function(first, *arguments)
+
+    return recording

@@ -262,3 +262,15 @@ def test_other_models_are_refused(tmp_path):
     with pytest.raises(ValueError, match="max_tokens"):
         to_json(make_pipeline(CountVectorizer(), ClsAttentionClassifier()), path, max_tokens=0)
     assert not path.exists()
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("classes", "kind"),
+    [([7, 2**53 - 1], int), ([7, 2**53 + 1], str), ([-(2**53) - 1, 7], str)],
+)
+def test_labels_that_javascript_would_round_are_strings(classes, kind, tmp_path):
+    texts, labels = ["good fun", "bad film"] * 5, np.array(classes * 5)
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier(C=1.0)).fit(texts, labels)
+    read = read_by_javascript(model, texts, tmp_path)
+    assert [one["predicted"] for one in read] == list(map(kind, labels.tolist()))

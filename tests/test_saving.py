@@ -12,7 +12,8 @@ import pytest
 import sklearn
 import skops.io
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from test_interruption import CASES
@@ -98,6 +99,100 @@ def test_other_types_are_refused(tmp_path):
     path.write_bytes(skops.io.dumps({"model": model, "more": Path}))
     with pytest.raises(ValueError, match=r"neither this package's.*has not been loaded"):
         load_model(path)
+
+
+TEXTS, LABELS = ["a good film", "a bad film", "good fun"] * 2, ["pos", "neg", "pos"] * 2
+
+
+def own_tokens(text):
+    return text.split()
+
+
+def counted(tokenizer):
+    """Return a pipeline with a tokenizer of the user's own."""
+    vectorizer = CountVectorizer(tokenizer=tokenizer, token_pattern=None)
+    return make_pipeline(vectorizer, ClsAttentionClassifier(C=1.0)).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("kind", ["search", "tokenizer"])
+def test_what_is_refused_is_said_when_it_is_saved(kind, tmp_path):
+    path, model = tmp_path / "model.skops", counted(own_tokens)
+    trusted = [own_tokens]
+    if kind == "search":
+        model = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
+        model = GridSearchCV(model, {"clsattentionclassifier__C": [1.0, 2.0]}, cv=2)
+        model.fit(TEXTS, LABELS)
+    with pytest.warns(UserWarning, match=r"load_model refuses .* trusted=\[") as said:
+        save_model(model, path)
+    named = re.search(r"trusted=(\[.*?\])", str(said[0].message))[1]
+    with pytest.raises(ValueError, match="has not been loaded") as refused:
+        load_model(path)
+    for name in json.loads(named.replace("'", '"')):
+        assert name in str(refused.value)
+    trusted = trusted if kind == "tokenizer" else json.loads(named.replace("'", '"'))
+    again = load_model(path, trusted=trusted)
+    assert_array_equal(again.predict_proba(TEXTS), model.predict_proba(TEXTS))
+    with pytest.raises(ValueError, match="has not been loaded"):
+        load_model(path, trusted=trusted[1:])
+
+
+@pytest.mark.parametrize("tokenizer", [lambda text: text.split(), str.split], ids=["own", "C"])
+def test_what_could_never_be_loaded_is_not_saved(tokenizer, tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(b"the old file")
+    with pytest.raises(ValueError, match=r"model.skops has not been saved.*top level"):
+        save_model(counted(tokenizer), path)
+    assert path.read_bytes() == b"the old file"
+
+
+def test_types_are_trusted_in_skops_files_alone(tmp_path):
+    path = tmp_path / "model.joblib"
+    save_model(counted(own_tokens), path)
+    with pytest.raises(ValueError, match=r"model.joblib is a pickle.*trusted"):
+        load_model(path, trusted=[own_tokens])
+
+
+@pytest.mark.parametrize("suffix", [".skops", ".joblib"])
+def test_models_are_compressed(suffix, tmp_path):
+    vectorizer = HashingVectorizer(n_features=2**16, alternate_sign=False, norm=None)
+    model = make_pipeline(vectorizer, ClsAttentionClassifier(C=1.0))
+    save_model(model.fit(TEXTS, LABELS), tmp_path / f"model{suffix}")
+    assert (tmp_path / f"model{suffix}").stat().st_size < 100_000  # of 4.7 MB
+
+
+def damages(content):
+    """Yield copies of a file's content with bytes changed, left out or added."""
+    rng, n = np.random.default_rng(0), len(content)
+    for at in np.linspace(0, n - 1, 150).astype(int).tolist():
+        flipped = bytearray(content)
+        flipped[at] ^= int(rng.integers(1, 256))
+        yield bytes(flipped)
+    for length in [0, 1, 2, *np.linspace(3, n - 1, 40).astype(int).tolist()]:
+        yield content[:length]
+    for at in rng.integers(0, n, 20).tolist():
+        yield content[:at] + content[at + 7 :]
+        yield content[:at] + bytes(9) + content[at:]
+    yield from (b"[" * 100_000, b"PK\x03\x04", b"\x80\x05.", b"x\x01", b"text, label\n")
+
+
+@pytest.mark.parametrize("suffix", [".skops", ".joblib"])
+def test_a_damaged_file_is_one_error(suffix, tmp_path):
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier(C=1.0)).fit(TEXTS, LABELS)
+    expected = model.predict_proba(TEXTS)
+    path = tmp_path / f"model{suffix}"
+    save_model(model, path)
+    said = []
+    for content in damages(path.read_bytes()):
+        path.write_bytes(content)
+        try:
+            again = load_model(path)
+        except ValueError as error:
+            said.append(str(error))
+        else:
+            assert_array_equal(again.predict_proba(TEXTS), expected)
+    assert len(said) > 150
+    for one in said:
+        assert one.startswith(f"{path} is not a model that can be loaded")
 
 
 def test_versions_are_kept_and_compared(tmp_path, monkeypatch):

@@ -122,14 +122,7 @@ def load_model(path: Path) -> Pipeline:
     """Load a pipeline from texts to probabilities that ``fit`` has saved."""
     if not path.expanduser().is_file():
         raise ValueError(f"there is no file {path}; expected a model that 'fit' has saved")
-    try:
-        model = saving.load_model(path)
-    except ImportError:
-        raise
-    except Exception as error:  # a file that is not a pickle can raise anything
-        raise ValueError(
-            f"{path} is not a model that can be loaded ({type(error).__name__}: {error})"
-        ) from error
+    model = saving.load_model(path)
     if not (isinstance(model, Pipeline) and len(model) > 1 and hasattr(model, "predict_proba")):
         raise ValueError(
             f"{path} holds a {type(model).__name__}, not a pipeline from texts to probabilities "
