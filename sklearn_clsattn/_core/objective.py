@@ -142,6 +142,8 @@ class AttentionLoss:
         mass = self.bag.sum_over_tokens(weights[:, None])[:, 0].to(torch.float64)
         mass += self.cls_weight
         per_document = self.sample_weight / mass.clamp(min=1e-30).square()
+        # Infinity times an entry whose square is 0 would be NaN.
+        per_document.clamp_(max=torch.finfo(self.bag.dtype).max)
         sums = self.bag.squared_sum_over_documents(per_document.to(self.bag.dtype)[:, None])[:, 0]
         return sums * weights.square()
 
