@@ -295,8 +295,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             check_not_texts(X, self)
             X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
             check_non_negative(X, self)
+            X = as_csr(X)
         model = self._model()
-        X = as_csr(X)
         if hasattr(self, "entry_scale_"):  # of an entry in several parts, the sum is damped
             X = canonical(X)
         return model, X

@@ -24,6 +24,7 @@ from sklearn_clsattn._validation import (
     check_non_negative,
     check_not_texts,
     code_labels,
+    native,
 )
 from sklearn_clsattn.importance import (
     class_totals,
@@ -241,6 +242,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
+        X = native(X)
         check_non_negative(X, self)
         kept = self.get_support(indices=True)
         if not len(kept):
@@ -304,6 +306,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         check_not_texts(X, self)
         check_labels(y)
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), reset=afresh)
+        X = native(X)
         check_non_negative(X, self)
         check_classification_targets(y)
         if sample_weight is not None:

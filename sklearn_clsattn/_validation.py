@@ -8,6 +8,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 
+def native(X: Any) -> Any:
+    """Return an ndarray or sparse matrix with its numbers in the machine's byte order."""
+    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+
+
 def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:
     """Raise ValueError for negative values in X (n_documents, n_tokens), dense or sparse."""
     values = X.data if sparse.issparse(X) else X

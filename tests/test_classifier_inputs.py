@@ -12,7 +12,13 @@ from helpers import assert_same_fit, data, settled
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from sklearn_clsattn import ClsAttentionClassifier, ClsAttentionClassifierCV, _machine
+from sklearn_clsattn import (
+    ChunkedCounts,
+    ClsAttentionClassifier,
+    ClsAttentionClassifierCV,
+    TokenImportanceTransformer,
+    _machine,
+)
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
     EmbeddingClassifier,
@@ -520,3 +526,109 @@ def test_a_batch_that_outweighs_the_earlier_ones_is_refused_by_name():
     with pytest.raises(ValueError, match=r"range of floating-point numbers.*1e\+100 together"):
         model.partial_fit([[0, 0, 0]], [1], sample_weight=[1e100])
     assert np.isfinite(model.loss_curve_).all()
+
+
+def zeros_stored(X, rng, dtype):
+    """Return a matrix of counts as CSR, without zeros and with some of them stored."""
+    stored = (X == 0) & (rng.random(X.shape) < 0.3)
+    rows, columns = np.nonzero(X.astype(bool) | stored)
+    entries = X[rows, columns].astype(dtype), (rows, columns)
+    return sp.csr_array(X.astype(dtype)), sp.csr_array(entries, shape=X.shape)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("attend_cls", [True, False])
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("method", ["fit", "fit_chunks", "partial_fit"])
+def test_stored_zeros_change_nothing(method, dtype, attend_cls, tmp_path):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n_classes = 2 + seed % 2
+        y = np.arange(30) % n_classes
+        counts = rng.poisson(np.where(np.arange(8) == y[:, None], 1.2, 0.3))
+        models = []
+        X, Z = zeros_stored(counts, rng, dtype)
+        for number, some in enumerate((X, Z)):
+            model = ClsAttentionClassifier(C=[1.0, "auto"][seed // 2 % 2], attend_cls=attend_cls)
+            if method == "fit_chunks":
+                path = tmp_path / f"{seed}-{number}"
+                model.fit_chunks(ChunkedCounts.write(path, [(some, y)], chunk_entries=20))
+            elif method == "partial_fit":
+                model.partial_fit(some[:15], y[:15]).partial_fit(some[15:], y[15:])
+            else:
+                model.fit(some, y)
+            models.append(model)
+        assert_same_fit(*models)
+        assert Z.nnz > X.nnz  # as it came
+        for ask in (models[0].decision_function, models[0].predict):
+            assert_allclose(ask(Z), ask(X), rtol=1e-12, atol=1e-12)
+
+
+def test_a_document_of_next_to_nothing_in_single_precision():
+    X = np.array([[2, 0], [0, 2], [2, 1], [1, 2]] * 10 + [[1e-30, 0]], np.float32)
+    y = np.array([0, 1, 0, 1] * 10 + [0])
+    settings = {"C": 1.0, "attend_cls": False, "sublinear_counts": False, "tol": 1e-5}
+    single, double = (ClsAttentionClassifier(**settings).fit(X.astype(t), y) for t in ("f4", "f8"))
+    assert_allclose(single.predict_proba(X), double.predict_proba(X), atol=0.01)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_large_integers_are_as_in_floating_point(parts, dtype):
+    """The sum of the parts is 2^63 or, of int64, its half: the types hold no more."""
+    whole = 2 ** (62 if dtype == np.int64 and parts == 1 else 63)
+    entries = np.array([1] + [whole // parts] * parts, dtype)
+    columns = np.array([1] + [0] * parts)
+    X = sp.csr_array((entries, columns, [0, 1 + parts]), shape=(1, 2))
+    dense = np.array([[float(whole), 1.0]])
+    model = ClsAttentionClassifier(C=1.0).fit([[2, 0], [0, 2], [2, 1], [1, 2]], [0, 1, 0, 1])
+    assert_allclose(model.predict_proba(X), model.predict_proba(dense), rtol=1e-12)
+    assert_array_equal(model.predict(X), model.predict(dense))
+    assert X.dtype == dtype
+
+
+@pytest.mark.parametrize("top", [2**64 - 1, 2**63 - 1])
+@pytest.mark.parametrize("chunked", [True, False])
+def test_the_largest_integers_are_trained_on(chunked, top, tmp_path):
+    X, y = data()
+    X = X.toarray().astype(np.uint64 if top > 2**63 else np.int64)
+    X[X > 0] = top
+    decisions = []
+    for number, some in enumerate((X, X.astype(float))):
+        model = ClsAttentionClassifier(C=1.0)
+        if chunked:
+            model.fit_chunks(ChunkedCounts.write(tmp_path / f"{number}", [(some, y)]))
+        else:
+            model.fit(some, y)
+        decisions.append(model.decision_function(some))
+    assert_allclose(*decisions, rtol=1e-9, atol=1e-9)
+    assert np.ptp(decisions[0]) > 1
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("dtype", ["i2", "u4", "i8", "f2", "f4", "f8"])
+def test_any_byte_order(dtype, sparse):
+    X, y = data()
+    X = X.toarray()
+    X[0, 0] = 256  # has the bytes of 1 in another order
+
+    def made(order):
+        array = X.astype(order + dtype)
+        if not sparse:
+            return array
+        rows = sp.csr_array(array.astype("f4" if dtype == "f2" else "<" + dtype))
+        rows.data = rows.data.astype(array.dtype if dtype != "f2" else order + "f4")
+        return rows
+
+    native, swapped = made("<"), made(">")
+    for method in ("fit", "partial_fit"):
+        models = [getattr(ClsAttentionClassifier(), method)(some, y) for some in (native, swapped)]
+        assert_same_fit(*models)
+        assert_array_equal(models[0].predict_proba(swapped), models[0].predict_proba(native))
+        assert_array_equal(models[0].predict(swapped), models[0].predict(native))
+    for importance in ("signed_frequency", "log_odds"):
+        weights = [
+            TokenImportanceTransformer(importance, k=3).fit(some, y).transform(other)
+            for some, other in ((native, native), (swapped, swapped))
+        ]
+        assert_array_equal(*(one.toarray() if sparse else one for one in weights))

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 class Documents:
     """The documents of a fit.
 
-    X : CSR (n_documents, n_tokens), token weights, every entry stored once
+    X : CSR (n_documents, n_tokens), positive token weights, every entry stored once
     codes : (n_documents,), class codes 0..K-1
     weights : (n_documents,), document weights, class weights included
     statistics : of all documents, of which these may be a part

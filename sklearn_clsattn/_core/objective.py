@@ -147,7 +147,7 @@ class AttentionLoss:
         by_token = torch.cat([weights[:, None], tokens[:, 1:] * weights[:, None]], dim=1)
         sums = self.bag.sum_over_tokens(by_token).to(torch.float64)
         mass, attended = self._attend(sums, cls_score, shift)
-        outputs = attended + matrix[-1, 1:].to(torch.float64)
+        outputs = attended.nan_to_num_() + matrix[-1, 1:].to(torch.float64)
         p = torch.sigmoid(outputs) if self.n_outputs == 1 else torch.softmax(outputs, dim=1)
         variance = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE) * self.sample_weight[:, None]
         least = math.sqrt(_SMALLEST_MASS[self.bag.dtype])

@@ -27,7 +27,7 @@ from .leave_one_out import random_directions
 from .memory import loss_derivatives
 from .objective import AttentionLoss
 from .reducer import Reducer
-from .statistics import CorpusStatistics, Scaling, positive_entries
+from .statistics import CorpusStatistics, Scaling
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 class Chunk:
     """Some documents of a corpus.
 
-    X : CSR (n_documents, n_tokens), token weights in canonical format
+    X : CSR (n_documents, n_tokens), positive token weights in canonical format
     codes : (n_documents,), positions of the labels among the corpus's classes
     weights : (n_documents,), document weights
     columns : CSR of the transpose of `X`, where the chunk is in files; None where in memory
@@ -99,7 +99,7 @@ class Part:
             for chunk in self._chunks():
                 codes = self._map[chunk.codes]
                 X = self._in_units(chunk.X)
-                of_documents = (np.ones(X.shape[0]), row_totals(X), positive_entries(X))
+                of_documents = (np.ones(X.shape[0]), row_totals(X), np.diff(X.indptr))
                 for k, numbers in enumerate(of_documents):
                     weighted = chunk.weights * numbers
                     flat[k * n_classes :][:n_classes] += np.bincount(codes, weighted, n_classes)

@@ -44,7 +44,7 @@ class CorpusStatistics:
 
     class_weights : (n_classes,), document weights
     token_weights : (n_classes,), document weight times total token weight
-    n_entries : (n_classes,), document weight times number of positive entries
+    n_entries : (n_classes,), document weight times number of entries
     shares : (n_classes, n_tokens), document weight times each token's share of the document's total
         token weight (:func:`~sklearn_clsattn.importance.class_totals` of kind "shares")
     """
@@ -58,7 +58,7 @@ class CorpusStatistics:
     def of(
         cls, X: Any, codes: NDArray[np.intp], n_classes: int, weights: Array
     ) -> CorpusStatistics:
-        """Return the sums over the rows of a CSR matrix, given class codes and weights."""
+        """Return the sums over the rows of a CSR matrix without zeros, of these class codes."""
         totals = row_totals(X)
         per_token = np.divide(weights, totals, out=np.zeros(len(weights)), where=totals > 0)
         if not np.isfinite(per_token).all():
@@ -69,7 +69,7 @@ class CorpusStatistics:
         return cls(
             _by_class(codes, n_classes, weights),
             _by_class(codes, n_classes, weights * totals),
-            _by_class(codes, n_classes, weights * positive_entries(X)),
+            _by_class(codes, n_classes, weights * np.diff(X.indptr)),
             class_totals(X, codes, n_classes, per_token),
         )
 
@@ -107,7 +107,7 @@ class CorpusStatistics:
 
     @property
     def mean_entry(self) -> float:
-        """Mean of the positive entries, by document weight: 1 for bags of 0 and 1."""
+        """Mean of the entries, by document weight: 1 for bags of 0 and 1."""
         return float(self.token_weights.sum()) / (float(self.n_entries.sum()) or 1.0)
 
     @property
@@ -282,10 +282,3 @@ def class_priors(class_weights: Array) -> Array:
 
 def _by_class(codes: NDArray[np.intp], n_classes: int, numbers: Array) -> Array:
     return np.bincount(codes, numbers, n_classes).astype(np.float64)
-
-
-def positive_entries(X: Any) -> NDArray[np.int64]:
-    """Return how many positive entries every row of a CSR matrix has."""
-    if X.data.min(initial=1) > 0:
-        return np.diff(X.indptr).astype(np.int64)
-    return np.diff(np.concatenate([[0], np.cumsum(X.data > 0)])[X.indptr])
