@@ -1,6 +1,6 @@
 """Compute the smallest changes of documents: the questions, checked and answered one by one."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -10,8 +10,8 @@ from scipy.special import expit, logit, softmax
 from sklearn.utils import check_scalar
 
 from ..terms import DecisionTerms
-from .addition import added_masses, fewest_added
-from .lead import checked, of_class, present_class
+from .addition import added_logs, fewest_added
+from .lead import attention_logs, checked, mean, means, of_class, present_class
 from .minimal_set import MinimalSet
 from .minimal_sets import MinimalSets
 from .removal_of_tokens import Found, fewest_removed
@@ -63,11 +63,6 @@ def sufficient_sets(
         present = present_class(one, threshold)
         lead = of_class(one, present, threshold)
         chosen = found.numbers
-        fixed = np.zeros(len(one.tokens), dtype=bool)
-        margins = [float(lead.lowest(fixed).min())]
-        for token in chosen:
-            fixed[token] = True
-            margins.append(float(lead.lowest(fixed).min()))
         sets.append(
             MinimalSet(
                 document=int(one.index[0]),
@@ -78,8 +73,8 @@ def sufficient_sets(
                 at_least=found.at_least,
                 before=one.classes.tolist()[present],
                 after=one.classes.tolist()[present],
-                leads=np.array(margins),
-                probabilities=np.full(len(margins), np.nan),
+                leads=lead.lowest(chosen),
+                probabilities=np.full(len(chosen) + 1, np.nan),
                 marks=_token_marks(one, chosen),
             )
         )
@@ -109,35 +104,24 @@ def _threshold(explanation: DecisionTerms, probability: float | None) -> tuple[f
 
 
 def _added(one: DecisionTerms, found: Found, to: int | None, threshold: float) -> MinimalSet:
-    model = one.model
+    model, columns = one.model, found.numbers
     assert model is not None
-    columns = found.numbers
-    lead = of_class(one, present_class(one, threshold))
-    masses, scaled = added_masses(one, lead)
-    values = model.values
-
-    def outputs(n_added: int) -> Array:
-        added = columns[:n_added]
-        mass = scaled.shares.sum() + scaled.cls_share + masses[added].sum()
-        sums = scaled.shares @ one.values + masses[added] @ values[added]
-        return one.intercept + (sums / mass if mass > 0 else 0.0)
-
+    start = mean(*attention_logs(one), one.values)
+    steps = list(means(*start, added_logs(one)[columns], model.values[columns]))
     names = tuple(str(name) for name in model.names[columns])
-    return _set("add", one, found, names, outputs, to, threshold, ())
+    return _set("add", one, found, names, steps, to, threshold, ())
 
 
 def _without_tokens(
     one: DecisionTerms, found: Found, to: int | None, threshold: float
 ) -> MinimalSet:
     removed = found.numbers
-
-    def outputs(n_removed: int) -> Array:
-        weights = np.ones(len(one.tokens))
-        weights[removed[:n_removed]] = 0.0
-        return _outputs(one, weights)
-
+    logs, cls_log = attention_logs(one)
+    left = mean(np.delete(logs, removed), cls_log, np.delete(one.values, removed, axis=0))
+    # From the last one removed on, as those before may have all of the attention.
+    steps = list(means(*left, logs[removed[::-1]], one.values[removed[::-1]]))[::-1]
     names = tuple(str(name) for name in one.tokens[removed])
-    return _set("tokens", one, found, names, outputs, to, threshold, _token_marks(one, removed))
+    return _set("tokens", one, found, names, steps, to, threshold, _token_marks(one, removed))
 
 
 def _without_words(
@@ -145,25 +129,19 @@ def _without_words(
 ) -> MinimalSet:
     removed = found.numbers
     removal = Removal(one, words)
-
-    def outputs(n_removed: int) -> Array:
-        gone = np.zeros(len(words.names), dtype=bool)
-        gone[removed[:n_removed]] = True
-        return _outputs(one, removal.weights(gone))
-
+    logs, cls_log = attention_logs(one)
+    gone, steps = np.zeros(len(words.names), dtype=bool), []
+    for word in (None, *removed):
+        if word is not None:
+            gone[word] = True
+        with np.errstate(divide="ignore"):
+            steps.append(mean(logs + np.log(removal.weights(gone)), cls_log, one.values)[1])
     names = tuple(words.names[word] for word in removed)
     marks = tuple(
         places[np.isin(places[:, 2], removed)][:, :2] if len(places) else places[:, :2]
         for places in words.places
     )
-    return _set("words", one, found, names, outputs, to, threshold, marks)
-
-
-def _outputs(one: DecisionTerms, weights: Array) -> Array:
-    """Return the decisions (n_targets,) where every token has these times its weight, (m,)."""
-    masses = weights * one.attention
-    total = masses.sum() + one.cls_attention[0]
-    return np.asarray(one.intercept + (masses @ one.values / total if total > 0 else 0.0))
+    return _set("words", one, found, names, steps, to, threshold, marks)
 
 
 def _set(
@@ -171,19 +149,19 @@ def _set(
     one: DecisionTerms,
     found: Found,
     names: tuple[str, ...],
-    outputs: Callable[[int], Array],
+    means_after: Sequence[Array],
     to: int | None,
     threshold: float,
     marks: tuple[NDArray[np.intp], ...],
 ) -> MinimalSet:
     """Return an answer with the decisions after each of its steps."""
     present = present_class(one, threshold)
-    steps = np.stack([outputs(n) for n in range(len(names) + 1)])
+    steps = one.intercept + np.stack(means_after)
     if len(one.classes) == 2:
         explained = one.classes.tolist().index(one.targets.tolist()[0])
         side = 1.0 if explained == present else -1.0
         leads = side * (steps[:, 0] - threshold)
-        probabilities = 1.0 / (1.0 + np.exp(-side * steps[:, 0]))
+        probabilities = expit(side * steps[:, 0])
         after = present if leads[-1] > 0 else 1 - present
     else:
         others = np.arange(len(one.classes)) != present

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
 
-# The solver's tolerance of conditions, in units of a condition's largest coefficient.
+# The solver's tolerance of conditions, in units of a condition's largest coefficient, and what it
+# takes for 0.
 _FEASIBILITY = 1e-6
+_SMALLEST = 1e-9
 _IMPOSSIBLE = 2
 # How often a solution that does not hold is excluded.
 _MAX_EXCLUDED = 100
@@ -39,8 +41,9 @@ def fewest(
     for no choice found, and for no bound where there is none of `at_most` a size.
     """
     stop, scale = monotonic() + time_limit, np.abs(gains).max(axis=0, initial=0.0)
+    slack = _FEASIBILITY + _SMALLEST * len(gains)
     kept = scale > 0
-    if (needs[~kept] > 0).any():
+    if not len(gains) or (needs[~kept] > 0).any():
         return None, None
     programme = _Programme(gains[:, kept] / scale[kept], following, n_following)
     if at_most is not None:
@@ -48,7 +51,7 @@ def fewest(
     needs, bound = needs[kept] / scale[kept], 0
     # First with all that the solver's tolerance may let through, so that its bound is one.
     for _ in range(_MAX_EXCLUDED):
-        chosen, least = programme.solve(needs - _FEASIBILITY, stop)
+        chosen, least = programme.solve(needs - slack, stop)
         if least is None:
             return None, None
         bound = max(bound, least)
@@ -57,7 +60,7 @@ def fewest(
         if holds(chosen):
             return chosen, bound
         programme.exclude(chosen)
-    chosen, _ = programme.solve(needs + 10 * _FEASIBILITY, stop)
+    chosen, _ = programme.solve(needs + 10 * slack, stop)
     return (chosen if chosen is not None and holds(chosen) else None), bound
 
 

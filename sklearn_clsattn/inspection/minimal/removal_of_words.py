@@ -101,7 +101,8 @@ def _words_of_text(
     starts = [start for start, _ in known]
     for stretch in re.finditer(r"\S+", text.text):
         place = stretch.start()
-        for start, stop in known[bisect_left(starts, place) :]:
+        for at in range(bisect_left(starts, place), len(known)):
+            start, stop = known[at]
             if start >= stretch.end():
                 break
             if start > place:
@@ -160,15 +161,17 @@ class Removal:
         lost = self._words.lost(removed, self._n_tokens)
         return np.where(lost > 1 - 1e-9, 0.0, self._weigh(self._counts * (1 - lost)) / self._full)
 
-    def gains(self, lead: Lead) -> Array:
-        """Return linear upper bounds of what each set's loss gains a lead, (n_sets, R)."""
-        gains = -lead.terms
+    def linear(self, lead: Lead) -> tuple[Array, Array]:
+        """Return what a lead lacks, (R,), and upper bounds of what sets' loss gains it, (n, R)."""
+        constant, terms = lead.linear()
+        gains = -terms
         gains = np.where(gains > 0, gains, gains * self.slope[:, None])
         words = self._words
         of_occurrence = words.parts[:, None] * gains[words.tokens]
         sets = words.occurrence_sets
         n_sets = words.sets.shape[0]
-        return np.column_stack([np.bincount(sets, column, n_sets) for column in of_occurrence.T])
+        bounds = [np.bincount(sets, column, n_sets) for column in of_occurrence.T]
+        return -(constant + terms.sum(axis=0)), np.column_stack(bounds)
 
 
 def fewest_words(
@@ -184,13 +187,12 @@ def fewest_words(
     if to is not None and len(one.classes) > 2:
         return _ordered(words, removal, of_class(one, to), time_limit)
     lead = of_class(one, present, log_odds)
-    leads = Lead(lead.shares, lead.cls_share, -lead.base, -lead.gaps)
-    rivals = [leads.over(rival) for rival in range(len(lead.base))]
+    rivals = [lead.of_rivals().over(rival) for rival in range(len(lead.base))]
     bounds = [_sorted_bound(words, removal, rival) for rival in rivals]
     best, least = Found(None, None), []
     for at in sorted(
         (at for at, bound in enumerate(bounds) if bound is not None),
-        key=lambda at: (bounds[at], -float(rivals[at].at(np.ones(len(lead.shares)))[0])),
+        key=lambda at: (bounds[at], -float(rivals[at].now()[0])),
     ):
         bound = bounds[at]
         assert bound is not None
@@ -212,12 +214,11 @@ def fewest_words(
 
 def _sorted_bound(words: Words, removal: Removal, lead: Lead) -> int | None:
     """Return a quick lower bound for one rival, as if words shared no n-grams."""
-    gains = removal.gains(lead)[:, 0]
+    needs, gains = (array[..., 0] for array in removal.linear(lead))
     sizes = np.diff(words.sets.indptr)
     counted = np.where(sizes > 1, gains.clip(min=0.0), gains)
     sums = np.sort(words.sets.T @ counted)[::-1].clip(min=0.0)
-    need = -(lead.constant[0] + lead.terms.sum())
-    reached = np.cumsum(sums) >= need * (1 - 1e-9)
+    reached = np.cumsum(sums) >= needs * (1 - 1e-9)
     return int(reached.argmax()) + 1 if reached.any() else None
 
 
@@ -231,7 +232,7 @@ def _ordered(
     """Return the fewest words, `at_most` so many, for a lead over all classes, the best first."""
 
     def holds(removed: Chosen) -> bool:
-        return lead.is_ahead(removal.weights(removed))
+        return lead.weighted(removal.weights(removed)).is_ahead()
 
     n_words = len(words.names)
     chosen, bound = _programme(words, removal, lead, holds, time_limit, at_most)
@@ -242,9 +243,13 @@ def _ordered(
     if chosen is None:
         return Found(None, bound)
     numbers = np.flatnonzero(chosen)
-    alone = np.eye(n_words, dtype=bool)[numbers]
-    effect = [float(lead.at(removal.weights(one_word)).min()) for one_word in alone]
-    return Found(numbers[np.argsort(-np.array(effect), kind="stable")], bound)
+    alone = np.zeros(n_words, dtype=bool)
+    effects = np.empty(len(numbers))
+    for at, number in enumerate(numbers):
+        alone[number] = True
+        effects[at] = lead.weighted(removal.weights(alone)).now().min()
+        alone[number] = False
+    return Found(numbers[np.argsort(-effects, kind="stable")], bound)
 
 
 def _programme(
@@ -257,8 +262,7 @@ def _programme(
 ) -> tuple[Chosen | None, int | None]:
     """Return the smallest set by the integer programme, and its bound."""
     n_words = words.sets.shape[1]
-    gains, sizes = removal.gains(lead), np.diff(words.sets.indptr)
-    needs = -(lead.constant + lead.terms.sum(axis=0))
+    (needs, gains), sizes = removal.linear(lead), np.diff(words.sets.indptr)
     single = sizes == 1
     of_words = words.sets[np.flatnonzero(single)].T @ gains[single]
     shared = np.flatnonzero(~single)
@@ -296,7 +300,7 @@ def _greedy(
         best, highest = -1, -np.inf
         for at in np.flatnonzero(~removed):
             removed[at] = True
-            after = float(lead.at(removal.weights(removed)).min())
+            after = float(lead.weighted(removal.weights(removed)).now().min())
             removed[at] = False
             if after > highest:
                 best, highest = int(at), after
