@@ -240,5 +240,5 @@ def check_two_classes(classes: NDArray[Any], class_weights: NDArray[np.float64])
         )
     raise ValueError(
         "Training needs documents of at least two classes, but y holds one class only: "
-        f"{classes.tolist()[0]!r}."
+        f"{classes.tolist()[0]!r}. Add documents of another class."
     )

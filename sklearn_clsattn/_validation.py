@@ -99,15 +99,14 @@ def check_labels(y: Any) -> None:
             "put MultiLabelBinarizer before and wrap the classifier in OneVsRestClassifier; for "
             "several questions wrap it in MultiOutputClassifier."
         )
-    if isinstance(dtype := getattr(y, "dtype", None), np.dtype) and dtype.kind != "O":
-        return  # scikit-learn finds NaN among numbers
+    kind = getattr(getattr(y, "dtype", None), "kind", "O")
+    if kind != "O" and not (kind == "f" and np.isnan(y).any()):
+        return
     try:
-        labels = list(y)
+        missing = [at for at, label in enumerate(y) if is_missing(label)]
     except TypeError:
         return
-    missing = [at for at, label in enumerate(labels) if _is_missing(label)]
-    # scikit-learn finds NaN among numbers.
-    if missing and not all(isinstance(label, int | float | np.number) for label in labels):
+    if missing:
         raise ValueError(
             f"y has {len(missing)} missing labels (None or NaN), the first at position "
             f"{missing[0]}: leave these out, or give the documents without a label a class of "
@@ -115,12 +114,12 @@ def check_labels(y: Any) -> None:
         )
 
 
-def _is_missing(label: Any) -> bool:
-    """Return whether a label is None, NaN or pandas' NA."""
+def is_missing(value: Any) -> bool:
+    """Return whether a label or text is None, NaN or pandas' NA."""
     return (
-        label is None
-        or type(label).__name__ == "NAType"
-        or (isinstance(label, float | np.floating) and bool(np.isnan(label)))
+        value is None
+        or type(value).__name__ == "NAType"
+        or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
     )
 
 
@@ -139,7 +138,7 @@ def code_labels(
     """
     labels, codes = np.unique(y, return_inverse=True)
     named = list(classes) if isinstance(classes, set | frozenset) else classes
-    if named is not None and any(map(_is_missing, np.asarray(named).tolist())):
+    if named is not None and any(map(is_missing, np.asarray(named).tolist())):
         raise ValueError(
             f"classes={named!r} has None or NaN: expected the labels that y may have, which are "
             "numbers or strings."

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -524,6 +525,39 @@ def test_batches_have_the_same_bags(monkeypatch):
     assert abs(model.transform(texts) - whole).max() < 1e-14
 
 
+@pytest.mark.parametrize(
+    "bounds", [{"min_df": 0.1}, {"max_df": 0.6}, {"min_df": 3, "max_df": 40}, {"min_df": 0.02}]
+)
+def test_bounds_of_document_frequency_are_those_of_count_vectorizer(bounds):
+    texts, codes = reviews()
+    counts = CountVectorizer(ngram_range=(1, 2), token_pattern=WORDS_AND_PUNCTUATION, **bounds).fit(
+        texts
+    )
+    model = vectorizer(**bounds)
+    X = model.fit_transform(texts, codes)
+    assert model.vocabulary_ == counts.vocabulary_
+    assert abs(model.transform(texts) - X).max() < 1e-12
+    everything = vectorizer(min_df=1).fit(texts, codes)
+    assert model.character_vocabulary_ == everything.character_vocabulary_
+    shares = vectorizer(character_min_df=0.1).fit(texts, codes)
+    at_least = CountVectorizer(analyzer="char_wb", ngram_range=(2, 5), min_df=0.1).fit(texts)
+    assert shares.character_vocabulary_ == at_least.vocabulary_
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_bytes_are_decoded(encoding):
+    texts, codes = reviews()
+    texts = [text.replace("dull", "öde") for text in texts]
+    model = vectorizer(encoding=encoding)
+    X = model.fit_transform([text.encode(encoding) for text in texts], codes)
+    assert abs(vectorizer().fit_transform(texts, codes) - X).max() == 0
+    assert abs(model.transform([text.encode(encoding) for text in texts]) - X).max() == 0
+    found = model.occurrences("so öde".encode(encoding))
+    np.testing.assert_array_equal(found.stops, model.occurrences("so öde").stops)
+    broken = vectorizer(decode_error="ignore").fit([b"good \xff", *texts], [0, *codes])
+    assert broken.vocabulary_ == vectorizer().fit(["good ", *texts], [0, *codes]).vocabulary_
+
+
 def test_other_token_patterns():
     texts, codes = reviews()
     fast = vectorizer(characters=None).fit_transform(texts, codes)
@@ -547,14 +581,24 @@ def test_sample_weights_reach_the_gates():
 @pytest.mark.parametrize(
     ("parameters", "arguments", "error", "message"),
     [
-        ({}, ("one text", [0]), ValueError, "one string"),
-        ({}, ([b"a", b"b"], [0, 1]), TypeError, "bytes"),
+        ({}, ("one text", [0]), ValueError, "one text"),
+        ({}, ([b"a", b"\xff"], [0, 1]), UnicodeDecodeError, "utf-8"),
+        ({}, (["a", 1], [0, 1]), TypeError, "position 1 is 1: leave"),
+        ({}, (["a", None], [0, 1]), ValueError, r"position 1 is None: leave.*pass ''"),
+        ({}, (["a", math.nan], [0, 1]), ValueError, r"position 1 is nan: leave"),
+        ({}, (["a", pd.NA], [0, 1]), ValueError, r"position 1 is <NA>: leave"),
         ({}, (["a", "b"], None), ValueError, "expected y, got None"),
         ({}, (["a", "b"], [0]), ValueError, "inconsistent"),
-        ({}, (["a", "b"], [0, 0]), ValueError, "at least 2 classes"),
+        ({}, (["a", "b"], [0, 0]), ValueError, "one class only: 0. Add documents of another"),
+        ({}, (["a", "b"], [0, 1], [0, 1]), ValueError, "positive weight in at least two"),
+        ({}, (["a", "b"], ["x", None]), ValueError, r"missing labels.*position 1: leave these out"),
+        ({}, (["a", "b"], [0.0, math.nan]), ValueError, r"missing labels.*position 1: leave"),
         ({}, (["a", "b"], [0, 1], [0.0, 0.0]), ValueError, "non-zero"),
         ({}, (["a", "b"], [0, 1], [1.0, -1.0]), ValueError, "egative"),
         ({"min_df": 2}, (["a", "b"], [0, 1]), ValueError, "lower min_df"),
+        ({"min_df": 0.9}, (["a", "b"], [0, 1]), ValueError, r"in 1.8 to 2 of the 2 documents"),
+        ({"max_df": 1}, (["a", "a"], [0, 1]), ValueError, "raise max_df"),
+        ({"min_df": 1.5}, (["a", "b"], [0, 1]), ValueError, "'min_df' parameter"),
         ({}, (["", " "], [0, 1]), ValueError, "No n-gram"),
         ({"ngram_range": (2, 1)}, (["a", "b"], [0, 1]), ValueError, "ngram_range must be"),
         ({"characters": (0, 2)}, (["a", "b"], [0, 1]), ValueError, "characters must be"),

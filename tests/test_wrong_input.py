@@ -15,6 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
 from sklearn_clsattn.paper import OneStepClassifier
+from sklearn_clsattn.text import make_text_classifier
 
 TEXTS, LABELS = make_token_classification(300, as_text=True, random_state=0)
 X = CountVectorizer(max_features=60).fit_transform(TEXTS)
@@ -109,3 +110,25 @@ def test_the_transformer_before_the_classifier_on_reviews():
     train, test = (counts[:2000], y[:2000]), (counts[2000:], y[2000:])
     pair = make_pipeline(TokenImportanceTransformer("log_odds"), ClsAttentionClassifier())
     assert pair.fit(*train).score(*test) > LogisticRegression(max_iter=500).fit(*train).score(*test)
+
+
+def test_an_unknown_parameter_of_the_text_classifier():
+    with pytest.raises(TypeError, match=r"'min_d': expected one of C, .*, lowercase, .*, min_df, "):
+        make_text_classifier(min_d=3)
+
+
+@pytest.mark.parametrize("context", [True, False])
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        (["a", "b", "a"], ["x", "y", None], r"1 missing labels.*position 2: leave these out"),
+        (["a", "b", "a"], [0.0, 1.0, np.nan], r"1 missing labels.*position 2: leave these out"),
+        (["a", "b", None], ["x", "y", "x"], r"position 2 is None: leave it out"),
+        (["a", "b", np.nan], ["x", "y", "x"], r"position 2 is nan: leave it out"),
+        (["a", "b"], ["x", "x"], r"one class only: 'x'\. Add documents of another class\.$"),
+    ],
+)
+def test_the_text_classifier_names_what_is_missing(context, texts, labels, message):
+    model = make_text_classifier(min_df=1, context=context)
+    with pytest.raises(ValueError, match=message):
+        model.fit(texts, labels)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -22,15 +22,17 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from .._documents import check_two_classes
 from .._saved import SavedMixin, public
 from .._transaction import all_or_nothing
-from .._validation import code_labels
+from .._validation import check_labels
 from ._characters import frequent_characters, spelling_matrix, sum_parts
 from ._context import Learned, learn_scores
 from ._evidence import gather_evidence
 from ._gates import first_tokens, gated_bag, multipliers, word_sums
 from ._ngrams import NgramColumns, count_ngrams
 from ._places import BREAK, N_CELLS, NEW_LINE, Places, known_words
+from ._raw import checked, document_number
 from ._row_stack import RowStack
 from ._tokens import (
     BETWEEN_SPACES,
@@ -48,6 +50,11 @@ CHARACTER_PREFIX = "char:  "
 _BATCH = 1 << 24  # characters whose words are looked up together
 _BLOCK = 1 << 17  # tokens whose occurrences are added up together
 _PREVIOUS_LEAST = 20.0  # weight of the documents with a word that gets a score as the word before
+# Documents with an n-gram: a number of them, or a share.
+_DF = [
+    Interval(Integral, 1, None, closed="left"),
+    Interval(RealNotInt, 0, 1, closed="both"),
+]
 _EVIDENCE_LIMIT = 2e6  # entries times outputs that scores are learned from
 
 # What looking up needs of each vectorizer's vocabulary; not pickled with it.
@@ -113,8 +120,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     ----------
     ngram_range : tuple (min_n, max_n), default=(1, 2)
         The numbers of words of the n-grams.
-    min_df : int, default=2
-        Word n-grams in fewer documents are left out.
+    min_df, max_df : int or float, default=2 and 1.0
+        Word n-grams in fewer documents, or in more, are left out. A float is a share of the
+        documents, from 0 to 1.
     token_pattern : str, default=WORDS_AND_PUNCTUATION
         Regular expression of a token, without white space and without groups that capture. The
         default finds words, contractions in one piece, and every other sign by itself.
@@ -123,7 +131,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     characters : tuple (min_n, max_n) or None, default=(2, 5)
         The lengths of character n-grams within words between white space, as with
         ``analyzer="char_wb"`` of `CountVectorizer`; ``None`` for none.
-    character_min_df : int, default=3
+    character_min_df : int or float, default=3
         Character n-grams in fewer documents are left out.
     character_weight : float, default=0.3
         Factor of the character n-grams' entries, beside 1 for words.
@@ -132,6 +140,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     dtype : {np.float32, np.float64}, default=np.float32
         Precision of the bags. This package's classifiers train on either in its own precision:
         single is faster, takes a third less memory and predicts as well.
+    encoding, decode_error : str, default="utf-8" and "strict"
+        How documents that are bytes are decoded, as with `CountVectorizer`.
 
     Attributes
     ----------
@@ -206,31 +216,38 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     _unsaved_parameters = {"dtype": np.float64}
     _parameter_constraints: dict[str, list[Any]] = {
         "ngram_range": [tuple, list],
-        "min_df": [Interval(Integral, 1, None, closed="left")],
+        "min_df": _DF,
+        "max_df": _DF,
         "token_pattern": [str],
         "lowercase": ["boolean"],
         "characters": [tuple, list, None],
-        "character_min_df": [Interval(Integral, 1, None, closed="left")],
+        "character_min_df": _DF,
         "character_weight": [Interval(Real, 0, None, closed="neither")],
         "context": ["boolean"],
         "dtype": [Options(type, {np.float32, np.float64})],
+        "encoding": [str],
+        "decode_error": [StrOptions({"strict", "ignore", "replace"})],
     }
 
     def __init__(
         self,
         *,
         ngram_range: tuple[int, int] = (1, 2),
-        min_df: int = 2,
+        min_df: float = 2,
+        max_df: float = 1.0,
         token_pattern: str = WORDS_AND_PUNCTUATION,
         lowercase: bool = True,
         characters: tuple[int, int] | None = (2, 5),
-        character_min_df: int = 3,
+        character_min_df: float = 3,
         character_weight: float = 0.3,
         context: bool = True,
         dtype: type[np.floating[Any]] = np.float32,
+        encoding: str = "utf-8",
+        decode_error: str = "strict",
     ) -> None:
         self.ngram_range = ngram_range
         self.min_df = min_df
+        self.max_df = max_df
         self.token_pattern = token_pattern
         self.lowercase = lowercase
         self.characters = characters
@@ -238,6 +255,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self.character_weight = character_weight
         self.context = context
         self.dtype = dtype
+        self.encoding = encoding
+        self.decode_error = decode_error
 
     @all_or_nothing
     def fit(
@@ -250,7 +269,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        raw_documents : iterable of str
+        raw_documents : iterable of str or bytes
             Texts.
         y : array-like of shape (n_documents,)
             Class labels, of two classes or more; not used with ``context=False``.
@@ -267,8 +286,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         TypeError
             If a document is no string.
         ValueError
-            If no word n-gram is in `min_df` documents, if y is missing or has a single class, if
-            the lengths disagree, or if a parameter is out of its range.
+            If a document or a label is None or NaN, if no word n-gram is in as many documents as
+            `min_df` and `max_df` ask, if y is missing or has a single class, if the lengths
+            disagree, or if a parameter is out of its range.
         """
         self._fit(raw_documents, y, sample_weight)
         return self
@@ -302,7 +322,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        raw_documents : iterable of str
+        raw_documents : iterable of str or bytes
             Texts. Words that were not in the training documents are left out.
 
         Returns
@@ -356,6 +376,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         lower = self._texts([text])
+        text = self._decoded(text)
         words = self._words(lower)
         tokens, gates = words.tokens, self._gates(words.places)
         parts = []
@@ -403,14 +424,16 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         tokens = self._tokens(texts)
         counts: Any = None
         names: list[str] = []
+        low, high = (document_number(bound, len(texts)) for bound in (self.min_df, self.max_df))
         if len(tokens.ids):
             counts, names, columns = count_ngrams(
-                tokens, self.ngram_range, low=self.min_df, dtype=np.float64
+                tokens, self.ngram_range, low=low, high=high, dtype=np.float64
             )
         if not names:
             raise ValueError(
                 f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens is in "
-                f"min_df={self.min_df} of the {len(texts)} documents: lower min_df, or pass more."
+                f"{low:g} to {high:g} of the {len(texts)} documents, as min_df={self.min_df} and "
+                f"max_df={self.max_df} ask: lower min_df, raise max_df, or pass more documents."
             )
         self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
         _COLUMNS[self] = self.vocabulary_, columns
@@ -451,7 +474,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         if self.characters is None:
             return None
         spaced, firsts = self._spaced(texts, tokens)
-        parts, names = frequent_characters(spaced, self.characters, low=self.character_min_df)
+        low = document_number(self.character_min_df, len(texts))
+        parts, names = frequent_characters(spaced, self.characters, low=low)
         self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
         return _Characters(spaced, firsts, parts) if names else None
 
@@ -478,15 +502,22 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     def _n_features(self) -> int:
         return len(self.vocabulary_) + len(self.character_vocabulary_)
 
-    def _texts(self, raw_documents: Iterable[str]) -> list[str]:
-        """Return documents preprocessed."""
-        if isinstance(raw_documents, str):
-            raise ValueError("Expected an iterable of texts, got one string: pass [text].")
-        texts = list(raw_documents)
-        wrong = next((text for text in texts if not isinstance(text, str)), None)
+    def _texts(self, raw_documents: Iterable[Any]) -> list[str]:
+        """Return documents decoded and preprocessed."""
+        if isinstance(raw_documents, str | bytes):
+            raise ValueError("Expected an iterable of texts, got one text: pass [text].")
+        texts = [self._decoded(document) for document in checked(raw_documents)]
+        wrong = next((at for at, text in enumerate(texts) if not isinstance(text, str)), None)
         if wrong is not None:
-            raise TypeError(f"Documents must be strings, got {type(wrong).__name__}: {wrong!r}.")
+            raise TypeError(
+                f"Documents must be texts, but the one at position {wrong} is {texts[wrong]!r}: "
+                "leave it out, or convert it to str."
+            )
         return [text.lower() for text in texts] if self.lowercase else texts
+
+    def _decoded(self, text: Any) -> Any:
+        """Return a text that is bytes as a string, anything else as it is."""
+        return text.decode(self.encoding, self.decode_error) if isinstance(text, bytes) else text
 
     def _tokens(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""
@@ -584,13 +615,16 @@ def _labels(texts: list[str], y: Any, sample_weight: Any) -> _Labels:
             "ContextVectorizer learns gates from class labels: expected y, got None. Pass y, or "
             "context=False for a bag without gates."
         )
+    check_labels(y)
     y = column_or_1d(y, warn=True)
     check_consistent_length(texts, y)
     check_classification_targets(y)
     weights = _check_sample_weight(sample_weight, texts, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    return _Labels(*code_labels(y, None, None), weights)
+    classes, codes = np.unique(y, return_inverse=True)
+    check_two_classes(classes, np.bincount(codes, weights).astype(np.float64))
+    return _Labels(classes, codes, weights)
 
 
 def _check_range(bounds: Any, name: str) -> None:

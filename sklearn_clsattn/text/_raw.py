@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._validation import is_missing
 from ._tokens import BETWEEN_SPACES, PATTERNS
 
 # Characters of all documents from which on counting integers is faster than scikit-learn's code.
@@ -58,6 +59,22 @@ def texts(vectorizer: Any, raw_documents: Iterable[Any]) -> Iterator[str]:
         if not isinstance(text, str):
             re.search("", text)  # raises what scikit-learn raises: a string is expected
         yield text
+
+
+def checked(raw_documents: Iterable[Any]) -> Iterator[Any]:
+    """Yield documents, and raise ValueError for one that is missing."""
+    for at, document in enumerate(raw_documents):
+        if is_missing(document):
+            raise ValueError(
+                f"Documents must be texts, but the one at position {at} is {document!r}: leave it "
+                "out, with its label if it has one, or pass '' in its place."
+            )
+        yield document
+
+
+def document_number(bound: Any, n_documents: int) -> float:
+    """Return the number of documents that `min_df` or `max_df` says: itself, or its share."""
+    return float(bound if isinstance(bound, Integral) else bound * n_documents)
 
 
 def stop_words(vectorizer: Any) -> Iterable[str]:

@@ -42,11 +42,11 @@ def make_text_classifier(**parameters: Any) -> Pipeline:
     1.0
     """
     vectorizer, classifier = ContextVectorizer(), ClsAttentionClassifier(sublinear_counts=False)
-    unknown = parameters.keys() - {*vectorizer.get_params(), *classifier.get_params()}
-    if unknown:
+    known = sorted({*vectorizer.get_params(), *classifier.get_params()})
+    if unknown := sorted(parameters.keys() - known):
         raise TypeError(
-            f"make_text_classifier() has no parameter {sorted(unknown)[0]!r}: expected those of "
-            "ContextVectorizer and ClsAttentionClassifier."
+            f"make_text_classifier() has no parameter {unknown[0]!r}: expected one of "
+            f"{', '.join(known)}."
         )
     for step in (vectorizer, classifier):
         own = step.get_params()

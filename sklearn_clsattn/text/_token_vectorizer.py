@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,7 +13,7 @@ from .._saved import SavedMixin, public
 from .._transaction import all_or_nothing
 from ._characters import count_characters, count_parts, spelling_matrix
 from ._ngrams import NgramColumns, count_ngrams
-from ._raw import MIN_SIZE, fast_pattern, peek, stop_words, texts
+from ._raw import MIN_SIZE, checked, document_number, fast_pattern, peek, stop_words, texts
 from ._tokens import PATTERNS, Tokens, number_tokens, tokenize
 
 # How many more characters are worth it for each term that has to be made ready for looking up.
@@ -102,6 +101,8 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
 
     def _count_vocab(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any]:
         """Return the vocabulary, and the counts of documents."""
+        if self.input == "content" and self.preprocessor is None and not callable(self.analyzer):
+            raw_documents = checked(raw_documents)
         pattern, enough = fast_pattern(self), False
         if pattern is not None:
             least = MIN_SIZE
@@ -126,8 +127,7 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
         if longest < (1 if characters else self.ngram_range[0]):
             return super()._count_vocab([], fixed_vocab)  # raises: the vocabulary is empty
         low, high = (
-            float(bound if isinstance(bound, Integral) else bound * tokens.n_documents)
-            for bound in (self.min_df, self.max_df)
+            document_number(bound, tokens.n_documents) for bound in (self.min_df, self.max_df)
         )
         count = count_characters if characters else count_ngrams
         counts, names, *columns = count(
