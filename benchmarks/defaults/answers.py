@@ -11,6 +11,7 @@ import numpy as np
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core import choose_c, folds, prior_mean
+from sklearn_clsattn.text import _context
 
 from .question import Question, Row
 from .sets import Key
@@ -26,7 +27,10 @@ def settings() -> dict[str, Any]:
         "SAMPLE_SIZE": folds.SAMPLE_SIZE,
         "GUESS_WORTH": choose_c.GUESS_WORTH,
         "SEARCH_TOL": choose_c.SEARCH_TOL,
+        "GUESS_DOCUMENTS": choose_c.GUESS_DOCUMENTS,
         "MEAN_SHARE": prior_mean.MEAN_SHARE,
+        "PRIOR_DOCUMENTS": prior_mean.PRIOR_DOCUMENTS,
+        "PENALTY_DOCUMENTS": _context.PENALTY_DOCUMENTS,
     }
 
 

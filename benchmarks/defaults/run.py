@@ -21,7 +21,7 @@ import torch
 
 from benchmarks import machine
 
-from . import baselines, choice_of_c, copies, counts, leave_one_out, mean, sample, tolerance
+from . import baselines, choice_of_c, copies, counts, few, leave_one_out, mean, sample, tolerance
 from .answers import Lines
 from .page import as_json, markdown
 from .question import Question
@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS: dict[str, Question] = {
     module.QUESTION.name: module.QUESTION
     for module in (
+        few,
         choice_of_c,
         sample,
         leave_one_out,

@@ -3,7 +3,8 @@
 A set is a file NAME.csv.gz with the columns text, label and part, of which rows whose part is
 "test" are dropped on reading, or the training file of the reviews. A split draws a quarter of a
 set at random as its test documents; of the others, the first 500, 2,000, 8,000 or all are trained
-on, as words and bigrams of at least two documents.
+on, as words and bigrams of at least two documents. Where 30, 100 or 300 are trained on, no more
+than 1,000 are tested on.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sklearn_clsattn.datasets import make_token_classification
 SIZES = (500, 2_000, 8_000, None)
 N_SPLITS = 5
 _DOCUMENTS_PER_CLASS = 25
+_FEW, _FEW_PER_CLASS, _MOST_TESTS = 500, 5, 1_000
 
 REVIEWS = {
     "imdb": Spec("imdb", "", "imdb"),
@@ -39,7 +41,8 @@ class Split:
     """Training and test documents of one split, as counts.
 
     Labels are codes 0..K-1 of the training documents' classes; test documents of other classes are
-    dropped. `size` is None where all training documents are there.
+    dropped. `size` is None where all training documents are there. Texts are kept for less than
+    500 documents, with which counts are of words in one document or more.
     """
 
     set: str
@@ -49,6 +52,8 @@ class Split:
     y_train: NDArray[np.intp]
     X_test: sp.csr_matrix
     y_test: NDArray[np.intp]
+    texts_train: NDArray[np.object_] | None = None
+    texts_test: NDArray[np.object_] | None = None
 
     @property
     def n_classes(self) -> int:
@@ -120,10 +125,13 @@ def _split(source: Source, name: str, seed: int, size: int | None) -> Split | No
     order = np.random.default_rng(seed).permutation(len(labels))
     train, test = np.split(order, [int(0.75 * len(order))])
     n_classes = len(np.unique(labels))
-    if size is not None and not _DOCUMENTS_PER_CLASS * n_classes <= size < 0.8 * len(train):
+    few = size is not None and size < _FEW
+    least = (_FEW_PER_CLASS if few else _DOCUMENTS_PER_CLASS) * n_classes
+    if size is not None and not least <= size < 0.8 * len(train):
         return None
     train = train[:size]
-    vectorizer = CountVectorizer(ngram_range=(1, 2), min_df=2)
+    test = test[:_MOST_TESTS] if few else test
+    vectorizer = CountVectorizer(ngram_range=(1, 2), min_df=1 if few else 2)
     X = vectorizer.fit_transform(texts[train])
     classes, codes = np.unique(labels[train], return_inverse=True)
     test = test[np.isin(labels[test], classes)]
@@ -135,6 +143,7 @@ def _split(source: Source, name: str, seed: int, size: int | None) -> Split | No
         codes,
         vectorizer.transform(texts[test]),
         np.searchsorted(classes, labels[test]),
+        *((texts[train], texts[test]) if few else ()),
     )
 
 

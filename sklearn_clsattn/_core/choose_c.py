@@ -17,6 +17,9 @@ least three values gives the held-out choice.
 
 .. math:: \log C = 1.66 - 4.14\, \nu .
 
+In :math:`\nu`, :data:`GUESS_DOCUMENTS` count whose tokens tell nothing: of ten documents, naive
+Bayes may know the classes by chance.
+
 Few documents say little about C, so the choice is the mean of the held-out and the guessed log C
 with weights n and 1,000, n being the number of different documents. ``docs/model.md`` has the
 measurements.
@@ -50,6 +53,9 @@ ENOUGH_DOCUMENTS = 4_000
 
 GUESS_WORTH = 1_000
 """In how many documents the guess of log C is trusted."""
+
+GUESS_DOCUMENTS = 10.0
+"""How many documents whose tokens tell nothing the guess counts beside the others."""
 
 SEARCH_TOL = 1e-2
 _MAX_ITER = 100
@@ -119,7 +125,10 @@ def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
         return 1.0
     priors = class_priors(class_weights)
     entropy = -float(priors @ np.log(priors))
-    return float(np.exp(1.66 - 4.14 * min(mean.best.loss / entropy, 1.0)))
+    weight = class_weights.sum()
+    nothing = GUESS_DOCUMENTS / (weight + GUESS_DOCUMENTS)
+    nu = min(mean.best.loss / entropy, 1.0)
+    return float(np.exp(1.66 - 4.14 * (nothing + (1 - nothing) * nu)))
 
 
 class HeldOut:

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 
 POSITION_PENALTY = 1.0
 PREVIOUS_PENALTY = 5.0
+PENALTY_DOCUMENTS = 200.0
+"""Penalties are doubled for so many documents, more for fewer: scores have seen their labels."""
 MAX_SCORE = 6.0
 _MAX_ITER = 10  # 40 gain nothing
 _START_SCALE = 0.3
@@ -43,6 +45,7 @@ def learn_scores(evidence: Evidence, n_positions: int) -> Learned:
     n_scores = evidence.n_scores
     penalties = np.full(n_scores, PREVIOUS_PENALTY)
     penalties[:n_positions] = POSITION_PENALTY
+    penalties *= 1.0 + PENALTY_DOCUMENTS / evidence.weights.sum()
     start = np.concatenate([np.zeros(n_scores), [_START_SCALE], evidence.intercepts])
     units = 1.0 / np.sqrt(_curvature(evidence, penalties))
     lowest = np.full(len(start), -np.inf)

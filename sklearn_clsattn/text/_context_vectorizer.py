@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -55,6 +55,7 @@ _DF = [
     Interval(Integral, 1, None, closed="left"),
     Interval(RealNotInt, 0, 1, closed="both"),
 ]
+_FEW_DOCUMENTS = 5_000  # below, "auto" keeps n-grams of a single document
 _EVIDENCE_LIMIT = 2e6  # entries times outputs that scores are learned from
 
 # What looking up needs of each vectorizer's vocabulary; not pickled with it.
@@ -120,9 +121,11 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     ----------
     ngram_range : tuple (min_n, max_n), default=(1, 2)
         The numbers of words of the n-grams.
-    min_df, max_df : int or float, default=2 and 1.0
-        Word n-grams in fewer documents, or in more, are left out. A float is a share of the
-        documents, from 0 to 1.
+    min_df : int, float or "auto", default="auto"
+        Word n-grams in fewer documents are left out. A float is a share of the documents, from 0
+        to 1; "auto" is 1 for fewer than 5,000 documents, else 2.
+    max_df : int or float, default=1.0
+        Word n-grams in more documents are left out.
     token_pattern : str, default=WORDS_AND_PUNCTUATION
         Regular expression of a token, without white space and without groups that capture. The
         default finds words, contractions in one piece, and every other sign by itself.
@@ -131,8 +134,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     characters : tuple (min_n, max_n) or None, default=(2, 5)
         The lengths of character n-grams within words between white space, as with
         ``analyzer="char_wb"`` of `CountVectorizer`; ``None`` for none.
-    character_min_df : int or float, default=3
-        Character n-grams in fewer documents are left out.
+    character_min_df : int, float or "auto", default="auto"
+        Character n-grams in fewer documents are left out. "auto" is 1 for fewer than 5,000
+        documents, else 3.
     character_weight : float, default=0.3
         Factor of the character n-grams' entries, beside 1 for words.
     context : bool, default=True
@@ -216,12 +220,12 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     _unsaved_parameters = {"dtype": np.float64}
     _parameter_constraints: dict[str, list[Any]] = {
         "ngram_range": [tuple, list],
-        "min_df": _DF,
+        "min_df": [*_DF, StrOptions({"auto"})],
         "max_df": _DF,
         "token_pattern": [str],
         "lowercase": ["boolean"],
         "characters": [tuple, list, None],
-        "character_min_df": _DF,
+        "character_min_df": [*_DF, StrOptions({"auto"})],
         "character_weight": [Interval(Real, 0, None, closed="neither")],
         "context": ["boolean"],
         "dtype": [Options(type, {np.float32, np.float64})],
@@ -233,12 +237,12 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self,
         *,
         ngram_range: tuple[int, int] = (1, 2),
-        min_df: float = 2,
+        min_df: float | Literal["auto"] = "auto",
         max_df: float = 1.0,
         token_pattern: str = WORDS_AND_PUNCTUATION,
         lowercase: bool = True,
         characters: tuple[int, int] | None = (2, 5),
-        character_min_df: float = 3,
+        character_min_df: float | Literal["auto"] = "auto",
         character_weight: float = 0.3,
         context: bool = True,
         dtype: type[np.floating[Any]] = np.float32,
@@ -424,7 +428,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         tokens = self._tokens(texts)
         counts: Any = None
         names: list[str] = []
-        low, high = (document_number(bound, len(texts)) for bound in (self.min_df, self.max_df))
+        low = _least_documents(self.min_df, len(texts), otherwise=2)
+        high = document_number(self.max_df, len(texts))
         if len(tokens.ids):
             counts, names, columns = count_ngrams(
                 tokens, self.ngram_range, low=low, high=high, dtype=np.float64
@@ -474,7 +479,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         if self.characters is None:
             return None
         spaced, firsts = self._spaced(texts, tokens)
-        low = document_number(self.character_min_df, len(texts))
+        low = _least_documents(self.character_min_df, len(texts), otherwise=3)
         parts, names = frequent_characters(spaced, self.characters, low=low)
         self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
         return _Characters(spaced, firsts, parts) if names else None
@@ -625,6 +630,13 @@ def _labels(texts: list[str], y: Any, sample_weight: Any) -> _Labels:
     classes, codes = np.unique(y, return_inverse=True)
     check_two_classes(classes, np.bincount(codes, weights).astype(np.float64))
     return _Labels(classes, codes, weights)
+
+
+def _least_documents(bound: float | Literal["auto"], n_documents: int, *, otherwise: int) -> float:
+    """Return in how many documents an n-gram has to be; "auto" is `otherwise` for many."""
+    if bound == "auto":
+        return 1 if n_documents < _FEW_DOCUMENTS else otherwise
+    return document_number(bound, n_documents)
 
 
 def _check_range(bounds: Any, name: str) -> None:
