@@ -17,6 +17,7 @@ from sklearn_clsattn import ClsAttentionClassifier, ClsAttentionClassifierCV
 from sklearn_clsattn._core import folds
 from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._core.leave_one_out import random_directions
 from sklearn_clsattn._core.part import Chunk, Part
 from sklearn_clsattn._core.parts import DocumentsInParts, Parts, group_documents, serve
 from sklearn_clsattn._core.reducer import Alone
@@ -104,7 +105,8 @@ def test_statistics_counts_groups_and_sample_are_those_of_the_whole(bounds, monk
         n_different, sample = DocumentsInParts(
             parts, corpus.statistics, corpus.X.shape, corpus.X.nnz
         ).sample()
-        return *found, n_different, sample, group_documents(parts.gather("projections"), 3)
+        projections = parts.gather("projections", random_directions(corpus.X.shape[1]))
+        return *found, n_different, sample, group_documents(projections, 3)
 
     found, _ = sums_of(corpus, bounds, ask)
     statistics, counts, n_different, sample, (_, rows, _, _, copies, own) = found

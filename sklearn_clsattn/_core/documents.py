@@ -14,7 +14,7 @@ from .bag import TokenBag
 from .evidence import NaiveBayes
 from .fitted import FittedAttention, count_selected
 from .folds import sample
-from .leave_one_out import own_weights, same_documents
+from .leave_one_out import directions_by_content, own_weights, same_documents
 from .memory import loss_derivatives
 from .objective import AttentionLoss, encode_targets
 from .statistics import CorpusStatistics, Scaling
@@ -63,7 +63,8 @@ class Documents:
         """A number per document, the same for the same documents (:func:`same_documents`)."""
         # Not a cached_property: before Python 3.12 all instances in all threads share its lock.
         if "_groups" not in self.__dict__:
-            self.__dict__["_groups"] = same_documents(self.X)
+            directions = directions_by_content(self.statistics.shares)
+            self.__dict__["_groups"] = same_documents(self.X, directions)
         groups: NDArray[np.intp] = self.__dict__["_groups"]
         return groups
 

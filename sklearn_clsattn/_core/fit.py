@@ -61,6 +61,6 @@ def fit_attention(
         if choice.point is not None:
             path.start_at(choice.point)
     if start is not None:
-        path.start_from(start)
+        path.start_from(start, C)
     result = path.fit(C, max_iter=max_iter, tol=tol, callback=callback)
     return replace(result, attributes=result.attributes | attributes)

@@ -37,17 +37,17 @@ _SMALLEST_TOTAL = 1e-9  # differences of totals are not exact
 _ROUNDING = 1e-12  # of sums that are added up in another order
 
 
-def same_documents(X: Any) -> NDArray[np.intp]:
+def same_documents(X: Any, directions: Array | None = None) -> NDArray[np.intp]:
     """Return a number per row of a CSR matrix, the same for rows with equal entries in any order.
 
-    `X` has every entry once, and none is negative. Numbers run from 0 in an order that depends on
-    the rows' contents alone, not on their order and scale: that of two random projections. Rows of
-    which both differ by less than rounding can make them count as equal; others do by a chance of
-    about 2^-80.
+    `X` has every entry once, and none is negative. Rows are compared by their products with two
+    `directions`, (2, n_tokens), by default random ones. Numbers run from 0 in the order of the
+    first product, which depends on the rows' contents alone, not on their order and scale. Rows of
+    which both products differ by less than rounding count as equal.
     """
     from .backend import in_threads
 
-    directions = random_directions(X.shape[1])
+    directions = random_directions(X.shape[1]) if directions is None else directions
     first = np.concatenate([[], *in_threads(lambda part: part[1] @ directions[0], row_blocks(X))])
     groups, alike = _numbers(first)
     if not len(alike):
@@ -81,8 +81,19 @@ def _numbers(
 
 
 def random_directions(n_tokens: int) -> Array:
-    """Return the two directions that rows are projected on, (2, n_tokens)."""
+    """Return two directions that rows are projected on, (2, n_tokens)."""
     return np.ascontiguousarray(np.random.default_rng(0).uniform(1, 2, (n_tokens, 2)).T)
+
+
+def directions_by_content(shares: Array) -> Array:
+    """Return :func:`random_directions` of which the first does not depend on the tokens' order.
+
+    Nor on that of the classes: it is made of each token's `shares`, (n_classes, n_tokens).
+    """
+    directions = random_directions(shares.shape[1])
+    content = shares.sum(axis=0) + np.sqrt(np.square(shares).sum(axis=0))
+    directions[0] = 1.5 + 0.5 * np.cos(1e4 * np.log(np.maximum(content, 1e-300)))
+    return directions
 
 
 def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:

@@ -23,7 +23,6 @@ from .bag import TokenBag, _tensor
 from .documents import Documents
 from .evidence import NaiveBayes, multiple_sums
 from .fitted import FittedAttention, count_selected
-from .leave_one_out import random_directions
 from .memory import loss_derivatives
 from .objective import AttentionLoss
 from .reducer import Reducer
@@ -151,14 +150,13 @@ class Part:
         self._evidence, self._bayes, self._losses = None, [], {}
         return self._sum(0, lambda _: None)
 
-    def projections(self) -> list[tuple[Array, str]]:
+    def projections(self, directions: Array) -> list[tuple[Array, str]]:
         """Gather what tells equal documents: two projections, the code and the weight of each.
 
-        Arrays of shape (n_documents, 4), in the order of the parts.
+        On `directions`, (2, n_tokens). Arrays of shape (n_documents, 4), in the order of the parts.
         """
 
         def of_documents() -> Array:
-            directions = random_directions(self._n_tokens)
             rows = [np.empty((0, 4))]
             for part in self._prepared():
                 X = part.X

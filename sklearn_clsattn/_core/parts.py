@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .documents import Documents
 from .fitted import FittedAttention
 from .folds import sample
-from .leave_one_out import numbered, own_weights
+from .leave_one_out import directions_by_content, numbered, own_weights
 from .part import Part
 from .statistics import CorpusStatistics, Scaling
 
@@ -70,16 +70,16 @@ class Parts:
             kept = self._kept[name] = key, self.sum(name, *arguments)
         return kept[1]
 
-    def sampled(
-        self, n_classes: int
-    ) -> tuple[int, list[NDArray[np.intp]], NDArray[np.intp], Array]:
+    def sampled(self, shares: Array) -> tuple[int, list[NDArray[np.intp]], NDArray[np.intp], Array]:
         """Return how many different documents there are, and a sample of them.
 
         That is, each part's rows, and the codes and weights of all. The parts learn which
-        documents have copies, whichever parts these are in.
+        documents have copies, whichever parts these are in. `shares`, (n_classes, n_tokens), are
+        those of all documents.
         """
         if self._sampled is None:
-            *found, copies, own = group_documents(self.gather("projections"), n_classes)
+            projections = self.gather("projections", directions_by_content(shares))
+            *found, copies, own = group_documents(projections, len(shares))
             self.sum("take_copies", copies, own)
             self._sampled = found[0], found[1], found[2], found[3]
         return self._sampled
@@ -167,7 +167,7 @@ class PartsNaiveBayes:
 
     def __init__(self, documents: DocumentsInParts, cls_weight: float, scaling: Scaling) -> None:
         self._parts, self._cls_weight = documents.parts, cls_weight
-        self._parts.sampled(documents.n_classes)
+        self._parts.sampled(documents.statistics.shares)
         self._parts.sum("find_evidence", cls_weight, scaling)
 
     def __call__(self, x: Array) -> tuple[float, Array, Array]:
@@ -229,7 +229,7 @@ class DocumentsInParts:
 
     def sample(self) -> tuple[int, Documents]:
         """Return how many different documents there are, and a sample of them, in memory."""
-        n_different, rows, codes, weights = self.parts.sampled(self.n_classes)
+        n_different, rows, codes, weights = self.parts.sampled(self.statistics.shares)
         X = sp.vstack(list(chain.from_iterable(self.parts.gather("entries", rows))), format="csr")
         statistics = CorpusStatistics.of(X, codes, self.n_classes, weights)
         return n_different, Documents(X, codes, weights, statistics, self.entry_scale, self.unit)

@@ -68,9 +68,9 @@ class AttentionPath:
             self._problem = self._make_problem()
         return self._problem
 
-    def start_from(self, model: FittedAttention) -> None:
-        """Start the next fit from a model of the same tokens and outputs."""
-        self.problem.start_from(model)
+    def start_from(self, model: FittedAttention, C: float) -> None:
+        """Start the next fit, for this C, from a model of the same tokens and outputs."""
+        self.set_C(C).start_from(model)
         self._last_C = 0.0
 
     @property
