@@ -164,6 +164,21 @@ def test_spaces_between_words_belong_to_none_of_them():
     assert all(one.found or one.at_least is None for one in sets)
 
 
+@pytest.mark.parametrize("text", ["good fun ", "  good fun\n", " ", ""])
+def test_spaces_at_the_ends_of_a_text(text):
+    texts, labels = TWO
+    characters = CountVectorizer(analyzer="char", ngram_range=(1, 3))
+    model = make_pipeline(characters, ClsAttentionClassifier()).fit(texts, labels)
+    explanation = explain(model, [text])
+    (shown,) = views(explanation, None, 8)
+    listed = sum(token.contribution for token in shown.terms)
+    assert listed + shown.start == pytest.approx(shown.end)
+    assert "characters" in explanation.to_text() or not text.strip()
+    for page in (explanation.to_html(), explanation.to_html(interactive=True)):
+        assert page.startswith("<!doctype html>")
+    explanation.counterfactual("words")
+
+
 # Tables.
 
 

@@ -1,6 +1,7 @@
 """What the script of an interactive page needs: documents and a model as plain values."""
 
 import json
+from bisect import bisect
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ class _Terms:
         self.names = [word.name for word in spelled.sums]
         numbers = list(spelled.sums.values())
         self._of_token = np.full(len(one.tokens), -1)
-        # Of each text, where its stretches between white space end, and their terms.
+        # Of each text, where its stretches between white space end but the last, and their terms.
         of_word = {word: at for at, word in enumerate(spelled.sums)}
         self._stretches = [
             (ends, {at: of_word[word] for at, word in words.items()})
@@ -122,7 +123,7 @@ class _Terms:
             own = {int(self._of_token[token]) for token in piece.tokens if token >= 0}
             if -1 in own:
                 own.discard(-1)
-                here = int(np.searchsorted(ends, at, side="right"))
+                here = bisect(ends, at)
                 if here in terms:
                     own.add(terms[here])
             lines = [[lane, int(self._of_token[token])] for lane, token in piece.lines]

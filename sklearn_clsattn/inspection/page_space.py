@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .pieces import Piece
 from .view import View
@@ -81,7 +81,7 @@ def excerpt(pieces: Sequence[Piece], limit: int) -> list[Piece]:
             stop = last if stop < 0 else stop
             if here and not chosen[here - 1]:
                 made.append(gap)
-            made.append(replace(piece, text=text[here:stop]))
+            made.append(piece._replace(text=text[here:stop]))
             here = stop
     if chosen and not chosen[-1]:
         made.append(gap)

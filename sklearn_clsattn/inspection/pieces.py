@@ -5,10 +5,9 @@ among its words, all others equally among their characters: the pieces' shares s
 contributions. N-grams with large ones also have a line below, overlapping ones in other lanes.
 """
 
-from bisect import bisect
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, repeat
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,7 @@ N_LANES = 3  # of lines below each other
 _LINE_FROM = 0.15  # of the largest contribution: an n-gram with as much has a line
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A piece of a text, all of whose characters belong to the same tokens."""
 
     text: str
@@ -41,48 +39,66 @@ def cut(
     if text.words is None or text.occurrences is None or text.shares is None:
         raise ValueError("the places of the tokens in this text are not known")
     words, (first, length, tokens) = text.words, text.occurrences.T
-    # Every occurrence by word, every word by character.
+    # Every occurrence by word.
     n_words = length.clip(min=1)
     number = np.repeat(np.arange(len(tokens)), n_words)
     starts, stops = words[ranges(first, n_words)].T
-    sizes = stops - starts
-    character = ranges(starts, sizes)
-    token = np.repeat(tokens[number], sizes)
-    weight = np.repeat((text.shares / n_words)[number] / sizes, sizes)
+    lines = _lanes(words, text.occurrences, contributions)
+    n_characters = len(text.text)
+    changes = np.bincount(starts, minlength=n_characters + 1)
+    changes -= np.bincount(stops, minlength=n_characters + 1)
+    covered = np.cumsum(changes) > 0
+    whole = (length > 0)[number]  # character n-grams cut no words
+    of_lines = [place for start, stop, _, _ in lines for place in (start, stop)]
+    edges = np.unique(
+        np.concatenate(
+            [
+                np.array([0, n_characters, *of_lines]),
+                starts[whole],
+                stops[whole],
+                np.flatnonzero(np.diff(covered, prepend=False)),
+            ]
+        )
+    )
+    below: dict[int, list[tuple[int, int]]] = {}
+    for start, stop, lane, line in lines:
+        for at in range(*np.searchsorted(edges, (start, stop)).tolist()):
+            below.setdefault(at, []).append((lane, line))
+    # Every word by the pieces that have characters of it.
+    low = np.searchsorted(edges, starts, side="right") - 1
+    n_pieces = np.searchsorted(edges, stops) - low
+    place, word = ranges(low, n_pieces), np.repeat(np.arange(len(starts)), n_pieces)
+    number = number[word]
+    token = tokens[number]
+    inside = np.minimum(stops[word], edges[place + 1]) - np.maximum(starts[word], edges[place])
+    weight = (text.shares / n_words)[number] * inside / (stops - starts)[word]
     amounts = [
-        np.bincount(character, weight * np.append(of_token, 0.0)[token], len(text.text))
+        np.bincount(place, weight * np.append(of_token, 0.0)[token], len(edges)).tolist()
         for of_token in (contributions, attention, *([] if also is None else also.T))
     ]
-
-    lines = _lanes(words, text.occurrences, contributions)
-    borders = {0, len(text.text)}
-    whole = (length > 0)[number]  # character n-grams cut no words
-    borders.update(starts[whole].tolist(), stops[whole].tolist())
-    covered = np.zeros(len(text.text) + 1, dtype=np.int8)
-    covered[character] = 1
-    borders.update(np.flatnonzero(np.diff(covered, prepend=0)).tolist())
-    for start, stop, _, _ in lines:
-        borders.update((start, stop))
-    edges = sorted(borders)
-    below: list[list[tuple[int, int]]] = [[] for _ in edges]
-    for start, stop, lane, line in lines:
-        for at in range(bisect(edges, start) - 1, bisect(edges, stop) - 1):
-            below[at].append((lane, line))
-    place = np.searchsorted(edges, character, side="right") - 1
-    of_piece: list[list[int]] = [[] for _ in edges]
-    for pair in np.unique(place * (len(contributions) + 1) + token + 1).tolist():
-        at, one = divmod(pair, len(contributions) + 1)
-        of_piece[at].append(one - 1)
+    pairs = np.sort(place * (len(contributions) + 1) + token + 1)
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    at_piece, found = np.divmod(pairs, len(contributions) + 1)
+    until = np.searchsorted(at_piece, np.arange(len(edges)), side="right").tolist()
+    of_pieces = (found - 1).tolist()
+    ends = edges.tolist()
     return [
         Piece(
-            text=text.text[start:stop],
-            tokens=tuple(of_piece[at]),
-            contribution=float(amounts[0][start:stop].sum()),
-            attention=float(amounts[1][start:stop].sum()),
-            lines=tuple(sorted(below[at])),
-            also=tuple(float(of[start:stop].sum()) for of in amounts[2:]),
+            text.text[ends[at] : ends[at + 1]],
+            tuple(of_pieces[begin:end]),
+            contribution,
+            attended,
+            tuple(sorted(below.get(at, ()))),
+            more,
         )
-        for at, (start, stop) in enumerate(pairwise(edges))
+        for at, ((begin, end), contribution, attended, more) in enumerate(
+            zip(
+                pairwise([0, *until[:-1]]),
+                *amounts[:2],
+                zip(*amounts[2:], strict=True) if amounts[2:] else repeat(()),
+                strict=False,
+            )
+        )
     ]
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .removal import row_sums
 from .terms import DocumentText
 
 
@@ -27,7 +28,8 @@ class SpelledWords(NamedTuple):
 
     tokens: set[int]  # those that have places in words
     sums: dict[Word, NDArray[np.float64]]  # of the tokens' numbers, in the order of the texts
-    # For each text, where its stretches between white space end, and the words in them.
+    # For each text, where its stretches between white space end but the last, and their words.
+    # White space belongs to the stretch behind it, at the end of a text to the one before.
     places: list[tuple[list[int], dict[int, Word]]]
 
 
@@ -36,18 +38,25 @@ def spelled_words(texts: Iterable[DocumentText], numbers: NDArray[np.float64]) -
     found = SpelledWords(set(), {}, [])
     for text in texts:
         stretches = list(re.finditer(r"\S+", text.text))
-        ends, words = [stretch.end() for stretch in stretches], dict[int, Word]()
+        ends, words = [stretch.end() for stretch in stretches[:-1]], dict[int, Word]()
         found.places.append((ends, words))
-        if text.words is None or text.occurrences is None or text.shares is None:
+        if text.words is None or text.occurrences is None or text.shares is None or not stretches:
             continue
         inside = (text.occurrences[:, 1] == 0) & (text.occurrences[:, 2] >= 0)
         first, _, token = text.occurrences[inside].T
         found.tokens.update(token.tolist())
-        shares = numbers[token] * text.shares[inside, None]
         at = np.searchsorted(ends, text.words[first, 0], side="right")
         family = "characters" if text.name is None else f"characters, {text.name}"
-        for number in np.unique(at).tolist():
-            word = stretches[number].group().lower()
-            words[number] = key = Word(family, re.sub(r"^\W+|\W+$", "", word) or word)
-            found.sums[key] = found.sums.get(key, 0.0) + shares[at == number].sum(axis=0)
+        known: dict[str, Word] = {}
+        for stretch in np.flatnonzero(np.bincount(at)).tolist():
+            word = stretches[stretch].group().lower()
+            if word not in known:
+                known[word] = Word(family, re.sub(r"^\W+|\W+$", "", word) or word)
+            words[stretch] = known[word]
+        order = {word: number for number, word in enumerate(dict.fromkeys(words.values()))}
+        number = np.zeros(len(stretches), dtype=np.intp)
+        number[list(words)] = [order[word] for word in words.values()]
+        sums = row_sums(numbers[token] * text.shares[inside, None], number[at], len(order))
+        for key, added in zip(order, sums, strict=True):
+            found.sums[key] = found.sums.get(key, 0.0) + added
     return found

@@ -5,13 +5,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup, escape
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from ..text._context_vectorizer import CHARACTER_PREFIX
 from .class_table import ClassTable, class_table
 from .comparing import between, pairs
-from .formatting import label_text, level, percent, rounds_to_nothing, signed
+from .formatting import (
+    MINUS,
+    count_text,
+    label_text,
+    level,
+    percent,
+    rounds_to_nothing,
+    signed,
+    token_text,
+    visible,
+)
 from .pieces import Piece, cut, placed
 from .spelled_words import spelled_words
 from .terms import DecisionTerms, DocumentText
@@ -193,15 +204,58 @@ class View:
         over = 2 * attention / self.most - 1 if self.most else -1.0
         return min(N_OUTLINES, 1 + int(N_OUTLINES * over)) if over >= 0 else 0
 
-    def tokens_of(self, piece: Piece) -> list[Token]:
-        """Return the tokens that a piece is part of but character n-grams, the strongest first."""
-        tokens = [self.tokens[at] for at in piece.tokens if at >= 0]
-        tokens = [token for token in tokens if not token.is_characters]
-        return sorted(tokens, key=lambda token: -abs(token.contribution))
+    def marked(self, pieces: Iterable[Piece]) -> Markup:
+        """Return pieces of a text as HTML: a long text has too many for a template."""
+        made = []
+        for piece in pieces:
+            written = str(escape(visible(piece.text, keep_lines=True)))
+            if piece.tokens:
+                tokens = [self.tokens[at] for at in piece.tokens if at >= 0]
+                words = [token for token in tokens if not token.is_characters]
+                words.sort(key=lambda token: -abs(token.contribution))
+                mark = self.mark(piece, words, len(tokens) - len(words))
+                written = f"<span {mark}>{written}</span>"
+            for lane, token in piece.lines:
+                minus = " minus" if self.tokens[token].contribution < 0 else ""
+                written = f'<span class="g l{lane}{minus}">{written}</span>'
+            made.append(written)
+        return Markup("".join(made))
 
-    def n_characters(self, piece: Piece) -> int:
-        """Return how many character n-grams a piece has characters of."""
-        return sum(self.tokens[at].is_characters for at in piece.tokens if at >= 0)
+    def mark(self, part: Piece | Token, tokens: Sequence[Token], n_characters: int = 0) -> Markup:
+        """Return the attributes of a word, or a token without a place, that has these tokens.
+
+        It is shaded by what it adds and outlined by its attention.
+        """
+        shade, outline = self.shade(part.contribution), self.outline(part.attention)
+        made = "t"
+        if shade:
+            made += f" {'p' if part.contribution > 0 else 'n'}{shade}"
+        if outline:
+            made += f" a{outline}"
+        if not (shade or outline) or not (tokens or n_characters):
+            return Markup(f'class="{made}"')
+        title = escape(self.tooltip(tokens, part, n_characters))
+        return Markup(f'class="{made}" title="{title}"')
+
+    @staticmethod
+    def tooltip(
+        tokens: Iterable[Token], part: Piece | Token | None = None, n_characters: int = 0
+    ) -> str:
+        """Return a part's tokens, and what it adds where it stands if they do not say so."""
+        added = [signed(token.contribution, MINUS) for token in tokens]
+        lines = []
+        if part is not None and (n_characters or added != [signed(part.contribution, MINUS)]):
+            here = signed(part.contribution, MINUS)
+            lines.append(f"here {here}, attention {percent(part.attention)}, of:")
+        for token, adds in zip(tokens, added, strict=True):
+            line = f"{token_text(token.name)} ×{count_text(token.count)}: {adds}, attention "
+            line += percent(token.attention)
+            if token.without is not None:
+                line += f", decision without {signed(token.without, MINUS)}"
+            lines.append(line)
+        if n_characters:
+            lines.append(f"{n_characters} character n-gram{'s' if n_characters > 1 else ''}")
+        return "\n".join(lines)
 
     def classes(self) -> tuple[list[ShownClass], int]:
         """Return the most probable of the explained classes, if several, and how many others."""

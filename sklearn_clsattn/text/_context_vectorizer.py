@@ -34,6 +34,7 @@ from ._ngrams import NgramColumns, count_ngrams
 from ._places import BREAK, N_CELLS, NEW_LINE, Places, known_words
 from ._raw import checked, document_number
 from ._row_stack import RowStack
+from ._symbols import ranges
 from ._tokens import (
     BETWEEN_SPACES,
     PATTERNS,
@@ -391,13 +392,23 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         found = [_weighted(np.concatenate(parts, axis=1), 1.0)]
         if self.character_vocabulary_:
             spaced, firsts = self._spaced(lower, tokens)
-            rows = [
-                (len(self.vocabulary_) + self.character_vocabulary_[ngram], start, stop, gate)
-                for at, gate in enumerate(np.append(gates[0], 1.0)[firsts])
-                for ngram, start, stop in self._character_ngrams(spaced, at)
-                if ngram in self.character_vocabulary_
-            ]
-            found.append(_weighted(np.array(rows).reshape(-1, 4).T, self.character_weight))
+            known, lengths = [], []
+            for word in spaced.words:
+                rows = [
+                    (len(self.vocabulary_) + self.character_vocabulary_[ngram], start, stop)
+                    for ngram, start, stop in self._character_ngrams(word)
+                    if ngram in self.character_vocabulary_
+                ]
+                known += rows
+                lengths.append(len(rows))
+            counts = np.array(lengths, dtype=np.intp)
+            begins = (np.cumsum(counts) - counts)[spaced.ids]
+            counts = counts[spaced.ids]
+            columns, starts, stops = np.reshape(known, (-1, 3))[ranges(begins, counts)].T
+            places = np.repeat(spaced.starts, counts)
+            gate = np.repeat(np.append(gates[0], 1.0)[firsts], counts)
+            inside = np.stack([columns, places + starts, places + stops, gate])
+            found.append(_weighted(inside, self.character_weight))
         joined = np.concatenate(found, axis=1)
         columns = joined[0].astype(np.intp)
         starts, stops = _within(text, lower[0], joined[1:3].astype(np.intp))
@@ -578,18 +589,16 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
                 bag = sparse.hstack([bag, of_characters], format="csr")
             bags.append(bag)
 
-    def _character_ngrams(self, spaced: Tokens, at: int) -> Iterable[tuple[str, int, int]]:
-        """Yield the character n-grams of one word between spaces, as char_wb finds them."""
-        begin, end = int(spaced.starts[at]), int(spaced.stops[at])
-        word = f" {spaced.words[spaced.ids[at]]} "
+    def _character_ngrams(self, word: str) -> Iterable[tuple[str, int, int]]:
+        """Yield the character n-grams of a word between spaces, and where in it they are."""
+        length, spaced = len(word), f" {word} "
         assert self.characters is not None
         for n in range(self.characters[0], self.characters[1] + 1):
-            for first in range(max(len(word) - n, 0) + 1):
-                start = begin - 1 + first
+            for first in range(max(len(spaced) - n, 0) + 1):
                 # A space alone is placed on the character beside it.
-                start, stop = min(max(start, begin), end - 1), max(min(start + n, end), begin + 1)
-                yield word[first : first + n], start, stop
-            if len(word) <= n:  # a short word counts once
+                start, stop = min(max(first - 1, 0), length - 1), max(min(first - 1 + n, length), 1)
+                yield spaced[first : first + n], start, stop
+            if len(spaced) <= n:  # a short word counts once
                 break
 
 
