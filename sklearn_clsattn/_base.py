@@ -422,15 +422,10 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             self, *data, max_iter=self.max_iter, task_name=f"{self._solver_name}-iter"
         )
         callbacks.begin()
-        dimension = getattr(self, "embedding_dim", None) or 1
-        with (
-            ThreadShare(dimension * documents.n_multiplications) as threads,
-            in_range(self, documents),
-        ):
+        dimension = getattr(self, "embedding_dim", None) or 0
+        with ThreadShare(dimension * documents.n_multiplications), in_range(self, documents):
             result = train(
-                documents,
-                dtype=dtype,
-                callback=self._reporter(callbacks, classes, documents, threads.update),
+                documents, dtype=dtype, callback=self._reporter(callbacks, classes, documents)
             )
             check_finite(result)
         counts = documents.count_selected(result.model.scores)
@@ -488,16 +483,11 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             print(f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}{measure}", flush=True)
 
     def _reporter(
-        self,
-        callbacks: FitCallbacks,
-        classes: NDArray[Any],
-        documents: Documents,
-        share_threads: Callable[[], None],
+        self, callbacks: FitCallbacks, classes: NDArray[Any], documents: Documents
     ) -> Callback:
         """Return the callback of training: prints, and calls scikit-learn's callbacks."""
 
         def report(progress: Progress) -> bool:
-            share_threads()
             self._print(progress)
             if progress.n_iter == 0:
                 return False

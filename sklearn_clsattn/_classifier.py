@@ -412,7 +412,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 f"partial_fit takes entries of X between 1e-19 and 1e19, got {batch.unit:.2g}: "
                 "divide X by the same constant in all batches."
             )
-        with ThreadShare(batch.n_multiplications), in_range(self, batch):
+        with ThreadShare(), in_range(self, batch):
             result, kept = learn_batch(
                 stream, batch, device=device, callback=callback, **self._settings()
             )

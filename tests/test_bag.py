@@ -1,5 +1,8 @@
 """Token bags: both backends against dense products; nothing copied, nothing altered."""
 
+import threading
+import time
+
 import joblib
 import numpy as np
 import pytest
@@ -10,7 +13,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import counts
 
-from sklearn_clsattn._core.backend import in_background
+from sklearn_clsattn._core import bag
+from sklearn_clsattn._core.backend import ThreadShare, in_background
 from sklearn_clsattn._core.bag import TokenBag
 
 BACKENDS = [
@@ -143,11 +147,44 @@ def test_scipy_multiplies_on_the_cpu_only():
         TokenBag(counts(5), device="meta", backend="scipy")
 
 
-def test_the_transpose_is_made_on_a_thread_of_its_own(monkeypatch):
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_transpose_is_made_on_a_thread_of_its_own(two_threads):
     """A fit's gradient, and an error while it is made, arrive with the first product."""
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     X = sp.csr_array(counts(0, 30, 6, 0.4).astype(float))
-    check_against_dense(TokenBag(X), X.toarray(), 1e-12)
-    waiting = in_background(lambda: 1 // 0)
+    with ThreadShare():
+        check_against_dense(TokenBag(X), X.toarray(), 1e-12)
+        waiting = in_background(lambda: threading.get_ident() // 0)
     with pytest.raises(ZeroDivisionError):
         waiting()
+
+
+def test_threads_multiply_blocks_which_do_not_depend_on_their_number(two_threads, monkeypatch):
+    X = sp.csr_array(counts(0, 300, 40, 0.4).astype(float))
+    whole = TokenBag(X)
+    monkeypatch.setattr(bag, "BLOCK_ENTRIES", 500)
+    threads = set()
+    mm = torch.mm
+
+    def product(*operands, out):
+        threads.add(threading.get_ident())
+        time.sleep(1e-3)  # so that the other thread comes to some
+        return mm(*operands, out=out)
+
+    monkeypatch.setattr(torch, "mm", product)
+    found = []
+    for n in (1, 2):
+        torch.set_num_threads(n)
+        with ThreadShare():
+            blocks = TokenBag(X)
+            check_against_dense(blocks, X.toarray(), 1e-12)
+            found.append(blocks.sum_over_tokens(torch.ones(40, 2, dtype=torch.float64)))
+        assert (len(threads) > 1) == (n > 1)
+    assert torch.equal(*found)
+    assert torch.equal(whole.sum_over_tokens(torch.ones(40, 2, dtype=torch.float64)), found[0])

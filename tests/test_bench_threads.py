@@ -1,26 +1,28 @@
-"""The benchmark of threads: a tiny problem goes through, on one thread and on two."""
-
-from pathlib import Path
+"""The benchmark of threads: a tiny problem goes through, idle and busy."""
 
 import torch
 from helpers import data
 
-from benchmarks import bench_threads, problems
-from sklearn_clsattn._core import backend
+from benchmarks import bench_threads
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core import backend, bag
 
 
 def test_a_tiny_run(monkeypatch, capsys):
     X, y = data(3)
-    problem = problems.Problem("tiny", "tiny", Path(), X, y, X, y)
-    monkeypatch.setattr(problems, "load", lambda spec, reviews: problem)
-    monkeypatch.setattr(problems, "find_reviews", lambda reviews: None)
-    monkeypatch.setattr(bench_threads, "SIZES", (50,))
-    monkeypatch.setattr(backend, "FEW_MULTIPLICATIONS", backend.FEW_MULTIPLICATIONS)
-    before = torch.get_num_threads()
+    threads = []
+
+    def fit():
+        ClsAttentionClassifier().fit(X, y)
+        threads.append(torch.get_num_threads())
+
+    monkeypatch.setattr(bench_threads, "PROBLEMS", {"tiny": lambda: fit})
+    before = torch.get_num_threads(), backend.FEW_MULTIPLICATIONS, bag.BLOCK_ENTRIES
     try:
         assert bench_threads.main(["--runs", "1"]) == 0
     finally:
-        torch.set_num_threads(before)
-    line = capsys.readouterr().out.splitlines()[-1].split(" | ")
-    order = bench_threads.np.random.default_rng(0).permutation(len(y))
-    assert line[:3] == ["| tiny", "50", f"{4 * X[order[:50]].nnz:,}"]
+        torch.set_num_threads(before[0])
+    assert threads[1:] == [2, 1, 2, 2, 1, 2]
+    assert before[1:] == (backend.FEW_MULTIPLICATIONS, bag.BLOCK_ENTRIES)
+    idle, busy = (line.split(" | ") for line in capsys.readouterr().out.splitlines()[-2:])
+    assert (idle[:2], busy[:2]) == (["| tiny", "idle"], ["| tiny", "busy"])

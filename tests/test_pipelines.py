@@ -19,10 +19,12 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._callbacks import HAS_CALLBACKS
-from sklearn_clsattn._core.backend import FEW_MULTIPLICATIONS, ThreadShare
+from sklearn_clsattn._core.backend import FEW_MULTIPLICATIONS, ThreadShare, in_threads
+from sklearn_clsattn.text import ContextVectorizer, _context
 
 GOOD = "a good film with a good heart/good fun and a plot/a good film/warm and fine and good"
 BAD = "a bad film with a dull plot/dull and bad and long/a long dull bad mess/no plot no heart"
@@ -110,65 +112,119 @@ def eight_threads():
 
 
 def test_fits_side_by_side_share_the_threads(eight_threads):
-    """No more threads than the harmonic sum of shares, and all of them back at the end."""
-    n_fits, shares = 4, {}
+    """No more threads than there are for all fits, and all of them back at the end."""
+    n_fits, shares, seen = 4, {}, {}
     entered = [threading.Event() for _ in range(n_fits)]
     leave = threading.Event()
 
     def fit(i):
-        with ThreadShare():
-            shares[i] = torch.get_num_threads()
+        with ThreadShare() as shares[i]:
             entered[i].set()
             leave.wait(timeout=30)
+            assert torch.get_num_threads() == 1
+        seen[i] = torch.get_num_threads()
 
     workers = [threading.Thread(target=fit, args=(i,)) for i in range(n_fits)]
-    for worker, event in zip(workers, entered, strict=True):
+    for i, (worker, event) in enumerate(zip(workers, entered, strict=True)):
         worker.start()
         assert event.wait(timeout=30)
+        # Who was there before gives up threads.
+        assert [shares[k].n_threads for k in range(i + 1)] == [8 // (i + 1)] * (i + 1)
     leave.set()
     for worker in workers:
         worker.join(timeout=30)
-    # The first has all, having been alone; who comes later takes its share.
-    assert [shares[i] for i in range(n_fits)] == [8, 4, 2, 2]
+    assert seen == dict.fromkeys(range(n_fits), 8)
     assert torch.get_num_threads() == 8
-    with ThreadShare():
-        assert torch.get_num_threads() == 8
+    with ThreadShare() as share:
+        assert share.n_threads == 8
 
 
 def test_more_fits_than_threads_get_one_each(eight_threads):
     torch.set_num_threads(2)
-    with ThreadShare(), ThreadShare():
-        assert torch.get_num_threads() == 1
-        with ThreadShare():
-            assert torch.get_num_threads() == 1
+    with ThreadShare() as first, ThreadShare() as second:
+        assert (first.n_threads, second.n_threads) == (1, 1)
+        with ThreadShare() as third:
+            assert third.n_threads == 1
     assert torch.get_num_threads() == 2
 
 
-def test_a_fit_of_small_products_takes_one_thread(eight_threads):
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_nothing_spins_during_a_fit(eight_threads, monkeypatch):
+    """Neither PyTorch nor BLAS has a second thread, and both have their own number back."""
+    X, y = data(3, n_documents=300)
+    with threadpool_limits(2, "blas"):
+        before, seen = blas_threads(), []
+
+        class Watched(ClsAttentionClassifier):
+            def _print(self, progress):
+                seen.append((torch.get_num_threads(), blas_threads()))
+
+        def watched(*arguments, **options):
+            seen.append((torch.get_num_threads(), blas_threads()))
+            return minimize(*arguments, **options)
+
+        minimize = _context.minimize
+        monkeypatch.setattr(_context, "minimize", watched)
+        Watched().fit(X, y)
+        ContextVectorizer(min_df=1).fit(TEXTS, LABELS)
+        assert len(seen) > 2
+        assert all(one == (1, {1}) for one in seen)
+        assert (torch.get_num_threads(), blas_threads()) == (8, before)
+
+
+def test_pytorch_has_the_threads_of_many_dense_multiplications(eight_threads):
     with ThreadShare(FEW_MULTIPLICATIONS - 1):
         assert torch.get_num_threads() == 1
-        with ThreadShare(FEW_MULTIPLICATIONS):
-            assert torch.get_num_threads() == 1  # as the thread's that it runs in
+    with ThreadShare(FEW_MULTIPLICATIONS):
+        assert torch.get_num_threads() == 8
     assert torch.get_num_threads() == 8
 
 
+def test_threads_take_what_is_left_and_begin_nothing_after_an_error(eight_threads):
+    both = threading.Barrier(2, timeout=30)
+
+    def square(x):
+        if x < 2:
+            both.wait()  # two threads have begun
+        return threading.get_ident(), x * x
+
+    torch.set_num_threads(2)
+    threads, squares = zip(*in_threads(square, range(20)), strict=True)
+    assert len(set(threads)) == 2
+    assert squares == tuple(x * x for x in range(20))
+    begun = []
+
+    def fail(x):
+        begun.append(x)
+        both.wait()
+        raise RuntimeError("failed")
+
+    with pytest.raises(RuntimeError, match="failed"):
+        in_threads(fail, range(20))
+    assert len(begun) == 2
+    assert torch.get_num_threads() == 2
+
+
 def test_a_fit_interrupted_as_it_begins_counts_no_longer(eight_threads, monkeypatch):
-    def interrupted(self):
+    def interrupted(n):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ThreadShare, "update", interrupted)
+        patch.setattr(torch, "set_num_threads", interrupted)
         with pytest.raises(KeyboardInterrupt), ThreadShare():
             pass
     gc.collect()
-    with ThreadShare():
-        assert torch.get_num_threads() == 8
+    with ThreadShare() as share:
+        assert share.n_threads == 8
 
 
 def test_a_fit_that_fails_gives_its_threads_back(eight_threads):
     def fail():
-        with ThreadShare(), ThreadShare():
-            assert torch.get_num_threads() == 4
+        with ThreadShare(), ThreadShare() as share:
+            assert share.n_threads == 4
             raise RuntimeError("failed")
 
     for _ in range(3):
@@ -177,32 +233,10 @@ def test_a_fit_that_fails_gives_its_threads_back(eight_threads):
         assert torch.get_num_threads() == 8
 
 
-def test_a_fit_gives_up_threads_to_one_that_comes_later(eight_threads):
-    come, leave = threading.Event(), threading.Event()
-
-    def other():
-        with ThreadShare():
-            come.set()
-            leave.wait(timeout=30)
-
-    with ThreadShare() as share:
-        assert torch.get_num_threads() == 8
-        worker = threading.Thread(target=other)
-        worker.start()
-        assert come.wait(timeout=30)
-        share.update()
-        assert torch.get_num_threads() == 4
-        leave.set()
-        worker.join(timeout=30)
-        share.update()
-        assert torch.get_num_threads() == 8
-
-
 def test_a_thread_keeps_the_number_that_its_owner_set(eight_threads):
     torch.set_num_threads(1)
     with ThreadShare() as share:
-        share.update()
-        assert torch.get_num_threads() == 1
+        assert share.n_threads == 1
     assert torch.get_num_threads() == 1
 
 
@@ -216,7 +250,7 @@ def test_the_number_of_threads_does_not_change_the_fit():
         assert torch.get_num_threads() == threads
     torch.set_num_threads(before)
     for other in fits[1:]:
-        assert_allclose(other.decision_function(X), fits[0].decision_function(X), rtol=1e-3)
+        assert_array_equal(other.decision_function(X), fits[0].decision_function(X))
 
 
 # Pickles, and prediction without PyTorch

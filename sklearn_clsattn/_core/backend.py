@@ -4,40 +4,62 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Self, TypeVar
-from weakref import WeakSet
+from typing import Any, Self, TypeVar
+from weakref import WeakSet, ref
 
 import torch
+from sklearn.utils.parallel import _get_threadpool_controller
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return the function's results for some items, on as many threads as PyTorch uses."""
+    """Return the function's results for some items, on the threads that are this thread's share.
+
+    Each takes the next item that is left, the calling thread too: it waits for none that the system
+    has not started yet, but for items begun. Idle threads sleep.
+    """
     waiting = list(items)
-    n_threads = min(torch.get_num_threads(), len(waiting))
-    if n_threads <= 1:
+    share = _share_here()
+    if share is None:
+        with ThreadShare():
+            return in_threads(function, waiting)
+    n_helpers = min(share.n_threads, len(waiting)) - 1
+    if n_helpers < 1:
         return list(map(function, waiting))
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(function, waiting))
+    results: list[Any] = [None] * len(waiting)
+    left = iter(range(len(waiting)))
+
+    def work() -> None:
+        for place in left:
+            results[place] = function(waiting[place])
+
+    helpers = [_helpers().submit(work) for _ in range(n_helpers)]
+    try:
+        work()
+    finally:
+        deque(left, maxlen=0)  # after an error, nothing new is begun
+        begun = [helper for helper in helpers if not helper.cancel()]
+        for helper in begun:
+            helper.result()
+    return results
 
 
 def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
     """Start a function on a thread of its own, and return what waits for its result.
 
-    Where PyTorch uses one thread, so does this.
+    Where one thread is the share of the calling one, so does this.
     """
-    if torch.get_num_threads() == 1:
+    share = _share_here()
+    if share is None or share.n_threads == 1:
         result = function()
         return lambda: result
-    pool = ThreadPoolExecutor(1)
-    future = pool.submit(function)
-    pool.shutdown(wait=False)
-    return future.result
+    return _helpers().submit(function).result
 
 
 def floats(*scalars: torch.Tensor) -> list[float]:
@@ -78,20 +100,24 @@ def resolve_device(device: str | torch.device) -> torch.device:
     return resolved
 
 
+# Threads of PyTorch (OpenMP) and of NumPy (BLAS) spin after each operation, and wait for each other
+# at its end: where the cores have other work as well, a fit takes ten times as long on two of them
+# as on one. So a fit computes on one, and gives what pays to Python's threads, which sleep.
+#
 # joblib's process workers get their share of the cores through the environment. Its threading
-# backend does not: every thread would use all of PyTorch's threads, which would compete for the
-# cores. So fits that run at the same time in one process share them, and update their share with
-# every iteration.
+# backend does not. So fits that run at the same time in one process share the threads.
 _lock = threading.Lock()
 _running: WeakSet[ThreadShare] = WeakSet()  # one that an interrupt left behind counts no longer
 _whole = 1
-_changed = False
+_blas: Any = None  # puts the number of BLAS threads back
+_pool: ThreadPoolExecutor | None = None
+_here = threading.local()
 
 
 def _start_anew() -> None:
-    """Forget, in a forked child, the fits of the parent, one of which may hold the lock."""
-    global _lock, _changed
-    _lock, _changed = threading.Lock(), False
+    """Forget, in a forked child, the parent's threads and fits, one of which may hold the lock."""
+    global _lock, _pool
+    _lock, _pool = threading.Lock(), None
     _running.clear()
 
 
@@ -99,39 +125,58 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_start_anew)
 
 
+def _helpers() -> ThreadPoolExecutor:
+    """Return the threads of :func:`in_threads`, which start when first needed, and stay."""
+    global _pool
+    with _lock:
+        _pool = _pool or ThreadPoolExecutor(os.cpu_count(), "fit", torch.set_num_threads, (1,))
+        return _pool
+
+
+def _no_share() -> None:
+    """Return what a thread has before its first share."""
+
+
+def _share_here() -> ThreadShare | None:
+    """Return the share of the calling thread, if it is in one."""
+    share: ThreadShare | None = getattr(_here, "share", _no_share)()
+    return share
+
+
 FEW_MULTIPLICATIONS = 2_000_000
-"""In a product below which a second thread costs a fit time (``benchmarks/bench_threads.py``)."""
+"""Of dense matrices, below which a second thread of PyTorch's costs a fit time."""
 
 
 class ThreadShare:
-    """A context in which the calling thread has its share of PyTorch's threads.
+    """A context in which the calling thread has one of PyTorch's threads, and a share of Python's.
 
-    PyTorch's setting belongs to the thread that makes it, but is also the initial one of threads
-    that start later. So the last fit to end restores what the first one found. A fit whose products
-    are small computes on one thread: to wake others takes longer than they save.
+    As many are shared as PyTorch was set to use. That setting belongs to the thread that makes it,
+    but is also the initial one of threads that start later: these have what the first fit found.
+    `n_dense` are the multiplications of a fit's products of dense matrices; where they are many,
+    PyTorch has the share.
     """
 
-    def __init__(self, n_multiplications: int = FEW_MULTIPLICATIONS) -> None:
-        self._few = n_multiplications < FEW_MULTIPLICATIONS
+    def __init__(self, n_dense: int = 0) -> None:
+        self._n_dense = n_dense
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads are due now: all for one fit, half of them for two."""
+        return max(1, _whole // max(1, len(_running)))
 
     def __enter__(self) -> Self:
-        global _whole
-        self._before = self._current = torch.get_num_threads()
+        global _whole, _blas
+        self._before, self._outer = torch.get_num_threads(), getattr(_here, "share", _no_share)
         with _lock:
             if not _running:
                 _whole = self._before
+                _blas = _blas or _get_threadpool_controller().limit(limits=1, user_api="blas")
+            elif self._outer() is None:
+                self._before = _whole
             _running.add(self)
-        self.update()
+        _here.share = ref(self)
+        torch.set_num_threads(1 if self._n_dense < FEW_MULTIPLICATIONS else self.n_threads)
         return self
-
-    def update(self) -> None:
-        """Set the share that is due now: the whole for one fit, half of it for two."""
-        global _changed
-        share = 1 if self._few else max(1, min(self._before, _whole // max(1, len(_running))))
-        if share != self._current:
-            _changed = True
-            torch.set_num_threads(share)
-            self._current = share
 
     def __exit__(
         self,
@@ -139,11 +184,11 @@ class ThreadShare:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        global _changed
+        global _blas
+        _here.share = self._outer
         with _lock:
             _running.discard(self)
-            if not _running and _changed:
-                torch.set_num_threads(_whole)
-                _changed = False
-            elif self._current != self._before:
-                torch.set_num_threads(self._before)
+            if not _running and _blas:
+                _blas.restore_original_limits()
+                _blas = None
+        torch.set_num_threads(self._before)

@@ -5,9 +5,8 @@ weights. Training needs two products of it with thin dense matrices: a sum over 
 every document, ``X @ M``, and a sum over the documents of every token, ``X.T @ M``. Two
 implementations share one interface:
 
-- PyTorch's CSR products (MKL on CPUs, cuSPARSE on CUDA), with the transpose built once:
-  multi-threaded, and every row is summed by one thread, so the result does not depend on
-  the number of threads;
+- PyTorch's CSR products (MKL on CPUs, cuSPARSE on CUDA), with the transpose built once;
+  threads multiply blocks of rows, the same ones however many threads there are;
 - SciPy's, where PyTorch has no sparse kernels (Arm and macOS builds without MKL).
 """
 
@@ -21,8 +20,10 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from .backend import in_background
+from .._blocks import BLOCK_ENTRIES, row_blocks
+from .backend import in_background, in_threads
 
+_Block = tuple[slice, torch.Tensor]
 Backend = Literal["auto", "torch", "scipy"]
 
 _INT32_MAX = np.iinfo(np.int32).max
@@ -155,29 +156,53 @@ class _TorchProducts:
     """PyTorch's CSR product, with the transpose built once (MKL's own is 100 times slower)."""
 
     def __init__(self, csr: _CSR, device: torch.device, columns: Any = None) -> None:
-        self._rows = _torch_csr(csr, device)
+        self._rows = _blocks(csr, device)
         if columns is None:
-            self._transpose = in_background(lambda: _torch_csr(csr.transposed(), device))
+            self._transpose = in_background(lambda: _blocks(csr.transposed(), device))
         else:
-            transpose = _torch_csr(_CSR.of(columns, csr.data.dtype.type), device)
+            transpose = _blocks(_CSR.of(columns, csr.data.dtype.type), device)
             self._transpose = lambda: transpose
+        self._shape = csr.shape
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
-        return self._rows @ per_token
+        out = per_token.new_empty((self._shape[0], per_token.shape[1]))
+        _multiply(self._rows, per_token, out)
+        return out
 
     def sum_over_documents(self, per_document: torch.Tensor, out: torch.Tensor) -> None:
-        torch.mm(self._transpose(), per_document, out=out)
+        _multiply(self._transpose(), per_document, out)
 
     def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
-        columns = self._transpose()
-        squared = torch.sparse_csr_tensor(
-            columns.crow_indices(),
-            columns.col_indices(),
-            columns.values().square(),
-            size=columns.shape,
-            check_invariants=False,
-        )
-        return squared @ per_document
+        out = per_document.new_empty((self._shape[1], per_document.shape[1]))
+        squared = [
+            (
+                rows,
+                torch.sparse_csr_tensor(
+                    columns.crow_indices(),
+                    columns.col_indices(),
+                    columns.values().square(),
+                    size=columns.shape,
+                    check_invariants=False,
+                ),
+            )
+            for rows, columns in self._transpose()
+        ]
+        _multiply(squared, per_document, out)
+        return out
+
+
+def _multiply(blocks: list[_Block], matrix: torch.Tensor, out: torch.Tensor) -> None:
+    """Multiply blocks of rows with a matrix."""
+    in_threads(lambda block: torch.mm(block[1], matrix, out=out[block[0]]), blocks)
+
+
+def _blocks(csr: _CSR, device: torch.device) -> list[_Block]:
+    """Return a matrix in blocks of rows; on other devices than the CPU, in one."""
+    n_entries = BLOCK_ENTRIES if device.type == "cpu" else int(csr.indptr[-1]) + 1
+    return [
+        (rows, _torch_csr(_CSR(part.data, part.indptr, part.indices, part.shape), device))
+        for rows, part in row_blocks(csr, n_entries)
+    ]
 
 
 class _ScipyProducts:

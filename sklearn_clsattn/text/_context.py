@@ -42,6 +42,8 @@ class Learned:
 
 def learn_scores(evidence: Evidence, n_positions: int) -> Learned:
     """Return the scores, of which the first `n_positions` are those of cells."""
+    from .._core.backend import ThreadShare
+
     n_scores = evidence.n_scores
     penalties = np.full(n_scores, PREVIOUS_PENALTY)
     penalties[:n_positions] = POSITION_PENALTY
@@ -56,9 +58,11 @@ def learn_scores(evidence: Evidence, n_positions: int) -> Learned:
         return loss, units * gradient
 
     options = {"maxiter": _MAX_ITER}
-    found = minimize(
-        function, start / units, jac=True, method="L-BFGS-B", bounds=Bounds(lowest), options=options
-    )
+    bounds = Bounds(lowest)
+    with ThreadShare():
+        found = minimize(
+            function, start / units, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
     x = units * found.x
     return Learned(x[:n_scores], float(x[n_scores]))
 
