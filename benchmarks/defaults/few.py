@@ -14,10 +14,9 @@ from sklearn_clsattn._core import choose_c, prior_mean
 from sklearn_clsattn.text import ContextVectorizer, _context, make_text_classifier
 
 from .question import Question, Row, fitted
-from .sets import Split
+from .sets import FEW, Split
 
-SIZES = (30, 100, 300)
-_PRIORS = (0.0, 0.3, 3.0)
+_PRIORS = (0.0, 1.0, 3.0)
 _GUESSES = (0.0, 30.0)
 _GATES = (0.0, 1_000.0)
 _GRID = {"logisticregression__C": [0.3, 1.0, 3.0, 10.0, 30.0]}
@@ -68,7 +67,7 @@ QUESTION = Question(
     "so many documents that say nothing. The penalties of the gates are doubled at so many "
     "documents.",
     {
-        "ours": "make_text_classifier() (**the default**: prior 1, guess 10, gates 200, min_df 1)",
+        "ours": "make_text_classifier() (**the default**: prior 0.3, guess 10, gates 200, min_df 1)",
         **{f"prior {n:g}": f"prior of the multiple worth {n:g} documents" for n in _PRIORS},
         **{f"guess {n:g}": f"guess of C with {n:g} documents" for n in _GUESSES},
         **{f"gates {n:g}": f"gates with {n:g} documents" for n in _GATES},
@@ -79,5 +78,5 @@ QUESTION = Question(
     "ours",
     measure,
     unit="ours",
-    sizes=SIZES,
+    sizes=FEW,
 )

@@ -11,14 +11,15 @@ from benchmarks.machine import summary, warning
 
 from .answers import Answers, by_set, differences, relative, standard_error
 from .question import Question
-from .sets import SIZES
+from .sets import FEW, SIZES
 
 _INTRODUCTION = """\
 Measured on training documents alone: of every set, a quarter is drawn at random and held out for
 the measures, and the first 500, 2,000, 8,000 or all of the others are trained on, as words and
-bigrams of at least two documents. There are up to five splits; fewer of the sets and sizes whose
+bigrams of at least two documents; or the first 30, 100 or 300, and then at most 1,000 are tested on.
+There are up to five splits; fewer of the sets and sizes whose
 fits take long, and where the run was stopped: how many splits there are stands below each table.
-Sizes of fewer than 25 documents a class are left out.
+Sizes of fewer than 25 documents a class are left out, below 500 of fewer than 5.
 
 Means over splits, then over sizes, then over sets, every set counting once; *±* is one standard
 error over sets. *Won* says on how many sets a variant has the higher accuracy, and on how many the
@@ -55,7 +56,7 @@ def as_json(
     answers: dict[str, Answers], questions: list[Question], about: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the mean rows by question, size and set."""
-    sizes = {"all" if size is None else str(size): size for size in SIZES}
+    sizes = {"all" if size is None else str(size): size for size in (*FEW, *SIZES)}
     return {
         **about,
         "questions": {
@@ -116,7 +117,7 @@ def _section(question: Question, answers: Answers) -> list[str]:
 def _by_size(question: Question, answers: Answers) -> list[str]:
     """Return a table of the differences by number of training documents."""
     answers = relative(answers, question)
-    of_size = {size: means for size in SIZES if (means := by_set(answers, size))}
+    of_size = {size: means for size in (*FEW, *SIZES) if (means := by_set(answers, size))}
     if len(of_size) < 2:
         return []
     header = ["points, difference in log loss, CPU"]

@@ -25,9 +25,10 @@ from benchmarks.problems import Spec, Texts, labelled_texts
 from sklearn_clsattn.datasets import make_token_classification
 
 SIZES = (500, 2_000, 8_000, None)
+FEW = (30, 100, 300)
 N_SPLITS = 5
 _DOCUMENTS_PER_CLASS = 25
-_FEW, _FEW_PER_CLASS, _MOST_TESTS = 500, 5, 1_000
+_FEW_PER_CLASS, _MOST_TESTS = 5, 1_000
 
 REVIEWS = {
     "imdb": Spec("imdb", "", "imdb"),
@@ -125,7 +126,7 @@ def _split(source: Source, name: str, seed: int, size: int | None) -> Split | No
     order = np.random.default_rng(seed).permutation(len(labels))
     train, test = np.split(order, [int(0.75 * len(order))])
     n_classes = len(np.unique(labels))
-    few = size is not None and size < _FEW
+    few = size in FEW
     least = (_FEW_PER_CLASS if few else _DOCUMENTS_PER_CLASS) * n_classes
     if size is not None and not least <= size < 0.8 * len(train):
         return None

@@ -17,10 +17,10 @@ mean loss of :math:`\beta + \alpha N^{(-i)}_i / d_i` before training, and is hal
 that are trained find again, document by document, a part of what naive Bayes knows.
 
 Where the evidence separates the classes, no multiple has the least loss. So the multiple has a
-normal prior with mean 0, worth one document: its precision is the Fisher information about the
-multiple of a document of average evidence, at 0, divided by C where C is less than 1 (a
-unit-information prior [1]_). It is bounded by few documents, outweighed by many, follows the scale
-of the evidence, and goes to 0 with C.
+normal prior with mean 0, in the manner of a unit-information prior [1]_: its precision is the Fisher
+information about the multiple, at 0, of :data:`PRIOR_DOCUMENTS` documents of average evidence,
+divided by C where C is less than 1. So few documents do not make it large, many outweigh the prior,
+it follows the scale of the evidence, and goes to 0 with C.
 
 .. [1] R. E. Kass, L. Wasserman (1995). A Reference Bayesian Test for Nested Hypotheses and its
    Relationship to the Schwarz Criterion. JASA 90.
@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 MEAN_SHARE = 0.5
 """What of the best multiple of naive Bayes is the prior mean."""
 
-PRIOR_DOCUMENTS = 1.0
+PRIOR_DOCUMENTS = 0.3
 """How many documents the prior of the multiple is worth at C = 1 and above."""
 
 _STATIONARY, _ROUNDING = 1e-8, 1e-15
