@@ -61,8 +61,7 @@ def label_issues(
     issues : DataFrame
         A row for each document, those to look at first: `document` (its position), `label`, the
         most probable class without it (`suggested`), the `margin` of its label over the best other
-        class in log-odds, negative where the others contradict it, and the `probability` of its
-        label.
+        class in log-odds, and the `probability` of its label; both to rank by, as the Notes say.
 
     Raises
     ------
@@ -77,7 +76,10 @@ def label_issues(
 
     Notes
     -----
-    The model without a document is approximated by a Newton step with a diagonal curvature.
+    The model without a document is approximated by a Newton step with a diagonal curvature. Where
+    tokens occur together, and where few labels are wrong, the step is too long: the ranking is that
+    of cross-validation, but more margins are negative, and their number says nothing about how
+    many labels are wrong.
     ``benchmarks/bench_minimal.py --labels`` compares it with five-fold cross-validation. A document
     that is there several times tells the others' labels as well.
 

@@ -162,7 +162,7 @@ class Hinges:
 
 @dataclass(frozen=True)
 class LabelIssue:
-    """A training text whose label the other texts contradict."""
+    """A training text whose label the other texts contradict, by an estimate."""
 
     index: int  # its position among the training texts
     label: Any
@@ -176,8 +176,7 @@ class LabelIssues:
     """Training texts with labels to look at."""
 
     n_train: int
-    n_against: int  # texts for which another class is more probable
-    shown: list[LabelIssue]
+    shown: list[LabelIssue]  # the first of all, ranked; no count of wrong labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)

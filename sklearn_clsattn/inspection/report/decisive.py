@@ -108,7 +108,6 @@ def labels_to_look_at(inputs: Inputs) -> LabelIssues | None:
     columns = [against[name].head(_N_LABELS).tolist() for name in names]
     return LabelIssues(
         n_train=len(y),
-        n_against=len(against),
         shown=[
             LabelIssue(
                 index=index,
