@@ -67,7 +67,7 @@ QUESTION = Question(
     "so many documents that say nothing. The penalties of the gates are doubled at so many "
     "documents.",
     {
-        "ours": "make_text_classifier() (**the default**: prior 0.3, guess 10, gates 200, min_df 1)",
+        "ours": "make_text_classifier() (**the default**: prior 0.3, guess 10, gates 200)",
         **{f"prior {n:g}": f"prior of the multiple worth {n:g} documents" for n in _PRIORS},
         **{f"guess {n:g}": f"guess of C with {n:g} documents" for n in _GUESSES},
         **{f"gates {n:g}": f"gates with {n:g} documents" for n in _GATES},

@@ -16,10 +16,10 @@ from .sets import FEW, SIZES
 _INTRODUCTION = """\
 Measured on training documents alone: of every set, a quarter is drawn at random and held out for
 the measures, and the first 500, 2,000, 8,000 or all of the others are trained on, as words and
-bigrams of at least two documents; or the first 30, 100 or 300, and then at most 1,000 are tested on.
-There are up to five splits; fewer of the sets and sizes whose
-fits take long, and where the run was stopped: how many splits there are stands below each table.
-Sizes of fewer than 25 documents a class are left out, below 500 of fewer than 5.
+bigrams of at least two documents; or the first 30, 100 or 300, and then at most 1,000 documents are
+tested on. There are up to five splits; fewer of the sets and sizes whose fits take long, and where
+the run was stopped: how many splits there are stands below each table. Sizes of fewer than 25
+documents a class are left out, below 500 of fewer than 5.
 
 Means over splits, then over sizes, then over sets, every set counting once; *±* is one standard
 error over sets. *Won* says on how many sets a variant has the higher accuracy, and on how many the
