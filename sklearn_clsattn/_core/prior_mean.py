@@ -19,8 +19,8 @@ that are trained find again, document by document, a part of what naive Bayes kn
 Where the evidence separates the classes, no multiple has the least loss. So the multiple has a
 normal prior with mean 0, in the manner of a unit-information prior [1]_: its precision is the
 Fisher information about the multiple, at 0, of :data:`PRIOR_DOCUMENTS` documents of average
-evidence, divided by C where C is less than 1. So few documents do not make it large, many outweigh the prior,
-it follows the scale of the evidence, and goes to 0 with C.
+evidence, divided by C where C is less than 1. So few documents do not make it large, many outweigh
+the prior, it follows the scale of the evidence, and goes to 0 with C.
 
 .. [1] R. E. Kass, L. Wasserman (1995). A Reference Bayesian Test for Nested Hypotheses and its
    Relationship to the Schwarz Criterion. JASA 90.
