@@ -91,7 +91,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
     max_iter : int, default=300
         Maximum number of iterations.
-    tol : float, default=5e-6
+    tol : float, default=2e-6
         Training stops when the optimality gap is at most this, in nats per document. For the
         values it is a duality gap: at the attention and intercepts reached, no values bring
         the penalised mean log loss lower by more than `tol`. For scores and intercepts it is
@@ -229,7 +229,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         sublinear_counts: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 300,
-        tol: float = 5e-6,
+        tol: float = 2e-6,
         warm_start: bool = False,
         verbose: int = 0,
         device: Any = "cpu",
