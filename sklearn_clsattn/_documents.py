@@ -17,6 +17,7 @@ _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.in
 _LARGEST_EXACT_FLOAT32, _LARGEST_EXACT_FLOAT64 = 2**24, 2**53
 _LARGEST_FLOAT32 = 1e8
 _LARGEST_TOTAL_FLOAT32 = 1e10
+_BITS_PER_NAT = 1.0 / np.log(2.0)
 # A matrix whose largest entry is outside 2 to the power of minus and plus this is trained on in
 # other units; integers are always within.
 _UNSCALED_EXPONENT = 64
@@ -134,7 +135,7 @@ def unit_exponent(largest: float, least: Callable[[], float], dtype: Any) -> int
 
 
 def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:
-    """Return ``scale * log2(1 + c / scale)`` for every entry c of an ndarray or CSR matrix.
+    """Return ``scale * log1p(c / scale) / log(2)`` for every entry c of an ndarray or CSR matrix.
 
     An entry as large as `scale` stays as it is, and so do all of a matrix of 0 and `scale`. Index
     arrays are shared.
@@ -159,7 +160,7 @@ def damped_entries(
         # As unsigned numbers negative ones are the largest: one look at all entries is enough.
         largest = int(entries.view(f"u{entries.itemsize}").max(initial=0))
         if largest < entries.size:
-            table = scale * np.log2(1.0 + np.arange(largest + 1) / scale)
+            table = damped_entries(np.arange(largest + 1.0), scale)
             if largest == 1 and entries.min() == 1:
                 out.fill(table[1])
                 return out
@@ -167,10 +168,13 @@ def damped_entries(
             return np.take(table.astype(out.dtype), entries, out=out, mode="clip")
         if entries.min(initial=0) < 0:
             raise NegativeEntriesError
+    logs = out if out.dtype == np.float64 else np.empty(entries.shape)
     with np.errstate(over="ignore"):
-        logs = np.log2(1.0 + np.divide(entries, scale, dtype=np.float64))
+        np.divide(entries, scale, out=logs, dtype=np.float64)
+    np.log1p(logs, out=logs)
     if scale < 1.0 and len(infinite := np.flatnonzero(np.isinf(logs))):
-        logs.flat[infinite] = np.log2(entries.flat[infinite]) - np.log2(scale)
+        logs.flat[infinite] = np.log(entries.flat[infinite]) - np.log(scale)
+    logs *= _BITS_PER_NAT
     return np.multiply(scale, logs, out=out, casting="same_kind")
 
 

@@ -138,9 +138,13 @@ def _add_classifier(scope: Any, operator: Any, container: Any) -> None:
     model = classifier._model()
     counts = node("Cast", operator.inputs[0], to=TensorProto.DOUBLE)
     if model.entry_scale is not None:  # damped counts
-        logs = node("Log", node("Add", node("Div", counts, _row(model.entry_scale)), _row(1.0)))
-        logs = node("Mul", logs, _row(model.entry_scale / np.log(2.0)))
-        counts = node("Mul", logs, node("Sign", counts))  # onnxruntime's log of 1 is not quite 0
+        shares = node("Div", counts, _row(model.entry_scale))
+        sums = node("Add", shares, _row(1.0))
+        rounded = node("Sub", sums, _row(1.0))  # log(1 + x) is x / rounded times its logarithm
+        factors = node("Div", shares, node("Max", rounded, _row(np.finfo(np.float64).tiny)))
+        logs = node("Mul", node("Log", sums), factors)
+        logs = node("Where", node("Equal", sums, _row(1.0)), shares, logs)
+        counts = node("Mul", logs, _row(model.entry_scale / np.log(2.0)))
     if model.cls_weight:  # its mass is 1: onnxruntime leaves sums with a tiny constant out
         weights = np.exp(model.scores - model.cls_score - np.log(model.cls_weight))[:, None]
         mass = node("Add", node("MatMul", counts, weights), _row(1.0))

@@ -43,7 +43,8 @@ class AttentionModel {
     const columns = [...entries.keys()].sort((one, other) => one - other);
     const logits = columns.map((column) => {
       const entry = entries.get(column);
-      const weight = entry_scale === null ? entry : entry_scale * Math.log2(1 + entry / entry_scale);
+      const weight = entry_scale === null ? entry
+        : entry_scale * (Math.log1p(entry / entry_scale) / Math.LN2);
       return Math.log(weight) + scores[column];
     });
     const ofCls = cls_weight ? cls_score + Math.log(cls_weight) : -Infinity;

@@ -19,6 +19,7 @@ from sklearn_clsattn import (
     TokenImportanceTransformer,
     _machine,
 )
+from sklearn_clsattn._documents import damped
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
     EmbeddingClassifier,
@@ -632,3 +633,22 @@ def test_any_byte_order(dtype, sparse):
             for some, other in ((native, native), (swapped, swapped))
         ]
         assert_array_equal(*(one.toarray() if sparse else one for one in weights))
+
+
+@pytest.mark.parametrize("entry", [1e-300, 1e-16, 1e-15, 1e-8])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_entries_far_below_the_others_are_damped_too(entry, sparse):
+    made = sp.csr_array if sparse else np.array
+    model = ClsAttentionClassifier(attend_cls=False)
+    model.fit([[3, 1], [2, 0], [0, 2], [1, 3]], [0, 0, 1, 1])
+    expected = model.predict_proba([[0, 1]])  # a token by itself has all attention
+    assert_allclose(model.predict_proba(made([[0, entry]])), expected, rtol=1e-12)
+
+
+def test_columns_of_entries_far_below_the_others_are_learnt():
+    X, y = data()
+    X = X.toarray()
+    X[:, 3] = 1e-18 * (y == 1)
+    model = ClsAttentionClassifier(C=1.0).fit(X, y)
+    assert model.token_values_[3] > 0
+    assert_allclose(damped(np.array([1e-18, 3.0]), 3.0), [1e-18 / np.log(2), 3.0], rtol=1e-15)

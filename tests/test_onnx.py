@@ -57,6 +57,14 @@ def test_weights_that_are_no_counts(scale):
     check(ClsAttentionClassifier().fit(X, y), X, X=X)
 
 
+@pytest.mark.parametrize("share", [1e-20, 1e-16, 3e-16, 1e-12])
+def test_entries_far_below_the_others(share):
+    X, y = make_token_classification(n_samples=100, random_state=1)
+    X = X.toarray().astype(np.float32)
+    model = ClsAttentionClassifier(attend_cls=False).fit(X, y)
+    check(model, share * X, X=(share * X))
+
+
 def test_scores_far_apart():
     X, y = make_token_classification(n_samples=100, random_state=2)
     model = ClsAttentionClassifier().fit(X, y)
