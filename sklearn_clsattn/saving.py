@@ -50,13 +50,10 @@ def save_model(model: Any, path: str | Path) -> None:
         Of this package or of scikit-learn, such as a Pipeline of both.
     path : str or path-like
         The file, replaced if it is there. If its name ends in ``.skops``, it can be loaded without
-        running code of its maker's (needs ``pip install sklearn-clsattn[skops]``); any other is a
-        pickle, by joblib.
+        running code of its maker's; any other is a pickle, by joblib.
 
     Raises
     ------
-    ImportError
-        If skops is needed and not installed.
     OSError
         If the file cannot be written.
     ValueError
@@ -116,8 +113,6 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
 
     Raises
     ------
-    ImportError
-        If skops is needed and not installed.
     OSError
         If the file cannot be read.
     ValueError
@@ -146,18 +141,19 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     """
     path = Path(path).expanduser()
     names = [one if isinstance(one, str) else f"{one.__module__}.{one.__name__}" for one in trusted]
-    skops = _skops() if _is_skops(path) else None
-    if skops is None and names:
+    if not _is_skops(path) and names:
         raise ValueError(f"{path} is a pickle, of which all is trusted: leave `trusted` out.")
     with path.open("rb") as file:
         zipped = file.read(1) == b"x"  # a pickle is not, nor one that is not compressed
     try:
-        if skops is None:  # zlib checks the sum of the whole before any of it is used
+        if not _is_skops(path):  # zlib checks the sum of the whole before any of it is used
             return joblib.load(io.BytesIO(zlib.decompress(path.read_bytes())) if zipped else path)
         content = path.read_bytes()
         others = _untrusted(content, names)
         if not others:
-            return skops.loads(content, trusted=[*TRUSTED_TYPES, *names])
+            import skops.io
+
+            return skops.io.loads(content, trusted=[*TRUSTED_TYPES, *names])
     except Warning:
         raise
     except Exception as error:  # a damaged file can raise anything
@@ -290,12 +286,13 @@ def to_json(model: Any, path: str | Path, *, max_tokens: int | None = None) -> i
 
 def _dumped(model: Any, path: Path) -> bytes:
     """Return a model as the content of a .skops file that can be loaded."""
-    skops = _skops()
+    import skops.io  # takes a second
+
     try:
-        content: bytes = skops.dumps(model, compression=ZIP_DEFLATED, compresslevel=_LEVEL)
+        content: bytes = skops.io.dumps(model, compression=ZIP_DEFLATED, compresslevel=_LEVEL)
         others = _untrusted(content, ())
         if others:  # functions are saved by names that may lead nowhere
-            skops.loads(content, trusted=[*TRUSTED_TYPES, *others])
+            skops.io.loads(content, trusted=[*TRUSTED_TYPES, *others])
     except Exception as error:
         raise ValueError(
             f"{path} has not been saved: skops could not load it again ({type(error).__name__}: "
@@ -313,20 +310,11 @@ def _dumped(model: Any, path: Path) -> bytes:
 
 def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
     """Return the names of the types of a .skops file that are not to be loaded."""
+    import skops.io
+
     known = {*TRUSTED_TYPES, *trusted}
-    return sorted(set(_skops().get_untrusted_types(data=content)) - known)
+    return sorted(set(skops.io.get_untrusted_types(data=content)) - known)
 
 
 def _is_skops(path: Path) -> bool:
     return path.suffix.lower() == ".skops"
-
-
-def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError(
-            "models in .skops files need skops; install it with "
-            "'pip install sklearn-clsattn[skops]', or name the file .joblib"
-        ) from error
-    return skops.io

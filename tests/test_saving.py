@@ -214,7 +214,7 @@ def test_versions_are_kept_and_compared(tmp_path, monkeypatch):
     assert _saved._VERSIONS not in vars(joblib.load(tmp_path / "model.joblib"))
 
 
-def test_the_command_line_saves_and_loads_skops(tmp_path, capsys, monkeypatch):
+def test_the_command_line_saves_and_loads_skops(tmp_path, capsys):
     data, model = tmp_path / "data.csv", tmp_path / "model.skops"
     data.write_text("text,label\n" + "a good film,pos\na bad film,neg\n" * 5)
     assert main(["fit", str(data), "-o", str(model), "--quiet"]) == 0
@@ -226,6 +226,3 @@ def test_the_command_line_saves_and_loads_skops(tmp_path, capsys, monkeypatch):
     model.write_bytes(skops.io.dumps({"other": Path}))
     assert main(["predict", str(model), str(data)]) == 2
     assert "has not been loaded" in capsys.readouterr().err
-    monkeypatch.setitem(__import__("sys").modules, "skops", None)
-    assert main(["predict", str(model), str(data)]) == 2
-    assert "install it with 'pip install sklearn-clsattn[skops]'" in capsys.readouterr().err
