@@ -716,7 +716,8 @@ def test_bad_files(case, command, tmp_path, refused):
     name, content, message = BAD_FILES[case]
     path = put(tmp_path / name, content)
     output = ["-o", tmp_path / "model"] if command == "fit" else ["--json", tmp_path / "json"]
-    assert re.search(message, refused(command, path, *output, "--quiet"))
+    asked = [*output, "--min-df", "2", "--quiet"]
+    assert re.search(message, refused(command, path, *asked))
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
 
 def counts():
     """What models are given by default, as scikit-learn counts it."""
-    return CountVectorizer(ngram_range=(1, 2), min_df=2)
+    return CountVectorizer(ngram_range=(1, 2))
 
 
 NAIVE = Model("nb", MultinomialNB(), {"alpha": [0.1, 1.0, 10.0]})
@@ -77,7 +77,7 @@ def test_every_model_has_its_own_features(reviews, result):
     train, y, test, _ = reviews
     for name, vectorizer in (
         ("LogisticRegression, same features", ContextVectorizer(context=False)),
-        ("LogisticRegression, TF-IDF", CountVectorizer(ngram_range=(1, 2), min_df=2)),
+        ("LogisticRegression, TF-IDF", CountVectorizer(ngram_range=(1, 2))),
     ):
         model = make_pipeline(vectorizer, TfidfTransformer(), LogisticRegression()).fit(train, y)
         entrant = next(one for one in result.entrants if one.result.name == name)

@@ -47,9 +47,9 @@ def fit_cross_validated(
     bag = documents.bag(dtype, device)
     problems, paths = [], []
     for weights, score in folds:
-        problem = AttentionPath(documents.reweighted(weights), bag, **how).problem
-        problems.append(problem)
-        paths.append(_path(problem, Cs, score, max_iter, max(tol, SEARCH_TOL)))
+        of_fold = AttentionPath(documents.reweighted(weights), bag, **how)
+        problems.append(of_fold.problem)
+        paths.append(_path(of_fold, Cs, score, max_iter, max(tol, SEARCH_TOL)))
     scores, points = zip(*_side_by_side(problems, paths), strict=True)
     best = int(np.mean(scores, axis=0).argmax())
     start = points[0][best]
@@ -62,17 +62,18 @@ def fit_cross_validated(
 
 
 def _path(
-    problem: AttentionProblem, Cs: Array, score: Score, max_iter: int, tol: float
+    path: AttentionPath, Cs: Array, score: Score, max_iter: int, tol: float
 ) -> Minimisation[tuple[list[float], list[torch.Tensor]]]:
     """Minimise for every C; return scores and points, (n_Cs,).
 
     Each minimisation starts where the last two lead to, with the curvature that the last one found.
     """
     scores: list[float] = []
+    problem = path.problem
     points = [problem.start]
     start, pairs, penalty = problem.start, Pairs(), 0.0
     for place, C in enumerate(Cs):
-        problem.set_C(C)
+        path.set_C(C)
         values = problem.blocks[VALUES]
         add_curvature(pairs, values.index, values.penalty - penalty)
         penalty = values.penalty

@@ -242,7 +242,7 @@ def _add_fitting(parser: argparse.ArgumentParser) -> None:
     _add_reading(parser, label="column of the labels (default: usual names)")
     _add_count(parser, "--ngrams", _positive_int, 2, "tokens are sequences of 1 to N words")
     fewer = "leave out word sequences in fewer than N training texts"
-    _add_count(parser, "--min-df", _positive_int, 2, fewer)
+    _add_count(parser, "--min-df", _positive_int_or_auto, "auto", fewer)
     _add_count(parser, "--top", _natural, 10, "show N tokens of each class")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
@@ -262,7 +262,7 @@ def _add_reading(parser: argparse.ArgumentParser, *, label: str | None = None) -
 
 
 def _add_count(
-    parser: argparse.ArgumentParser, option: str, kind: Any, default: int, help: str
+    parser: argparse.ArgumentParser, option: str, kind: Any, default: int | str, help: str
 ) -> None:
     parser.add_argument(
         option, type=kind, default=default, metavar="N", help=f"{help} (default: {default})"
@@ -275,6 +275,10 @@ def _natural(text: str) -> int:
 
 def _positive_int(text: str) -> int:
     return _number(text, int, 1)
+
+
+def _positive_int_or_auto(text: str) -> Any:
+    return text if text == "auto" else _positive_int(text)
 
 
 def _positive_float(text: str) -> float:

@@ -130,7 +130,7 @@ def run_fit(arguments: Namespace) -> None:
 
 def _fit_chunks(arguments: Namespace) -> None:
     """Fit a pipeline of a hashing vectorizer on files read part by part, and save it."""
-    for name, usual in (("min_df", 2), ("top", 10)):
+    for name, usual in (("min_df", "auto"), ("top", 10)):
         if getattr(arguments, name) != usual:
             option = name.replace("_", "-")
             raise ValueError(

@@ -53,7 +53,7 @@ def _command(arguments: Namespace) -> str:
     if arguments.test is not None:
         words += ["--test", str(arguments.test)]
     usual: dict[str, Any] = {"text": None, "label": None, "sep": None, "encoding": "utf-8"}
-    usual |= {"ngrams": 2, "min_df": 2, "top": 10, "mistakes": 10}
+    usual |= {"ngrams": 2, "min_df": "auto", "top": 10, "mistakes": 10}
     for name, value in usual.items():
         if getattr(arguments, name) != value:
             words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]

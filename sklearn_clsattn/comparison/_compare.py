@@ -153,7 +153,7 @@ def compare(
     test_labels: ArrayLike,
     *,
     ngram_range: tuple[int, int] = (1, 2),
-    min_df: int = 2,
+    min_df: int | Literal["auto"] = "auto",
     tune: bool = False,
     models: Sequence[Model] | None = None,
     n_top: int = 10,
@@ -170,8 +170,9 @@ def compare(
         Their classes, of any type that can be sorted.
     ngram_range : tuple (min_n, max_n), default=(1, 2)
         Lengths of the word sequences that are tokens.
-    min_df : int, default=2
-        Word sequences in fewer training texts are left out.
+    min_df : int or "auto", default="auto"
+        Word sequences in fewer training texts are left out; "auto" is 1 for fewer than
+        5,000 texts, else 2.
     tune : bool, default=False
         Choose each baseline's regularisation by accuracy in 3-fold cross-validation first; ours
         chooses its own in any case.

@@ -1,7 +1,7 @@
 """Preparation of texts and labels for a comparison: checking, splitting, counting, coding."""
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,10 +10,11 @@ from sklearn.model_selection import train_test_split
 from sklearn_clsattn._validation import codes_of
 from sklearn_clsattn.comparison._baselines import Features
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
+from sklearn_clsattn.text._raw import least_documents
 
 
 def count_tokens(
-    texts: Sequence[str] | NDArray[Any], ngram_range: tuple[int, int], min_df: int
+    texts: Sequence[str] | NDArray[Any], ngram_range: tuple[int, int], min_df: int | Literal["auto"]
 ) -> tuple[TokenVectorizer, Any]:
     """Fit a vectorizer on texts and count their tokens.
 
@@ -23,8 +24,8 @@ def count_tokens(
         The texts.
     ngram_range : tuple (min_n, max_n)
         Lengths of the word sequences that are tokens.
-    min_df : int
-        Tokens in fewer texts are left out.
+    min_df : int or "auto"
+        Tokens in fewer texts are left out; "auto" is 1 for fewer than 5,000 texts, else 2.
 
     Returns
     -------
@@ -45,12 +46,13 @@ def count_tokens(
     >>> vectorizer.get_feature_names_out().tolist(), X.toarray().tolist()
     (['so'], [[1], [1]])
     """
-    vectorizer = TokenVectorizer(ngram_range=ngram_range, min_df=min_df)
+    least = int(least_documents(min_df, len(texts), otherwise=2))
+    vectorizer = TokenVectorizer(ngram_range=ngram_range, min_df=least)
     try:
         return vectorizer, vectorizer.fit_transform(texts)
     except ValueError as error:
         raise ValueError(
-            f"no word of the {len(texts):,} training texts is in {min_df} of them or more: lower "
+            f"no word of the {len(texts):,} training texts is in {least} of them or more: lower "
             "min_df, or pass more texts"
         ) from error
 
@@ -60,7 +62,7 @@ def fit_features(
     texts: NDArray[np.object_],
     y: NDArray[np.intp],
     ngram_range: tuple[int, int],
-    min_df: int,
+    min_df: int | Literal["auto"],
 ) -> tuple[TokenVectorizer | ContextVectorizer, Any]:
     """Return the fitted vectorizer of some features, and the texts' CSR (n_texts, n_features)."""
     if features not in get_args(Features):

@@ -193,7 +193,7 @@ class Explanation(DecisionTerms):
         >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
         >>> sets = explain(model, ["terrific but long"]).counterfactual()
         >>> sets.statement(0)
-        'Without the token "terrific", it is bad (84.3%).'
+        'Without the token "terrific", it is bad (69.2%).'
         """
         return counterfactuals(self, change, to, probability, time_limit)
 

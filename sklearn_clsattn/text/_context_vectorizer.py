@@ -32,7 +32,7 @@ from ._evidence import gather_evidence
 from ._gates import first_tokens, gated_bag, multipliers, word_sums
 from ._ngrams import NgramColumns, count_ngrams
 from ._places import BREAK, N_CELLS, NEW_LINE, Places, known_words
-from ._raw import checked, document_number
+from ._raw import checked, document_number, least_documents
 from ._row_stack import RowStack
 from ._symbols import ranges
 from ._tokens import (
@@ -56,7 +56,6 @@ _DF = [
     Interval(Integral, 1, None, closed="left"),
     Interval(RealNotInt, 0, 1, closed="both"),
 ]
-_FEW_DOCUMENTS = 5_000  # below, "auto" keeps n-grams of a single document
 _EVIDENCE_LIMIT = 2e6  # entries times outputs that scores are learned from
 
 # What looking up needs of each vectorizer's vocabulary; not pickled with it.
@@ -439,7 +438,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         tokens = self._tokens(texts)
         counts: Any = None
         names: list[str] = []
-        low = _least_documents(self.min_df, len(texts), otherwise=2)
+        low = least_documents(self.min_df, len(texts), otherwise=2)
         high = document_number(self.max_df, len(texts))
         if len(tokens.ids):
             counts, names, columns = count_ngrams(
@@ -490,7 +489,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         if self.characters is None:
             return None
         spaced, firsts = self._spaced(texts, tokens)
-        low = _least_documents(self.character_min_df, len(texts), otherwise=3)
+        low = least_documents(self.character_min_df, len(texts), otherwise=3)
         parts, names = frequent_characters(spaced, self.characters, low=low)
         self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
         return _Characters(spaced, firsts, parts) if names else None
@@ -639,13 +638,6 @@ def _labels(texts: list[str], y: Any, sample_weight: Any) -> _Labels:
     classes, codes = np.unique(y, return_inverse=True)
     check_two_classes(classes, np.bincount(codes, weights).astype(np.float64))
     return _Labels(classes, codes, weights)
-
-
-def _least_documents(bound: float | Literal["auto"], n_documents: int, *, otherwise: int) -> float:
-    """Return in how many documents an n-gram has to be; "auto" is `otherwise` for many."""
-    if bound == "auto":
-        return 1 if n_documents < _FEW_DOCUMENTS else otherwise
-    return document_number(bound, n_documents)
 
 
 def _check_range(bounds: Any, name: str) -> None:

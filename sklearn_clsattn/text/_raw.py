@@ -13,6 +13,7 @@ from ._tokens import BETWEEN_SPACES, PATTERNS
 
 # Characters of all documents from which on counting integers is faster than scikit-learn's code.
 MIN_SIZE = 20_000
+_FEW_DOCUMENTS = 5_000
 _UNKNOWN_SIZE = 1_000  # characters of a file that has not been read
 
 
@@ -75,6 +76,13 @@ def checked(raw_documents: Iterable[Any]) -> Iterator[Any]:
 def document_number(bound: Any, n_documents: int) -> float:
     """Return the number of documents that `min_df` or `max_df` says: itself, or its share."""
     return float(bound if isinstance(bound, Integral) else bound * n_documents)
+
+
+def least_documents(bound: Any, n_documents: int, *, otherwise: int) -> float:
+    """Return what `min_df` says; "auto" keeps what is in one of few documents."""
+    if bound == "auto":
+        return 1 if n_documents < _FEW_DOCUMENTS else otherwise
+    return document_number(bound, n_documents)
 
 
 def stop_words(vectorizer: Any) -> Iterable[str]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -101,7 +101,7 @@ class ModelReport(ReportData):
         test_labels: ArrayLike,
         *,
         ngram_range: tuple[int, int] = (1, 2),
-        min_df: int = 2,
+        min_df: int | Literal["auto"] = "auto",
         classifier: ClsAttentionClassifier | None = None,
         n_top: int = 10,
         n_mistakes: int = 10,
@@ -124,8 +124,9 @@ class ModelReport(ReportData):
             Their classes, of any type that can be sorted.
         ngram_range : tuple (min_n, max_n), default=(1, 2)
             Lengths of the word sequences that are tokens.
-        min_df : int, default=2
-            Word sequences in fewer training texts are left out.
+        min_df : int or "auto", default="auto"
+            Word sequences in fewer training texts are left out; "auto" is 1 for fewer than
+            5,000 texts, else 2.
         classifier : ClsAttentionClassifier, default=None
             Our classifier of the vectorizer's bags, unfitted; with ``sublinear_counts=False``,
             since these are damped. None for the default parameters.
