@@ -91,11 +91,13 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
     max_iter : int, default=300
         Maximum number of iterations.
-    tol : float, default=2e-6
+    tol : float or "auto", default="auto"
         Training stops when the optimality gap is at most this, in nats per document. For the
         values it is a duality gap: at the attention and intercepts reached, no values bring
         the penalised mean log loss lower by more than `tol`. For scores and intercepts it is
-        an estimate.
+        an estimate. "auto" is 2e-6 for fewer than 10,000 documents, so that more iterations would
+        change no probability by more than some 0.02, and 1e-4 for more, where it would take up to
+        twice the time.
     warm_start : bool, default=False
         Whether a fit starts from the last one's result, where that has the same classes and
         the same tokens: the same names, or as many where they have none.
@@ -213,7 +215,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         "sublinear_counts": ["boolean"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
         "device": "no_validation",  # may be a torch.device; resolve_device checks it
@@ -229,7 +231,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         sublinear_counts: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 300,
-        tol: float = 2e-6,
+        tol: float | Literal["auto"] = "auto",
         warm_start: bool = False,
         verbose: int = 0,
         device: Any = "cpu",
@@ -459,5 +461,5 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             "attend_cls": self.attend_cls,
             "scaling": self.token_scaling,
             "max_iter": self.max_iter,
-            "tol": self.tol,
+            "tol": None if self.tol == "auto" else self.tol,
         }

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core import choose_c, folds
+from sklearn_clsattn._core.fit import FEW_TOL
 from sklearn_clsattn._core.fitted import FittedAttention, probabilities
 from sklearn_clsattn._core.leave_one_out import same_documents
 from sklearn_clsattn._core.path import AttentionPath
@@ -48,7 +49,7 @@ class Curve:
         watching = [start(self.documents, path) for start in watch]
         for exponent in EXPONENTS:
             started = time.process_time()
-            result = path.fit(10.0 ** (exponent / 2), max_iter=default.max_iter, tol=default.tol)
+            result = path.fit(10.0 ** (exponent / 2), max_iter=default.max_iter, tol=FEW_TOL)
             self.seconds.append(time.process_time() - started)
             for watcher in watching:
                 watcher()

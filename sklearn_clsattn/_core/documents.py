@@ -54,6 +54,11 @@ class Documents:
         return 1 if self.n_classes == 2 else self.n_classes
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of documents and tokens."""
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    @property
     def n_multiplications(self) -> int:
         """How many a product with a token matrix takes."""
         return int(self.X.nnz) * (1 + self.n_outputs)

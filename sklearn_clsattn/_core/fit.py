@@ -21,6 +21,13 @@ from .problem import Callback, FitResult
 from .solvers.base import Solver
 from .statistics import TokenScaling
 
+FEW_DOCUMENTS, FEW_TOL, MANY_TOL = 10_000, 2e-6, 1e-4
+
+
+def default_tol(documents: Documents) -> float:
+    """Return the gap at which training stops by default: smaller where steps cost little."""
+    return FEW_TOL if documents.shape[0] < FEW_DOCUMENTS else MANY_TOL
+
 
 def fit_attention(
     documents: Documents,
@@ -30,7 +37,7 @@ def fit_attention(
     attend_cls: bool = True,
     scaling: TokenScaling = "log_odds",
     max_iter: int,
-    tol: float,
+    tol: float | None,
     dtype: type[np.floating[Any]] = np.float64,
     device: torch.device | str = "cpu",
     start: FittedAttention | None = None,
@@ -42,8 +49,9 @@ def fit_attention(
     `C` and `attention_C` are the inverse strengths of the penalties on what values have beyond
     their prior mean, in units of the scaling's `C_unit`, and on what is added to the starting
     scores; `C` None is chosen (:mod:`.choose_c`). Training stops after `max_iter` steps, when the
-    optimality gap, in nats per document, is at most `tol`, or when `callback`, whose criterion is
-    the gap, returns True. `start` is a model of the same tokens and outputs to start from.
+    optimality gap, in nats per document, is at most `tol` (None: :func:`default_tol`), or when
+    `callback`, whose criterion is the gap, returns True. `start` is a model of the same tokens and
+    outputs to start from.
     """
     bag = documents.bag(dtype, device)
     how: dict[str, Any] = {
@@ -62,5 +70,6 @@ def fit_attention(
             path.start_at(choice.point)
     if start is not None:
         path.start_from(start, C)
+    tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, callback=callback)
     return replace(result, attributes=result.attributes | attributes)

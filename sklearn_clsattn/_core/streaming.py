@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from .attention_problem import AttentionProblem
 from .choose_c import choose_C
 from .documents import Documents
+from .fit import default_tol
 from .fitted import FittedAttention
 from .memory import Memory, Stream, add_batch
 from .objective import AttentionLoss, Block
@@ -54,7 +55,7 @@ def learn_batch(
     attend_cls: bool = True,
     scaling: TokenScaling = "log_odds",
     max_iter: int,
-    tol: float,
+    tol: float | None,
     device: torch.device | str = "cpu",
     callback: Callback | None = None,
 ) -> tuple[FitResult, Stream]:
@@ -97,6 +98,7 @@ def learn_batch(
     )
     if memory is None and choice is not None and choice.point is not None:
         problem.start = choice.point
+    tol = default_tol(batch) if tol is None else tol
     result = solve(problem, max_iter=max_iter, tol=tol, callback=callback)
     model = result.model
     assert isinstance(model, FittedAttention)
