@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from helpers import data, documents
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
@@ -151,3 +152,21 @@ def test_long_texts_are_told_apart():
     model = ClsAttentionClassifier().fit(X, y)
     assert_array_equal(model.predict(X), y)
     assert_array_equal(ClsAttentionClassifier(C=1.0).fit(X, y).predict(X), y)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("cls_weight", [0.0, 2.0])
+def test_curvature_is_that_of_second_differences(n_classes, cls_weight):
+    X, y = data(n_classes)
+    documented = documents(X, y)
+    loss = documented.loss(documented.bag(np.float64, "cpu"), cls_weight=cls_weight)
+    matrix = loss.zeros()
+    matrix[:] = torch.from_numpy(np.random.default_rng(0).normal(size=matrix.shape))
+    found, h = loss.curvature(matrix), 1e-3
+    for token in (0, 5, len(matrix) - 1):  # the last row has the intercepts
+        for k in range(found.shape[1]):
+            step = torch.zeros_like(matrix)
+            step[token, 1 + k] = h
+            values = [loss(matrix + factor * step)[0] for factor in (-1, 0, 1)]
+            expected = (values[0] - 2 * values[1] + values[2]) / h**2
+            assert float(found[token, k]) == pytest.approx(expected, rel=1e-3, abs=1e-3)
