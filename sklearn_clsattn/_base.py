@@ -544,3 +544,27 @@ def warn(result: FitResult, stacklevel: int) -> None:
     ):
         if message:
             warnings.warn(message, category, stacklevel=stacklevel)
+
+
+def fitted_attention(classifier: BaseAttentionClassifier) -> FittedModel:
+    """Return the fitted model of a classifier, made of its fitted attributes."""
+    check_is_fitted(classifier)
+    return classifier._model()
+
+
+def checked_documents(classifier: BaseAttentionClassifier, X: Any) -> Any:
+    """Return documents as the fitted model of a classifier takes them."""
+    return classifier._checked(X)[1]
+
+
+def training_documents(
+    classifier: BaseAttentionClassifier,
+    X: Any,
+    codes: NDArray[np.intp],
+    weights: NDArray[np.float64],
+) -> Documents:
+    """Return checked documents as `fit` trains on them.
+
+    `codes`, (n_documents,), are positions of the labels in `classes_`; `weights` those of `fit`.
+    """
+    return classifier._weighted(X, codes, classifier.classes_, weights, check_two_classes)
