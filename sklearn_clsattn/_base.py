@@ -563,8 +563,9 @@ def training_documents(
     codes: NDArray[np.intp],
     weights: NDArray[np.float64],
 ) -> Documents:
-    """Return checked documents as `fit` trains on them.
+    """Return checked documents as a fitted classifier was trained on them.
 
     `codes`, (n_documents,), are positions of the labels in `classes_`; `weights` those of `fit`.
     """
-    return classifier._weighted(X, codes, classifier.classes_, weights, check_two_classes)
+    scale = getattr(classifier, "entry_scale_", None)
+    return classifier._weighted(X, codes, classifier.classes_, weights, check_two_classes, scale)
