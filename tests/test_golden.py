@@ -2,6 +2,7 @@
 
 import json
 
+import golden_outputs
 import pytest
 from golden import CASES, PATH, deviation, outcome
 
@@ -24,3 +25,8 @@ def test_a_fit_is_what_it_was(name):
         > CASES[name].tolerance(quantity)
     }
     assert not too_far
+
+
+@pytest.mark.parametrize("group", golden_outputs.GROUPS)
+def test_what_a_user_of_texts_gets_is_what_it_was(group):
+    assert golden_outputs.compared(group) == []
