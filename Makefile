@@ -7,20 +7,15 @@ BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas, NumPy and SciPy: what an older release of these can break.
-FACING = $(addprefix tests/test_,$(addsuffix .py,classifier classifier_cv classifier_inputs comparison context \
-	estimators explain explain_context explained_pipelines fitted hashing_vectorizer importance label_issues onnx \
-	pipelines reviews saving sklearn_own streaming synthetic token_vectorizer transformer wrong_input)) \
-	tests/test_report.py::test_from_comparison_fits_nothing_again
+FACING = $(addprefix tests/test_,$(addsuffix .py,classifier contract context explained_pipelines label_issues onnx \
+	saving token_vectorizer transformer)) tests/test_report.py::test_from_comparison_fits_nothing_again
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
 QUICK = $(addprefix tests/test_,$(addsuffix .py,bag choose_c classifier fit fitted golden importance imports lbfgs \
-	objective protocols streaming transformer))
+	objective size transformer))
 # Tests of what computes: where another CPU's rounding could reach a threshold.
-NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,adam bag choose_c classifier classifier_cv cls_regression \
-	context embeddings leave_one_out \
-	chebyshev fitted fitted_network flow_reference frozen golden gradient_flow gradient_step greedy_scores importance \
-	chunked_counts fit label_issues lbfgs minibatch minimal parts \
-	network objective one_step paper_text protocols regimes selective_gradient streaming theory_assumptions \
-	theory_margin_ascent theory_max_margin theory_one_step theory_selection token_maps training_documents trainings))
+NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions bag bounded choose_c chunked_counts classifier context \
+	fit fitted flow_reference golden gradient_flow importance label_issues lbfgs leave_one_out max_margin minimal \
+	network objective one_step_embeddings paper_text selective_gradient streaming))
 # Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.
 # Features that NumPy can do without are asked of NumPy, which refuses those that a CPU lacks.
 NUMPY_FEATURES = $$($(BIN)/python -c "from numpy._core._multiarray_umath import \
@@ -48,7 +43,7 @@ SITE ?= build/site
 SITE_STAMP = $(VENV)/.installed-docs
 IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
-.PHONY: help demo report test quick lint types tests fuzz doctests test-oldest test-roundings bench defaults paper \
+.PHONY: help demo report test quick lint types tests fuzz coverage doctests test-oldest test-roundings bench defaults paper \
 	figures docs dist clean
 
 help:
@@ -58,7 +53,8 @@ help:
 	@echo "make test          lint, type check, tests and doctests, in this order"
 	@echo "make quick         lint, type check and the tests of the default fit: while working"
 	@echo "make tests TESTS=tests/test_fit.py   some tests alone"
-	@echo "make fuzz          100,000 generated inputs (FUZZ=n of each of six kinds)"
+	@echo "make fuzz          100,000 generated inputs (FUZZ=n of each of five kinds)"
+	@echo "make coverage      lines and branches that the tests reach"
 	@echo "make test-oldest   tests of what faces scikit-learn, with the oldest supported release"
 	@echo "make test-roundings   tests of what computes, as two other kinds of CPU round"
 	@echo "make lint | types | tests | doctests   one part of make test; make clean   remove environments and caches"
@@ -99,9 +95,13 @@ tests: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q $(TESTS)
 
 # Generated inputs, FUZZ of each of the kinds in tests/fuzz: 100,000 in all.
-FUZZ ?= 17000
+FUZZ ?= 20000
 fuzz: $(STAMP)
 	OMP_NUM_THREADS=1 FUZZ_EXAMPLES=$(FUZZ) $(BIN)/python -m pytest -n 2 -q tests/fuzz --hypothesis-show-statistics
+
+# Coverage of lines and branches.
+coverage: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q --cov=sklearn_clsattn --cov-branch --cov-report=term
 
 doctests: $(STAMP)
 	$(BIN)/python -m pytest -q --doctest-modules sklearn_clsattn
@@ -117,9 +117,7 @@ test-roundings: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --reviews $(REVIEWS) $(if $(FAST),--fast)
-	$(BIN)/python benchmarks/bench_path.py --reviews $(REVIEWS)
 	$(if $(IMDB),$(BIN)/python benchmarks/bench_counting.py --reviews $(REVIEWS))
-	$(if $(wildcard $(EXPLORE)/*.csv.gz),$(BIN)/python benchmarks/bench_context.py --explore $(EXPLORE) $(if $(FAST),--splits 1))
 
 defaults: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) --reviews $(REVIEWS) $(if $(FAST),--fast)

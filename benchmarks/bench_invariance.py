@@ -1,142 +1,115 @@
-"""How far relations that hold exactly on paper are off in single and double precision.
+"""Relations that hold exactly on paper: how far fits are from them, in single and double precision.
 
-Prints the median and the largest change of a probability over generated problems, for a permutation
-of documents, of tokens, of classes, for weights against repetition, and for a multiple of X. With
-``--explore FOLDER`` instead, on the sets there: the largest change of a test document's probability
-by two permutations of the tokens, and by training on to ``tol=1e-9``; how many predictions change;
-and what the default fit takes over one with ``tol=1e-2``.
+``python benchmarks/bench_invariance.py [--problems 100]`` permutes documents, tokens and classes of
+generated problems, replaces copies by weights and multiplies X, and prints the median and the
+largest change of a probability. With ``--explore FOLDER`` it prints the largest change on the
+sets there, by permuting tokens and by training on to ``tol=1e-9``.
 """
 
-import argparse
+from __future__ import annotations
+
 import sys
-import time
 import warnings
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from sklearn.feature_extraction.text import CountVectorizer
 
-from sklearn_clsattn import ClsAttentionClassifier
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
-SETTINGS = {"C chosen": {}, "C=1": {"C": 1.0}}
-SIZES = (400, 2_000, 8_000)
+from benchmarks import command_line, pages  # noqa: E402
+from benchmarks.defaults.sets import sources, splits  # noqa: E402
+from sklearn_clsattn import ClsAttentionClassifier  # noqa: E402
 
-
-def on_sets(folder):
-    """Print a row a set and size: changes by other orders of tokens and by training on."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from benchmarks.defaults.sets import read_training
-
-    print("| set | documents | C | order of tokens | trained on | CPU |\n|---|---|---|---|---|---|")
-    for path in sorted(folder.glob("*.csv.gz")):
-        texts, labels = read_training(path)
-        order = np.random.default_rng(0).permutation(len(texts))
-        test, train = np.split(order, [min(1_000, len(order) // 4)])
-        for size in SIZES:
-            if size > len(train):
-                continue
-            y = labels[train[:size]]
-            vectorizer = CountVectorizer(ngram_range=(1, 2), min_df=2)
-            X, asked = (
-                vectorizer.fit_transform(texts[train[:size]]),
-                vectorizer.transform(texts[test]),
-            )
-            model, seconds = timed(ClsAttentionClassifier(), X, y)
-            expected, predicted = model.predict_proba(asked), model.predict(asked)
-            cells = []
-            for seed in (0, 1):
-                columns = np.random.default_rng(seed).permutation(X.shape[1])
-                other = ClsAttentionClassifier().fit(X[:, columns], y)
-                cells.append(changes(other, asked[:, columns], expected, predicted))
-            on = ClsAttentionClassifier(C=model.C_, tol=1e-9, max_iter=5000)
-            further = changes(on.fit(X.astype(float), y), asked, expected, predicted)
-            loose = timed(ClsAttentionClassifier(tol=1e-2), X, y)[1]
-            print(
-                f"| {path.name.removesuffix('.csv.gz')} | {size} | {model.C_:.2f} | "
-                f"{show(max(cells))} | {show(further)} | {seconds / loose:.2f} |",
-                flush=True,
-            )
+SETTINGS: dict[str, dict[str, Any]] = {"C chosen": {}, "C=1": {"C": 1.0}}
+DTYPES = {"single": np.int64, "double": np.float64}
 
 
-def changes(model, asked, expected, predicted):
-    """Return the largest change of a probability, and how many predictions change."""
-    change = np.abs(model.predict_proba(asked) - expected).max()
-    return float(change), int((model.predict(asked) != predicted).sum())
+def on_sets(folder: Path | None, sizes: list[int]) -> str:
+    """Return a row for each set and size: changes by permuting tokens and by training on."""
+    rows = []
+    for split in splits(sources(folder, None), seeds=1, sizes=sizes):
+        X, asked = split.counts()
+        model = ClsAttentionClassifier().fit(X, split.y_train)
+        expected, predicted = model.predict_proba(asked), model.predict(asked)
+        columns = np.random.default_rng(0).permutation(X.shape[1])
+        permuted = ClsAttentionClassifier().fit(X[:, columns], split.y_train)
+        further = ClsAttentionClassifier(C=model.C_, tol=1e-9, max_iter=5000)
+        further.fit(X.astype(float), split.y_train)
+        cells = [
+            f"{np.abs(other.predict_proba(matrix) - expected).max():.3f}, "
+            f"{(other.predict(matrix) != predicted).sum()}"
+            for other, matrix in ((permuted, asked[:, columns]), (further, asked))
+        ]
+        rows.append((split.set, split.size, f"{model.C_:.2f}", *cells))
+    return pages.table(("set", "documents", "C", "tokens permuted", "trained on"), rows)
 
 
-def show(found):
-    return f"{found[0]:.3f}, {found[1]} of predictions"
+def on_generated(n_problems: int) -> str:
+    """Return a row for each relation: median and largest change of a probability."""
+    changes = defaultdict(list)
+    for seed in range(n_problems):
+        rng = np.random.default_rng(seed)
+        n, d, k = int(rng.integers(40, 300)), int(rng.integers(10, 200)), int(rng.integers(2, 4))
+        y, means = np.arange(n) % k, rng.gamma(0.5, 1.0, d) * rng.lognormal(0, 0.5, (k, d))
+        X, asked = rng.poisson(means[y]), rng.poisson(means[y])
+        y = np.where(rng.random(n) < 0.2, rng.integers(0, k, n), y)  # mistakes in every class
+        for precision, dtype in DTYPES.items():
+            for setting, parameters in SETTINGS.items():
+                data = X.astype(dtype), y, asked.astype(dtype), parameters
+                for name, change in relations(*data, np.random.default_rng(seed)):
+                    changes[setting, name, precision].append(change)
+    rows = [
+        (setting, name, *(shown(changes[setting, name, precision]) for precision in DTYPES))
+        for setting, name in dict.fromkeys(key[:2] for key in changes)
+    ]
+    return pages.table(("", "", *DTYPES), rows)
 
 
-def timed(model, X, y):
-    """Return the fitted model and the least processor seconds of three fits."""
-    seconds = []
-    for _ in range(3):
-        started = time.process_time()
-        model.fit(X, y)
-        seconds.append(time.process_time() - started)
-    return model, min(seconds)
+def shown(changes: list[float]) -> str:
+    """Return the median and the largest of some changes."""
+    return f"{np.median(changes):.0e}, {max(changes):.0e}"
 
 
-def relations(X, y, asked, parameters, rng):
+def relations(X: Any, y: Any, asked: Any, parameters: Any, rng: Any) -> Iterator[tuple[str, float]]:
     """Yield names of relations, and the largest change of a probability under each."""
 
-    def fitted(X, y, weights=None):
+    def fitted(X: Any, y: Any, weights: Any = None) -> ClsAttentionClassifier:
         return ClsAttentionClassifier(**parameters).fit(X, y, sample_weight=weights)
 
     expected = fitted(X, y).predict_proba(asked)
     rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
     times = rng.integers(1, 3, len(X))
-    repeated = fitted(np.repeat(X, times, axis=0), np.repeat(y, times)).predict_proba(asked)
+    copies = fitted(np.repeat(X, times, axis=0), np.repeat(y, times)).predict_proba(asked)
+    permuted = fitted(X[:, columns], y).predict_proba(asked[:, columns])
+    reversed_classes = fitted(X, y.max() - y).predict_proba(asked)[:, ::-1]
     pairs = {
-        "documents in another order": (fitted(X[rows], y[rows]).predict_proba(asked), expected),
-        "tokens in another order": (
-            fitted(X[:, columns], y).predict_proba(asked[:, columns]),
-            expected,
-        ),
-        "classes in another order": (
-            fitted(X, y.max() - y).predict_proba(asked)[:, ::-1],
-            expected,
-        ),
-        "weights against repetition": (fitted(X, y, times).predict_proba(asked), repeated),
+        "documents permuted": (fitted(X[rows], y[rows]).predict_proba(asked), expected),
+        "tokens permuted": (permuted, expected),
+        "classes permuted": (reversed_classes, expected),
+        "weights for copies": (fitted(X, y, times).predict_proba(asked), copies),
         "3 times X": (fitted(3 * X, y).predict_proba(3 * asked), expected),
     }
     for name, (one, other) in pairs.items():
         yield name, float(np.abs(one - other).max())
 
 
-def main():
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: list[str] | None = None) -> int:
+    parser = command_line.parser(__file__, __doc__)
     parser.add_argument("--problems", type=int, default=100)
     parser.add_argument("--explore", type=Path, help="folder of sets, NAME.csv.gz")
-    args = parser.parse_args()
-    n_problems = args.problems
+    parser.add_argument("--sizes", type=int, nargs="+", default=[500, 2000, 8000])
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    if args.explore is not None:
-        on_sets(args.explore)
-        return
-    found = defaultdict(list)
-    for seed in range(n_problems):
-        rng = np.random.default_rng(seed)
-        n, d, k = int(rng.integers(40, 300)), int(rng.integers(10, 200)), int(rng.integers(2, 4))
-        y, means = np.arange(n) % k, rng.gamma(0.5, 1.0, d) * rng.lognormal(0, 0.5, (k, d))
-        X, asked = rng.poisson(means[y]), rng.poisson(means[y])
-        y = np.where(rng.random(n) < 0.2, rng.integers(0, k, n), y)  # no class without mistakes
-        for precision, dtype in (("single", np.int64), ("double", np.float64)):
-            for setting, parameters in SETTINGS.items():
-                parts = X.astype(dtype), y, asked.astype(dtype), parameters
-                for name, change in relations(*parts, np.random.default_rng(seed)):
-                    found[setting, name, precision].append(change)
-    print(f"{n_problems} problems: median, largest change of a probability")
-    print("| | | single | double |\n|---|---|---|---|")
-    for setting in SETTINGS:
-        for name in dict.fromkeys(name for _, name, _ in found):
-            cells = (found[setting, name, precision] for precision in ("single", "double"))
-            shown = " | ".join(f"{np.median(cell):.0e}, {max(cell):.0e}" for cell in cells)
-            print(f"| {setting} | {name} | {shown} |", flush=True)
+    if options.explore:
+        print(on_sets(options.explore, options.sizes))
+    else:
+        print(on_generated(options.problems))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

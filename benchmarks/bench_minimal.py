@@ -14,10 +14,10 @@ removal is right if the prediction changes, or if nothing is found where nothing
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,155 +30,15 @@ from sklearn.model_selection import cross_val_predict
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import machine, problems  # noqa: E402
-from benchmarks.explanations import documents, models, searches  # noqa: E402
-from benchmarks.explanations.searches import Document, Places  # noqa: E402
+from benchmarks import command_line, pages, problems  # noqa: E402
+from benchmarks.explanations import documents, searches  # noqa: E402
+from benchmarks.explanations.documents import Document  # noqa: E402
+from benchmarks.explanations.searches import Numbers  # noqa: E402
 from sklearn_clsattn import ClsAttentionClassifier  # noqa: E402
 from sklearn_clsattn.inspection import Explanation, explain, label_issues  # noqa: E402
 
 _N_TRIED = 1000
 _FLIPPED = 0.05
-
-
-Search = Callable[[Document], Places | None]
-
-
-def _explained(document: Document) -> Explanation:
-    return explain(document.pipeline, [document.text], removal=False, places=False)
-
-
-def _ours_removed(document: Document) -> Places | None:
-    (one,) = _explained(document).counterfactual()
-    return one.entries if one.found else None
-
-
-def _ours_kept(document: Document) -> Places | None:
-    (one,) = _explained(document).sufficient()
-    return one.entries if one.found else None
-
-
-def _searched(search: Callable[..., Places | None]) -> Search:
-    return lambda document: search(document.ask, document.n, np.random.default_rng(0))
-
-
-def _without(document: Document, removed: Places) -> float:
-    kept = np.ones((1, document.n), dtype=bool)
-    kept[0, removed] = False
-    return float(document.ask(kept)[0])
-
-
-def _holds_at_random(document: Document, fixed: Places) -> float:
-    """Return the share of documents that keep these and others at random with the same class."""
-    rng = np.random.default_rng(1)
-    kept = rng.random((_N_TRIED, document.n)) < rng.random((_N_TRIED, 1))
-    kept[:, fixed] = True
-    return float((document.ask(kept) > 0.5).mean())
-
-
-def _holds_at_worst(document: Document, fixed: Places) -> bool:
-    """Whether the worst of all documents that keep these has the same class.
-
-    The worst leaves out all tokens whose terms are positive, which needs the model's numbers.
-    """
-    classifier = document.classifier
-    side = 1.0 if document.code == 1 else -1.0
-    values = classifier.token_values_[document.x.indices]
-    bad = side * (values + classifier.intercept_[0]) < 0
-    bad[fixed] = True
-    return float(document.ask(bad[None])[0]) > 0.5
-
-
-def race(pipeline: Any, texts: Sequence[str], n_slow: int, n_samples: int) -> list[list[str]]:
-    """Return the rows of the table."""
-    every = [Document(pipeline, text) for text in texts]
-    removals: list[tuple[str, Search, int]] = [
-        ("ours, sorted", _ours_removed, len(every)),
-        ("greedy search (SEDC)", _searched(searches.greedy), len(every)),
-        (
-            "LIME's order",
-            lambda one: searches.lime_order(one.ask, one.n, np.random.default_rng(0), n_samples),
-            n_slow,
-        ),
-        ("DiCE's random search", _searched(searches.dice_random), n_slow),
-    ]
-    guarantees: list[tuple[str, Search, int]] = [
-        ("ours, sorted", _ours_kept, len(every)),
-        ("the search of Anchors", _searched(searches.anchor), n_slow),
-    ]
-    rows = []
-    _ours_removed(every[0])  # imports and caches
-    least = [_ours_removed(one) for one in every]
-    for name, search, n in removals:
-        found, seconds = _timed(search, every[:n])
-        pairs = list(zip(every[:n], found, strict=True))
-        tried = [places is not None and _without(one, places) < 0.5 for one, places in pairs]
-        # Where nothing will do, to find nothing is right.
-        right = [
-            (places is None) == (known is None) and (places is None or ok)
-            for (_, places), ok, known in zip(pairs, tried, least, strict=False)
-        ]
-        minimal = [
-            len(places) == len(known)
-            if places is not None and known is not None
-            else places is known
-            for (_, places), known in zip(pairs, least, strict=False)
-        ]
-        rows.append(
-            [
-                "removed",
-                name,
-                f"{n}",
-                _size(found),
-                f"{np.mean(minimal):.0%}",
-                f"{np.mean(right):.0%}",
-                "",
-                _ms(seconds),
-            ]
-        )
-    for name, search, n in guarantees:
-        found, seconds = _timed(search, every[:n])
-        pairs = [
-            (one, places) for one, places in zip(every, found, strict=False) if places is not None
-        ]
-        at_random = [_holds_at_random(one, places) for one, places in pairs]
-        worst = [_holds_at_worst(one, places) for one, places in pairs]
-        rows.append(
-            [
-                "guarantee",
-                name,
-                f"{n}",
-                _size(found),
-                "",
-                f"{np.mean(at_random):.1%}",
-                f"{np.mean(worst):.0%}",
-                _ms(seconds),
-            ]
-        )
-    return rows
-
-
-def _timed(search: Search, some: list[Document]) -> tuple[list[Places | None], list[float]]:
-    found, seconds = [], []
-    for one in some:
-        started = time.perf_counter()
-        found.append(search(one))
-        seconds.append(time.perf_counter() - started)
-    return found, seconds
-
-
-def _length(places: Places | None) -> int | None:
-    return None if places is None else len(places)
-
-
-def _size(found: list[Places | None]) -> str:
-    sizes = [len(places) for places in found if places is not None]
-    return f"{np.mean(sizes):.1f}" if sizes else "–"
-
-
-def _ms(seconds: list[float]) -> str:
-    return f"{1000 * float(np.median(seconds)):.2g}"
-
-
 HEADER = (
     "question",
     "answered by",
@@ -190,73 +50,164 @@ HEADER = (
     "ms a document",
 )
 
+Search = Callable[[Document], Numbers | None]
+Answers = list[Numbers | None]
 
-def labels(X: Any, y: NDArray[Any]) -> list[str]:
+
+def _ours(ask: Callable[[Explanation], Any]) -> Search:
+    def answer(document: Document) -> Numbers | None:
+        pipeline = document.model.pipeline
+        (one,) = ask(explain(pipeline, [document.text], removal=False, places=False))
+        return one.entries if one.found else None
+
+    return answer
+
+
+def _searched(search: Callable[..., Numbers | None], **options: Any) -> Search:
+    return lambda one: search(one.ask, one.n, np.random.default_rng(0), **options)
+
+
+def _is_changed(document: Document, removed: Numbers) -> bool:
+    kept = np.ones((1, document.n), dtype=bool)
+    kept[0, removed] = False
+    return float(document.ask(kept)[0]) < 0.5
+
+
+def _holds_at_random(document: Document, fixed: Numbers) -> float:
+    """Return the share of documents that keep these and others at random with the same class."""
+    rng = np.random.default_rng(1)
+    kept = rng.random((_N_TRIED, document.n)) < rng.random((_N_TRIED, 1))
+    kept[:, fixed] = True
+    return float((document.ask(kept) > 0.5).mean())
+
+
+def _holds_at_worst(document: Document, fixed: Numbers) -> bool:
+    """Whether the worst of all documents that keep these has the same class.
+
+    The worst leaves out all tokens whose terms are positive, which needs the model's numbers.
+    """
+    classifier = document.model.classifier
+    side = 1.0 if document.code == 1 else -1.0
+    values = classifier.token_values_[document.x.indices]
+    bad = side * (values + classifier.intercept_[0]) < 0
+    bad[fixed] = True
+    return float(document.ask(bad[None])[0]) > 0.5
+
+
+def race(model: documents.Model, n_slow: int, n_samples: int) -> list[list[str]]:
+    """Return the rows of the table."""
+    every = [Document(model, text) for text in model.corpus.texts]
+    ours_removed = _ours(lambda explanation: explanation.counterfactual())
+    removals: list[tuple[str, Search, int]] = [
+        ("ours, sorted", ours_removed, len(every)),
+        ("greedy search (SEDC)", _searched(searches.greedy), len(every)),
+        ("LIME's order", _searched(searches.lime_order, samples=n_samples), n_slow),
+        ("DiCE's random search", _searched(searches.dice_random), n_slow),
+    ]
+    guarantees: list[tuple[str, Search, int]] = [
+        ("ours, sorted", _ours(lambda explanation: explanation.sufficient()), len(every)),
+        ("the search of Anchors", _searched(searches.anchor), n_slow),
+    ]
+    ours = [ours_removed(one) for one in every]  # after imports and caches
+    rows = []
+    for name, search, n in removals:
+        answers, milliseconds = _timed(search, every[:n])
+        # Where nothing will do, to find nothing is right.
+        right = [
+            (answer is None) == (known is None) and (answer is None or _is_changed(one, answer))
+            for one, answer, known in zip(every[:n], answers, ours[:n], strict=True)
+        ]
+        smallest = [
+            _size(answer) == _size(known) for answer, known in zip(answers, ours[:n], strict=True)
+        ]
+        cells = [f"{np.mean(smallest):.0%}", f"{np.mean(right):.0%}", "", milliseconds]
+        rows.append(["removed", name, str(n), _mean_size(answers), *cells])
+    for name, search, n in guarantees:
+        answers, milliseconds = _timed(search, every[:n])
+        pairs = [
+            (one, some) for one, some in zip(every[:n], answers, strict=True) if some is not None
+        ]
+        at_random = np.mean([_holds_at_random(one, some) for one, some in pairs])
+        at_worst = np.mean([_holds_at_worst(one, some) for one, some in pairs])
+        cells = ["", f"{at_random:.1%}", f"{at_worst:.0%}", milliseconds]
+        rows.append(["guarantee", name, str(n), _mean_size(answers), *cells])
+    return rows
+
+
+def _timed(search: Search, some: list[Document]) -> tuple[Answers, str]:
+    """Return answers and the median of their milliseconds."""
+    answers, seconds = [], []
+    for one in some:
+        started = time.perf_counter()
+        answers.append(search(one))
+        seconds.append(time.perf_counter() - started)
+    return answers, f"{1000 * float(np.median(seconds)):.2g}"
+
+
+def _size(answer: Numbers | None) -> int | None:
+    return None if answer is None else len(answer)
+
+
+def _mean_size(answers: Answers) -> str:
+    sizes = [len(answer) for answer in answers if answer is not None]
+    return f"{np.mean(sizes):.1f}" if sizes else "–"
+
+
+def labels(X: Any, y: NDArray[Any]) -> str:
     """Return how well flipped labels are found: from one fit, and by five-fold cross-validation."""
     rng = np.random.default_rng(0)
     flipped = rng.random(len(y)) < _FLIPPED
     codes = np.unique(y, return_inverse=True)[1]
     given = np.where(flipped, 1 - codes, codes)
-    started = time.perf_counter()
+    clock = [time.perf_counter()]
     model = ClsAttentionClassifier().fit(X, given)
-    fitted = time.perf_counter() - started
+    clock.append(time.perf_counter())
     margins = label_issues(model, X, given).set_index("document")["margin"].sort_index()
-    judged = time.perf_counter() - started - fitted
-    started = time.perf_counter()
+    clock.append(time.perf_counter())
     held_out = cross_val_predict(
         ClsAttentionClassifier(), X, given, cv=5, method="decision_function"
     )
-    crossed = time.perf_counter() - started
-    seen = model.decision_function(X)
+    clock.append(time.perf_counter())
+    fitted, judged, crossed = np.diff(clock)
+    area = partial(roc_auc_score, flipped)
     sides = 1 - 2 * given
-    return [
-        f"{len(y):,} documents, {flipped.sum():,} labels flipped; the fit takes {fitted:.1f} s",
-        f"area under the curve: label_issues {roc_auc_score(flipped, -margins):.4f} "
-        f"({judged:.1f} s), five-fold cross-validation "
-        f"{roc_auc_score(flipped, sides * held_out):.4f} ({crossed:.1f} s), "
-        f"decisions of the fit {roc_auc_score(flipped, sides * seen):.4f}",
-    ]
+    return (
+        f"{len(y):,} documents, {flipped.sum():,} labels flipped; the fit takes {fitted:.1f} s\n"
+        f"area under the curve: label_issues {area(-margins):.4f} ({judged:.1f} s), "
+        f"five-fold cross-validation {area(sides * held_out):.4f} ({crossed:.1f} s), "
+        f"decisions of the fit {area(sides * model.decision_function(X)):.4f}"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    threadpoolctl.threadpool_limits(1, "blas")
-    reviews = problems.find_reviews(options.reviews)
-    n_all, n_slow, n_samples = options.documents, options.slow, 5000
-    rows = None
-    if options.fast:
-        n_all, n_slow, n_samples, rows = 6, 2, 300, problems.FAST_ROWS
-    title = "Wrong labels" if options.labels else "The smallest changes and guarantees"
-    described = machine.describe()
-    parts = [f"# {title}", "", machine.summary(described), "", *machine.warning(described)]
-    for spec in documents.specs(reviews)[: 1 if options.fast else None]:
-        corpus = documents.load(spec, reviews, n_all, rows)
-        problem = corpus.problem
-        if options.labels:
-            lines = labels(problem.X_train, problem.y_train)
-        else:
-            model = models.fit(corpus)
-            table = race(model.pipeline, corpus.texts.tolist(), n_slow, n_samples)
-            lines = [
-                "| " + " | ".join(row) + " |" for row in (HEADER, ["---"] * len(HEADER), *table)
-            ]
-        parts += [f"## {problem.title}", "", *lines, ""]
-    page = "\n".join(parts)
-    print(page)
-    if options.output is not None:
-        options.output.write_text(page, encoding="utf-8")
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--reviews", type=Path, default=ROOT.parent / "shared" / "data")
+    """Run the benchmark and return the exit status."""
+    parser = command_line.reviews_parser(__file__, __doc__)
     parser.add_argument("--documents", type=int, default=100, help="documents for fast methods")
     parser.add_argument("--slow", type=int, default=20, help="documents for slow ones")
     parser.add_argument("--output", type=Path, help="file to write as well")
     parser.add_argument("--fast", action="store_true", help="a trial run")
     parser.add_argument("--labels", action="store_true", help="how wrong labels are found instead")
-    return parser
+    options = parser.parse_args(arguments)
+    threadpoolctl.threadpool_limits(1, "blas")
+    reviews = problems.find_reviews(options.reviews)
+    n_all, n_slow, n_samples, n_rows = options.documents, options.slow, 5000, None
+    if options.fast:
+        n_all, n_slow, n_samples, n_rows = 6, 2, 300, problems.FAST_ROWS
+    parts = []
+    for spec in documents.specs(reviews)[: 1 if options.fast else None]:
+        corpus = documents.load(spec, reviews, n_all, n_rows)
+        if options.labels:
+            answer = labels(corpus.X_train, corpus.y_train)
+        else:
+            answer = pages.table(HEADER, race(documents.Model(corpus), n_slow, n_samples))
+        parts += [f"## {spec.title}", answer]
+    title = "Wrong labels" if options.labels else "The smallest changes and guarantees"
+    command = "python benchmarks/bench_minimal.py" + (" --labels" if options.labels else "")
+    page = pages.page(title, command, *parts)
+    print(page)
+    if options.output is not None:
+        pages.write(options.output, page)
+    return 0
 
 
 if __name__ == "__main__":

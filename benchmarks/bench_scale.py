@@ -1,8 +1,9 @@
-"""Fits over two processes and over chunks in files, against the fit of one in memory.
+"""Large corpora: chunks in files, Dask, a GPU, and the memory of a fit.
 
-``python benchmarks/bench_scale.py`` prints CPU times of two gloo ranks and of memory-mapped chunks,
-and the peak memory of a fit on chunks; ``--entries 100_000_000 --folder FOLDER`` writes a corpus of
-so many entries there, fits on it and removes it. Each case runs in processes of its own.
+``python benchmarks/bench_scale.py [--entries 22_000_000] [--folder FOLDER]`` fits on chunks in
+files and on the same documents in memory. ``--dask`` fits on one worker, on two, and on two of
+which one is killed during the fit; ``--cuda`` fits on the device and on the CPU; ``--memory``
+prints the peak of a fit beyond X.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,310 +19,201 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-import torch.distributed as dist
 
-from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, distributed
-from sklearn_clsattn._core.part import ALL, Chunk, Part
-from sklearn_clsattn._core.parts import Parts
-from sklearn_clsattn._core.reducer import Alone
-from sklearn_clsattn._fit_parts import (
-    agreeing,
-    all_classes,
-    check_two_classes,
-    documents_in_parts,
-    part_in_memory,
-)
-from sklearn_clsattn._gloo import GlooReducer
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
-N_TOKENS, LENGTH = 50_000, 130
-REPEATS = 7
+from benchmarks import command_line, machine, memory, pages  # noqa: E402
+from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier  # noqa: E402
+
+LENGTH, N_TOKENS, BLOCK = 130, 50_000, 20_000
+MEMORY_CASES = [  # entries, tokens, classes, C, type of the entries
+    (5_000_000, 10_000, 2, 1.0, "int64"),
+    (5_000_000, 10_000, 2, "auto", "int64"),
+    (5_000_000, 10_000, 2, 1.0, "float64"),
+    (1_000_000, 500_000, 2, 1.0, "int64"),
+    (1_000_000, 200_000, 20, "auto", "int64"),
+    (1_000_000, 200_000, 20, 1.0, "float64"),
+]
 
 
-def batches(n_entries: int, n_documents: int = 20_000) -> Iterator[tuple[Any, Any]]:
-    """Yield counts and labels: token k has a chance of about 1 / k, some by class."""
-    rng, seen = np.random.default_rng(0), 0
-    while seen < n_entries:
-        y = rng.integers(0, 2, n_documents)
-        tokens = (N_TOKENS ** rng.random((n_documents, LENGTH), dtype=np.float32)).astype(np.int32)
-        tokens = np.minimum(tokens, N_TOKENS) - 1
-        own = (rng.random((n_documents, LENGTH), dtype=np.float32) < 0.1) & (tokens > 100)
-        tokens[own] += ((tokens + y[:, None]) % 2)[own] * np.where(tokens < N_TOKENS - 1, 1, 0)[own]
-        indptr = np.arange(0, n_documents * LENGTH + 1, LENGTH, dtype=np.int32)
-        X = sp.csr_array((np.ones(tokens.size, np.int32), tokens.ravel(), indptr))
-        X.resize(n_documents, N_TOKENS)
-        X.sum_duplicates()
-        seen += X.nnz
-        yield X, y
+def documents(n_documents: int, seed: int = 0) -> tuple[sp.csr_array, Any]:
+    """Return counts, in which token k has a frequency of about 1 / k, and classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_documents) % 2
+    tokens = np.exp(rng.uniform(0, np.log(N_TOKENS), (n_documents, LENGTH))).astype(np.int32)
+    of_class = rng.random(tokens.shape) < 0.05  # these tokens are even or odd by class
+    tokens -= of_class * ((tokens - y[:, None]) % 2)
+    np.clip(tokens, 0, N_TOKENS - 1, out=tokens)
+    indptr = np.arange(n_documents + 1, dtype=np.int32) * LENGTH
+    counts = np.ones(tokens.size, dtype=np.int32)
+    X = sp.csr_array((counts, tokens.ravel(), indptr), shape=(n_documents, N_TOKENS))
+    X.sum_duplicates()
+    return X, y
 
 
-def corpus(n_entries: int) -> tuple[Any, Any]:
-    """Return about so many entries in memory."""
-    found = list(batches(n_entries))
-    return sp.vstack([X for X, _ in found], format="csr"), np.concatenate([y for _, y in found])
+def blocks(n_entries: int) -> Iterator[tuple[sp.csr_array, Any]]:
+    """Yield blocks of documents, about so many entries in all."""
+    n_documents = max(2, n_entries // LENGTH)
+    for seed, start in enumerate(range(0, n_documents, BLOCK)):
+        yield documents(min(BLOCK, n_documents - start), seed)
 
 
-def prepared(chunks: Any, summary: Any, reducer: Any = None) -> tuple[Parts, Any]:
-    """Return parts that are ready to be evaluated, and a token matrix."""
-    parts = Parts(Part(chunks, reducer or Alone(), summary=summary))
-    model = ClsAttentionClassifier(C=1.0)
-    summaries = agreeing(parts)
-    classes, maps = all_classes([summary.classes for summary in summaries])
-    documents, _ = documents_in_parts(model, parts, summaries, classes, maps, check_two_classes)
-    return parts, np.zeros((documents.shape[1] + 1, 2), np.float32)
-
-
-def least(function: Any, clock: Any = time.process_time) -> float:
-    """Return the least time that a function takes, in seconds."""
-    times = []
-    for _ in range(REPEATS):
-        start = clock()
-        function()
-        times.append(clock() - start)
-    return min(times)
-
-
-def rank(number: int, size: int, port: int, n_entries: int) -> None:
-    """Fit on one of some ranks, and print its CPU time and that of what is sent."""
-    torch.set_num_threads(1)
-    store = dist.TCPStore("127.0.0.1", port, is_master=False)
-    dist.init_process_group(
-        "gloo", store=store, rank=number, world_size=size, timeout=timedelta(seconds=300)
-    )
-    X, y = corpus(n_entries)
-    mine = slice(number, None, size)
-    X, y = X[mine], y[mine]
-    cpu = {"loss": [], "all": 0.0}
-    whole = Part.loss
-
-    def loss(self: Part, *arguments: Any) -> Any:
-        start = time.process_time()
-        result = whole(self, *arguments)
-        cpu["loss"].append(time.process_time() - start)
-        return result
-
-    Part.loss = loss  # type: ignore[method-assign]
-    start, wall = time.process_time(), time.perf_counter()
-    model = ClsAttentionClassifier(C=1.0, tol=0.0, max_iter=12)
-    distributed.fit(model, X, y)
-    result = {
-        "rank": number,
-        "evaluation": min(cpu["loss"]),
-        "fit": time.process_time() - start,
-        "wall": time.perf_counter() - wall,
-        "n_iter": model.n_iter_,
-    }
-    if size > 1:  # the point one way, the sums the other, and nothing in between
-        reducer = GlooReducer(dist.PrefixStore("alone", store), number, size, 300.0)
-        message = "loss", (ALL, 1.0, np.zeros((N_TOKENS + 1, 2), np.float32))
-        flat = np.zeros(2 * N_TOKENS + 4)
-
-        def exchange() -> None:
-            reducer.send(message if number == 0 else None)
-            reducer.sum(flat)
-
-        result["transport"] = least(lambda: [exchange() for _ in range(10)]) / 10
-        result["transport wall"] = (
-            least(lambda: [exchange() for _ in range(10)], time.perf_counter) / 10
+def fit_once(kind: str, source: str, C: Any) -> dict[str, Any]:
+    """Return times and peak memory of one fit: "memory" or "chunks", of a folder of counts."""
+    ClsAttentionClassifier(C=1.0).fit(*documents(200))  # imports
+    counts, model = ChunkedCounts(source), ClsAttentionClassifier(C=C)
+    if kind == "memory":
+        parts = list(counts)
+        X, y = (
+            sp.vstack([X for X, *_ in parts], format="csr"),
+            np.concatenate([p[1] for p in parts]),
         )
-        reducer.close(None)
-    print(json.dumps(result), flush=True)
-    dist.barrier()
-
-
-def ranks(size: int, n_entries: int) -> list[dict[str, Any]]:
-    """Return what the ranks print."""
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    command = [sys.executable, __file__, "--entries", str(n_entries), "--rank"]
-    started = [
-        subprocess.Popen(
-            [*command, str(number), str(size), str(store.port)], stdout=subprocess.PIPE, text=True
-        )
-        for number in range(size)
-    ]
-    return [json.loads(process.communicate()[0].splitlines()[-1]) for process in started]
-
-
-def forget(folder: Path) -> None:
-    """Put the files of a folder out of the system's cache (Linux)."""
-    for path in folder.rglob("*.npy"):
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def passes(n_entries: int, folder: str) -> dict[str, float]:
-    """Return the CPU time of an evaluation, resident and over ten memory-mapped chunks."""
-    torch.set_num_threads(1)
-    X, y = corpus(n_entries)
-    chunks, summary = part_in_memory(X, y, None, "benchmark")
-    parts, matrix = prepared(chunks, summary)
-    found = {"resident": least(lambda: parts.sum("loss", ALL, 1.0, matrix))}
-    step = X.shape[0] // 10 + 1
-    cuts = [chunks[0].X[start : start + step] for start in range(0, X.shape[0], step)]
-    own = [
-        Chunk(part, chunks[0].codes[k * step : (k + 1) * step], np.ones(part.shape[0]))
-        for k, part in enumerate(cuts)
-    ]
-    parts, _ = prepared(own, summary)
-    found["resident, 10 chunks"] = least(lambda: parts.sum("loss", ALL, 1.0, matrix))
-    counts = ChunkedCounts.write(folder, [(X, y)], chunk_entries=n_entries // 10)
-    found["chunks"] = len(counts)
-    parts, _ = prepared(counts._read(), counts._summary)
-    found["mapped, warm"] = least(lambda: parts.sum("loss", ALL, 1.0, matrix))
-    start = time.process_time()
-    found_cold = []
-    for _ in range(3):
-        forget(Path(folder))
-        _forget_maps(counts)
-        start = time.process_time()
-        parts.sum("loss", ALL, 1.0, matrix)
-        found_cold.append(time.process_time() - start)
-    found["mapped, cold"] = min(found_cold)
-    return found
-
-
-def _forget_maps(counts: ChunkedCounts) -> None:
-    """Put the files that the fit keeps, which have no names, out of the cache, too."""
-    for name in os.listdir("/proc/self/map_files"):
-        path = f"/proc/self/map_files/{name}"
-        try:
-            if str(counts.path) in os.readlink(path):
-                handle = os.open(path, os.O_RDONLY)
-                os.fsync(handle)
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-                os.close(handle)
-        except OSError:  # not allowed, or gone
-            continue
-
-
-class Peak:
-    """The largest resident memory of this process while a block runs, sampled, in bytes."""
-
-    def __enter__(self) -> Peak:
-        self.least, self.most, self.anonymous = self._now()[0], 0, 0
-        self.least_anonymous = self._now()[1]
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._ended.wait(0.005):
-            whole, anonymous = self._now()
-            self.most, self.anonymous = max(self.most, whole), max(self.anonymous, anonymous)
-
-    @staticmethod
-    def _now() -> tuple[int, int]:
-        lines = dict(
-            line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
-        )
-        return tuple(1024 * int(lines[name].split()[0]) for name in ("VmRSS", "RssAnon"))
-
-
-def out_of_core(folder: str, C: str) -> dict[str, Any]:
-    """Fit on a folder of chunks; return time and peak memory beyond the libraries."""
-    warnings.simplefilter("ignore")
-    from sklearn_clsattn._core import fit  # noqa: F401 - libraries are no part of it
-
-    small = sp.random_array((40, 30), density=0.3, rng=np.random.default_rng(0), format="csr")
-    ClsAttentionClassifier(C=1.0).fit(small, np.arange(40) % 2)
-    counts = ChunkedCounts(folder)
-    start, cpu = time.perf_counter(), time.process_time()
-    with Peak() as peak:
-        model = ClsAttentionClassifier(C=C if C == "auto" else float(C)).fit_chunks(counts)
-    vector = 2 * (counts.shape[1] + 1) * 4
-    chunk = sum(
-        array.nbytes
-        for matrix in (counts._read()[0].X, counts._read()[0].columns)
-        for array in (matrix.data, matrix.indices, matrix.indptr)
+    started, cpu = time.perf_counter(), time.process_time()
+    peak = memory.peak_beyond(
+        lambda: model.fit(X, y) if kind == "memory" else model.fit_chunks(counts)
     )
     return {
-        "documents": counts.shape[0],
-        "entries": counts.n_entries,
-        "chunks": len(counts),
-        "C": C,
-        "wall": round(time.perf_counter() - start, 1),
-        "cpu": round(time.process_time() - cpu, 1),
-        "n_iter": model.n_iter_,
-        "peak MB": round((peak.most - peak.least) / 1e6),
-        "peak without files MB": round((peak.anonymous - peak.least_anonymous) / 1e6),
-        "whole process MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3),
-        "chunk MB": round(chunk / 1e6),
-        "vector MB": round(vector / 1e6, 1),
+        "wall": time.perf_counter() - started,
+        "cpu": time.process_time() - cpu,
+        "iterations": model.n_iter_,
+        "peak": peak / 1e6,
     }
 
 
-def in_process(*arguments: Any) -> Any:
-    """Return what this script prints in a process of its own."""
-    command = [sys.executable, __file__, *map(str, arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+def chunks(n_entries: int, folder: str | None) -> str:
+    """Return a table of fits in memory and over chunks in files."""
+    rows = []
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        counts = ChunkedCounts.write(f"{scratch}/counts", blocks(n_entries))
+        for C in (1.0, "auto"):
+            for kind in ("memory", "chunks"):
+                found = in_process("fit_once", kind, str(counts.path), C)
+                shown = f"{found['wall']:.1f}", f"{found['cpu']:.1f}", found["iterations"]
+                rows.append((kind, f"{counts.n_entries:,}", C, *shown, f"{found['peak']:.0f} MB"))
+    header = ("documents in", "entries", "C", "s", "CPU s", "iterations", "peak beyond the start")
+    return pages.table(header, rows)
+
+
+def on_dask(n_entries: int) -> str:
+    """Return a table of fits on one worker, on two, and on two of which one is killed."""
+    import dask
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    from sklearn_clsattn.dask import DaskClsAttentionClassifier
+
+    def distributed_blocks() -> tuple[Any, Any]:
+        made = dask.delayed(documents, nout=2)
+        n, meta = max(2, n_entries // LENGTH // 8), documents(2)[0]
+        parts = [made(n, seed) for seed in range(8)]
+        X = [da.from_delayed(X, (n, N_TOKENS), meta=meta[:0]) for X, _ in parts]
+        return da.concatenate(X), da.concatenate([da.from_delayed(y, (n,), int) for _, y in parts])
+
+    rows, values = [], []
+    for n_workers, kill in ((1, False), (2, False), (2, True)):
+        options = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+        with LocalCluster(**options) as cluster, Client(cluster) as client:
+            X, y = distributed_blocks()
+            model = DaskClsAttentionClassifier(C=1.0, client=client)
+            if kill:
+                victim = min(client.run(os.getpid).values())
+                timer = threading.Timer(rows[-1][2] / 2, os.kill, (victim, signal.SIGKILL))
+                timer.start()
+            started = time.perf_counter()
+            model.fit(X, y)
+            seconds = time.perf_counter() - started
+            values.append(model.to_local().token_values_)
+        apart = float(np.abs(values[-1] - values[0]).max())
+        rows.append((f"{n_workers}{', one killed' * kill}", model.n_iter_, seconds, f"{apart:.0e}"))
+    shown = [(name, n_iter, f"{seconds:.1f}", apart) for name, n_iter, seconds, apart in rows]
+    return pages.table(("workers", "iterations", "s", "values differ from one worker's by"), shown)
+
+
+def on_cuda(n_entries: int, device: str) -> str:
+    """Return a table of fits on the CPU and on a device, of 22 iterations and of one of them."""
+    import torch
+
+    X, y = documents(max(2, n_entries // LENGTH))
+    rows = []
+    for where in ("cpu", device) if torch.cuda.is_available() else ("cpu",):
+        seconds = {}
+        for n_iterations in (2, 2, 22):  # the first one imports
+            model = ClsAttentionClassifier(C=1.0, tol=0.0, max_iter=n_iterations, device=where)
+            started = time.perf_counter()
+            model.fit(X, y)
+            seconds[n_iterations] = time.perf_counter() - started
+        iteration = (seconds[22] - seconds[2]) / 20
+        rows.append((where, f"{X.nnz:,}", f"{seconds[22]:.2f}", f"{1e3 * iteration:.1f}"))
+    return pages.table(("device", "non-zeros", "fit of 22 iterations, s", "iteration, ms"), rows)
+
+
+def peak(entries: int, tokens: int, n_classes: int, C: Any, dtype: str) -> int:
+    """Return the bytes that a fit adds to the peak of this process."""
+    ClsAttentionClassifier(C=1.0).fit(*documents(200))  # imports
+    rng, n = np.random.default_rng(0), entries // 100
+    indptr = np.arange(0, n * 100 + 1, 100, dtype=np.int32)
+    columns = rng.integers(0, tokens, n * 100, dtype=np.int32)
+    X = sp.csr_matrix((np.ones(n * 100, dtype), columns, indptr), shape=(n, tokens))
+    X.sum_duplicates()
+    model = ClsAttentionClassifier(C=C, max_iter=8)
+    return memory.peak_beyond(lambda: model.fit(X, np.arange(n) % n_classes))
+
+
+def memory_table(scale: float = 1.0) -> str:
+    """Return a table of peaks, in bytes an entry and a trained number."""
+    rows = []
+    for entries, tokens, n_classes, C, dtype in MEMORY_CASES:
+        case = int(scale * entries), int(scale * tokens), n_classes, C, dtype
+        size = in_process("peak", *case)
+        numbers = case[1] * (2 if n_classes == 2 else 1 + n_classes)
+        rows.append(
+            (*case, f"{size / 1e9:.2f} GB", f"{size / case[0]:.0f}", f"{size / numbers:.0f}")
+        )
+    header = ("entries", "tokens", "classes", "C", "type", "peak", "an entry", "a trained number")
+    return pages.table(header, rows)
+
+
+def in_process(function: str, *arguments: Any) -> Any:
+    """Return the result of a function of this module in a process of its own."""
+    command = [sys.executable, __file__, "--call", json.dumps([function, *arguments])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{function} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def main() -> None:
-    """Print the figures."""
+def main(arguments: list[str] | None = None) -> int:
+    parser = command_line.parser(__file__, __doc__)
+    parser.add_argument("--entries", type=lambda text: int(float(text)), default=22_000_000)
+    parser.add_argument("--folder", help="where to write the chunks, which are removed")
+    parser.add_argument("--dask", action="store_true")
+    parser.add_argument("--cuda", nargs="?", const="cuda", metavar="DEVICE")
+    parser.add_argument("--memory", nargs="?", type=float, const=1.0, metavar="SCALE")
+    parser.add_argument("--call", type=json.loads, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--entries", type=int, default=22_000_000)
-    parser.add_argument("--folder", help="where to write a corpus, fit on it, and remove it")
-    parser.add_argument("--chunk-entries", type=int)
-    parser.add_argument("--rank", type=int, nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--passes", help=argparse.SUPPRESS)
-    parser.add_argument("--fit", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.rank:
-        rank(*options.rank, options.entries)
-    elif options.passes:
-        print(json.dumps(passes(options.entries, options.passes)))
-    elif options.fit:
-        print(json.dumps(out_of_core(*options.fit)))
+    if options.call:
+        function, *rest = options.call
+        print(json.dumps(globals()[function](*rest)))
+        return 0
+    described = machine.describe()
+    print(machine.summary(described), *machine.warning(described), "", sep="\n")
+    if options.dask:
+        print(on_dask(options.entries))
+    elif options.cuda:
+        print(on_cuda(options.entries, options.cuda))
+    elif options.memory:
+        print(memory_table(options.memory))
     else:
-        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            _report(options, folder)
-
-
-def _report(options: argparse.Namespace, folder: str) -> None:
-    if not options.folder:
-        (one,), (first, second) = ranks(1, options.entries), ranks(2, options.entries)
-        for name in ("evaluation", "fit"):
-            slowest, both = max(first[name], second[name]), first[name] + second[name]
-            print(
-                f"{name}: {one[name]:.3f} s CPU on one rank; of two the slowest {slowest:.3f} "
-                f"({slowest / one[name]:.2f}), both {both:.3f} ({both / one[name]:.2f})"
-            )
-        transport = max(first["transport"], second["transport"])
-        print(
-            f"transport of {N_TOKENS:,} tokens: {1e3 * transport:.2f} ms CPU "
-            f"({transport / first['evaluation']:.1%} of an evaluation), "
-            f"{1e3 * first['transport wall']:.2f} ms wall"
-        )
-        found = in_process("--entries", options.entries, "--passes", f"{folder}/passes")
-        for name, value in found.items():
-            print(f"pass, {name}: {value:.4f} ({value / found['resident']:.2f})")
-    start, cpu = time.perf_counter(), time.process_time()
-    counts = ChunkedCounts.write(
-        f"{folder}/counts", batches(options.entries), chunk_entries=options.chunk_entries
-    )
-    print(
-        f"{counts!r} written in {time.perf_counter() - start:.0f} s "
-        f"({time.process_time() - cpu:.0f} s CPU, generating included)"
-    )
-    size = sum(path.stat().st_size for path in counts.path.rglob("*") if path.is_file())
-    print(f"on disk: {size / 1e9:.2f} GB")
-    for C in ("1.0", "auto"):
-        print(in_process("--fit", counts.path, C))
+        print(chunks(options.entries, options.folder))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

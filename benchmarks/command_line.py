@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def parser(file: str, description: str | None) -> argparse.ArgumentParser:
-    """Return the parser of a benchmark's file, whose description is printed as it is written."""
+    """Return the parser of a benchmark's file, which prints the description unchanged."""
     return argparse.ArgumentParser(
         prog=f"benchmarks/{Path(file).name}",
         description=description,
@@ -18,12 +18,12 @@ def parser(file: str, description: str | None) -> argparse.ArgumentParser:
 
 
 def reviews_parser(file: str, description: str | None) -> argparse.ArgumentParser:
-    """Return :func:`parser` with the folder of the reviews, `reviews`."""
+    """Return :func:`parser` with the option ``--reviews``."""
     made = parser(file, description)
     made.add_argument(
         "--reviews",
         type=Path,
         default=ROOT.parent / "shared" / "data",
-        help="folder with imdb_*.csv.gz and yelp_stars_*.csv.gz; documents are generated if not",
+        help="folder with imdb_*.csv.gz and yelp_stars_*.csv.gz; without, documents are generated",
     )
     return made

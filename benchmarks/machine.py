@@ -1,13 +1,13 @@
-"""What the numbers were measured on."""
+"""The machine that the numbers were measured on."""
 
 from __future__ import annotations
 
-import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import joblib
 import psutil
 import threadpoolctl
 
@@ -15,42 +15,39 @@ _PACKAGES = ("sklearn-clsattn", "scikit-learn", "numpy", "scipy", "torch")
 
 
 def describe() -> dict[str, Any]:
+    """Return processor, memory, versions, threads and load."""
     import torch
 
+    pools = threadpoolctl.threadpool_info()
     return {
         "cpu": _cpu_model(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else _cores(),
+        "cores": joblib.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {package: version(package) for package in _PACKAGES},
-        "threads": {
-            "torch": torch.get_num_threads(),
-            **{
-                f"{pool['internal_api']} ({Path(pool['filepath']).name})": pool["num_threads"]
-                for pool in threadpoolctl.threadpool_info()
-            },
-        },
-        "torch_mkl": torch.backends.mkl.is_available(),
-        "load_before": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "torch_threads": torch.get_num_threads(),
+        "blas_threads": max(
+            [1, *(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")]
+        ),
+        "load_before": round(psutil.getloadavg()[0], 2),
     }
 
 
 def summary(machine: dict[str, Any]) -> str:
-    threads = machine["threads"]
-    blas = [number for name, number in threads.items() if "blas" in name]
+    """Return the description as a line."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     return (
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']:g} GiB, "
         f"{machine['system']}; Python {machine['python']}, {versions}; "
-        f"PyTorch on {threads['torch']} threads, BLAS on {max([1, *blas])}."
+        f"PyTorch on {machine['torch_threads']} threads, BLAS on {machine['blas_threads']}."
     )
 
 
 def warning(machine: dict[str, Any]) -> list[str]:
-    """Return lines for a page: a warning where the machine was busy, else none."""
+    """Return lines for a page: a warning if the machine was busy, else none."""
     load, cores = machine["load_before"], machine["cores"]
-    if load is None or load <= 0.5 * cores:
+    if load <= 0.5 * cores:
         return []
     return [f"**The machine was busy** (load {load:g} on {cores} cores): do not trust times.", ""]
 
@@ -63,7 +60,3 @@ def _cpu_model() -> str:
         )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1

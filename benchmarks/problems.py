@@ -1,20 +1,18 @@
-"""The problems: what is classified, as document-token matrices, each made once and cached.
+"""The problems: document-token matrices, each made once and cached.
 
-Real reviews are read from a folder that the caller names; where it is absent, documents are
-generated. Every matrix is what CountVectorizer gives, with sorted indices and no duplicates:
-some SciPy operations sort in place, and no competitor shall pay for that, or profit from it.
+Reviews are read from a folder; without it documents are generated. Matrices are CountVectorizer's,
+with sorted indices and no duplicates, because some SciPy operations sort in place.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 import sklearn
@@ -31,9 +29,9 @@ Texts = tuple[NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Problem:
-    """Matrices and labels, and the file they are cached in (for processes that measure memory).
+    """Matrices and labels, and the file they are cached in.
 
-    Of a problem from raw text, `X_train` and `X_test` are arrays of texts, and there is no file.
+    From raw text, `X_train` and `X_test` are arrays of texts, and there is no file.
     """
 
     name: str
@@ -45,13 +43,8 @@ class Problem:
     y_test: NDArray[Any]
 
     @property
-    def key(self) -> str:
-        """What tuned parameters are cached under: it changes with the data."""
-        return self.path.stem
-
-    @property
     def n_classes(self) -> int:
-        """How many classes the training documents have."""
+        """The number of classes of the training documents."""
         return len(np.unique(self.y_train))
 
 
@@ -59,7 +52,7 @@ class Problem:
 class Spec:
     """How a problem is made: from reviews (`stem`, `labels`, `vectorizer`), or generated.
 
-    `from_text` says whether competitors are compared from raw text too.
+    With `from_text`, competitors are compared from raw text as well.
     """
 
     name: str
@@ -70,79 +63,39 @@ class Spec:
     generated: dict[str, Any] = field(default_factory=dict)
     binary: bool = False
     max_rows: int | None = None
-    max_words: int | None = None
     from_text: bool = True
 
 
-# Words with their contractions ("don't" is one), and words of one letter too: reviews' own
-# tokens, the same for every competitor.
+# Words with their contractions, words of one letter included.
 WORDS = r"(?u)\b\w+(?:'\w+)?\b"
 
+_UNIGRAMS = {"min_df": 5, "token_pattern": WORDS}
+_BIGRAMS = {"min_df": 2, "ngram_range": (1, 2), "token_pattern": WORDS}
+_BINARY = {**_BIGRAMS, "binary": True}
 REAL = (
-    Spec(
-        "imdb_unigrams",
-        "IMDB, unigram counts",
-        "imdb",
-        vectorizer={"min_df": 5, "token_pattern": WORDS},
-        from_text=False,
-    ),
-    Spec(
-        "imdb_bigrams",
-        "IMDB, uni+bigrams, binary",
-        "imdb",
-        vectorizer={
-            "min_df": 2,
-            "ngram_range": (1, 2),
-            "binary": True,
-            "token_pattern": WORDS,
-        },
-    ),
-    Spec(
-        "yelp_polarity",
-        "Yelp polarity, uni+bigrams",
-        "yelp_stars",
-        labels="polarity",
-        vectorizer={"min_df": 2, "ngram_range": (1, 2), "token_pattern": WORDS},
-    ),
-    Spec(
-        "yelp_stars",
-        "Yelp five stars, uni+bigrams",
-        "yelp_stars",
-        vectorizer={"min_df": 2, "ngram_range": (1, 2), "token_pattern": WORDS},
-    ),
+    Spec("imdb_unigrams", "IMDB, unigram counts", "imdb", "as given", _UNIGRAMS, from_text=False),
+    Spec("imdb_bigrams", "IMDB, uni+bigrams, binary", "imdb", "as given", _BINARY),
+    Spec("yelp_polarity", "Yelp polarity, uni+bigrams", "yelp_stars", "polarity", _BIGRAMS),
+    Spec("yelp_stars", "Yelp five stars, uni+bigrams", "yelp_stars", "as given", _BIGRAMS),
 )
 
 _LONG = {"n_irrelevant": 30_000, "n_relevant_per_class": 500, "document_length": 200}
 _WIDE = {"n_irrelevant": 100_000, "n_relevant_per_class": 2000, "document_length": 100}
+_UNEQUAL = {**_WIDE, "delta": 0.25, "weights": [0.33, 0.67]}
+_FIVE = {**_WIDE, "delta": 0.55, "n_classes": 5, "flip_y": 0.1}
 GENERATED = (
     Spec("long_counts", "generated, long documents", generated={**_LONG, "delta": 0.35}),
     Spec("long_binary", "generated, long, binary", generated={**_LONG, "delta": 0.3}, binary=True),
-    Spec(
-        "wide_polarity",
-        "generated, wide vocabulary",
-        generated={**_WIDE, "delta": 0.25, "weights": [0.33, 0.67]},
-    ),
-    Spec(
-        "wide_classes",
-        "generated, five classes",
-        generated={**_WIDE, "delta": 0.55, "n_classes": 5, "flip_y": 0.1},
-    ),
+    Spec("wide_polarity", "generated, wide vocabulary", generated=_UNEQUAL),
+    Spec("wide_classes", "generated, five classes", generated=_FIVE),
 )
-
-SHORT_REAL = Spec(
+SHORT = Spec(
     "short_documents",
-    "1,000 short documents (Yelp polarity)",
-    "yelp_stars",
-    labels="polarity",
-    max_rows=1000,
-    max_words=20,
-)
-SHORT_GENERATED = Spec(
-    "short_documents",
-    "1,000 short documents (generated)",
+    "1,000 short documents",
     generated={"document_length": 20, "n_irrelevant": 4000, "n_relevant_per_class": 100},
     max_rows=1000,
 )
+_PARTS = ("train", "test")
 
 
 def find_reviews(folder: Path | None) -> Path | None:
@@ -154,22 +107,30 @@ def find_reviews(folder: Path | None) -> Path | None:
 
 
 def specs(reviews: Path | None) -> tuple[Spec, ...]:
+    """Return the four problems: of reviews if they are there, else generated."""
     return REAL if reviews else GENERATED
-
-
-def short_documents(reviews: Path | None, cache: Path = CACHE) -> Problem:
-    return load(SHORT_REAL if reviews else SHORT_GENERATED, reviews, cache=cache)
 
 
 def load(
     spec: Spec, reviews: Path | None, *, n_rows: int | None = None, cache: Path = CACHE
 ) -> Problem:
-    """Return a problem, from the cache where it is there; `n_rows` limits both its halves."""
-    path = cache / f"{spec.name}-{_fingerprint(spec, reviews, n_rows)}.npz"
+    """Return a problem, from the cache if it is there; `n_rows` limits both halves."""
+    path = cache / f"{spec.name}-{_fingerprint(spec, reviews, n_rows)}.joblib"
     if not path.is_file():
         print(f"making {spec.title}", file=sys.stderr, flush=True)
-        make: Callable[..., tuple[Any, ...]] = _vectorise if spec.stem else generate
-        _save(path, *make(spec, reviews, n_rows))
+        if spec.stem:
+            texts, vectorizer = (
+                load_texts(spec, reviews, n_rows=n_rows),
+                CountVectorizer(**spec.vectorizer),
+            )
+            X, X_test = vectorizer.fit_transform(texts.X_train), vectorizer.transform(texts.X_test)
+            made = X, texts.y_train, X_test, texts.y_test
+        else:
+            made = generate(spec, n_rows)
+        for X in made[::2]:
+            X.sum_duplicates()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        joblib.dump(made, path)
     return read(path, spec.name, spec.title)
 
 
@@ -180,37 +141,14 @@ def load_texts(spec: Spec, reviews: Path | None, *, n_rows: int | None = None) -
         for part in _PARTS:
             halves += some_rows(labelled_texts(spec, reviews, part), spec.max_rows, n_rows)
     else:
-        for half in generate(spec, None, n_rows):
+        for half in generate(spec, n_rows):
             halves.append(_as_texts(half) if sp.issparse(half) else half)
     return Problem(spec.name, spec.title, Path(), *halves)
 
 
 def read(path: Path, name: str = "", title: str = "") -> Problem:
     """Read a cached problem."""
-    with np.load(path) as stored:
-        parts: dict[str, Any] = {}
-        for part in ("train", "test"):
-            arrays = [stored[f"{part}_{kind}"] for kind in ("data", "indices", "indptr")]
-            matrix = sp.csr_matrix(tuple(arrays), shape=tuple(stored[f"{part}_shape"]))
-            parts |= {f"X_{part}": matrix, f"y_{part}": stored[f"{part}_y"]}
-    return Problem(name, title, path, **parts)
-
-
-_PARTS = ("train", "test")
-
-
-def _vectorise(spec: Spec, reviews: Path, n_rows: int | None) -> tuple[Any, ...]:
-    (texts, y), (texts_test, y_test) = (
-        some_rows(labelled_texts(spec, reviews, part), spec.max_rows, n_rows) for part in _PARTS
-    )
-    if spec.max_words:
-        texts, texts_test = (
-            np.array([" ".join(text.split()[: spec.max_words]) for text in half], dtype=object)
-            for half in (texts, texts_test)
-        )
-    vectorizer = CountVectorizer(**spec.vectorizer)
-    X = vectorizer.fit_transform(texts)
-    return X, y, vectorizer.transform(texts_test), y_test
+    return Problem(name, title, path, *joblib.load(path))
 
 
 def labelled_texts(spec: Spec, reviews: Path, part: str) -> Texts:
@@ -218,8 +156,8 @@ def labelled_texts(spec: Spec, reviews: Path, part: str) -> Texts:
     file = reviews / f"{spec.stem}_{part}.csv.gz"
     texts, y = load_reviews(file, text="text", label="label", return_X_y=True)
     if spec.labels == "polarity":
-        kept = y != 3
-        texts, y = texts[kept], (y[kept] > 3).astype(np.int64)
+        clear = y != 3
+        texts, y = texts[clear], (y[clear] > 3).astype(np.int64)
     return texts, y
 
 
@@ -231,7 +169,7 @@ def some_rows(texts: Texts, max_rows: int | None, n_rows: int | None) -> Texts:
     return texts[0][rows], texts[1][rows]
 
 
-def generate(spec: Spec, _: Path | None, n_rows: int | None) -> tuple[Any, ...]:
+def generate(spec: Spec, n_rows: int | None) -> tuple[Any, ...]:
     """Return matrix and labels of both halves of a generated problem."""
     n_train = spec.max_rows or n_rows or 12_000
     X, y = make_token_classification(
@@ -253,29 +191,9 @@ def _as_texts(X: sp.csr_matrix) -> NDArray[Any]:
     return texts
 
 
-def _save(path: Path, X: Any, y: Any, X_test: Any, y_test: Any) -> None:
-    arrays: dict[str, Any] = {}
-    for part, matrix, labels in (("train", X, y), ("test", X_test, y_test)):
-        matrix.sum_duplicates()
-        arrays |= {
-            f"{part}_data": matrix.data,
-            f"{part}_indices": matrix.indices.astype(np.int32, copy=False),
-            f"{part}_indptr": matrix.indptr.astype(np.int32, copy=False),
-            f"{part}_shape": matrix.shape,
-            f"{part}_y": labels,
-        }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        np.savez(file, **arrays)
-    temporary.replace(path)
-
-
 def _fingerprint(spec: Spec, reviews: Path | None, n_rows: int | None) -> str:
-    digest = hashlib.sha256(f"{spec} {n_rows} {sklearn.__version__}".encode())
-    if spec.stem and reviews:
-        for part in _PARTS:
-            with (reviews / f"{spec.stem}_{part}.csv.gz").open("rb") as file:
-                file.seek(-8, os.SEEK_END)  # gzip's own checksum and length of the contents
-                digest.update(file.read())
-    return digest.hexdigest()[:10]
+    """Return a name for what the matrices depend on."""
+    files = [reviews / f"{spec.stem}_{part}.csv.gz" for part in _PARTS] if spec.stem else []
+    sizes = [file.stat().st_size for file in files]
+    what = f"{spec} {n_rows} {sizes} {sklearn.__version__}"
+    return hashlib.sha256(what.encode()).hexdigest()[:10]

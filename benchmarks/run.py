@@ -1,11 +1,100 @@
-"""Run the benchmark: ``python benchmarks/run.py [--reviews FOLDER] [--fast]`` (``make bench``)."""
+"""The benchmark: ``python benchmarks/run.py [--reviews FOLDER] [--fast]`` (``make bench``).
 
+It writes results/latest.md, the chart of the documentation and the README's table.
+"""
+
+from __future__ import annotations
+
+import os
 import sys
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import threadpoolctl
 
-from benchmarks.suite import main
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import command_line, machine, memory, pages, problems, report  # noqa: E402
+from benchmarks.competitors import COMPETITORS, from_texts  # noqa: E402
+from benchmarks.problems import Spec  # noqa: E402
+from benchmarks.timing import compare, short_fit, tuned_value  # noqa: E402
+
+README = ROOT / "README.md"
+CHART = ROOT / "docs" / "images" / "benchmark.png"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    reviews = problems.find_reviews(options.reviews)
+    # LogisticRegression on sparse documents gains nothing from a second BLAS thread, and loses
+    # much on a busy machine.
+    threadpoolctl.threadpool_limits(1, "blas")
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "BLIS_NUM_THREADS": "1"}  # processes to come
+    specs = problems.specs(reviews)
+    if options.problems:
+        specs = [spec for spec in specs if spec.name in options.problems]
+    results = run(specs, reviews, fast=options.fast, cache=options.cache)
+    page = report.markdown(results)
+    official = reviews and not (options.fast or options.problems or options.output != pages.RESULTS)
+    pages.write(options.output / ("latest.md" if official else "trial.md"), page)
+    if official:
+        readme = README.read_text(encoding="utf-8")
+        pages.write(README, report.with_summary(readme, report.summary_table(results)))
+        report.draw(results, CHART)
+    print(page)
+    return 0
+
+
+def run(
+    specs: Sequence[Spec], reviews: Path | None, *, fast: bool, cache: Path = problems.CACHE
+) -> dict[str, Any]:
+    """Return everything that is measured."""
+    rows = problems.FAST_ROWS if fast else None
+    effort = {"max_runs": 2, "max_seconds": 2.0} if fast else {}
+    results: dict[str, Any] = {"fast": fast, "machine": machine.describe()}
+    results["problems"], results["from_text"] = {}, {}
+    warnings.simplefilter("ignore")  # fast runs and defaults need not converge
+    for spec in specs:
+        problem = problems.load(spec, reviews, n_rows=rows, cache=cache)
+        chosen = [
+            (one, one.untuned if fast else tuned_value(problem.path, one.name, cache=cache))
+            for one in COMPETITORS.values()
+        ]
+        found = compare(problem, chosen, say=_say, **effort)
+        for competitor, value in chosen if not fast else ():  # a process each takes seconds
+            ratio = memory.peak_of_fit(problem.path, competitor.name, value)
+            found[competitor.name]["memory"] = ratio
+        X = problem.X_train
+        results["problems"][spec.name] = {
+            "title": spec.title,
+            "size": f"{X.shape[0]:,} documents, {X.shape[1]:,} tokens, {X.nnz:,} non-zeros",
+            "competitors": found,
+        }
+        if spec.from_text:
+            texts = problems.load_texts(spec, reviews, n_rows=rows)
+            raw = [(one, None) for one in from_texts(spec.vectorizer).values()]
+            found = compare(texts, raw, say=_say, **({"max_runs": 3} | effort))
+            results["from_text"][spec.name] = {"title": spec.title, "competitors": found}
+    short = problems.load(problems.SHORT, None, cache=cache)
+    results["short_fit"] = short_fit(short, runs=5 if fast else 50)
+    return results
+
+
+def _parser() -> Any:
+    parser = command_line.reviews_parser(__file__, __doc__)
+    parser.add_argument("--fast", action="store_true", help="few rows, few runs, nothing tuned")
+    parser.add_argument("--problems", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--cache", type=Path, default=problems.CACHE, help="of matrices and tuning")
+    parser.add_argument("--output", type=Path, default=pages.RESULTS, help="folder of the page")
+    return parser
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
 
 if __name__ == "__main__":
     sys.exit(main())

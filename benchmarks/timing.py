@@ -1,7 +1,7 @@
-"""Fit and prediction times of all competitors on one problem, and how well they predict.
+"""Tuning, times and quality of competitors on one problem.
 
-Runs are interleaved, A B C A B C, so that a drift of the machine hits all alike. Competitors
-that take long run fewer times; how often is written down beside the median.
+Runs are interleaved, A B C A B C, so that a drift of the machine affects all alike. Competitors
+that take long run fewer times.
 """
 
 from __future__ import annotations
@@ -10,116 +10,135 @@ import gc
 import statistics
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
 
-from .competitors.base import Competitor
-from .measures import quality
-from .problems import Problem
+from sklearn_clsattn.metrics import expected_calibration_error
 
-WARM_UP_ROWS = 500
-_PREDICT_RUNS = 5
+from .competitors import COMPETITORS, Competitor
+from .problems import Problem, read
 
-
-@dataclass(frozen=True)
-class Effort:
-    """How many runs at most, and for how many seconds of fitting each competitor goes on."""
-
-    max_runs: int = 5
-    seconds: float = 20.0
-
-    def runs(self, first: float) -> int:
-        """Return how often to fit what took `first` seconds the first time."""
-        return max(1, min(self.max_runs, int(self.seconds / max(first, 1e-9))))
+_WARM_UP_ROWS = 500
 
 
-@dataclass
-class _Entry:
-    competitor: Competitor
-    value: float | None
-    X_train: Any
-    X_test: Any
-    model: Any = None
-    fit_times: list[float] = field(default_factory=list)
-    predict_times: list[float] = field(default_factory=list)
-    warned: list[str] = field(default_factory=list)
-
-
-def warm_up_rows(y: Any) -> Any:
-    """Return the first rows and one of each class: enough to import and to start threads."""
-    firsts = np.unique(y, return_index=True)[1]
-    return np.unique(np.concatenate([np.arange(min(WARM_UP_ROWS, len(y))), firsts]))
+def quality(model: Any, X: Any, y: NDArray[Any]) -> dict[str, float | None]:
+    """Return accuracy, and log loss and calibration error if the model has probabilities."""
+    if not hasattr(model, "predict_proba"):
+        return {"accuracy": float(np.mean(model.predict(X) == y)), "log_loss": None, "ece": None}
+    probabilities = model.predict_proba(X)
+    return {
+        "accuracy": float(np.mean(model.classes_[probabilities.argmax(axis=1)] == y)),
+        "log_loss": float(log_loss(y, probabilities, labels=model.classes_)),
+        "ece": float(expected_calibration_error(y, probabilities, labels=model.classes_)),
+    }
 
 
 def compare(
     problem: Problem,
-    chosen: list[tuple[Competitor, float | None]],
+    chosen: Iterable[tuple[Competitor, float | None]],
     *,
-    effort: Effort,
-    report: Callable[[str], None] = lambda line: None,
+    max_runs: int = 5,
+    max_seconds: float = 20.0,
+    say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, dict[str, Any]]:
-    """Time and score the competitors, each with its tuned value, on one problem."""
-    shared: dict[bool, tuple[Any, Any]] = {}
-    entries = []
+    """Return times and quality of each competitor, with its tuned value, on a problem."""
+    X, matrices, rows = {}, {}, warm_up_rows(problem.y_train)
+    fits: dict[str, list[float]] = {}
+    values, models, kinds = {}, {}, {}
     for competitor, value in chosen:
-        if competitor.tfidf not in shared:
-            shared[competitor.tfidf] = competitor.matrices(problem.X_train, problem.X_test)
-        entries.append(_Entry(competitor, value, *shared[competitor.tfidf]))
-    warm = warm_up_rows(problem.y_train)
-    for entry in entries:
-        model = entry.competitor.make(entry.value, problem.n_classes)
+        name = competitor.name
+        kinds[name], values[name], fits[name] = competitor, value, []
+        if competitor.tfidf not in matrices:
+            matrices[competitor.tfidf] = competitor.matrices(problem.X_train, problem.X_test)
+        X[name] = matrices[competitor.tfidf]
+        models[name] = competitor.make(value, problem.n_classes)
         with warnings.catch_warnings():  # a warm-up need not converge
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(entry.X_train[warm], problem.y_train[warm])
-        predict(model, entry.X_test[:WARM_UP_ROWS])
-    for run in range(effort.max_runs):
-        for entry in entries:
-            if run == 0 or run < effort.runs(entry.fit_times[0]):
-                _fit(entry, problem)
-                report(f"{problem.name}: {entry.competitor.name} {entry.fit_times[-1]:.2f} s")
-    for _ in range(min(_PREDICT_RUNS, effort.max_runs + 1)):
-        for entry in entries:
+            models[name].fit(X[name][0][rows], problem.y_train[rows])
+        models[name].predict(X[name][1][:_WARM_UP_ROWS])
+    for run in range(max_runs):
+        for name, seconds in fits.items():
+            if run and run * seconds[0] > max_seconds - seconds[0]:
+                continue
+            models[name] = kinds[name].make(values[name], problem.n_classes)
+            gc.collect()
             started = time.perf_counter()
-            predict(entry.model, entry.X_test)
-            entry.predict_times.append(time.perf_counter() - started)
-    return {entry.competitor.name: _summary(entry, problem) for entry in entries}
-
-
-def predict(model: Any, X: Any) -> Any:
-    """Return probabilities, or decision values where the model has none."""
-    return model.predict_proba(X) if hasattr(model, "predict_proba") else model.decision_function(X)
-
-
-def _fit(entry: _Entry, problem: Problem) -> None:
-    model = entry.competitor.make(entry.value, problem.n_classes)
-    gc.collect()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        started = time.perf_counter()
-        model.fit(entry.X_train, problem.y_train)
-        entry.fit_times.append(time.perf_counter() - started)
-    entry.model = model
-    entry.warned = sorted({str(warning.category.__name__) for warning in caught})
-
-
-def _summary(entry: _Entry, problem: Problem) -> dict[str, Any]:
-    model = entry.model
-    probabilities = hasattr(model, "predict_proba")
-    outputs = predict(model, entry.X_test)
-    n_iter = getattr(model, "n_iter_", None)
+            models[name].fit(X[name][0], problem.y_train)
+            seconds.append(time.perf_counter() - started)
+            say(f"{problem.name}: {name} {seconds[-1]:.2f} s")
+    calls = [lambda name=name: models[name].predict(X[name][1]) for name in fits]
+    predictions = interleaved(*calls, runs=max_runs)
+    some = range(min(100, len(problem.y_test)))
+    ones = [
+        lambda name=name: [models[name].predict(X[name][1][row : row + 1]) for row in some]
+        for name in fits
+    ]
+    requests = interleaved(*ones, runs=2)
     return {
-        "parameter": entry.competitor.parameter,
-        "value": entry.value,
-        "fit_seconds": statistics.median(entry.fit_times),
-        "fit_runs": len(entry.fit_times),
-        "fit_times": entry.fit_times,
-        "predict_seconds": statistics.median(entry.predict_times),
-        "predict_method": "predict_proba" if probabilities else "decision_function",
-        "n_iter": None if n_iter is None else int(np.max(n_iter)),
-        "warnings": entry.warned,
-        **quality(model.classes_, problem.y_test, outputs, probabilities=probabilities),
+        name: {
+            "value": values[name],
+            "fit_seconds": statistics.median(seconds),
+            "fit_runs": len(seconds),
+            "predict_seconds": predicted,
+            "request_seconds": request / len(some),
+            **quality(models[name], X[name][1], problem.y_test),
+        }
+        for (name, seconds), predicted, request in zip(
+            fits.items(), predictions, requests, strict=True
+        )
     }
+
+
+def tuned_value(path: Path, name: str, *, cache: Path) -> float | None:
+    """Return a competitor's value of the best accuracy on a fifth of the training documents."""
+    return joblib.Memory(cache, verbose=0).cache(_tuned_value)(path, name)
+
+
+def _tuned_value(path: Path, name: str) -> float | None:
+    problem, competitor = read(path), COMPETITORS[name]
+    if not competitor.grid:
+        return None
+    rows = np.arange(len(problem.y_train))
+    parts = train_test_split(rows, test_size=0.2, stratify=problem.y_train, random_state=0)
+    train, held_out = map(np.sort, parts)
+    X, X_held_out = competitor.matrices(problem.X_train[train], problem.X_train[held_out])
+    scores = {}
+    for value in competitor.grid:
+        model = competitor.make(value, problem.n_classes).fit(X, problem.y_train[train])
+        scores[value] = float(model.score(X_held_out, problem.y_train[held_out]))
+    return max(scores, key=lambda value: scores[value])
+
+
+def warm_up_rows(y: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the first rows and one of each class: enough to import and to start threads."""
+    firsts = np.unique(y, return_index=True)[1]
+    return np.unique(np.concatenate([np.arange(min(_WARM_UP_ROWS, len(y))), firsts]))
+
+
+def interleaved(*functions: Callable[[], Any], runs: int) -> list[float]:
+    """Return each function's median seconds over some rounds."""
+    times: list[list[float]] = [[] for _ in functions]
+    for _ in range(runs):
+        for function, measured in zip(functions, times, strict=True):
+            started = time.perf_counter()
+            function()
+            measured.append(time.perf_counter() - started)
+    return [statistics.median(measured) for measured in times]
+
+
+def short_fit(problem: Problem, *, runs: int) -> tuple[float, float]:
+    """Return seconds of a fit on few short documents, ours and LogisticRegression's."""
+    X, y = problem.X_train, problem.y_train
+    models = COMPETITORS["ours"].make(None, 2), COMPETITORS["logistic_counts"].make(1.0, 2)
+    ours, logistic = interleaved(
+        *[lambda model=model: model.fit(X, y) for model in models], runs=runs
+    )
+    return ours, logistic

@@ -2,8 +2,8 @@
 
 The source folder is the repository, so that links between pages, READMEs and measurements are the
 same on the site as in a checkout. Nothing is fetched while it is built, and its pages load nothing
-from elsewhere: mathematics is written as MathML, which browsers show without a script, and the
-inventories of other projects are lists of the names that are linked (``inventories.txt``).
+from elsewhere: formulas are MathML, which browsers show without a script, and ``inventories.txt``
+lists the names of other projects that pages link to.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Draw the documentation's figures: ``python docs/figures.py [REVIEWS.csv]`` (``make figures``).
 
 Without a file of reviews they are drawn from generated ones, into the system's temporary folder.
-Pages are photographed by a Chromium of the system's; without one they are left out.
+Pages are photographed by a Chromium of the system's; without one, these pictures stay as they are.
 """
 
 from __future__ import annotations
@@ -23,15 +23,12 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.leave_one_out import evidence_without, own_weights, same_documents
-from sklearn_clsattn._core.statistics import CorpusStatistics, TokenTotals
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
 from sklearn_clsattn.importance import class_totals, posterior_difference
 from sklearn_clsattn.inspection import (
     AttentionDisplay,
     ContextDisplay,
     ModelReport,
-    RegularizationPathDisplay,
     SelectionDisplay,
     TokenImportanceDisplay,
     explain,
@@ -125,8 +122,8 @@ def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
     vectorizer = CountVectorizer(min_df=5, token_pattern=WORDS, ngram_range=(1, 2), binary=True)
     model = make_pipeline(vectorizer, ClsAttentionClassifier()).fit(texts, named)
     review = explain(model, [REVIEW], y_true=["bad"])
-    terms = review.to_frame().sort_values("contribution", key=abs, ascending=False)
-    print(terms[["token", "attention", "value", "contribution"]].head(20).to_string(index=False))
+    table = review.to_frame().sort_values("contribution", key=abs, ascending=False)
+    print(table[["token", "attention", "value", "contribution"]].head(20).to_string(index=False))
     photograph(review.to_html(top=6), folder / "explaining_document.png", 920)
     photograph(review.counterfactual("words").to_html(), folder / "explaining_words.png", 920)
     photograph(review.sufficient().to_html(), folder / "explaining_sufficient.png", 920)
@@ -189,20 +186,29 @@ def photograph(html: str, path: Path, width: int, height: int | None = None) -> 
     print(path)
 
 
+def log_odds_of(shares: Any, totals: Any) -> Any:
+    """Return the mean log-odds of the shares, by totals of shape (2, n_tokens)."""
+    smoothed = totals + 0.5
+    rates = np.log(smoothed / smoothed.sum(axis=1, keepdims=True))
+    return shares @ (rates[1] - rates[0])
+
+
 def mean_figure(texts: Any, labels: Any, path: Path) -> None:
     """Evidence for the training documents, by log-odds that have seen them and that have not."""
     X = CountVectorizer(ngram_range=(1, 2), min_df=2).fit_transform(texts[::5])
     codes = np.unique(labels[::5], return_inverse=True)[1]
-    X.sort_indices()
-    weights = np.ones(X.shape[0])
-    totals = TokenTotals.of(CorpusStatistics.of(X, codes, 2, weights))
-    groups = same_documents(X)
-    own = own_weights(codes, weights, 2, groups)[groups]
-    unseen = evidence_without(X, own, totals)[:, 0]
     lengths = np.maximum(np.asarray(X.sum(axis=1)).ravel(), 1)
+    shares = (X.multiply(1 / lengths[:, None])).tocsr()
+    totals = np.array([np.asarray(shares[codes == k].sum(axis=0)).ravel() for k in (0, 1)])
+    seen, unseen = log_odds_of(shares, totals), np.empty(len(codes))
+    for i, code in enumerate(codes):
+        row = shares[[i]]
+        totals[code, row.indices] -= row.data  # the document's labels left out
+        unseen[i] = log_odds_of(row, totals)[0]
+        totals[code, row.indices] += row.data
     panels = (
-        ("by log-odds that have seen the document", X @ totals.log_odds()[:, 0] / lengths),
-        ("by log-odds of all other documents", unseen / lengths),
+        ("by log-odds that have seen the document", seen),
+        ("by log-odds of all other documents", unseen),
     )
     figure, axes = plt.subplots(
         1, 2, figsize=(11.5, 3.6), layout="constrained", sharex=True, sharey=True
@@ -223,15 +229,12 @@ def mean_figure(texts: Any, labels: Any, path: Path) -> None:
     print(path)
 
 
-def choice_figures(texts: Any, labels: Any, folder: Path) -> None:
-    """The path of C, and what the places of words do."""
+def context_figure(texts: Any, labels: Any, path: Path) -> None:
+    """Draw the weights of positions and of the words before."""
     model = make_text_classifier(characters=None).fit(texts, labels)
-    figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
-    RegularizationPathDisplay.from_estimator(model[-1], ax=ax)
-    figure.savefig(folder / "path.png", dpi=130)
     display = ContextDisplay.from_estimator(model)
-    display.figure_.savefig(folder / "context.png", dpi=130, bbox_inches="tight")
-    print(folder / "path.png", folder / "context.png")
+    display.figure_.savefig(path, dpi=130, bbox_inches="tight")
+    print(path)
 
 
 def cut_below(path: Path, margin: int = 20) -> None:
@@ -246,7 +249,7 @@ def main() -> None:
     texts, labels, folder = read(sys.argv[1:])
     tokens_figure(texts, labels, folder / "tokens.png")
     mean_figure(texts, labels, folder / "prior_mean.png")
-    choice_figures(texts, labels, folder)
+    context_figure(texts, labels, folder / "context.png")
     explaining_figures(texts, labels, folder)
     report_figure(folder)
 

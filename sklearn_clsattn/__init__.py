@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._chunked_counts import ChunkedCounts
     from ._classifier import ClsAttentionClassifier
-    from ._classifier_cv import ClsAttentionClassifierCV
     from ._transformer import TokenImportanceTransformer
 
 __all__ = [
     "ChunkedCounts",
     "ClsAttentionClassifier",
-    "ClsAttentionClassifierCV",
     "TokenImportanceTransformer",
     "__version__",
 ]
@@ -25,7 +23,6 @@ _SITE = "https://sklearn-clsattn.readthedocs.io/en/stable"
 _HOME = {
     "ChunkedCounts": "._chunked_counts",
     "ClsAttentionClassifier": "._classifier",
-    "ClsAttentionClassifierCV": "._classifier_cv",
     "TokenImportanceTransformer": "._transformer",
 }
 
@@ -34,14 +31,12 @@ _SUBMODULES = (
     "comparison",
     "dask",
     "datasets",
-    "distributed",
     "importance",
     "inspection",
     "metrics",
     "paper",
     "saving",
     "text",
-    "theory",
 )
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from functools import partial
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,39 +10,44 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._callbacks import CallbackSupportMixin, FitCallbacks
-from ._core.fitted import FittedAttention, probabilities
-from ._core.statistics import balancing_factors
+from ._core.fitted import FittedAttention, FittedModel, probabilities
 from ._documents import (
     NegativeEntriesError,
-    as_csr,
     canonical,
     check_two_classes,
-    damped,
-    in_units,
     is_plain,
     is_plain_csr,
-    training_dtype,
     with_columns,
 )
 from ._machine import warn_of_memory
-from ._saved import SavedMixin
+from ._pickling import SavedMixin
+from ._training import (
+    Check,
+    Summary,
+    check_finite,
+    in_range,
+    least_strength,
+    summary_of,
+    warn,
+    weighted_documents,
+)
 from ._transaction import all_or_nothing
-from ._validation import check_labels, check_non_negative, check_not_texts
+from ._validation import validated
 from .importance import signed_frequency
 
 if TYPE_CHECKING:
     import torch
 
+    from ._core.corpus import Corpus
     from ._core.documents import Documents
-    from ._core.fitted import FittedModel
-    from ._core.problem import Callback, FitResult, Progress
+    from ._core.result import Callback, FitResult, Progress
     from ._core.statistics import CorpusStatistics
+
+Earlier = tuple[FittedModel, int, list[Any] | None, list[Any]]
+"""A fitted model, the number and names of its tokens, and its classes."""
 
 
 class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -100,13 +101,16 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         from ._core.backend import resolve_device
 
         device = resolve_device(self.device)
-        before = self._trained_on() if getattr(self, "warm_start", False) else None
-        documents, classes, y = self._documents(X, y, sample_weight)
-        train: Callable[..., FitResult] = partial(self._train, device=device)
-        if before is not None and before[1:] == (*self._tokens(), classes.tolist()):
-            start = replace(before[0], cls_weight=before[0].cls_weight / documents.unit)
-            train = partial(train, start=start)
-        return self._fit(documents, classes, (documents.X, y, sample_weight), train)
+        earlier = self._earlier() if getattr(self, "warm_start", False) else None
+        csr, labels, weights = validated(self, X, y, sample_weight)
+        classes, codes = np.unique(labels, return_inverse=True)
+        documents, dtype = documents_in_memory(
+            self, csr, codes, classes, weights, check_two_classes
+        )
+        warn_of_memory(documents, dtype, stacklevel=4)
+        data = documents.X, labels, sample_weight
+        self._fit_documents(documents, dtype, device, classes, earlier, data, stacklevel=6)
+        return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the decision values.
@@ -292,10 +296,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         """Return the fitted model, and documents as it takes them."""
         check_is_fitted(self)
         if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
-            check_not_texts(X, self)
-            X = validate_data(self, X, accept_sparse="csr", accept_large_sparse=True, reset=False)
-            check_non_negative(X, self)
-            X = as_csr(X)
+            X, _, _ = validated(self, X, reset=False)
         model = self._model()
         if hasattr(self, "entry_scale_"):  # of an entry in several parts, the sum is damped
             X = canonical(X)
@@ -312,7 +313,53 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         """Train on the documents; every classifier has its own way."""
         raise NotImplementedError
 
-    def _trained_on(self) -> tuple[Any, ...] | None:
+    def _fit_documents(
+        self,
+        documents: Documents,
+        dtype: type[np.floating[Any]],
+        device: torch.device,
+        classes: NDArray[Any],
+        earlier: Earlier | None,
+        data: tuple[Any, Any, Any],
+        stacklevel: int,
+    ) -> None:
+        """Train on documents, wherever they are, and store what comes back.
+
+        `earlier` is what the classifier knew before, for a warm start; `data` are X, y and sample
+        weights for callbacks.
+        """
+        from ._core.backend import ThreadShare
+
+        def report(progress: Progress) -> bool:
+            self._print(progress)
+            if progress.n_iter == 0:
+                return False
+            return callbacks.iteration(
+                lambda: {
+                    "classes_": classes,
+                    **self._model_attributes(progress.model(), documents.entry_scale),
+                }
+            )
+
+        options: dict[str, Any] = {"dtype": dtype, "device": device, "callback": report}
+        if earlier is not None and earlier[1:] == (*self._tokens(), classes.tolist()):
+            options["start"] = earlier[0]
+        callbacks = FitCallbacks(
+            self, *data, max_iter=self.max_iter, task_name=f"{self._solver_name}-iter"
+        )
+        callbacks.begin()
+        dimension = getattr(self, "embedding_dim", None) or 0
+        total_weight = documents.statistics.total_weight
+        with ThreadShare(dimension * documents.n_multiplications), in_range(self, total_weight):
+            result = self._train(documents, **options)
+            check_finite(result)
+        counts = documents.count_selected(result.model.scores)
+        self._store(result, classes, documents.statistics, counts, documents.entry_scale)
+        self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
+        callbacks.end()
+        warn(result, stacklevel)
+
+    def _earlier(self) -> Earlier | None:
         """Return the fitted model, its tokens' number and names, and its classes, if any."""
         if not self.__sklearn_is_fitted__():
             return None
@@ -323,120 +370,6 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         names = getattr(self, "feature_names_in_", None)
         return self.n_features_in_, None if names is None else list(names)
 
-    def _documents(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Documents, NDArray[Any], NDArray[Any]]:
-        """Return validated training documents, the sorted class labels, and validated y."""
-        check_not_texts(X, self)
-        check_labels(y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", accept_large_sparse=True)
-        check_non_negative(X, self)
-        check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        classes, codes = np.unique(y, return_inverse=True)
-        return self._weighted(X, codes, classes, weights, check_two_classes), classes, np.asarray(y)
-
-    def _weighted(
-        self,
-        X: Any,
-        codes: NDArray[np.intp],
-        classes: NDArray[Any],
-        weights: NDArray[np.float64],
-        check: Callable[[NDArray[Any], NDArray[np.float64]], None],
-        entry_scale: float | None = None,
-    ) -> Documents:
-        """Return documents with the weights of their classes; `check` sees these weights' sums.
-
-        `entry_scale` is that of earlier documents, if there were any.
-        """
-        from ._core.documents import Documents
-        from ._core.statistics import CorpusStatistics
-
-        X, columns = with_columns(as_csr(X))
-        X, unit = in_units(X)
-        with np.errstate(over="ignore", invalid="ignore"):  # `check` refuses what is not finite
-            class_weights = np.bincount(codes, weights, len(classes)).astype(np.float64)
-            factors = self._class_factors(classes, class_weights)
-            check(classes, class_weights * factors)
-            weights = weights * factors[codes]
-            X, scale = self._training_entries(X, weights, entry_scale)
-            statistics = CorpusStatistics.of(X, codes, len(classes), weights)
-        if columns is not None:
-            columns, _ = in_units(columns)
-            columns = columns if scale is None else damped(columns, scale, X.dtype.type)
-        return Documents(X, codes, weights, statistics, scale, unit, columns)
-
-    def _training_entries(
-        self, X: Any, weights: NDArray[np.float64], entry_scale: float | None
-    ) -> tuple[Any, float | None]:
-        """Return the CSR matrix that is trained on, and the unit of its entries if damped."""
-        return X, None
-
-    def _class_factors(
-        self, classes: NDArray[Any], class_weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return every class's factor by `class_weight`, from their weights, both (n_classes,)."""
-        if self.class_weight is None:
-            return np.ones(len(classes))
-        if self.class_weight == "balanced":
-            return balancing_factors(class_weights)
-        factors = np.asarray(compute_sample_weight(self.class_weight, classes))
-        if not (np.isfinite(factors).all() and factors.min() >= 0):
-            raise ValueError(
-                f"class_weight must be finite and not negative, got {self.class_weight!r}."
-            )
-        return factors
-
-    def _fit(
-        self,
-        documents: Documents,
-        classes: NDArray[Any],
-        data: tuple[Any, Any, Any],
-        train: Callable[..., FitResult],
-    ) -> Self:
-        """Train, and store what comes back; `data` are X, y and sample weights for callbacks."""
-        X = documents.X
-        dtype = self._precision(X, documents.statistics.total_weight)
-        warn_of_memory(documents, dtype, stacklevel=5)
-        return self._fit_documents(documents, dtype, classes, data, train, stacklevel=7)
-
-    def _precision(self, X: Any, total_weight: float) -> type[np.floating[Any]]:
-        """Return the precision of training on the CSR matrix X."""
-        strengths = [getattr(self, name, 1.0) for name in ("C", "attention_C")]
-        strengths = [strength for strength in strengths if strength != "auto"]
-        return training_dtype(X, total_weight, min(strengths))
-
-    def _fit_documents(
-        self,
-        documents: Documents,
-        dtype: type[np.floating[Any]],
-        classes: NDArray[Any],
-        data: tuple[Any, Any, Any],
-        train: Callable[..., FitResult],
-        stacklevel: int,
-    ) -> Self:
-        """Train in some precision on documents, wherever they are, as :meth:`_fit`."""
-        from ._core.backend import ThreadShare
-
-        callbacks = FitCallbacks(
-            self, *data, max_iter=self.max_iter, task_name=f"{self._solver_name}-iter"
-        )
-        callbacks.begin()
-        dimension = getattr(self, "embedding_dim", None) or 0
-        with ThreadShare(dimension * documents.n_multiplications), in_range(self, documents):
-            result = train(
-                documents, dtype=dtype, callback=self._reporter(callbacks, classes, documents)
-            )
-            check_finite(result)
-        counts = documents.count_selected(result.model.scores)
-        self._store(
-            result, classes, documents.statistics, counts, documents.entry_scale, documents.unit
-        )
-        self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
-        callbacks.end()
-        warn(result, stacklevel)
-        return self
-
     def _store(
         self,
         result: FitResult,
@@ -444,7 +377,6 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         statistics: CorpusStatistics,
         selection_counts: NDArray[np.intp],
         entry_scale: float | None,
-        unit: float = 1.0,
     ) -> None:
         self.classes_ = classes
         self.n_iter_ = max(1, result.n_iter)
@@ -452,26 +384,21 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         for name in self._optional_attributes:  # of an earlier fit with other parameters
             self.__dict__.pop(name, None)
         self.__dict__.update(result.attributes)
-        self.__dict__.update(self._model_attributes(result.model, entry_scale, unit))
+        self.__dict__.update(self._model_attributes(result.model, entry_scale))
         self.token_importance_ = signed_frequency(statistics.shares, statistics.class_weights)
         order = np.argsort(-selection_counts, kind="stable")
         self.selected_tokens_ = order[: np.count_nonzero(selection_counts)]
         self.selection_counts_ = selection_counts[self.selected_tokens_]
 
-    def _model_attributes(
-        self, model: FittedModel, entry_scale: float | None, unit: float = 1.0
-    ) -> dict[str, Any]:
-        """Return the fitted attributes that predictions are made from.
-
-        `unit` is that of the entries that the model was trained on, and of their scale.
-        """
+    def _model_attributes(self, model: FittedModel, entry_scale: float | None) -> dict[str, Any]:
+        """Return the fitted attributes that predictions are made from."""
         values = model.values
-        scale = {} if entry_scale is None else {"entry_scale_": entry_scale * unit}
+        scale = {} if entry_scale is None else {"entry_scale_": entry_scale}
         return scale | {
             "attention_scores_": model.scores,
             "token_values_": values[:, 0] if values.shape[1] == 1 else values.T,
             "intercept_": model.intercept,
-            "cls_weight_": model.cls_weight * unit,
+            "cls_weight_": model.cls_weight,
             "cls_score_": model.cls_score,
             "_embeddings": model.embeddings,
         }
@@ -481,69 +408,6 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             criterion = progress.criterion
             measure = "" if np.isnan(criterion) else f"   {self._criterion} {criterion:.2e}"
             print(f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}{measure}", flush=True)
-
-    def _reporter(
-        self, callbacks: FitCallbacks, classes: NDArray[Any], documents: Documents
-    ) -> Callback:
-        """Return the callback of training: prints, and calls scikit-learn's callbacks."""
-
-        def report(progress: Progress) -> bool:
-            self._print(progress)
-            if progress.n_iter == 0:
-                return False
-            return callbacks.iteration(
-                lambda: {
-                    "classes_": classes,
-                    **self._model_attributes(
-                        progress.model(), documents.entry_scale, documents.unit
-                    ),
-                }
-            )
-
-        return report
-
-
-@contextmanager
-def in_range(classifier: BaseAttentionClassifier, documents: Documents) -> Iterator[None]:
-    """Turn what leaves the range of floating-point numbers into a ValueError with the sizes."""
-    try:
-        with np.errstate(all="ignore"):  # what comes of it is checked
-            yield
-    except (ArithmeticError, NotFiniteError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "without overflow" not in str(error):
-            raise  # PyTorch says no more of a number that single precision does not hold
-        names = ("C", "attention_C", "learning_rate", "step_size", "class_weight")
-        given = {name: getattr(classifier, name, None) for name in names}
-        sizes = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
-        raise ValueError(
-            f"Training leaves the range of floating-point numbers, with document weights of "
-            f"{documents.statistics.total_weight:.2g} together{sizes}: choose less extreme ones."
-        ) from error
-
-
-class NotFiniteError(Exception):
-    """A model has numbers that are infinite or NaN."""
-
-
-def check_finite(result: FitResult) -> None:
-    """Raise NotFiniteError unless a fit's model and its losses are finite."""
-    model = result.model
-    arrays = (model.scores, model.values, model.intercept, [model.cls_weight])
-    found = [np.asarray(value) for value in result.attributes.values()]
-    found = [value for value in found if value.dtype.kind == "f"]
-    found += [np.asarray(array) for array in (*arrays, result.loss_curve)]
-    if not all(np.isfinite(array).all() for array in found):
-        raise NotFiniteError
-
-
-def warn(result: FitResult, stacklevel: int) -> None:
-    """Warn of what training says, past scikit-learn's wrapper of `fit`."""
-    for message, category in (
-        (result.warning, UserWarning),
-        (result.not_converged, ConvergenceWarning),
-    ):
-        if message:
-            warnings.warn(message, category, stacklevel=stacklevel)
 
 
 def fitted_attention(classifier: BaseAttentionClassifier) -> FittedModel:
@@ -557,6 +421,28 @@ def checked_documents(classifier: BaseAttentionClassifier, X: Any) -> Any:
     return classifier._checked(X)[1]
 
 
+def documents_in_memory(
+    classifier: BaseAttentionClassifier,
+    X: Any,
+    codes: NDArray[np.intp],
+    classes: NDArray[Any],
+    weights: NDArray[np.float64],
+    check: Check,
+    entry_scale: float | None = None,
+) -> tuple[Documents, type[np.floating[Any]]]:
+    """Return validated documents as a classifier trains on them, and the precision for that.
+
+    The parameters are those of :func:`~._training.weighted_documents`, of a CSR matrix.
+    """
+    from ._core.chunk import Chunk
+    from ._core.corpus import Corpus
+
+    X, columns = with_columns(X)
+    corpus = Corpus([Chunk(X, codes, weights, columns=columns)])
+    summary = summary_of(X, classes)
+    return weighted_documents(classifier, corpus, summary, classes, check, entry_scale)
+
+
 def training_documents(
     classifier: BaseAttentionClassifier,
     X: Any,
@@ -567,5 +453,37 @@ def training_documents(
 
     `codes`, (n_documents,), are positions of the labels in `classes_`; `weights` those of `fit`.
     """
-    scale = getattr(classifier, "entry_scale_", None)
-    return classifier._weighted(X, codes, classifier.classes_, weights, check_two_classes, scale)
+    scale, classes = getattr(classifier, "entry_scale_", None), classifier.classes_
+    return documents_in_memory(classifier, X, codes, classes, weights, check_two_classes, scale)[0]
+
+
+def fit_corpus(
+    classifier: Any,
+    corpus: Corpus,
+    summary: Summary,
+    prepared: dict[Any, Any] | None = None,
+) -> None:
+    """Fit a classifier on documents in chunks, on the CPU.
+
+    `summary` is of all documents; `prepared` has the documents of an earlier fit, and what they
+    were prepared for, and takes those of this one.
+
+    Warnings are of the line that is five calls above this one.
+    """
+    import torch
+
+    earlier = classifier._earlier() if classifier.warm_start else None
+    classifier.n_features_in_ = summary.shape[1]
+    classifier.__dict__.pop("feature_names_in_", None)
+    if summary.names is not None:
+        classifier.feature_names_in_ = np.array(summary.names, dtype=object)
+    key = classifier.class_weight, classifier.sublinear_counts, least_strength(classifier) > 1e-20
+    prepared = {} if prepared is None else prepared
+    if prepared.get("key") != key:
+        prepared["documents"] = weighted_documents(
+            classifier, corpus, summary, summary.labels, check_two_classes
+        )
+        prepared["key"] = key
+    documents, dtype = prepared["documents"]
+    device, data = torch.device("cpu"), (None, None, None)
+    classifier._fit_documents(documents, dtype, device, summary.labels, earlier, data, stacklevel=7)

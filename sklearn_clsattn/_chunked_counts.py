@@ -26,9 +26,11 @@ from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from ._blocks import csr_of, row_blocks
-from ._core.part import Chunk
-from ._fit_parts import Summary, checked, kind_of_labels, summary_of
-from ._saved import public
+from ._core.chunk import Chunk
+from ._core.corpus import Corpus
+from ._pickling import public
+from ._training import Summary, joined, summary_of
+from ._validation import checked_part
 from ._writing import written_whole
 
 _FORMAT = 2
@@ -68,14 +70,6 @@ class ChunkedCounts:
     feature_names : list of str or None
         Names of the tokens, where the counts came with any.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such folder.
-    ValueError
-        If the folder is something else, of another version, damaged, or was not written to its
-        end. Damage to a chunk is found when this is first read.
-
     See Also
     --------
     ClsAttentionClassifier.fit_chunks : Fit on the documents of all chunks.
@@ -85,12 +79,12 @@ class ChunkedCounts:
     --------
     >>> import tempfile
     >>> from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
-    >>> from sklearn_clsattn.text import HashingTokenVectorizer
+    >>> from sklearn.feature_extraction.text import HashingVectorizer
     >>> batches = [
     ...     (["a terrific film", "a boring film"], ["good", "bad"]),
     ...     (["terrific fun", "long and boring"], ["good", "bad"]),
     ... ]
-    >>> vectorizer = HashingTokenVectorizer(n_features=2**10)
+    >>> vectorizer = HashingVectorizer(n_features=2**10, alternate_sign=False, norm=None)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     counts = ChunkedCounts.write(f"{folder}/films", batches, vectorizer=vectorizer)
     ...     model = ClsAttentionClassifier().fit_chunks(counts)
@@ -124,15 +118,15 @@ class ChunkedCounts:
         self._summary = Summary(
             self.shape,
             self.n_entries,
-            self.feature_names,
-            self._labels,
             np.dtype(header["dtype"]),
-            header["largest"],
             header["least"],
+            header["largest"],
+            self.classes,
+            self.feature_names,
         )
         self._lock = threading.Lock()  # one fit at a time changes what follows
         self._chunks: dict[int, Chunk] = {}
-        self._parts: Any = None  # what the last fit has prepared
+        self._prepared: dict[Any, Any] = {}  # what the last fit has prepared
 
     def _take(self, header: dict[str, Any]) -> None:
         """Take what the header says of the folder."""
@@ -184,7 +178,7 @@ class ChunkedCounts:
             is in memory at a time. Batches may be of any size, and empty.
         vectorizer : transformer, default=None
             Makes counts of texts: one that needs no fit, such as
-            :class:`~sklearn_clsattn.text.HashingTokenVectorizer`, or one that is fitted.
+            :class:`~sklearn.feature_extraction.text.HashingVectorizer`, or one that is fitted.
         chunk_entries : int, default=None
             Stored counts in a chunk, about: small batches are joined, large ones cut. A chunk takes
             some 12 to 24 bytes an entry. By default four million, and more than eight for each
@@ -196,17 +190,6 @@ class ChunkedCounts:
         -------
         counts : ChunkedCounts
             The folder, opened.
-
-        Raises
-        ------
-        FileExistsError
-            If there is something at `path`, unless `overwrite` says to replace it.
-        ValueError
-            If a batch has other tokens than the first, or is no input of
-            :meth:`ClsAttentionClassifier.fit`; if there is no document; if `chunk_entries` is
-            below 1.
-        TypeError
-            If a batch is no such tuple.
         """
         folder = Path(path).expanduser()
         if chunk_entries is not None:
@@ -247,6 +230,12 @@ class ChunkedCounts:
             f"{self.n_entries:,} entries, {len(self):,} chunks"
         )
 
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Corpus, Summary, dict[Any, Any]]]:
+        """Let one fit at a time have the documents, their summary, and what earlier fits made."""
+        with self._lock:
+            yield Corpus(self._read()), self._summary, self._prepared
+
     def _read(self) -> list[Chunk]:
         """Return the chunks, memory-mapped."""
         chunks = [self._chunk(number) for number in range(len(self))]
@@ -276,7 +265,9 @@ class ChunkedCounts:
         rows = self._matrix(number, "rows", (n_documents, n_tokens), maps)
         columns = self._matrix(number, "columns", (n_tokens, n_documents), maps)
         keep, release = partial(_keep, self.path, maps), partial(_release, maps)
-        self._chunks[number] = Chunk(rows, codes, weights, columns, keep, release)
+        self._chunks[number] = Chunk(
+            rows, codes, weights, number, self._labels, columns, keep=keep, release=release
+        )
         release()
         return self._chunks[number]
 
@@ -341,18 +332,15 @@ class _Writer:
             if not len(X):  # not every vectorizer takes no texts
                 return
             X = self._vectorizer.transform(X)
-        X, y, weights, names = checked(X, y, sample_weight, "ChunkedCounts")
+        X, y, weights, names = checked_part(X, y, sample_weight, "ChunkedCounts")
         labels, codes = np.unique(y, return_inverse=True)
         known = self._codes
         of_labels = [known.setdefault(label, len(known)) for label in labels.tolist()]
         numbers = np.array(of_labels, np.int32)[codes]
         if len(labels):
             self._labels.append(labels)
-            kinds = {kind_of_labels(self._labels[0]), kind_of_labels(labels)}
-            if len(kinds) > 1:
-                raise ValueError(f"Expected labels of one type in all batches, got {kinds}.")
         summary = summary_of(X, labels, names)
-        self._summary = summary if self._summary is None else _together(self._summary, summary)
+        self._summary = summary if self._summary is None else joined([self._summary, summary])
         if self._size is None:
             self._size = max(_LEAST_CHUNK, _CHUNK_PER_TOKEN * X.shape[1])
         for rows, part in row_blocks(X, self._size):
@@ -413,24 +401,6 @@ class _Writer:
         np.save(path, array)
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
             self._checksums[name] = zlib.crc32(whole)
-
-
-def _together(one: Summary, other: Summary) -> Summary:
-    """Return the summary of two batches; the classes are kept elsewhere."""
-    if one.shape[1] != other.shape[1] or one.names != other.names:
-        raise ValueError(
-            f"It has {other.shape[1]:,} tokens, and batches before it {one.shape[1]:,}: expected "
-            "the same tokens, by the same names if they have any, in all batches."
-        )
-    return Summary(
-        (one.shape[0] + other.shape[0], one.shape[1]),
-        one.n_entries + other.n_entries,
-        one.names,
-        one.classes,
-        np.result_type(one.dtype, other.dtype),
-        max(one.largest, other.largest),
-        min(one.least, other.least),
-    )
 
 
 # What a folder of chunks may have, what a fit that was killed has left there included.

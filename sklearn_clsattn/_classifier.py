@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -11,15 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ._base import BaseAttentionClassifier, check_finite, in_range, warn
-from ._documents import check_batch, damped, mean_entry
+from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
+from ._documents import check_batch
 from ._machine import warn_of_memory
-from ._saved import public
+from ._pickling import public
+from ._training import check_finite, in_range, warn
 from ._transaction import all_or_nothing
-from ._validation import check_labels, check_non_negative, check_not_texts, code_labels
+from ._validation import code_labels, validated
 
 if TYPE_CHECKING:
     import torch
@@ -28,30 +26,18 @@ if TYPE_CHECKING:
     from ._core.documents import Documents
     from ._core.fitted import FittedAttention
     from ._core.memory import Stream
-    from ._core.problem import Callback, FitResult, Progress
+    from ._core.result import Callback, FitResult, Progress
 
 
 def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
     """Whether there is `partial_fit`."""
     why = ""
-    if "C" not in classifier._parameter_constraints:
-        why = "C is chosen by cross-validation of all documents: use ClsAttentionClassifier"
-    elif classifier.class_weight == "balanced":
+    if classifier.class_weight == "balanced":
         why = "class_weight='balanced' needs all documents at once: weigh documents or classes"
     elif hasattr(classifier, "classes_") and not hasattr(classifier, "_stream"):
         why = "fit remembers no documents: train a clone() by partial_fit from the start"
     if why:
         raise AttributeError(f"There is no partial_fit here, because {why}.")
-    return True
-
-
-def _fits_chunks(classifier: ClsAttentionClassifier) -> bool:
-    """Whether there is `fit_chunks`."""
-    if "C" not in classifier._parameter_constraints:
-        raise AttributeError(
-            "There is no fit_chunks here, because folds and scores are of documents in memory: use "
-            'ClsAttentionClassifier(C="auto").'
-        )
     return True
 
 
@@ -248,7 +234,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self.verbose = verbose
         self.device = device
 
-    @available_if(_fits_chunks)
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_chunks(self, counts: ChunkedCounts) -> Self:
@@ -294,9 +279,15 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         >>> model.n_iter_ == ClsAttentionClassifier().fit(X, y).n_iter_
         True
         """
-        from ._fit_parts import fit_chunks
+        from ._core.backend import resolve_device
 
-        fit_chunks(self, counts)
+        if resolve_device(self.device).type != "cpu":
+            raise ValueError(
+                f"Fits on ChunkedCounts compute on the CPU, but device={self.device!r}: chunks "
+                "that fit into a GPU's memory can be fitted on at once, by fit."
+            )
+        with counts.opened() as (corpus, summary, prepared):
+            fit_corpus(self, corpus, summary, prepared)
         return self
 
     @available_if(_learns_from_batches)
@@ -369,59 +360,37 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         >>> bool(model.score(X[400:], y[400:]) > 0.8)
         True
         """
-        from ._core.backend import resolve_device
+        from ._core.backend import ThreadShare, resolve_device
         from ._core.memory import Stream
+        from ._core.streaming import learn_batch
 
         stream: Stream | None = getattr(self, "_stream", None)
         device = resolve_device(self.device)
-        check_not_texts(X, self)
-        check_labels(y)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", accept_large_sparse=True, reset=stream is None
-        )
-        check_non_negative(X, self)
-        check_classification_targets(y)
-        earlier = None if stream is None else self.classes_
-        known, codes = code_labels(np.asarray(y), classes, earlier)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        csr, labels, weights = validated(self, X, y, sample_weight, reset=stream is None)
+        known = None if stream is None else self.classes_
+        known, codes = code_labels(labels, classes, known)
         if stream is None:
-            stream = Stream.empty(len(known), X.shape[1])
-        check = partial(check_batch, stream.statistics.class_weights)
-        batch = self._weighted(X, codes, known, weights, check, stream.entry_scale)
+            stream = Stream.empty(len(known), csr.shape[1])
+        seen = stream.statistics.class_weights
 
-        warn_of_memory(batch, np.float64, stacklevel=4)
-        self._learn(stream, batch, known, device, stacklevel=6)
-        return self
+        def check(_: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
+            check_batch(seen, class_weights)
 
-    def _learn(
-        self,
-        stream: Stream,
-        batch: Documents,
-        classes: NDArray[Any],
-        device: torch.device,
-        stacklevel: int,
-    ) -> None:
-        """Learn a batch of documents, wherever they are, after those of a stream."""
-        from ._core.backend import ThreadShare
-        from ._core.streaming import learn_batch
-
-        def callback(progress: Progress) -> bool:
+        def report(progress: Progress) -> bool:
             self._print(progress)
             return False
 
-        if batch.unit != 1.0:
-            raise ValueError(
-                f"partial_fit takes entries of X between 1e-19 and 1e19, got {batch.unit:.2g}: "
-                "divide X by the same constant in all batches."
-            )
-        with ThreadShare(), in_range(self, batch):
+        batch, _ = documents_in_memory(self, csr, codes, known, weights, check, stream.entry_scale)
+        warn_of_memory(batch, np.float64, stacklevel=4)
+        with ThreadShare(), in_range(self, batch.statistics.total_weight):
             result, kept = learn_batch(
-                stream, batch, device=device, callback=callback, **self._settings()
+                stream, batch, device=device, callback=report, **self._settings()
             )
             check_finite(result)
-        self._store(result, classes, kept.statistics, kept.selection_counts, kept.entry_scale)
+        self._store(result, known, kept.statistics, kept.selection_counts, kept.entry_scale)
         self._stream = kept
-        warn(result, stacklevel)
+        warn(result, stacklevel=5)
+        return self
 
     def _train(
         self,
@@ -443,15 +412,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             start=start,
             **self._settings(),
         )
-
-    def _training_entries(
-        self, X: Any, weights: NDArray[np.float64], entry_scale: float | None
-    ) -> tuple[Any, float | None]:
-        if not self.sublinear_counts:
-            return X, None
-        scale = mean_entry(X, weights) if entry_scale is None else entry_scale
-        exact = X.dtype == np.float32 or X.dtype.kind in "biu"
-        return damped(X, scale, np.float32 if exact else np.float64), scale
 
     def _settings(self) -> dict[str, Any]:
         """Return the parameters of training."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,24 +9,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ._blocks import csr_of
-from ._validation import native
-from .importance import row_totals
 
 _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.int32)))
 _LARGEST_EXACT_FLOAT32, _LARGEST_EXACT_FLOAT64 = 2**24, 2**53
 _LARGEST_FLOAT32 = 1e8
 _LARGEST_TOTAL_FLOAT32 = 1e10
 _BITS_PER_NAT = 1.0 / np.log(2.0)
-# A matrix whose largest entry is outside 2 to the power of minus and plus this is trained on in
-# other units; integers are always within.
-_UNSCALED_EXPONENT = 64
-# What is fitted goes back to the units of X, where it must neither underflow nor overflow.
-_LEAST_ENTRY, _LARGEST_ENTRY = 1e-280, 1e300
+_LEAST_ENTRY, _LARGEST_ENTRY = 1e-19, 1e19  # all positive integers are within
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
 
 
 class NegativeEntriesError(ValueError):
     """Entries are negative, as whoever damps them finds out."""
+
+
+def native(X: Any) -> Any:
+    """Return an ndarray or sparse matrix with its numbers in the machine's byte order."""
+    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
 def is_plain(X: Any, n_features: int) -> bool:
@@ -98,40 +96,14 @@ def with_columns(X: Any) -> tuple[Any, Any]:
     return (X, columns) if columns.has_canonical_format else (canonical(X), None)
 
 
-def in_units(X: Any) -> tuple[Any, float]:
-    """Return a CSR matrix in units that training can bear, and the unit: 1, or a power of two.
-
-    A power of two changes no digit. What cannot be expressed in such units is a ValueError.
-    """
-    exponent = unit_exponent(float(X.data.max(initial=0)), lambda: least_entry(X), X.dtype)
-    if not exponent:
-        return X, 1.0
-    entries = np.ldexp(X.data, -exponent)
-    return type(X)((entries, X.indices, X.indptr), shape=X.shape), 2.0**exponent
-
-
-def least_entry(X: Any) -> float:
-    """Return the least entry of a CSR matrix without zeros, infinity if there is none."""
-    return float(X.data.min()) if X.nnz else float("inf")
-
-
-def unit_exponent(largest: float, least: Callable[[], float], dtype: Any) -> int:
-    """Return the power of two that is the unit for entries up to `largest`, 0 for most.
-
-    `least` returns the least positive entry. Entries that span too much are a ValueError.
-    """
-    exponent = int(np.frexp(largest)[1])
-    if not largest or abs(exponent) <= _UNSCALED_EXPONENT:
-        return 0
-    smallest = least()
-    within = _LEAST_ENTRY <= largest <= _LARGEST_ENTRY
-    if not within or not np.ldexp(np.asarray(smallest, dtype), -exponent):
+def check_entries(least: float, largest: float) -> None:
+    """Raise ValueError for positive entries of X that training cannot bear."""
+    if largest > _LARGEST_ENTRY or least < _LEAST_ENTRY:
         raise ValueError(
-            f"Training leaves the range of floating-point numbers: the entries of X, from "
-            f"{smallest:.2g} to {largest:.2g}, are too large, too small or too far apart. "
-            "Divide X, or its columns, by constants."
+            f"Training leaves the range of floating-point numbers: expected positive entries of X "
+            f"from {_LEAST_ENTRY:.0e} to {_LARGEST_ENTRY:.0e}, got {least:.2g} to {largest:.2g}. "
+            "Multiply X, or its columns, by constants, and set what is as good as 0 to 0."
         )
-    return exponent
 
 
 def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:
@@ -178,27 +150,16 @@ def damped_entries(
     return np.multiply(scale, logs, out=out, casting="same_kind")
 
 
-def mean_entry(X: Any, weights: NDArray[np.float64]) -> float:
-    """Return the mean entry of a CSR matrix without zeros, by document weights, (n_documents,).
-
-    1 if there is none.
-    """
-    if len(weights) and (weights == weights[0]).all():
-        total = X.data.sum(dtype=np.float64)
-        return float(total / X.nnz) if X.nnz and weights[0] > 0 else 1.0
-    number = weights @ np.diff(X.indptr)
-    return float(weights @ row_totals(X) / number) if number > 0 else 1.0
-
-
-def training_dtype(X: Any, total: float, smallest_C: float) -> type[np.floating[Any]]:
-    """Return float32 where it represents X exactly, which halves memory, else float64.
+def training_dtype(
+    dtype: np.dtype[Any], largest: float, total: float, smallest_C: float
+) -> type[np.floating[Any]]:
+    """Return float32 where it is exact for entries of a type, which halves memory, else float64.
 
     Also float64 where penalties, the total weight of the documents or the largest entry are
     outside the range of float32.
     """
-    exact = X.dtype == np.float32 or X.dtype.kind in "biu"
-    largest = X.data.max(initial=0)
-    limit = _LARGEST_EXACT_FLOAT32 if X.dtype.kind in "biu" else _LARGEST_FLOAT32
+    exact = dtype == np.float32 or dtype.kind in "biu"
+    limit = _LARGEST_EXACT_FLOAT32 if dtype.kind in "biu" else _LARGEST_FLOAT32
     within = min(total, smallest_C) > 1e-20 and total <= _LARGEST_TOTAL_FLOAT32
     return np.float32 if exact and largest <= limit and within else np.float64
 
@@ -215,9 +176,7 @@ def check_total_weight(class_weights: NDArray[np.float64]) -> None:
         )
 
 
-def check_batch(
-    seen: NDArray[np.float64], _: NDArray[Any], class_weights: NDArray[np.float64]
-) -> None:
+def check_batch(seen: NDArray[np.float64], class_weights: NDArray[np.float64]) -> None:
     """Raise ValueError for a batch without weight, or with too much beside that already seen.
 
     Both are weights of the classes, (n_classes,).

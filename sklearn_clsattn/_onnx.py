@@ -1,4 +1,4 @@
-"""Fitted pipelines as ONNX, by converters that skl2onnx is told of."""
+"""Fitted classifiers and pipelines as ONNX, by converters registered with skl2onnx."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ._base import fitted_attention
 from ._classifier import ClsAttentionClassifier
-from ._classifier_cv import ClsAttentionClassifierCV
 from ._core.fitted import FittedModel
 from .text._context_vectorizer import ContextVectorizer
 from .text._token_vectorizer import TokenVectorizer
 from .text._tokens import WORDS, WORDS_AND_CONTRACTIONS, WORDS_AND_PUNCTUATION
 
 _WORD = r"[\p{L}\p{N}_]"
-# Patterns of words in the language of RE2, onnxruntime's, whose \w has only the letters of ASCII.
+# Token patterns in the language of RE2, onnxruntime's, whose \w has only the letters of ASCII.
 _PATTERNS = {
     WORDS: f"{_WORD}{{2,}}",
     WORDS_AND_PUNCTUATION: rf"{_WORD}+(?:['’]{_WORD}+)*|[^\p{{L}}\p{{N}}_\s\p{{Z}}]",
@@ -33,74 +33,73 @@ def convert(model: Any, locale: str) -> Any:
         from skl2onnx.common.data_types import FloatTensorType, StringTensorType
     except ImportError as error:
         raise ImportError(
-            "converting to ONNX needs skl2onnx; install it with 'pip install sklearn-clsattn[onnx]'"
+            "Conversion to ONNX needs skl2onnx: pip install sklearn-clsattn[onnx]."
         ) from error
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    classifier = steps[-1]
-    if type(classifier) not in (ClsAttentionClassifier, ClsAttentionClassifierCV):
+    first, classifier = steps[0], steps[-1]
+    if type(classifier) is not ClsAttentionClassifier:
         raise TypeError(
-            "to_onnx converts ClsAttentionClassifier, ClsAttentionClassifierCV and pipelines that "
-            f"end in one of them, got {type(classifier).__name__}"
+            "to_onnx converts ClsAttentionClassifier and pipelines that end in one, got "
+            f"{type(classifier).__name__}."
         )
     check_is_fitted(model)
     labels = classifier.classes_
     if labels.dtype.kind not in "iu" and not all(isinstance(one, str) for one in labels.tolist()):
         raise ValueError(
-            f"ONNX has classes that are integers or strings, these are {labels.dtype}: convert y "
-            "before fitting"
+            f"ONNX needs classes that are integers or strings, got {labels.dtype}: convert y "
+            "before fitting."
         )
-    check_spread(classifier._model())
+    _check_spread(fitted_attention(classifier))
     options: dict[int, dict[str, Any]] = {id(classifier): {"zipmap": False}}
-    first = steps[0]
-    texts = isinstance(first, (*_VECTORIZERS, ContextVectorizer, HashingVectorizer))
-    if texts:
-        check_vectorizer(first)
+    name, data = "X", FloatTensorType([None, getattr(first, "n_features_in_", None)])
+    if isinstance(first, (*_VECTORIZERS, ContextVectorizer, HashingVectorizer)):
+        _check_vectorizer(first)
         options[id(first)] = {"tokenexp": _PATTERNS[first.token_pattern], "locale": locale}
+        name, data = "texts", StringTensorType([None])
     _register()
-    n_features = getattr(first, "n_features_in_", None)
-    data = StringTensorType([None]) if texts else FloatTensorType([None, n_features])
-    name = "texts" if texts else "X"
     return convert_sklearn(model, initial_types=[(name, data)], options=options)
 
 
-def check_vectorizer(vectorizer: Any) -> None:
+def _check_vectorizer(vectorizer: Any) -> None:
     """Raise ValueError for a vectorizer whose counts ONNX would not give alike."""
     if type(vectorizer) not in _VECTORIZERS:
         names = ", ".join(kind.__name__ for kind in _VECTORIZERS)
         raise ValueError(
-            f"ONNX has no counterpart of {type(vectorizer).__name__}; expected one of {names}"
+            f"ONNX has no counterpart of {type(vectorizer).__name__}: expected one of {names}."
         )
-    for name, allowed, expected in (
-        ("input", ("content",), "'content'"),
-        ("analyzer", ("word",), "'word'"),
-        ("tokenizer", (None,), "None"),
-        ("preprocessor", (None,), "None"),
-        ("strip_accents", (None,), "None"),
-        ("stop_words", (None,), "None (max_df leaves frequent words out)"),
-        ("token_pattern", tuple(_PATTERNS), f"one of {', '.join(map(repr, _PATTERNS))}"),
+    for name, allowed in (
+        ("input", ["content"]),
+        ("analyzer", ["word"]),
+        ("tokenizer", [None]),
+        ("preprocessor", [None]),
+        ("strip_accents", [None]),
+        ("stop_words", [None]),  # max_df can leave frequent words out
+        ("token_pattern", _PATTERNS),
     ):
         value = getattr(vectorizer, name)
         if value not in allowed:
+            expected = " or ".join(map(repr, allowed))
             raise ValueError(
-                f"ONNX cannot count as the vectorizer does: {name}={value!r}; expected {expected}"
+                f"ONNX cannot count as the vectorizer does with {name}={value!r}: "
+                f"expected {expected}."
             )
 
 
-def check_spread(model: FittedModel) -> None:
-    """Raise ValueError for scores so far apart that a graph without a fallback loses documents."""
+def _check_spread(model: FittedModel) -> None:
+    """Raise ValueError where scores are so far apart that attention masses would underflow."""
     scores = model.scores
     if model.cls_weight:
         scores = np.append(scores, model.cls_score)
-    spread = float(np.ptp(scores)) if len(scores) else 0.0
+    spread = float(np.ptp(scores))
     if spread > _LARGEST_SPREAD:
         raise ValueError(
-            f"attention scores are {spread:.0f} apart, and more than {_LARGEST_SPREAD:.0f} "
-            "underflow in ONNX; fit with a smaller attention_C"
+            f"Attention scores are {spread:.0f} apart, but ONNX underflows above "
+            f"{_LARGEST_SPREAD:.0f}: fit with a smaller attention_C."
         )
 
 
 def _register() -> None:
-    """Tell skl2onnx of this package's classifiers and of `TokenVectorizer`."""
+    """Register the converters of `ClsAttentionClassifier` and of `TokenVectorizer`."""
     from skl2onnx import update_registered_converter
     from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
     from skl2onnx.operator_converters.text_vectoriser import convert_sklearn_text_vectorizer
@@ -108,14 +107,13 @@ def _register() -> None:
         calculate_sklearn_text_vectorizer_output_shapes,
     )
 
-    for kind in (ClsAttentionClassifier, ClsAttentionClassifierCV):
-        update_registered_converter(
-            kind,
-            f"Clsattn{kind.__name__}",
-            calculate_linear_classifier_output_shapes,
-            _add_classifier,
-            options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
-        )
+    update_registered_converter(
+        ClsAttentionClassifier,
+        "ClsattnClsAttentionClassifier",
+        calculate_linear_classifier_output_shapes,
+        _add_classifier,
+        options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
+    )
     update_registered_converter(
         TokenVectorizer,
         "ClsattnTokenVectorizer",
@@ -131,26 +129,28 @@ def _add_classifier(scope: Any, operator: Any, container: Any) -> None:
     from skl2onnx.algebra import onnx_ops
 
     def node(kind: str, *inputs: Any, **attributes: Any) -> Any:
-        made = getattr(onnx_ops, f"Onnx{kind}")
-        return made(*inputs, op_version=container.target_opset, **attributes)
+        make = getattr(onnx_ops, f"Onnx{kind}")
+        return make(*inputs, op_version=container.target_opset, **attributes)
 
     classifier = operator.raw_operator
-    model = classifier._model()
+    model: Any = fitted_attention(classifier)
     counts = node("Cast", operator.inputs[0], to=TensorProto.DOUBLE)
+    one, tiny = np.ones((1, 1)), np.array([[np.finfo(np.float64).tiny]])
     if model.entry_scale is not None:  # damped counts
-        shares = node("Div", counts, _row(model.entry_scale))
-        sums = node("Add", shares, _row(1.0))
-        rounded = node("Sub", sums, _row(1.0))  # log(1 + x) is x / rounded times its logarithm
-        factors = node("Div", shares, node("Max", rounded, _row(np.finfo(np.float64).tiny)))
+        scale = np.array([[model.entry_scale]])
+        shares = node("Div", counts, scale)
+        sums = node("Add", shares, one)
+        rounded = node("Sub", sums, one)  # log(1 + x) is x / rounded * log(sums)
+        factors = node("Div", shares, node("Max", rounded, tiny))
         logs = node("Mul", node("Log", sums), factors)
-        logs = node("Where", node("Equal", sums, _row(1.0)), shares, logs)
-        counts = node("Mul", logs, _row(model.entry_scale / np.log(2.0)))
-    if model.cls_weight:  # its mass is 1: onnxruntime leaves sums with a tiny constant out
+        logs = node("Where", node("Equal", sums, one), shares, logs)
+        counts = node("Mul", logs, scale / np.log(2.0))
+    if model.cls_weight:  # in units of its mass: onnxruntime drops the addition of a tiny constant
         weights = np.exp(model.scores - model.cls_score - np.log(model.cls_weight))[:, None]
-        mass = node("Add", node("MatMul", counts, weights), _row(1.0))
+        mass = node("Add", node("MatMul", counts, weights), one)
     else:  # a document without tokens has no mass, and the intercept for its decision
         weights = np.exp(model.scores - model.scores.max())[:, None]
-        mass = node("Max", node("MatMul", counts, weights), _row(np.finfo(np.float64).tiny))
+        mass = node("Max", node("MatMul", counts, weights), tiny)
     attended = node("Div", node("MatMul", counts, weights * model.values), mass)
     decision = node("Add", attended, model.intercept[None])
     if len(model.intercept) == 1:
@@ -161,14 +161,8 @@ def _add_classifier(scope: Any, operator: Any, container: Any) -> None:
     labels = classifier.classes_
     labels = labels.astype(np.int64) if labels.dtype.kind in "iu" else labels.astype(str)
     best = node("ArgMax", decision, axis=1, keepdims=0)
-    outputs = (
+    for output in (
         node("Gather", labels, best, axis=0, output_names=[operator.outputs[0]]),
         node("Cast", probabilities, to=TensorProto.FLOAT, output_names=[operator.outputs[1]]),
-    )
-    for output in outputs:
+    ):
         output.add_to(scope, container)
-
-
-def _row(number: float) -> Any:
-    """Return a number as an array (1, 1)."""
-    return np.array([[number]], dtype=np.float64)

@@ -11,22 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from sklearn_clsattn._documents import check_total_weight
-from sklearn_clsattn._saved import SavedMixin, public
-from sklearn_clsattn._transaction import all_or_nothing
-from sklearn_clsattn._validation import (
-    check_labels,
-    check_non_negative,
-    check_not_texts,
-    code_labels,
-    native,
-)
-from sklearn_clsattn.importance import (
+from ._documents import check_total_weight, native
+from ._pickling import SavedMixin, public
+from ._transaction import all_or_nothing
+from ._validation import check_labels, check_non_negative, check_not_texts, code_labels
+from .importance import (
     class_totals,
     log_odds,
     overall_importance,
@@ -37,14 +30,12 @@ from sklearn_clsattn.importance import (
 
 @public("sklearn_clsattn")
 class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
-    """Scale tokens by their importance for the classes, keep the most important, or both.
+    """Scale tokens by their importance for the classes, select the most important, or both.
 
-    For use between a vectorizer such as
-    :class:`~sklearn.feature_extraction.text.CountVectorizer` and any estimator. It computes a
-    statistic of each token from (X, y), multiplies the columns of X by it, and with `k` or
-    `threshold` keeps the columns where it is largest. Scaling binary counts by ``"log_odds"``
-    before a linear classifier is NB-SVM [2]_. The formulas, also for more than two classes, are
-    in :mod:`sklearn_clsattn.importance`.
+    For use between a vectorizer and any estimator. It computes a statistic of each token from X and
+    y, multiplies the columns of X by it, and selects those where it is largest if `k` or
+    `threshold` is given. Binary counts scaled by ``"log_odds"`` before a linear classifier are
+    NB-SVM [2]_. The formulas are in :mod:`sklearn_clsattn.importance`.
 
     Parameters
     ----------
@@ -53,53 +44,49 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         The statistic:
 
         - ``"signed_frequency"``: the mean over documents of y_i times the token's share of the
-          document, y_i = +1 or -1; the importance that one gradient step on the embeddings of
-          an attention model learns [1]_;
+          document, y_i = +1 or -1, which one gradient step on the embeddings of an attention
+          model learns [1]_;
         - ``"posterior_difference"``: P(class 1 | token) - P(class 0 | token), from occurrences;
         - ``"log_odds"``: the smoothed log-count ratio of the classes, from occurrences.
 
-        Occurrences are the values of X: to count documents instead, binarise X, as
-        ``CountVectorizer(binary=True)`` does.
+        Occurrences are the values of X. Binarise X to count documents instead, for example by
+        ``CountVectorizer(binary=True)``.
     k : int, float or None, default=None
-        How many tokens to keep: that many (int), that share of them (float above 0, up to 1), or
-        all (``None``). Of equally important ones, the first columns are kept.
+        How many tokens to select: a number (int), a share of them (float above 0, up to 1), or
+        all (``None``). Of equally important tokens, the first columns are selected.
     threshold : float or None, default=None
-        Keep only tokens whose absolute importance is greater; for more than two classes, the root
-        mean square over the classes. With `k` as well, both conditions must hold.
+        Select only tokens whose overall importance is greater: the absolute importance for two
+        classes, the root mean square over the classes for more. With `k`, both conditions must
+        hold.
     scale : bool, default=True
-        Multiply columns by the size of their importance: the absolute value for two classes, the
-        root mean square over the classes for more. So counts stay non-negative, for classifiers of
-        counts; to a linear classifier with a symmetric penalty the sign makes no difference.
-        ``False`` leaves values unchanged, for selection alone.
+        Multiply columns by the overall importance. It is not negative, so that counts stay
+        non-negative; a linear classifier with a symmetric penalty needs no signs. ``False`` only
+        selects columns. `inverse_transform` undoes the selection, not the scaling.
     smoothing : float, default=1.0
-        Added to every token's total in every class by ``"log_odds"``; the other two need none.
+        Added to every token's total in every class by ``"log_odds"``.
     centred : bool, default=False
         Whether ``"signed_frequency"`` gives all classes the same total weight, so that it is not
-        biased to the larger ones. ``"posterior_difference"`` is biased as well, ``"log_odds"`` is
+        biased towards larger ones. ``"posterior_difference"`` has this bias, ``"log_odds"`` has
         not.
 
     Attributes
     ----------
     token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        The statistic: for two classes one number a token, positive for evidence for
-        ``classes_[1]``; for more, one row a class.
+        The statistic: for two classes one number per token, positive for ``classes_[1]``; for more,
+        one row per class.
     scale_ : ndarray of shape (n_tokens,) or None
         Factors of the columns; ``None`` where ``scale=False``.
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     token_totals_ : ndarray of shape (n_classes, n_tokens)
-        Sums over the documents of each class, of token shares for ``"signed_frequency"`` and of
-        values of X for the others. :meth:`partial_fit` adds to them.
+        Sums over the documents of each class: of token shares for ``"signed_frequency"``, of values
+        of X for the others. :meth:`partial_fit` adds to them.
     class_weight_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
     n_features_in_ : int
         Number of tokens.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the tokens, where X had names that are all strings.
-
-    See Also
-    --------
-    ClsAttentionClassifier : A classifier that learns token importance with attention.
 
     References
     ----------
@@ -183,12 +170,6 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         -------
         self : object
             Fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If X has negative, missing or infinite values, if y has a single class, or if all
-            sample weights are 0.
         """
         return self._add_batch(X, y, None, sample_weight, afresh=True)
 
@@ -217,18 +198,12 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         -------
         self : object
             The transformer, fitted on all batches so far.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`fit`, and if the columns of X or the classes are not those of earlier
-            batches, or `importance` was changed to one that needs other sums.
         """
         afresh = not hasattr(self, "token_totals_")
         return self._add_batch(X, y, classes, sample_weight, afresh=afresh)
 
     def transform(self, X: Any) -> Any:
-        """Scale the columns of X and keep the selected ones.
+        """Return the selected columns of X, scaled.
 
         Parameters
         ----------
@@ -238,64 +213,27 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         Returns
         -------
         X_new : {ndarray, sparse matrix} of shape (n_documents, n_selected)
-            Sparse (CSR) where X is sparse; float32 where X is, integers become float64 if scaled.
+            Sparse (CSR) if X is sparse; float32 if X is, integers become float64 if scaled.
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
         X = native(X)
         check_non_negative(X, self)
-        kept = self.get_support(indices=True)
-        if not len(kept):
+        selected = self.get_support(indices=True)
+        if not len(selected):
             warnings.warn(
                 "No tokens were selected: no importance is above "
                 f"threshold={self.threshold}. The result has no columns.",
                 stacklevel=3,  # past the wrapper that set_output puts around this method
             )
-        if len(kept) < self.n_features_in_:
-            X = X[:, kept]
-        if self.scale_ is None:
-            # A copy, as the following steps may change X in place.
-            return X.copy() if len(kept) == self.n_features_in_ else X
-        return _scaled(X, self.scale_[kept])
-
-    def inverse_transform(self, X: Any) -> Any:
-        """Undo scaling and selection.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_documents, n_selected)
-            Output of :meth:`transform`.
-
-        Returns
-        -------
-        X_original : {ndarray, sparse matrix} of shape (n_documents, n_tokens)
-            Token weights; zeros in columns not selected or scaled by 0. CSR where X is sparse.
-
-        Raises
-        ------
-        ValueError
-            If X has not as many columns as tokens were selected.
-        """
-        check_is_fitted(self)
-        X = check_array(X, accept_sparse="csr", ensure_min_features=0)
-        kept = self.get_support(indices=True)
-        if X.shape[1] != len(kept):
-            raise ValueError(f"X has {X.shape[1]} columns, but {len(kept)} tokens were selected.")
-        if self.scale_ is not None:
-            scale = self.scale_[kept]
-            X = _scaled(X, np.divide(1.0, scale, out=np.zeros(len(kept)), where=scale != 0))
-        shape = (X.shape[0], self.n_features_in_)
-        if sparse.issparse(X):
-            columns = kept.astype(X.indices.dtype)[X.indices]
-            restored = type(X)((X.data.copy(), columns, X.indptr.copy()), shape=shape)
-            restored.eliminate_zeros()
-        else:
-            restored = np.zeros(shape, dtype=X.dtype)
-            restored[:, kept] = X
-        return restored
+        if len(selected) < self.n_features_in_:
+            X = X[:, selected]
+        elif self.scale_ is None:
+            return X.copy()  # the following steps may change it in place
+        return X if self.scale_ is None else _scaled(X, self.scale_[selected])
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
-        """Return which tokens (n_tokens,) are kept, for :meth:`get_support`."""
+        """Return which tokens are selected, (n_tokens,), for :meth:`get_support`."""
         check_is_fitted(self)
         return self._support_mask.copy()
 
@@ -314,7 +252,6 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
             if not sample_weight.any():
                 raise ValueError("Sample weights must contain at least one non-zero number.")
         classes, codes = code_labels(y, classes, None if afresh else self.classes_)
-
         # Stored with the totals: a later batch must be summed in the same way.
         kind: Any = "shares" if self.importance == "signed_frequency" else "counts"
         with np.errstate(all="ignore"):  # what comes of it is checked
@@ -323,8 +260,8 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         if not afresh:
             if kind != self._totals_kind:
                 raise ValueError(
-                    f"importance={self.importance!r} needs other sums than those gathered so far. "
-                    "Call fit, or start a new transformer."
+                    f"importance={self.importance!r} needs other sums than earlier batches: call "
+                    "fit, or use a new transformer."
                 )
             totals += self.token_totals_
             class_weight += self.class_weight_
@@ -343,17 +280,13 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
                 "Sums over documents leave the range of floating-point numbers: divide X or "
                 "sample_weight by a constant."
             )
-        self._support_mask = self._selected(overall)
-        self._totals_kind = kind
-        self.token_totals_ = totals
-        self.class_weight_ = class_weight
-        self.classes_ = classes
-        self.token_importance_ = importance
-        self.scale_ = overall if self.scale else None
+        self._support_mask, self._totals_kind = self._selected(overall), kind
+        self.classes_, self.class_weight_, self.token_totals_ = classes, class_weight, totals
+        self.token_importance_, self.scale_ = importance, overall if self.scale else None
         return self
 
     def _selected(self, overall: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which tokens (n_tokens,) `k` and `threshold` keep, by overall importance."""
+        """Return which tokens (n_tokens,) `k` and `threshold` select, by overall importance."""
         n_tokens = len(overall)
         selected = np.full(n_tokens, True) if self.threshold is None else overall > self.threshold
         k: Any = self.k

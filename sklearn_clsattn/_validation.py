@@ -1,16 +1,82 @@
 """Checks of input that several estimators and functions need, beyond scikit-learn's."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _get_feature_names,
+    check_array,
+    column_or_1d,
+    validate_data,
+)
+
+from ._documents import as_csr, canonical
 
 
-def native(X: Any) -> Any:
-    """Return an ndarray or sparse matrix with its numbers in the machine's byte order."""
-    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+def validated(
+    estimator: Any,
+    X: Any,
+    y: Any = "no_validation",
+    sample_weight: ArrayLike | None = None,
+    *,
+    reset: bool = True,
+) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
+    """Return documents as CSR, labels and weights: the door for what estimators are given.
+
+    X is not negative and has no zeros among its entries. Where `y` is not given, as for a
+    prediction, there are no labels. `reset` says whether the estimator learns number and names of
+    the tokens or has to know them.
+    """
+    check_not_texts(X, estimator)
+    options = {"accept_sparse": "csr", "accept_large_sparse": True, "reset": reset}
+    if isinstance(y, str) and y == "no_validation":
+        X = validate_data(estimator, X, **options)
+        check_non_negative(X, estimator)
+        return as_csr(X), np.empty(0), np.empty(0)
+    check_labels(y)
+    X, labels = validate_data(estimator, X, y, **options)
+    check_non_negative(X, estimator)
+    check_classification_targets(labels)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return as_csr(X), np.asarray(labels), weights
+
+
+def checked_part(
+    X: Any, y: Any, sample_weight: Any, name: str
+) -> tuple[Any, NDArray[Any], NDArray[np.float64], list[str] | None]:
+    """Return documents, perhaps none, as canonical CSR, with labels, weights and tokens' names.
+
+    They are a part of more documents: of one class, or with weights of 0, they may be as well.
+    """
+    check_not_texts(X, name)
+    check_labels(y)
+    names = _get_feature_names(X)
+    options = {"ensure_min_samples": 0, "estimator": name}
+    X = check_array(X, accept_sparse="csr", accept_large_sparse=True, input_name="X", **options)
+    check_non_negative(X, name)
+    y = column_or_1d(y, warn=True)
+    if y.shape != (X.shape[0],):
+        raise ValueError(f"X has {X.shape[0]} documents, but y is of shape {y.shape}.")
+    if len(y):  # each label thrice: scikit-learn warns of few documents for the labels
+        check_classification_targets(np.repeat(np.unique(y), 3))
+    weights = np.ones(len(y))
+    if sample_weight is not None:
+        if isinstance(sample_weight, Real):
+            sample_weight = np.full(len(y), sample_weight)
+        weights = check_array(
+            sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight", **options
+        )
+        if weights.shape != y.shape:
+            raise ValueError(f"sample_weight is of shape {weights.shape}, and y of {y.shape}.")
+        if weights.min(initial=0.0) < 0:
+            raise ValueError(f"sample_weight must not be negative, got {weights.min():.6g}.")
+    return canonical(as_csr(X)), y, weights, None if names is None else names.tolist()
 
 
 def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:
@@ -50,8 +116,8 @@ def _cause(X: Any) -> str:
     is_hashed = np.isin(np.round(lengths, 6), [0, 1]).all() or (filled == np.round(filled)).all()
     if 0.2 < negative < 0.8 and is_hashed:
         return (
-            "It looks like what HashingVectorizer returns: pass alternate_sign=False to it, or use "
-            "sklearn_clsattn.text.HashingTokenVectorizer."
+            "It looks like what HashingVectorizer returns: pass alternate_sign=False and norm=None "
+            "to it."
         )
     if negative < 0.2 and filled.max() < 10:
         return (

@@ -31,7 +31,6 @@ def written_whole(path: Path, *, text: bool) -> Iterator[IO[Any]]:
             with suppress(OSError):
                 os.unlink(part)
             raise
-        _sync_folder(path.parent)
 
 
 @contextmanager
@@ -52,13 +51,3 @@ def _mode(path: Path) -> int:
     mask = os.umask(0)  # which can only be read by setting it
     os.umask(mask)
     return 0o666 & ~mask
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new name in a folder survive a power failure, where the system can."""
-    with suppress(OSError, AttributeError):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -1,4 +1,4 @@
-"""What scikit-learn's checks of estimators cannot ask of this package's."""
+"""The checks of scikit-learn that do not apply to this package's estimators."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from typing import Any
 
 __all__ = ["expected_failed_checks"]
 
-_NEGATIVE = (
-    "feeds negative blobs whatever the tag positive_only says: "
-    "the other checks move theirs into the positive"
-)
+_NEGATIVE = "passes negative numbers, although the tag positive_only is set"
 
 
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
@@ -23,8 +20,8 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     Returns
     -------
     checks : dict
-        Names of checks and why each does not apply, as the parameter `expected_failed_checks` of
-        :func:`~sklearn.utils.estimator_checks.check_estimator` takes them.
+        From the name of a check to the reason, for the parameter `expected_failed_checks` of
+        :func:`~sklearn.utils.estimator_checks.check_estimator`.
 
     Examples
     --------

@@ -3,6 +3,14 @@
 :func:`class_totals` sums a document-token matrix by class, in one pass over its non-zeros; every
 other function is a formula on such totals. Sample weights act as repetition: a document of weight
 2 counts as two documents.
+
+References
+----------
+D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained Embeddings Provably
+Selects Important Tokens. arXiv:2505.17282.
+
+S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and Topic
+Classification. Proceedings of ACL 2012.
 """
 
 from __future__ import annotations
@@ -24,7 +32,7 @@ __all__ = [
 ]
 
 _BLOCK_ENTRIES = 1_000_000
-_FEW_CLASSES = 6  # fewer multiplications by 0 than it costs to sort entries by class
+_FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
 
 
 def class_totals(
@@ -57,11 +65,6 @@ def class_totals(
     totals : ndarray of shape (n_classes, n_tokens)
         Weighted sums, in float64 whatever the type of `X`.
 
-    Raises
-    ------
-    ValueError
-        If `kind` is unknown, if the lengths disagree, or if `y` holds other codes.
-
     Examples
     --------
     >>> from sklearn_clsattn.importance import class_totals
@@ -80,15 +83,12 @@ def class_totals(
         X = np.asarray(X)
     elif X.format not in ("csr", "csc"):
         X = X.tocsr()
-    n_documents, _n_tokens = X.shape
+    n_documents = X.shape[0]
     codes = np.asarray(y)
     weights = np.ones(n_documents) if sample_weight is None else np.asarray(sample_weight, float)
     for name, values in (("y", codes), ("sample_weight", weights)):
         if values.shape != (n_documents,):
-            raise ValueError(
-                f"{name} must have shape ({n_documents},), one entry a document, "
-                f"got {values.shape}."
-            )
+            raise ValueError(f"{name} must have shape ({n_documents},), got {values.shape}.")
     if codes.dtype.kind not in "biu":
         raise ValueError(f"y must hold class codes, integers from 0, got dtype {codes.dtype}.")
     if n_documents and not (codes.min() >= 0 and codes.max() < n_classes):
@@ -129,11 +129,11 @@ def _class_totals_of_rows(
     totals = np.zeros(n_classes * n_tokens)
     for rows, part in row_blocks(X, max(_BLOCK_ENTRIES, len(totals))):
         lengths = np.diff(part.indptr)
-        places = np.repeat(codes[rows].astype(np.intp) * n_tokens, lengths)
-        places += part.indices
-        own = np.repeat(weights[rows], lengths)
-        own *= part.data
-        totals += np.bincount(places, own, len(totals))
+        cells = np.repeat(codes[rows].astype(np.intp) * n_tokens, lengths)
+        cells += part.indices
+        amounts = np.repeat(weights[rows], lengths)
+        amounts *= part.data
+        totals += np.bincount(cells, amounts, len(totals))
     return totals.reshape(n_classes, n_tokens)
 
 
@@ -179,18 +179,12 @@ def signed_frequency(
     Returns
     -------
     importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        One number a token for two classes, positive for evidence for class 1; one row a class
-        for more.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree or there are fewer than two classes.
+        One number per token for two classes, positive for class 1; one row per class for more.
 
     Notes
     -----
     For two classes, with :math:`y_i = \pm 1` and n the sum of sample weights, it is the
-    definition of [1]_,
+    definition of Wu et al. (2025),
 
     .. math:: \alpha_s = \frac 1 n \sum_i y_i \frac{c_{is}}{T_i},
 
@@ -199,17 +193,9 @@ def signed_frequency(
     .. math:: \alpha_{sk} = \frac 1 n \sum_i \frac{c_{is}}{T_i}
               \Bigl(\frac{K-1}{K} [y_i = k] - \frac 1 K [y_i \ne k]\Bigr),
 
-    which at K = 2 would be :math:`\alpha_s / 2` for class 1 and :math:`-\alpha_s / 2` for
-    class 0.
-
-    Where class sizes differ, a token that is equally frequent in all classes has not 0 but the
-    sign of the larger ones: the definition is biased by the class prior. The centred form weights
-    each document by n / (K n_k), n_k being the weight of its class.
-
-    References
-    ----------
-    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
-       Embeddings Provably Selects Important Tokens. arXiv:2505.17282.
+    Where class sizes differ, this is biased by the class prior: a token that is equally frequent in
+    all classes gets the sign of the larger ones. The centred form weights each document by
+    n / (K n_k), where n_k is the weight of its class.
 
     Examples
     --------
@@ -222,8 +208,7 @@ def signed_frequency(
     n_classes = len(totals)
     if class_weights.shape != (n_classes,):
         raise ValueError(
-            f"class_weight_totals must have shape ({n_classes},), one entry a class, "
-            f"got {class_weights.shape}."
+            f"class_weight_totals must have shape ({n_classes},), got {class_weights.shape}."
         )
     divisors = n_classes * class_weights if centred else np.full(n_classes, class_weights.sum())
     shares = _divided(totals, divisors[:, None])
@@ -247,26 +232,16 @@ def posterior_difference(totals: ArrayLike) -> NDArray[np.float64]:
     Returns
     -------
     importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        One number a token for two classes, one row a class for more; from -1 to 1 for two
-        classes, from -1 / (K - 1) to 1 for K. 0 for a token that was never seen.
-
-    Raises
-    ------
-    ValueError
-        If `totals` is not two-dimensional or has fewer than two classes.
+        One number per token for two classes, from -1 to 1; one row per class for more, from
+        -1 / (K - 1) to 1. 0 for a token that was never seen.
 
     Notes
     -----
-    For two classes, :math:`P(1|s) - P(0|s) = (n^+_s - n^-_s) / (n^+_s + n^-_s)`, the horizontal
-    axis of the figures in [1]_. For K > 2, it is the posterior of class k less the mean posterior
+    For two classes, :math:`P(1|s) - P(0|s) = (n^+_s - n^-_s) / (n^+_s + n^-_s)`, as in
+    Wu et al. (2025). For K > 2, it is the posterior of class k less the mean posterior
     of the other classes, :math:`(K P(k|s) - 1) / (K - 1)`: 0 for a token equally frequent in all
     classes and 1 for one that only class k has. Like posteriors, it contains the class prior:
     where class sizes differ, the larger ones have an advantage.
-
-    References
-    ----------
-    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
-       Embeddings Provably Selects Important Tokens. arXiv:2505.17282.
 
     Examples
     --------
@@ -290,26 +265,20 @@ def log_odds(totals: ArrayLike, *, smoothing: ArrayLike = 1.0) -> NDArray[np.flo
     Parameters
     ----------
     totals : array-like of shape (n_classes, n_tokens)
-        :func:`class_totals` of kind ``"counts"`` (of a binarised matrix, as in [1]_, or any
-        other) or ``"presence"``.
+        :func:`class_totals` of kind ``"counts"`` or ``"presence"``.
     smoothing : float or array-like of shape (n_classes,), default=1.0
         Added to every token's total, in every class or class by class. Positive.
 
     Returns
     -------
     importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        One number a token for two classes, positive for evidence for class 1; one row a class,
-        against all others together, for more.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, if there are fewer than two classes, or if `smoothing` is not
-        positive.
+        One number per token for two classes, positive for class 1; one row per class, against all
+        others together, for more.
 
     Notes
     -----
-    With :math:`p_k = n_k + \beta_k`, the smoothed totals, the log-count ratio of [1]_ is
+    With :math:`p_k = n_k + \beta_k`, the smoothed totals, the log-count ratio of Wang and Manning
+    (2012) is
 
     .. math:: r_s = \log \frac{p_{1s}}{\lVert p_1 \rVert_1}
               - \log \frac{p_{0s}}{\lVert p_0 \rVert_1}.
@@ -317,11 +286,6 @@ def log_odds(totals: ArrayLike, *, smoothing: ArrayLike = 1.0) -> NDArray[np.flo
     For K > 2, each class's :math:`p_k` is compared with the sum of the other classes' (which has
     all their smoothing, so that rare tokens stay near 0). Totals are divided by those of all
     tokens, so that the size of a class has no influence.
-
-    References
-    ----------
-    .. [1] S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and
-       Topic Classification. Proceedings of ACL 2012.
 
     Examples
     --------
@@ -380,15 +344,10 @@ def overall_importance(importance: ArrayLike) -> NDArray[np.float64]:
     overall : ndarray of shape (n_tokens,)
         Absolute values for two classes, the root mean square over the classes for more.
 
-    Raises
-    ------
-    ValueError
-        If `importance` has neither one nor two dimensions.
-
     Notes
     -----
-    The root mean square rather than the largest absolute value: the maximum of many noisy
-    numbers grows with their number, so that with many classes rare tokens would rank first.
+    The maximum of many noisy numbers grows with their number: with the largest absolute value
+    instead, rare tokens would rank first where there are many classes.
 
     Examples
     --------

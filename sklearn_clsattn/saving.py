@@ -1,42 +1,31 @@
-"""Models in files, among them files that are safe to load from others."""
+"""Models in files, among them files that are safe to load from others, and models as ONNX."""
 
 from __future__ import annotations
 
 import io
-import json
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED
 
 import joblib
-from sklearn.utils import check_scalar
 
-from ._json_model import model_values
 from ._writing import written_whole
 
-__all__ = ["JSON_READER", "TRUSTED_TYPES", "load_model", "save_model", "to_json", "to_onnx"]
+__all__ = ["load_model", "save_model", "to_onnx"]
 
-JSON_READER = Path(__file__).with_name("reader.js")
-"""The reader of :func:`to_json`'s files in plain JavaScript, one file that needs nothing else."""
-
+# The types of this package in .skops files: estimators, whose code does not run when loaded.
 TRUSTED_TYPES = (
     "sklearn_clsattn.ClsAttentionClassifier",
-    "sklearn_clsattn.ClsAttentionClassifierCV",
     "sklearn_clsattn.TokenImportanceTransformer",
     "sklearn_clsattn.paper.AttentionNetworkClassifier",
     "sklearn_clsattn.paper.EmbeddingClassifier",
-    "sklearn_clsattn.paper.FrozenEmbeddingClassifier",
     "sklearn_clsattn.paper.OneStepClassifier",
-    "sklearn_clsattn.paper.PenalizedOneStepClassifier",
     "sklearn_clsattn.text.ContextVectorizer",
-    "sklearn_clsattn.text.HashingTokenVectorizer",
     "sklearn_clsattn.text.TokenVectorizer",
 )
-"""The types of this package in files of skops: all are estimators, and loading runs none."""
 
 _LEVEL = 1  # of compression: higher ones save little and load a large model three times as long
 
@@ -49,28 +38,21 @@ def save_model(model: Any, path: str | Path) -> None:
     model : estimator
         Of this package or of scikit-learn, such as a Pipeline of both.
     path : str or path-like
-        The file, replaced if it is there. If its name ends in ``.skops``, it can be loaded without
-        running code of its maker's; any other is a pickle, by joblib.
+        The file, which is replaced if it exists. If its name ends in ``.skops``, loading it runs no
+        code from the file, so it is safe to share. Any other file is a pickle, written by joblib.
 
     Raises
     ------
-    OSError
-        If the file cannot be written.
     ValueError
-        If a ``.skops`` file of the model could never be loaded, as with a lambda expression for a
-        tokenizer.
+        If the model cannot be loaded from a ``.skops`` file, for example because its tokenizer is a
+        lambda expression.
 
     Warns
     -----
     UserWarning
-        If :func:`load_model` will refuse the ``.skops`` file unless it is told to trust the types
-        that the warning names: functions and classes of your own, or those that a `GridSearchCV`
-        holds beside its `best_estimator_`, which needs none.
-
-    Notes
-    -----
-    The file at `path` is the old one or the whole new one at all times. A process that is killed
-    meanwhile may leave a file beside it, whose name ends in ``.part``.
+        If a ``.skops`` file contains functions or classes of your own: it names them, and
+        :func:`load_model` needs them as `trusted`. A `GridSearchCV` also holds such types; its
+        `best_estimator_` does not.
 
     Examples
     --------
@@ -85,7 +67,7 @@ def save_model(model: Any, path: str | Path) -> None:
     ['pos']
     """
     path = Path(path)
-    content = _dumped(model, path) if _is_skops(path) else None
+    content = _dumped(model, path) if path.suffix.lower() == ".skops" else None
     with written_whole(path, text=False) as file:
         if content is None:
             joblib.dump(model, file, compress=("zlib", _LEVEL))
@@ -99,12 +81,12 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     Parameters
     ----------
     path : str or path-like
-        The file. One whose name ends in ``.skops`` may come from anyone: only `TRUSTED_TYPES` and
-        what skops trusts by itself, such as scikit-learn's estimators, are made of it. Any other is
-        a pickle, which runs whatever code is in it: load only files that you trust.
+        The file. A ``.skops`` file may come from anyone: it can contain only this package's
+        estimators and types that skops considers safe. Any other file is a pickle, which can run
+        any code: load only files that you trust.
     trusted : sequence of str, type or function, default=()
-        More types and functions that a ``.skops`` file may have, themselves or by the names that
-        :func:`save_model` and the error give. The code of each may run.
+        Other types and functions that a ``.skops`` file may contain, or their names as given by
+        :func:`save_model` and the error. Their code may run.
 
     Returns
     -------
@@ -113,11 +95,8 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
 
     Raises
     ------
-    OSError
-        If the file cannot be read.
     ValueError
-        If a ``.skops`` file has other types in it; if the file is damaged or no model; if `trusted`
-        is given for a pickle.
+        If a ``.skops`` file contains other types, or if the file is damaged or is not a model.
 
     Warns
     -----
@@ -141,14 +120,16 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     """
     path = Path(path).expanduser()
     names = [one if isinstance(one, str) else f"{one.__module__}.{one.__name__}" for one in trusted]
-    if not _is_skops(path) and names:
-        raise ValueError(f"{path} is a pickle, of which all is trusted: leave `trusted` out.")
-    with path.open("rb") as file:
-        zipped = file.read(1) == b"x"  # a pickle is not, nor one that is not compressed
+    is_pickle = path.suffix.lower() != ".skops"
+    if is_pickle and names:
+        raise ValueError(f"{path} is a pickle, which can contain any type: leave `trusted` out.")
+    content = path.read_bytes()
     try:
-        if not _is_skops(path):  # zlib checks the sum of the whole before any of it is used
-            return joblib.load(io.BytesIO(zlib.decompress(path.read_bytes())) if zipped else path)
-        content = path.read_bytes()
+        if is_pickle:
+            # zlib verifies the checksum before anything is used. Uncompressed pickles begin with
+            # another byte.
+            plain = zlib.decompress(content) if content.startswith(b"x") else content
+            return joblib.load(io.BytesIO(plain))
         others = _untrusted(content, names)
         if not others:
             import skops.io
@@ -173,35 +154,22 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
 
     Parameters
     ----------
-    model : ClsAttentionClassifier, ClsAttentionClassifierCV or Pipeline
-        Fitted. The first step of a pipeline of texts is a `CountVectorizer`, a `TfidfVectorizer`
-        or a `TokenVectorizer` of words with one of the token patterns that `TokenVectorizer` is
-        fast with; steps in between are those that skl2onnx knows.
+    model : ClsAttentionClassifier or Pipeline
+        Fitted. A pipeline of texts must begin with a `CountVectorizer`, a `TfidfVectorizer` or a
+        `TokenVectorizer` of words, with a token pattern for which `TokenVectorizer` is fastest.
+        skl2onnx must support the steps in between.
     locale : str, default="C.UTF-8"
-        The locale by which onnxruntime makes texts lower-case, of the system that it runs on. The
-        default is one of Linux; elsewhere ``"en_US.UTF-8"``, or ``"C"``, which every system has
-        but which leaves letters beyond ASCII as they are.
+        The locale by which onnxruntime converts texts to lower case, one of the system that it runs
+        on. The default exists on Linux; elsewhere use ``"en_US.UTF-8"``, or ``"C"``, which changes
+        only ASCII letters.
 
     Returns
     -------
     onnx_model : onnx.ModelProto
-        Its input is ``texts``, of shape (n_documents,), or counts ``X``, in single precision and of
-        shape (n_documents, n_tokens); its outputs are labels and probabilities.
-
-    Raises
-    ------
-    ImportError
-        If skl2onnx is not installed.
-    TypeError
-        If the model is of another kind.
-    ValueError
-        If ONNX has no counterpart of the vectorizer or of the labels.
-
-    Notes
-    -----
-    It computes in double precision and rounds probabilities to single precision: they differ from
-    `predict_proba` by less than 1e-6. Products are dense: memory grows with the documents of a
-    batch times the tokens of the vocabulary.
+        Its input is ``texts``, of shape (n_documents,), or counts ``X``, of shape (n_documents,
+        n_tokens) and in single precision; its outputs are labels and probabilities. These differ
+        from `predict_proba` by less than 1e-6. Memory grows with the number of documents in a batch
+        times the number of tokens.
 
     Examples
     --------
@@ -217,73 +185,6 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
     return convert(model, locale)
 
 
-def to_json(model: Any, path: str | Path, *, max_tokens: int | None = None) -> int:
-    """Write a model as JSON, which `JSON_READER` reads in browsers and in Node.
-
-    Parameters
-    ----------
-    model : Pipeline
-        A fitted vectorizer and a fitted classifier of this package with one layer of attention, or
-        a search over such a Pipeline. The vectorizer is a `CountVectorizer`,
-        :class:`~sklearn_clsattn.text.TokenVectorizer` or
-        :class:`~sklearn_clsattn.text.ContextVectorizer`, as in
-        :func:`~sklearn_clsattn.text.make_text_classifier`.
-    path : str or path-like
-        The file, replaced if it is there.
-    max_tokens : int, default=None
-        How many tokens to keep, those with the largest attention mass times value; texts are then
-        read as if the vectorizer knew no others, and decisions differ from the model's. ``None``
-        keeps all.
-
-    Returns
-    -------
-    n_bytes : int
-        The size of the file.
-
-    Raises
-    ------
-    TypeError
-        If the model is no Pipeline, or `max_tokens` no integer.
-    ValueError
-        If the file cannot carry over what the model does: other steps or vectorizers, an own
-        `tokenizer`, `preprocessor` or `analyzer`, a `token_pattern` that JavaScript does not have,
-        two layers of attention or an MLP.
-    sklearn.exceptions.NotFittedError
-        If it is not fitted.
-    OSError
-        If the file cannot be written.
-
-    Notes
-    -----
-    All numbers are written in full: decisions are those of the Pipeline up to the order of sums.
-    A `ContextVectorizer` rounds its bags to single precision by default, the reader does not.
-    Labels that JSON or JavaScript cannot hold, such as integers from 2^53 on, are all written as
-    strings.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from sklearn.feature_extraction.text import CountVectorizer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn_clsattn import ClsAttentionClassifier
-    >>> from sklearn_clsattn.saving import JSON_READER, to_json
-    >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
-    >>> model = model.fit(["good fun", "bad film"], ["pos", "neg"])
-    >>> with TemporaryDirectory() as folder:
-    ...     print(to_json(model, Path(folder) / "model.json") < 1500)
-    True
-    >>> JSON_READER.name
-    'reader.js'
-    """
-    if max_tokens is not None:
-        check_scalar(max_tokens, "max_tokens", Integral, min_val=1)
-    content = json.dumps(model_values(model, max_tokens), allow_nan=False, separators=(",", ":"))
-    with written_whole(Path(path), text=True) as file:
-        file.write(content)
-    return len(content)
-
-
 def _dumped(model: Any, path: Path) -> bytes:
     """Return a model as the content of a .skops file that can be loaded."""
     import skops.io  # takes a second
@@ -291,7 +192,7 @@ def _dumped(model: Any, path: Path) -> bytes:
     try:
         content: bytes = skops.io.dumps(model, compression=ZIP_DEFLATED, compresslevel=_LEVEL)
         others = _untrusted(content, ())
-        if others:  # functions are saved by names that may lead nowhere
+        if others:  # functions are saved by names, which may not lead back to them
             skops.io.loads(content, trusted=[*TRUSTED_TYPES, *others])
     except Exception as error:
         raise ValueError(
@@ -301,8 +202,8 @@ def _dumped(model: Any, path: Path) -> bytes:
         ) from error
     if others:
         warnings.warn(
-            f"load_model refuses {path} unless it is told to trust what it has beside this "
-            f"package's and known types: load_model(path, trusted={others}).",
+            f"load_model refuses {path} unless these types, which are neither this package's nor "
+            f"known to be safe, are trusted: load_model(path, trusted={others}).",
             stacklevel=3,
         )
     return content
@@ -314,7 +215,3 @@ def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
 
     known = {*TRUSTED_TYPES, *trusted}
     return sorted(set(skops.io.get_untrusted_types(data=content)) - known)
-
-
-def _is_skops(path: Path) -> bool:
-    return path.suffix.lower() == ".skops"

@@ -125,39 +125,12 @@ CASES = {
     "one step": Case("one_step", kind="single", seed=12),
     "one step, three classes, finite": Case(
         "one_step",
-        {"embedding_dim": 256, "step_size": 30.0, "tol": 1e-5, "random_state": 1},
+        {"embedding_dim": 256, "step_size": 30.0, "random_state": 1},
         kind="single",
         n_classes=3,
         weighted=True,
         seed=13,
         rounding=2e-7,
-    ),
-    "penalized one step, three classes": Case(
-        "penalized_one_step",
-        {"C": 3.0, "attention_C": 0.2, "attend_cls": False, "class_weight": "balanced"},
-        n_classes=3,
-        weighted=True,
-        seed=14,
-    ),
-    "penalized one step, finite, integers": Case(
-        "penalized_one_step",
-        {"embedding_dim": 256, "step_size": 2.5, "random_state": 2},
-        input="int64",
-        seed=15,
-        rounding=4e-3,
-    ),
-    "frozen": Case(
-        "frozen",
-        {"embedding_dim": 24, "random_state": 3, "C": 2.0, "attention_C": 0.5},
-        seed=16,
-        rounding=4e-8,
-    ),
-    "frozen, three classes, without <cls>": Case(
-        "frozen",
-        {"embedding_dim": 32, "attend_cls": False, "class_weight": "balanced", "tol": 1e-5},
-        n_classes=3,
-        weighted=True,
-        seed=17,
     ),
     "embedding, no dimension": Case("embedding", {"embedding_dim": None}, n_documents=200, seed=18),
     "embedding, no dimension, three classes, all documents": Case(
@@ -253,8 +226,6 @@ def make_estimator(regime, parameters):
     kind = {
         "default": ClsAttentionClassifier,
         "one_step": paper.OneStepClassifier,
-        "penalized_one_step": paper.PenalizedOneStepClassifier,
-        "frozen": paper.FrozenEmbeddingClassifier,
         "embedding": paper.EmbeddingClassifier,
         "network": paper.AttentionNetworkClassifier,
     }[regime]
@@ -336,9 +307,6 @@ def outcome(case):
     curve = getattr(model, "validation_loss_curve_", None)
     if curve is not None:
         arrays["validation losses"] = curve
-    if hasattr(model, "direction_curve_"):  # an angle: compared as one, in units of 1
-        arrays["last of direction_curve_"] = 1 + model.direction_curve_[-1]
-        result["exact"]["len(direction_curve_)"] = len(model.direction_curve_)
     result["arrays"] = {name: summary(array) for name, array in arrays.items()}
     return result
 

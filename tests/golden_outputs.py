@@ -206,7 +206,7 @@ COMMANDS = (
     "fit reviews.csv -o model.skops --C 1.0",
     "predict model.skops new.csv",
     "explain model.skops new.csv --limit 3",
-    "explain model.skops --say 'a good film, but a dull plot' --every-class",
+    "explain model.skops --say 'a good film, but a dull plot'",
     "explain model.skops new.csv --limit 3 --counterfactual",
     "explain model.skops new.csv --limit 2 --counterfactual tokens",
     "fit reviews.csv -o model.skops",

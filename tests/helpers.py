@@ -12,7 +12,6 @@ from numpy.testing import assert_array_equal
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.documents import Documents
-from sklearn_clsattn._core.statistics import CorpusStatistics
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]
 
@@ -27,7 +26,7 @@ def process_context():
     if START_METHOD == "forkserver":
         from multiprocessing import forkserver  # of POSIX systems alone
 
-        imported = ["distributed", "dask", "_fit_parts", "datasets"]
+        imported = ["dask", "datasets"]
         context.set_forkserver_preload([f"sklearn_clsattn.{name}" for name in imported])
         forkserver.ensure_running()
     return context
@@ -63,8 +62,7 @@ def documents(X, codes, weights=None, n_classes=None):
     """Return what trainings take; every document weighs 1 if `weights` is None."""
     weights = np.ones(len(codes)) if weights is None else weights
     n_classes = int(codes.max()) + 1 if n_classes is None else n_classes
-    statistics = CorpusStatistics.of(X, codes, n_classes, weights)
-    return Documents(X, codes, weights, statistics)
+    return Documents.of(X, codes, weights, n_classes)
 
 
 def weighted_and_repeated(X, codes, repeats):

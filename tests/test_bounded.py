@@ -11,8 +11,10 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core.chunk import multiple_sums
 from sklearn_clsattn._core.path import AttentionPath
-from sklearn_clsattn._core.prior_mean import PRIOR_DOCUMENTS, Multiple
+from sklearn_clsattn._core.prior_mean import PRIOR_DOCUMENTS, prior_mean
+from sklearn_clsattn._core.statistics import token_scaling
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 
 STRENGTHS = (1e-4, 1e-2, 1.0)
@@ -92,14 +94,15 @@ def test_words_of_both_classes_leave_it_in_doubt():
 def test_the_multiple_is_the_least_of_its_penalised_loss(n_classes, C):
     X, y = data(n_classes)
     documented = documents(X, y)
-    path = AttentionPath(documented, documented.bag(np.float64, "cpu"), attention_C=0.03)
+    documented = documented.trained_in(np.float64, "cpu")
+    path = AttentionPath(documented, np.float64, "cpu", attention_C=0.03)
     multiple = path.mean.multiple
     start = np.zeros(n_classes if n_classes > 2 else 1)
-    value, _, hessian = multiple._sums(np.array([0.0, *start]))
+    value, _, hessian = multiple._at_start
     strength = PRIOR_DOCUMENTS * hessian[0, 0] / len(y) / min(C, 1.0)
 
     def penalised(x):
-        return multiple._sums(x)[0] + 0.5 * strength * x[0] ** 2
+        return multiple._corpus.sum(multiple_sums, x)[0] + 0.5 * strength * x[0] ** 2
 
     found = minimize(penalised, np.array([0.1, *start]), tol=1e-10)
     best = multiple.fit(C)
@@ -109,11 +112,12 @@ def test_the_multiple_is_the_least_of_its_penalised_loss(n_classes, C):
 
 
 def test_a_prior_from_earlier_documents_is_where_the_multiple_stays_without_evidence():
-    def nothing(x):
-        return 1.0, np.zeros(2), np.diag([0.0, 1.0])
-
-    nothing.keep = lambda multiple: None
-    found = Multiple(nothing, 10.0, np.array([5.0, 5.0]), (0.3, 4.0)).fit(1.0)
+    X, y = data(2)
+    documented = documents(0 * X, y).trained_in(np.float64, "cpu")
+    loss = documented.loss(np.float64, "cpu", 1.0)
+    units = token_scaling(documented.statistics, scaling="log_odds", attend_cls=True)
+    mean = prior_mean(documented, loss, units, earlier=(0.3, 4.0))
+    found = mean.best
     assert found.scale == pytest.approx(0.3)
     assert found.precision == 4.0
 
@@ -159,7 +163,7 @@ def test_long_texts_are_told_apart():
 def test_curvature_is_that_of_second_differences(n_classes, cls_weight):
     X, y = data(n_classes)
     documented = documents(X, y)
-    loss = documented.loss(documented.bag(np.float64, "cpu"), cls_weight=cls_weight)
+    loss = documented.attention_loss(np.float64, "cpu", cls_weight)
     matrix = loss.zeros()
     matrix[:] = torch.from_numpy(np.random.default_rng(0).normal(size=matrix.shape))
     found, h = loss.curvature(matrix), 1e-3

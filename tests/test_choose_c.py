@@ -18,7 +18,6 @@ from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.fit import fit_attention
 from sklearn_clsattn._core.folds import deal, sample
 from sklearn_clsattn._core.path import AttentionPath
-from sklearn_clsattn._core.statistics import CorpusStatistics
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 HOW = {"attention_C": 0.03}
@@ -27,12 +26,15 @@ HOW = {"attention_C": 0.03}
 def documents(X, codes, weights=None):
     weights = np.ones(len(codes)) if weights is None else weights
     X = sp.csr_array(X, dtype=float)
-    return Documents(X, codes, weights, CorpusStatistics.of(X, codes, codes.max() + 1, weights))
+    return Documents.of(X, codes, weights, codes.max() + 1)
 
 
 def chosen(d):
-    mean = AttentionPath(d, d.bag(np.float64, "cpu"), **HOW).mean
-    return choose_C(d, mean, np.float64, "cpu", **HOW)
+    return choose_C(d, path(d).mean, np.float64, "cpu", **HOW)
+
+
+def path(d):
+    return AttentionPath(d.trained_in(np.float64, "cpu"), np.float64, "cpu", **HOW)
 
 
 def groups_and_codes(pairs):
@@ -177,14 +179,7 @@ def test_few_documents_take_the_guess():
     d = documents(X[:7], y[:7])
     assert len(model.Cs_) == model.scores_.size == 0
     assert 0 < model.C_ < 10
-    assert (
-        pytest.approx(
-            guess_C(
-                AttentionPath(d, d.bag(np.float64, "cpu"), **HOW).mean, d.statistics.class_weights
-            )
-        )
-        == chosen(d).C
-    )
+    assert pytest.approx(guess_C(path(d).mean, d.statistics.class_weights)) == chosen(d).C
 
 
 def test_fewer_folds_for_more_documents(monkeypatch):

@@ -1,6 +1,7 @@
 """Counts in files: what is written is what is read, and fits are those of the whole."""
 
 import copy
+import itertools
 import json
 import os
 import pickle
@@ -15,19 +16,51 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
-from ranks import InThreads, assert_same, cut, documents, fitted
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 from sklearn_clsattn import (
     ChunkedCounts,
     ClsAttentionClassifier,
-    ClsAttentionClassifierCV,
     _chunked_counts,
 )
-from sklearn_clsattn._core.part import Part
-from sklearn_clsattn.text import HashingTokenVectorizer
+from sklearn_clsattn._core import chunk, corpus
+from sklearn_clsattn._core import documents as documents_module
+from sklearn_clsattn.datasets import make_token_classification
 
 BOUNDS = [0, 3, 4, 4, 30, 120, 200]
+
+
+def cut(bounds, *arrays):
+    """Return rows of all arrays between bounds."""
+    return [
+        tuple(array[first:last] for array in arrays) for first, last in itertools.pairwise(bounds)
+    ]
+
+
+def documents(n_classes=2, n_documents=300, weighted=True):
+    """Return counts in double precision, labels and weights; some documents stand there twice."""
+    X, y = make_token_classification(n_documents, n_classes=n_classes, random_state=0)
+    again = np.arange(0, n_documents, 7)
+    X = sp.csr_array(sp.vstack([X, X[again]])).astype(float)
+    y = np.array(["bad", "fair", "good"])[np.concatenate([y, y[again]])]
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
+    weights[5:9] = 0.0 if weighted else 1.0
+    return X, y, weights
+
+
+def assert_same(model, expected, tol=1e-10):
+    """Two fits took the same way to the same model."""
+    assert model.n_iter_ == expected.n_iter_
+    assert model.classes_.tolist() == expected.classes_.tolist()
+    for name in (
+        *("C_", "attention_scores_", "token_values_", "intercept_", "cls_score_", "cls_weight_"),
+        *("loss_curve_", "token_importance_", "optimality_gap_"),
+    ):
+        np.testing.assert_allclose(
+            getattr(model, name), getattr(expected, name), rtol=tol, atol=tol, err_msg=name
+        )
+    np.testing.assert_array_equal(model.selected_tokens_, expected.selected_tokens_)
+    np.testing.assert_array_equal(model.selection_counts_, expected.selection_counts_)
 
 
 def written(folder, X, y, *weights, chunk_entries=1000, **options):
@@ -47,8 +80,8 @@ def test_what_is_read_is_what_was_written(tmp_path):
     assert (sp.vstack([chunk[0] for chunk in chunks]) != X).nnz == 0
     assert_array_equal(np.concatenate([chunk[1] for chunk in chunks]), y)
     assert_array_equal(np.concatenate([chunk[2] for chunk in chunks]), weights)
-    for chunk in counts._read():
-        assert (chunk.columns != chunk.X.T).nnz == 0
+    for one in counts._read():
+        assert (one.columns != one.X.T).nnz == 0
     assert str(len(y)) in repr(counts)
 
 
@@ -74,12 +107,12 @@ def test_a_fit_on_chunks_is_that_of_the_whole(tmp_path, n_classes, changed):
     assert sorted(os.listdir(counts.path)) == before
 
 
-def recorded(method, asked):
-    """A method that notes its name when it is called."""
+def recorded(function, asked):
+    """Return a function of a chunk that notes its name when it is called."""
 
-    def recording(self, *arguments):
-        asked.append(method.__name__)
-        return method(self, *arguments)
+    def recording(*arguments):
+        asked.append(function.__name__)
+        return function(*arguments)
 
     return recording
 
@@ -87,39 +120,31 @@ def recorded(method, asked):
 def test_fits_for_several_C_share_what_comes_before(tmp_path, monkeypatch):
     X, y, _ = documents()
     counts = written(tmp_path / "counts", X, y)
+    expected = {C: _fit(C, X, y) for C in (0.5, 1.0, 2.0)}
     asked = []
-    for name in ("totals", "prepare", "projections"):
-        monkeypatch.setattr(Part, name, recorded(getattr(Part, name), asked))
+    for module, name in ((chunk, "with_weights"), (documents_module, "described")):
+        monkeypatch.setattr(module, name, recorded(getattr(module, name), asked))
     model = ClsAttentionClassifier(warm_start=True)
     for C in (0.5, 1.0, 2.0):
         model.set_params(C=C).fit_chunks(counts)
-        assert_same(ClsAttentionClassifier(C=C).fit_chunks(counts), _fit(C, X, y))
-    assert asked == ["totals", "prepare", "projections"]
-    assert model.n_iter_ <= ClsAttentionClassifier(C=2.0).fit(X, y).n_iter_
-    unscaled = ClsAttentionClassifier(C=1.0, token_scaling=None)
-    assert_same(unscaled.fit_chunks(counts), unscaled.fit(X, y))
+        assert_same(ClsAttentionClassifier(C=C).fit_chunks(counts), expected[C])
+    once = ["with_weights"] * len(counts) + ["described"] * len(counts)
+    assert asked == once
+    assert model.n_iter_ <= expected[2.0].n_iter_
+    ClsAttentionClassifier(C=1.0, token_scaling=None).fit_chunks(counts)
+    assert asked == once
     ClsAttentionClassifier(C=1.0, class_weight="balanced").fit_chunks(counts)
-    assert asked[3:] == ["prepare", "projections"]
+    assert asked == 2 * once
 
 
 def _fit(C, X, y):
     return ClsAttentionClassifier(C=C).fit(X, y)
 
 
-def test_ranks_may_have_documents_in_files(tmp_path):
-    X, y, weights = documents(3)
-    first = written(tmp_path / "first", X[:250], y[:250], weights[:250])
-    rest = X[250:], y[250:], weights[250:]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sklearn_clsattn._fit_parts.ENTRIES_PER_NUMBER", 0)
-        for model in fitted(InThreads.of(2), [(first, None), rest]):
-            assert_same(model, ClsAttentionClassifier().fit(X, y, weights))
-
-
 def test_texts_by_a_vectorizer_that_knows_no_tokens(tmp_path):
     texts = ["a terrific film", "a boring film", "terrific fun", "long and boring", ""]
     labels = ["good", "bad", "good", "bad", "bad"]
-    vectorizer = HashingTokenVectorizer(n_features=64)
+    vectorizer = HashingVectorizer(n_features=64, alternate_sign=False, norm=None)
     batches = [(texts[:2], labels[:2]), ([], []), (texts[2:], labels[2:])]
     counts = ChunkedCounts.write(tmp_path / "texts", batches, vectorizer=vectorizer)
     model = ClsAttentionClassifier().fit_chunks(counts)
@@ -200,6 +225,7 @@ CRASH = """
 import os, sys
 import numpy as np, scipy.sparse as sp
 from sklearn_clsattn import ChunkedCounts
+from sklearn_clsattn.datasets import make_token_classification
 
 def batches():
     yield sp.csr_array(np.eye(4)), [0, 1, 0, 1]
@@ -224,7 +250,7 @@ def test_a_crash_while_writing_leaves_a_folder_that_says_so(tmp_path):
 def test_an_error_in_a_batch_names_it_and_leaves_the_mark(tmp_path):
     X, y, _ = documents()
     batches = [(X, y), (X[:, :-1], y)]
-    with pytest.raises(ValueError, match=r"Batch 1 \(from 0\): It has 539 tokens, .* 540"):
+    with pytest.raises(ValueError, match=r"Batch 1 \(from 0\): There are 539 tokens, and 540"):
         ChunkedCounts.write(tmp_path / "counts", batches)
     with pytest.raises(ValueError, match="incomplete"):
         ChunkedCounts(tmp_path / "counts")
@@ -297,14 +323,10 @@ def test_strings_of_any_kind_are_labels_of_one_type(tmp_path):
     assert_same(model, ClsAttentionClassifier().fit(X, y))
     expected = ClsAttentionClassifier().fit(X, y.astype(object)).classes_
     assert_array_equal(model.classes_, expected, strict=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sklearn_clsattn._fit_parts.ENTRIES_PER_NUMBER", 0)
-        for model in fitted(InThreads.of(2), batches):
-            assert_same(model, ClsAttentionClassifier().fit(X, y))
 
 
 def test_an_error_that_cannot_be_made_of_a_message(tmp_path):
-    class Reader(HashingTokenVectorizer):
+    class Reader(HashingVectorizer):
         def transform(self, X):
             return b"\xff".decode()
 
@@ -314,7 +336,7 @@ def test_an_error_that_cannot_be_made_of_a_message(tmp_path):
 
 def test_fits_in_threads_wait_for_each_other(tmp_path, monkeypatch):
     running, most = [], []
-    whole_loss = Part.loss
+    whole_loss = corpus.CorpusLoss.__call__
 
     def loss(self, *arguments):
         running.append(0)
@@ -324,7 +346,7 @@ def test_fits_in_threads_wait_for_each_other(tmp_path, monkeypatch):
         finally:
             running.pop()
 
-    monkeypatch.setattr(Part, "loss", loss)
+    monkeypatch.setattr(corpus.CorpusLoss, "__call__", loss)
     X, y, _ = documents()
     counts = written(tmp_path / "counts", X, y)
     strengths = [0.3, 1.0, 3.0, 0.5]
@@ -379,9 +401,6 @@ def test_who_cannot_fit_on_chunks_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     with pytest.raises(ValueError, match="ChunkedCounts compute on the CPU"):
         ClsAttentionClassifier(device="cuda").fit_chunks(counts)
-    (error,) = fitted(InThreads.of(1), [(counts, None)], device="cuda")
-    assert "rank 0: ValueError: Fits on ChunkedCounts compute on the CPU" in str(error)
-    assert not hasattr(ClsAttentionClassifierCV(), "fit_chunks")
     one = ChunkedCounts.write(tmp_path / "one", [(X[y == "bad"], y[y == "bad"])])
     with pytest.raises(ValueError, match="one class only"):
         ClsAttentionClassifier().fit_chunks(one)

@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core import objective
+from sklearn_clsattn._core import lbfgs, loss, objective
 from sklearn_clsattn._core.backend import floats, resolve_device
-from sklearn_clsattn._core.solvers import lbfgs
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
@@ -38,6 +37,7 @@ def on_device(monkeypatch):
 
     monkeypatch.setattr(lbfgs, "_scalar", lambda product: product)
     monkeypatch.setattr(objective, "floats", counting)
+    monkeypatch.setattr(loss, "floats", counting)
     return several
 
 

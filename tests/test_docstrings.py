@@ -8,12 +8,7 @@ import pandas as pd
 import pytest
 
 import sklearn_clsattn
-from sklearn_clsattn import (
-    datasets,
-    inspection,
-    paper,
-    text,
-)
+from sklearn_clsattn import datasets, inspection, paper, text
 from sklearn_clsattn._base import BaseAttentionClassifier
 
 MODULES = (
@@ -22,11 +17,8 @@ MODULES = (
 )
 FITTED = {  # with parameters for a short fit
     sklearn_clsattn.ClsAttentionClassifier: {},
-    sklearn_clsattn.ClsAttentionClassifierCV: {"Cs": 2, "cv": 2},
     sklearn_clsattn.TokenImportanceTransformer: {},
     paper.OneStepClassifier: {"max_iter": 10},
-    paper.PenalizedOneStepClassifier: {"max_iter": 10},
-    paper.FrozenEmbeddingClassifier: {"embedding_dim": 8},
     paper.EmbeddingClassifier: {"max_iter": 2},
     paper.AttentionNetworkClassifier: {"embedding_dim": 8, "max_iter": 2},
 }
@@ -65,7 +57,7 @@ def section(doc, title):
 
 
 def documented(doc):
-    """Return the names of the parameters and attributes of a dataclass that a docstring has."""
+    """Return the parameters and attributes that a docstring names."""
     text = section(doc, "Parameters") + section(doc, "Attributes")
     names = re.findall(r"^(\*{0,2}[A-Za-z_][\w, *]*)(?: :|$)", text, re.M)
     return {name.strip().lstrip("*") for line in names for name in line.split(",")}

@@ -25,13 +25,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.inspection.formatting import aligned, rounds_to_nothing
 from sklearn_clsattn.inspection.view import views
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
     EmbeddingClassifier,
-    FrozenEmbeddingClassifier,
     OneStepClassifier,
-    PenalizedOneStepClassifier,
 )
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
@@ -39,12 +38,8 @@ LABELS = ["good", "bad", "good", "bad"]
 TRAININGS = {
     "joint": ClsAttentionClassifier(),
     "joint, without cls": ClsAttentionClassifier(attend_cls=False),
-    "joint, unscaled": ClsAttentionClassifier(token_scaling=None, attention_C=10.0),
-    "one step": OneStepClassifier(tol=0.5, max_iter=20),
-    "penalized": PenalizedOneStepClassifier(),
-    "frozen": FrozenEmbeddingClassifier(embedding_dim=16, random_state=0),
-    "adam": EmbeddingClassifier(max_iter=30, random_state=0),
-    "adam, finite": EmbeddingClassifier(embedding_dim=8, max_iter=30, random_state=0),
+    "one step": OneStepClassifier(max_iter=20),
+    "adam": EmbeddingClassifier(embedding_dim=8, max_iter=30, random_state=0),
     "two layers": AttentionNetworkClassifier(
         n_layers=2, embedding_dim=8, early_stopping=False, max_iter=3, random_state=0
     ),
@@ -124,16 +119,10 @@ def really_removed(model, X, explanation):
 
 @settings(max_examples=60)
 @given(models())
-def test_terms_add_up_to_the_decision(drawn):
-    model, X = drawn
-    assert_contract(model, X, explain(model, X))
-
-
-@settings(max_examples=60)
-@given(models())
-def test_removal_is_what_really_removing_gives(drawn):
+def test_terms_add_up_to_the_decision_and_removal_is_what_really_removing_gives(drawn):
     model, X = drawn
     explanation = explain(model, X)
+    assert_contract(model, X, explanation)
     expected = really_removed(model, X, explanation)
     scale = abs(model.token_values_).max() + abs(model.intercept_).max()
     assert_allclose(explanation.decision_without, expected, rtol=0, atol=1e-10 * scale)
@@ -150,83 +139,38 @@ def test_every_training_is_explained_exactly(training, n_classes):
     assert_allclose(few.decision_without, really_removed(model, first, few), rtol=1e-7, atol=1e-9)
 
 
-def test_two_layers_leave_removal_out_unless_asked():
+def test_removal_may_be_left_out():
     model, X = fitted(model=TRAININGS["two layers"])
-    assert explain(model, X).decision_without is None
+    assert explain(model, X).decision_without is None  # of two layers, unless asked
     assert "decision_without" not in explain(model, X).to_frame()
     assert "without" not in explain(model, X[:2]).to_text()
+    assert explain(*fitted(), removal=False).decision_without is None
 
 
-def test_removal_is_left_out_when_asked():
-    model, X = fitted()
-    assert explain(model, X, removal=False).decision_without is None
-
-
-def test_a_document_that_loses_its_only_token_is_an_empty_one():
-    for attend_cls in (True, False):
-        model, X = fitted(attend_cls=attend_cls)
-        one = sp.csr_matrix(([2.0], ([0], [3])), shape=(1, X.shape[1]))
-        explanation = explain(model, one)
-        assert_array_equal(explanation.decision_without[0], model.intercept_)
-        assert_array_equal(outputs(model, one * 0)[0], model.intercept_)
-
-
-def test_an_mlp_is_refused():
-    mlp = AttentionNetworkClassifier(mlp=True, embedding_dim=8, max_iter=2, random_state=0)
-    model, X = fitted(model=mlp)
-    with pytest.raises(ValueError, match="no sum over tokens"):
-        explain(model, X)
-
-
-@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "unsorted", "parts", "zeros", "dense"])
-def test_every_layout_of_a_matrix_is_explained_alike_and_left_alone(layout):
-    model, X = fitted()
-    expected = explain(model, X)
-    unsorted = sp.csr_matrix(X.copy())
-    for i in range(unsorted.shape[0]):
-        row = slice(*unsorted.indptr[i : i + 2])
-        unsorted.indices[row] = unsorted.indices[row][::-1].copy()
-        unsorted.data[row] = unsorted.data[row][::-1].copy()
-    unsorted.has_sorted_indices = False
+@pytest.mark.parametrize("training", ["joint", "one step"])
+@pytest.mark.parametrize("layout", ["csc", "unsorted halves", "zeros", "dense"])
+def test_every_layout_of_a_matrix_is_explained_alike_and_left_alone(layout, training):
+    model, X = fitted(model=TRAININGS[training])
+    if layout == "zeros":
+        X.data[::3] = 0
     coo = X.tocoo()
-    halves = sp.coo_matrix(
-        (np.tile(coo.data / 2, 2), (np.tile(coo.row, 2), np.tile(coo.col, 2))), shape=X.shape
-    )
-    order = np.argsort(halves.row, kind="stable")
-    parts = sp.csr_matrix((halves.data[order], halves.col[order], 2 * X.indptr), shape=X.shape)
-    zeros = X.copy()
-    zeros.data[::3] = 0
+    order = np.lexsort((-np.tile(coo.col, 2), np.tile(coo.row, 2)))
+    halves = np.tile(coo.data / 2, 2)[order], np.tile(coo.col, 2)[order], 2 * X.indptr
     given = {
-        "csr": sp.csr_array(X),
         "csc": X.tocsc(),
-        "coo": coo,
-        "unsorted": unsorted,
-        "parts": parts,
-        "zeros": zeros,
+        "unsorted halves": sp.csr_matrix(halves, shape=X.shape),
+        "zeros": X,
         "dense": X.toarray(),
     }[layout]
-    if layout == "zeros":
-        expected = explain(model, sp.csr_matrix(zeros.toarray()))
-    before = deepcopy(given)
+    arrays = [given] if layout == "dense" else [given.data, given.indices, given.indptr]
+    before = deepcopy(arrays)
     explanation = explain(model, given)
-    for name in ("data", "indices", "indptr", "row", "col"):
-        if sp.issparse(given) and hasattr(given, name):
-            assert_array_equal(getattr(given, name), getattr(before, name))
-    if not sp.issparse(given):
-        assert_array_equal(given, before)
+    for array, copied in zip(arrays, before, strict=True):
+        assert_array_equal(array, copied)
+    expected = explain(model, sp.csr_array(X.toarray()))
     assert_array_equal(explanation.columns, expected.columns)
-    assert_array_equal(explanation.counts, expected.counts)
-    for name in ("attention", "contributions", "decision_without"):
+    for name in ("counts", "attention", "contributions", "decision_without"):
         assert_allclose(getattr(explanation, name), getattr(expected, name), atol=1e-12)
-
-
-def test_data_frames_give_the_names():
-    X, y = data()
-    frame = pd.DataFrame(X.toarray(), columns=[f"word{j}" for j in range(X.shape[1])])
-    model = ClsAttentionClassifier().fit(frame, y)
-    explanation = explain(model, frame)
-    assert set(explanation.tokens) <= set(frame.columns)
-    assert explanation.tokens[0] == f"word{explanation.columns[0]}"
 
 
 def test_targets_of_two_classes_are_two_sides_of_one_decision():
@@ -295,28 +239,72 @@ def test_pickles_are_plain_and_small():
     assert again.texts[0][0].text == TEXTS[0]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_frames_add_up(n_classes):
-    model, X = fitted(n_classes)
-    explanation = explain(model, X, top=4, y_true=model.predict(X))
-    frame = explanation.to_frame(every_class=True)
-    assert list(frame.columns)[:4] == ["document", "target", "token", "kind"]
-    sums = frame.groupby(["document", "target"])[["contribution", "attention"]].sum()
-    assert_allclose(sums["contribution"].to_numpy(), explanation.decision.ravel(), atol=1e-12)
-    assert_allclose(sums["attention"].to_numpy(), 1.0)
-    documents = explanation.to_frame("documents", every_class=True)
-    assert len(documents) == len(explanation) * len(explanation.targets)
-    assert (documents["predicted"] == documents["true"]).all()
+@pytest.mark.parametrize("top", [None, 2])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("training", ["joint", "two layers"])
+def test_frames_add_up(training, n_classes, top):
+    model, X = fitted(n_classes, TRAININGS[training])
+    y = np.arange(X.shape[0]) % n_classes
+    explanation = explain(model, X, top=top, y_true=y, removal=True)
+    documents, frame = explanation.to_frame("documents"), explanation.to_frame()
+    rows, decision = np.arange(len(y)), outputs(model, X)
+    if n_classes == 2:
+        assert "against" not in frame
+        expected = decision[:, 0]
+    else:
+        k, j = documents["target"].to_numpy(), documents["against"].to_numpy()
+        assert_array_equal(k, model.predict(X))
+        assert_array_equal(j[k != y], y[k != y])  # a mistake is compared with the true class
+        others = np.where(rows[:n_classes] == k[:, None], -np.inf, decision)
+        assert_array_equal(j[k == y], others.argmax(axis=1)[k == y])
+        expected = decision[rows, k] - decision[rows, j]
+        log_odds = model.predict_log_proba(X)
+        assert_allclose(expected, log_odds[rows, k] - log_odds[rows, j], rtol=1e-10, atol=1e-10)
+        assert_array_equal(documents["probability"], model.predict_proba(X)[rows, k])
+    assert_allclose(documents["decision"], expected, atol=1e-10)
+    sums = frame.groupby("document")[["contribution", "attention"]].sum()
+    assert_allclose(sums["contribution"], expected, rtol=1e-10, atol=1e-10)
+    assert_allclose(sums["attention"].to_numpy()[:-1], 1.0)  # the last document is empty
+    if top is None:
+        first = frame[(frame["document"] == 0) & (frame["kind"] == "token")]
+        without = really_removed(model, X[:1], explanation[0])
+        if n_classes > 2:
+            without = without[:, k[:1]] - without[:, j[:1]]
+        assert_allclose(first["decision_without"], without[:, 0], rtol=1e-7, atol=1e-9)
     assert len(explanation[:0].to_frame()) == len(explanation[:0].to_frame("documents")) == 0
     with pytest.raises(ValueError, match="rows must be"):
         explanation.to_frame("words")
 
 
-def test_a_token_called_cls_is_told_from_cls():
-    model, X = fitted()
-    names = ["<cls>", *(f"t{j}" for j in range(1, X.shape[1]))]
-    frame = explain(model, X[:3], token_names=names).to_frame()
-    assert set(frame.loc[frame["token"] == "<cls>", "kind"]) == {"token", "cls"}
+def test_another_class_is_compared_with_the_predicted_one():
+    model, X = fitted(4)
+    explanation = explain(model, X)
+    documents = explanation.to_frame("documents", target=2)
+    assert set(documents["target"]) == {2}
+    is_predicted = explanation.predicted == 2
+    assert_array_equal(documents["against"][~is_predicted], explanation.predicted[~is_predicted])
+    default = explanation.to_frame("documents")
+    assert_array_equal(documents["against"][is_predicted], default["against"][is_predicted])
+    other = next(label for label in range(4) if label != explanation.predicted[0])
+    shown = views(explanation[0], other, 3)[0]
+    assert (shown.other, shown.sides) == (shown.predicted, (shown.minus, shown.plus))
+
+
+def test_a_mistake_shows_what_spoke_for_its_true_class():
+    model, X = fitted(4)
+    explanation = explain(model, X, y_true=(model.predict(X) + 1) % 4)
+    for one, shown in zip(explanation, views(explanation, None, 8), strict=True):
+        assert shown.other == shown.true == str(one.true[0])
+        assert shown.is_compared
+        k, j = int(shown.target), int(shown.other)
+        added = one.contributions[:, k] - one.contributions[:, j]
+        assert_allclose(shown.end, shown.start + added.sum(), atol=1e-12)
+        largest = abs(added).max(initial=0.0)
+        listed = [x for x in sorted(added[added < 0]) if not rounds_to_nothing(x, largest)]
+        assert_allclose([token.contribution for token in shown.minus.tokens], listed[:8])
+        text = one.to_text(width=200)
+        assert f"lead over {shown.other} " in text
+        assert f"- for {shown.true}" in text or not shown.minus.tokens
 
 
 def test_dictionaries_can_be_written_as_json():
@@ -340,14 +328,6 @@ def test_empty_documents_and_documents_of_unknown_words():
     assert "decision is the intercept" in explanation[0].to_text()
 
 
-def test_searches_are_explained_by_their_best():
-    X, y = data()
-    search = GridSearchCV(ClsAttentionClassifier(), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
-    assert_array_equal(explain(search, X).decision[:, 0], search.decision_function(X))
-    with pytest.raises(NotFittedError):
-        explain(GridSearchCV(ClsAttentionClassifier(), {}), X)
-
-
 def test_bad_estimators_are_refused():
     X, y = data()
     with pytest.raises(NotFittedError):
@@ -359,6 +339,8 @@ def test_bad_estimators_are_refused():
         explain(other, X)
     with pytest.raises(TypeError, match="Pipeline with LogisticRegression as its last step"):
         explain(make_pipeline(CountVectorizer(), LogisticRegression()), TEXTS)
+    with pytest.raises(NotFittedError, match="no best_estimator_"):
+        explain(GridSearchCV(ClsAttentionClassifier(), {}), X)
     with pytest.raises(TypeError, match="got 'model'"):
         explain("model", X)
 
@@ -473,62 +455,25 @@ def test_text_cannot_steer_a_terminal():
         assert "[bold]" in text
 
 
-def test_text_of_several_classes_says_which_is_shown():
-    texts, y = make_token_classification(60, n_classes=3, as_text=True, random_state=0)
-    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y)
-    explanation = explain(model, texts[:1])
-    predicted = explanation.predicted[0]
-    assert f"for {predicted}" in explanation.to_text()
-    other = next(label for label in range(3) if label != predicted)
-    assert f"for {other}" in explanation.to_text(target=other)
-    assert f"against {other}" in explain(model, texts[:1], target=other).to_text()
-    assert repr(explanation) == "<Explanation of 1 document: what speaks for each of 3 classes>"
-
-
-def test_numbers_of_matrices_without_names_are_shown():
-    model, X = fitted()
-    assert "x0" in explain(model, X[:1]).to_text(top=20)
-
-
-def test_classes_that_predict_in_their_own_way_are_asked():
-    class Cautious(ClsAttentionClassifier):
-        def predict_proba(self, X):
-            return 0.5 * super().predict_proba(X) + 0.25
-
-    texts, labels = ["good fun", "bad plot", "good plot"], ["yes", "no", "yes"]
-    model = make_pipeline(CountVectorizer(), Cautious()).fit(texts, labels)
-    assert_allclose(explain(model, texts).probability[:, 0], model.predict_proba(texts)[:, 1])
-
-
-def test_a_vectorizer_that_has_no_hash():
-    class Equal(CountVectorizer):
-        def __eq__(self, other):
-            return isinstance(other, Equal)
-
-    model = make_pipeline(Equal(), ClsAttentionClassifier()).fit(["good fun", "bad"], [1, 0])
-    assert explain(model, ["good"]).tokens.tolist() == ["good"]
-
-
-def test_parameters_set_after_fitting_change_no_explanation():
-    X, y = make_token_classification(60, random_state=0)
-    network = AttentionNetworkClassifier(n_layers=2, embedding_dim=4, max_iter=2, random_state=0)
-    with pytest.warns(ConvergenceWarning):
-        network.fit(X, y)
-    before = explain(network, X[:3]).to_frame()
-    after = explain(network.set_params(n_layers=1, mlp=True), X[:3]).to_frame()
-    pd.testing.assert_frame_equal(before, after)
-
-
 def test_class_strips_leave_out_what_rounds_to_nothing():
     texts, y = make_token_classification(600, n_classes=30, as_text=True, random_state=0)
     names = np.array([f"a class with the long name {k}" for k in range(30)])[y]
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, names)
     explanation = explain(model, texts[:5])
-    for one, view in zip(explanation, views(explanation, None, 8), strict=True):
-        shown, more = view.classes()
+    for one, seen in zip(explanation, views(explanation, None, 8), strict=True):
+        shown, more = seen.classes()
         assert 2 <= len(shown) <= 6
         assert len(shown) + more == 30
         assert shown[0].shown
         assert all(part.probability >= 0.0005 for part in shown[2:])
         assert shown[0].probability == one.probability.max()
     assert 'class="classes long"' in explanation.to_html()
+
+
+@pytest.mark.parametrize("largest", [0.0, 3e-9, 0.004, 0.06, 0.7, 5.0, 42.0, 900.0, 4e7])
+def test_rounding_to_nothing_is_what_is_written(largest):
+    for share in (0.0, 1e-6, 1e-3, 0.0049, 0.0051, 0.02, 0.3, 1.0):
+        number = share * largest
+        _, written = aligned([largest, number])
+        if number and not re.fullmatch(r"[+-]\d+\.?0*5", f"{number:+.12g}"):
+            assert rounds_to_nothing(number, largest) == (float(written) == 0.0)

@@ -1,28 +1,43 @@
 """The HTML shows every text and runs none, adds up, and is legible in light, dark and print."""
 
+import base64
+import hashlib
 import html as html_module
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+import unicodedata
+import zipfile
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
+from markupsafe import Markup
 from numpy.testing import assert_allclose
 from rich.style import Style
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.inspection import DocumentText, explain
-from sklearn_clsattn.inspection.formatting import aligned, level, token_text
-from sklearn_clsattn.inspection.pages import render
-from sklearn_clsattn.inspection.pieces import N_LANES, cut
+from sklearn_clsattn.inspection import explain, pages
+from sklearn_clsattn.inspection.formatting import aligned, level, token_text, visible
+from sklearn_clsattn.inspection.page_space import excerpt
+from sklearn_clsattn.inspection.pages import render, script_of
+from sklearn_clsattn.inspection.segments import N_LANES, Segment
 from sklearn_clsattn.inspection.terminal import AGAINST, BLUE, FOR, ORANGE
-from sklearn_clsattn.inspection.view import N_OUTLINES, N_SHADES, view
+from sklearn_clsattn.inspection.view import N_OUTLINES, N_SHADES, views
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun, not dull", "long, not fun and boring"]
 LABELS = ["good", "bad", "good", "bad"]
@@ -213,16 +228,6 @@ def test_what_is_said_of_a_document():
     assert any(f"boring ×2: {added}, attention" in title for title in titles)
 
 
-def test_several_classes_are_shown_by_the_predicted_one():
-    texts, y = make_token_classification(60, n_classes=8, as_text=True, random_state=0)
-    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier(max_iter=300)).fit(texts, y)
-    explanation = explain(model, texts[:2])
-    said = check(explanation.to_html()).text
-    assert f"for {explanation.predicted[0]}" in said
-    assert re.search(r"and [2-6] more classes", said)
-    assert "for 3" in check(explanation.to_html(target=3)).text
-
-
 def test_what_top_left_out_is_said():
     explanation = explain(MODEL, ["terrific fun, not boring film"], top=2)
     said = check(explanation.to_html()).text
@@ -231,61 +236,12 @@ def test_what_top_left_out_is_said():
     check(explanation.to_html(top=0))
 
 
-def test_empty_documents_say_that_the_decision_is_the_intercept():
-    said = check(explain(MODEL, [""]).to_html()).text
-    assert "the decision is the intercept" in said
-
-
 def test_matrices_are_shown_as_joined_tokens():
     X = MODEL[0].transform(["terrific terrific <b> film"])
     names = [f"<{name}>" for name in MODEL[0].get_feature_names_out()]
     page = check(explain(MODEL[-1], X, token_names=names).to_html())
     assert "<terrific>×2" in page.text
     assert "in the order of the columns" in page.text
-
-
-words = st.sampled_from(["not", "so", "good", "bad", "the", "unknown"])
-
-
-@settings(max_examples=60)
-@given(st.lists(words, max_size=12), st.integers(0, 1000))
-def test_pieces_are_the_text_and_add_up_to_its_tokens(chosen, seed):
-    text = ", ".join(chosen)
-    rng = np.random.default_rng(seed)
-    vectorizer = CountVectorizer(ngram_range=(1, 3)).fit(["not so good", "the bad", "so bad good"])
-    model = make_pipeline(vectorizer, ClsAttentionClassifier(max_iter=1, tol=1e9))
-    model.fit(["not so good", "the bad", "so bad good"], [0, 1, 1])
-    explanation = explain(model, [text])
-    contributions = rng.standard_normal(len(explanation.tokens))
-    pieces = cut(explanation.texts[0][0], contributions, explanation.attention)
-    assert "".join(piece.text for piece in pieces) == text
-    assert_allclose(sum(piece.contribution for piece in pieces), contributions.sum(), atol=1e-12)
-    assert_allclose(sum(piece.attention for piece in pieces), explanation.attention.sum())
-    for piece in pieces:
-        lanes = [lane for lane, _ in piece.lines]
-        assert lanes == sorted(set(lanes))
-        assert all(lane < N_LANES for lane in lanes)
-        assert (piece.contribution != 0) <= bool(piece.tokens)
-        assert "," not in piece.text or not piece.tokens
-
-
-def test_overlapping_ngrams_have_lines_of_their_own():
-    words = np.array([[0, 3], [4, 6], [7, 11]], dtype=np.int32)
-    occurrences = np.array([[0, 2, 0], [1, 2, 1], [2, 1, 2]], dtype=np.int32)
-    text = DocumentText(None, "not so good", words, occurrences, np.ones(3))
-    pieces = cut(text, np.array([-1.0, 2.0, 0.5]), np.full(3, 0.2))
-    assert [piece.text for piece in pieces] == ["not", " ", "so", " ", "good"]
-    assert [piece.lines for piece in pieces] == [
-        ((1, 0),),
-        ((1, 0),),
-        ((0, 1), (1, 0)),
-        ((0, 1),),
-        ((0, 1),),
-    ]
-    assert [piece.contribution for piece in pieces] == [-0.5, 0.0, 0.5, 0.0, 1.5]
-    unplaced = DocumentText(None, "not so good", None, None, None)
-    with pytest.raises(ValueError, match="not known"):
-        cut(unplaced, np.zeros(0), np.zeros(0))
 
 
 def test_signs_are_told_without_colour():
@@ -305,7 +261,7 @@ def test_what_decided_comes_first():
     # Explained is "good", of which "bad" is the contrary.
     explanation = explain(MODEL, ["terrific, not boring at all", "long and boring"])
     assert explanation.predicted.tolist() == ["good", "bad"]
-    good, bad = (view(one, None, 8).sides for one in explanation)
+    good, bad = (views(one, None, 8)[0].sides for one in explanation)
     assert [side.label for side in good] == ["for good", "for bad"]
     assert [side.label for side in bad] == ["for bad", "for good"]
     captions = re.findall("<caption>(.*?)</caption>", explanation.to_html())
@@ -324,7 +280,7 @@ def test_what_decided_comes_first():
 def test_sides_add_up_to_the_decision(top, listed):
     explanation = explain(MODEL, ["terrific fun, not boring film", "", "long fun"], top=top)
     for one in explanation:
-        seen = view(one, None, listed)
+        seen = views(one, None, listed)[0]
         assert_allclose(seen.start + seen.plus.total + seen.minus.total, seen.end, atol=1e-12)
         of_tokens = [token.contribution for token in seen.listed]
         more = [side.more_total for side in seen.sides]
@@ -387,38 +343,18 @@ def test_bars_compare_two_of_several_classes():
     assert f"{other} against {predicted}" in seen.text
     alone = check(explain(model, texts[:1], target=other).to_html())
     assert f"shown for {other}" in alone.text
-    assert (
-        "tick zero"
-        not in explain(model, texts[:1], target=other)
-        .to_html(fragment=True)
-        .partition("</style>")[2]
-    )
-    every = check(explanation.to_html(every_class=True))
-    assert "intercept" in every.text
-    assert every.tags.count("tr") == 5
 
 
-def test_weak_words_are_left_plain():
-    assert [level(size, 1.0, 5) for size in (0, 0.09, 0.11, 0.5, 1.0)] == [0, 0, 1, 3, 5]
-    assert level(1.0, 0.0, 5) == 0
-
-
-def test_numbers_of_a_column_have_equally_many_decimals():
+def test_numbers_and_names_as_text():
     assert aligned([1.234, -0.05]) == ["+1.23", "-0.05"]
     assert aligned([0.0123, -0.00051], "\N{MINUS SIGN}") == ["+0.012", "\N{MINUS SIGN}0.001"]
-    assert aligned([123.4, -1.0]) == ["+123.4", "-1.0"]
     assert aligned([12345.6, -1.0]) == ["+12346", "-1"]
-    assert aligned([0.0, 0.0]) == ["+0.00", "+0.00"]
     assert aligned([]) == []
     assert aligned([1e9, -1e-9]) == ["+1e+09", "-1e-09"]
-
-
-def test_spaces_of_names_are_visible():
-    assert token_text(" ing ") == "␣ing␣"
-    assert token_text("a film") == "a film"
-    assert token_text("  ") == "␣␣"
-    assert token_text("a\n") == "a␣"
-    assert token_text("") == ""
+    assert [level(size, 1.0, 5) for size in (0, 0.09, 0.11, 0.5, 1.0)] == [0, 0, 1, 3, 5]
+    assert level(1.0, 0.0, 5) == 0
+    names = (" ing ", "a film", "  ", "a\n", "")
+    assert list(map(token_text, names)) == ["␣ing␣", "a film", "␣␣", "a␣", ""]
 
 
 def luminance(color):
@@ -470,3 +406,203 @@ def test_colours_of_terminals_have_contrast():
         assert contrast(style.color.get_truecolor(), style.bgcolor.get_truecolor()) >= 4.5
     assert all(Style.parse(written).underline for written in AGAINST[1:])
     assert not any(Style.parse(written).underline for written in FOR[1:])
+
+
+# Templates escape every value, and take its control characters.
+
+TEMPLATES = Path(pages.__file__).parent / "templates"
+HOSTILE_VALUE = "<b>'\"&amp;\x00\x1b[31m\r\n\t\u202e\u2028\ud800\uffff</b></title>"
+SHOWN = "<b>'\"&amp;␀␛[31m\n\t[U+202E]\n\ufffd\ufffd</b></title>"
+EXPLAINS = """
+import sys
+import sklearn_clsattn
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn_clsattn.inspection import explain
+print(sklearn_clsattn.__file__, flush=True)
+model = make_pipeline(CountVectorizer(), sklearn_clsattn.ClsAttentionClassifier())
+page = explain(model.fit(["fine fun", "dull"], ["good", "bad"]), ["fine"]).to_html()
+sys.stdout.buffer.write(page.encode())
+"""
+
+
+def filled(source, **context):
+    return pages._environment().from_string(source).render(context)
+
+
+@pytest.mark.parametrize(
+    "slot",
+    [
+        "{{ x }}",
+        "{{ x ~ '' }}",
+        "{{ x|e }}",  # which is markup before it is finalized
+        "{% macro one(y) %}{{ y }}{% endmacro %}{{ one(x) }}",
+        "{% macro one() %}{{ caller() }}{% endmacro %}{% call one() %}{{ x }}{% endcall %}",
+        "{% set y %}{{ x }}{% endset %}{{ y }}",
+        "{% for y in [x] %}{{ y }}{% endfor %}",
+    ],
+)
+def test_hostile_text_is_shown_in_elements_and_attributes(slot):
+    for source in ("<i>{}</i>", '<i title="{}"></i>', "<i title='{}'></i>"):
+        html = filled(source.replace("{}", slot), x=HOSTILE_VALUE)
+        html.encode()
+        page = Page(html)
+        assert page.tags == ["i"]
+        assert [page.text, *(value for *_, value in page.attributes)].count(SHOWN) == 1
+
+
+def test_markup_passes_once():
+    assert filled("{{ x }}", x=Markup("<b>&amp;</b>")) == "<b>&amp;</b>"
+    assert filled("{{ x }}", x=Markup("<b>\x1b</b>")) == "<b>␛</b>"
+
+
+def test_what_is_missing_is_an_error():
+    for source in ("{{ x }}", "{% if x %}{% endif %}", "{{ one.nothing }}"):
+        with pytest.raises(UndefinedError):
+            filled(source, one=1)
+
+
+def test_templates_never_turn_escaping_off():
+    names = sorted(TEMPLATES.rglob("*.*"))
+    assert names
+    for name in names:
+        source = name.read_text(encoding="utf-8")
+        assert not re.search(r"\|\s*safe|autoescape|@import|url\(|expression", source)
+        if name.suffix == ".js":  # a file of ours, which no value is put into
+            assert not re.search(
+                r"innerHTML|insertAdjacent|document\.write|eval\(|fetch\(|</script|<!--", source
+            )
+            continue
+        scripts = re.findall(r"<script.*", source)
+        assert scripts == {
+            "page.html": ["<script>{{ script.code }}</script>"],
+            "explanation.html": [
+                '<script type="application/json" id="clsattn-data">{{ data }}</script>'
+            ],
+        }.get(name.name, [])
+        # A value without quotes could begin another attribute.
+        assert not re.search(r"\w={{", source)
+        pages._environment().get_template(name.relative_to(TEMPLATES).as_posix())
+
+
+def test_every_character_is_made_visible():
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        text = visible(character, keep_lines=True)
+        if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp"):
+            noncharacter = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
+            turns = 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069
+            assert text == ("\ufffd" if noncharacter else f"[U+{code:04X}]" if turns else character)
+        else:
+            assert len(text) == 1
+            assert unicodedata.category(text) == "So" or text in "\n"
+        assert visible(text, keep_lines=True) == text
+        assert "\n" not in visible(character)
+
+
+def test_an_installed_wheel_has_its_templates(tmp_path):
+    source = tmp_path / "source"
+    root = Path(__file__).parents[1]
+    shutil.copytree(root / "sklearn_clsattn", source / "sklearn_clsattn")
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(root / name, source)
+    build = ["-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
+    run(*build, "--wheel-dir", tmp_path, source, cwd=tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    (metadata,) = (tmp_path / "installed").glob("*.dist-info/METADATA")
+    links = re.findall(r"\]\(([^)]+)\)", metadata.read_text("utf-8"))  # of the README
+    assert links
+    assert all(link.startswith("https://") for link in links)
+    assert all(link.endswith((".html", ".png")) for link in links)
+    installed = {
+        path.relative_to(tmp_path / "installed/sklearn_clsattn/inspection/templates")
+        for path in (tmp_path / "installed").rglob("templates/**/*.*")
+    }
+    assert installed == {path.relative_to(TEMPLATES) for path in TEMPLATES.rglob("*.*")}
+    page = run("-c", EXPLAINS, cwd=tmp_path, env={**os.environ, "PYTHONPATH": "installed"})
+    assert "installed" in page.splitlines()[0]
+    assert "<b><bdi>good</bdi></b> with probability" in page
+
+
+def run(*arguments, **options):
+    """Return what Python writes, run in another process."""
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, check=True, encoding="utf-8", **options
+    ).stdout
+
+
+# Interactive pages and long ones.
+
+
+def test_the_script_is_the_only_one_and_no_value_is_in_it():
+    hostile = "</script><script>alert(1)</script><!-- \u2028 \ud800 'good'"
+    explanation = explain(MODEL, [hostile, TEXTS[0]], y_true=["<!--<script>", LABELS[0]])
+    page = explanation.to_html(interactive=True, model=MODEL, max_tokens=5)
+    page.encode()
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL)
+    assert [attributes for attributes, _ in scripts] == [
+        ' type="application/json" id="clsattn-data"',
+        "",
+    ]
+    digest = base64.b64encode(hashlib.sha256(scripts[1][1].encode()).digest()).decode()
+    assert (
+        f"script-src &#39;sha256-{digest}&#39;" in page or f"script-src 'sha256-{digest}'" in page
+    )
+    assert script_of("reader.js", "interactive.js").hash == f"sha256-{digest}"
+    data = json.loads(scripts[0][1])
+    assert len(data["model"]["tokens"]) == 5
+    assert data["texts"] == [hostile, TEXTS[0]]
+    # What is shown without scripts is the page that is not interactive.
+    plain = explanation.to_html()
+    assert page[page.index("<section") : page.index('<script type="app')].strip() in plain
+
+
+def test_interactive_needs_a_page_and_its_own_model():
+    explanation = explain(MODEL, TEXTS[:1])
+    other = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(TEXTS, [1, 0, 1, 0])
+    wrapped = FixedThresholdClassifier(FrozenEstimator(MODEL), threshold=0.9, pos_label="good")
+    one = explain(wrapped.fit(TEXTS, LABELS), TEXTS[:1])
+    for refused, parameters, message in (
+        (explanation, {"interactive": True, "fragment": True}, "page of its own"),
+        (explanation, {"model": MODEL}, "interactive=True"),
+        (explanation, {"interactive": True, "max_tokens": 5}, "max_tokens is of model"),
+        (explanation, {"interactive": True, "model": MODEL, "max_tokens": 0}, "max_tokens"),
+        (explanation, {"interactive": True, "model": other}, "other classes than the explanation"),
+        (one, {"interactive": True, "model": MODEL}, "threshold of its own"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            refused.to_html(**parameters)
+    assert "clsattn-data" in one.to_html(interactive=True)
+
+
+def test_a_thousand_documents_stay_small():
+    rng = np.random.default_rng(0)
+    words = np.array(" ".join(TEXTS).split())
+    long = [" ".join(rng.choice(words, 120)) for _ in range(25)]
+    explanation = explain(MODEL, long, removal=False)[np.arange(1000) % 25]
+    for interactive in (False, True):
+        page = explanation.to_html(interactive=interactive)
+        assert page.count("<section") == 1000
+        assert len(page.encode()) < 2e6
+    assert page.count("<details>") == 1000
+    assert "Predicted: " in page
+
+
+def test_excerpts_have_the_strongest_words_and_whole_words():
+    words = [f"word{at}" for at in range(400)]
+    segments = []
+    for at, word in enumerate(words):
+        segments += [
+            Segment(word, (0,), float(at == 250) + 0.5 * (at == 20)),
+            Segment(" "),
+        ]
+    shown = excerpt(segments, 150)
+    text = "".join(segment.text for segment in shown)
+    assert "word250" in text
+    assert "word20 " in text
+    assert 100 < len(text) < 400
+    assert set(text.split()) <= {"…", *words}
+    assert [segment.text for segment in excerpt(segments[:3], 1000)] == ["word0", " ", "word1"]
+    assert excerpt([], 10) == []

@@ -11,9 +11,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.inspection import explain, interactive, pieces, spelled_words
-from sklearn_clsattn.inspection.minimal import lead
-from sklearn_clsattn.inspection.minimal.removal_of_words import words_of
+from sklearn_clsattn.inspection import explain, segments, token_positions
+from sklearn_clsattn.inspection.minimal import margin
+from sklearn_clsattn.inspection.minimal.units import words_of
 from sklearn_clsattn.text import ContextVectorizer
 
 COUNTED = [0]
@@ -113,7 +113,6 @@ def model(request):
 QUESTIONS = {
     "text": lambda one: one.to_text(),
     "page": lambda one: one.to_html(),
-    "interactive page": lambda one: one.to_html(interactive=True),
     "frame": lambda one: one.to_frame(),
     "dictionary": lambda one: one.to_dict(),
     "removal": lambda one: one.counterfactual().to_html(),
@@ -126,7 +125,7 @@ QUESTIONS = {
 
 def test_twice_as_many_words_take_twice_as_much(model, monkeypatch):
     counted = CountingNumpy("numpy")
-    for module in (interactive, pieces, spelled_words, lead):
+    for module in (segments, token_positions, margin):
         monkeypatch.setattr(module, "np", counted)
     taken = {}
     for n_words in (500, 1000):

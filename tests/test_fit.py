@@ -1,7 +1,5 @@
 """The default training: what its stopping rule promises, starts, stops, and logistic regression."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -9,14 +7,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import counts
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_clsattn._core.attention_problem import AttentionProblem
-from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.fit import fit_attention
-from sklearn_clsattn._core.objective import AttentionLoss, encode_targets
-from sklearn_clsattn._core.problem import solve
-from sklearn_clsattn._core.solvers.lbfgs import minimize_lbfgs
-from sklearn_clsattn._core.statistics import CorpusStatistics, Scaling
+from sklearn_clsattn._core.lbfgs import minimize_lbfgs
+from sklearn_clsattn._core.objective import AttentionObjective
+from sklearn_clsattn._core.solve import solve
+from sklearn_clsattn._core.statistics import Scaling
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 4])
 
@@ -29,8 +25,7 @@ def data(n_classes, seed=0, n_documents=60, n_tokens=15):
 
 
 def documents(X, codes, weights):
-    n_classes = int(codes.max()) + 1
-    return Documents(X, codes, weights, CorpusStatistics.of(X, codes, n_classes, weights))
+    return Documents.of(X, codes, weights, int(codes.max()) + 1)
 
 
 def fit(X, codes, weights, **options):
@@ -85,15 +80,13 @@ def random_problem(n_classes, seed, attend_cls):
         3.0 if attend_cls else 0.0,
         2.0,
     )
-    loss = AttentionLoss(
-        TokenBag(X),
-        encode_targets(codes, n_classes),
-        torch.from_numpy(weights),
-        n_outputs,
-        cls_weight=scaling.cls_weight,
-    )
-    class_weights = np.bincount(codes, weights)
-    return AttentionProblem(loss, class_weights, scaling, C=1.0, attention_C=0.3)
+    return objective_of(X, codes, weights, scaling, C=1.0, attention_C=0.3)
+
+
+def objective_of(X, codes, weights, scaling, **strengths):
+    given = documents(X, codes, weights).trained_in(np.float64, "cpu")
+    loss = given.loss(np.float64, "cpu", scaling.cls_weight)
+    return AttentionObjective(loss, np.bincount(codes, weights), scaling, **strengths)
 
 
 @CLASSES
@@ -202,15 +195,9 @@ def test_a_start_from_other_units_is_the_same_model(n_classes):
         seen.append(progress.model())
         return True
 
-    problem = AttentionProblem(
-        documents(X, codes, weights).loss(TokenBag(X), cls_weight=other.cls_weight),
-        np.bincount(codes, weights),
-        other,
-        C=1.0,
-        attention_C=0.3,
-    )
-    problem.start_from(first.model)
-    solve(problem, max_iter=1, tol=0.0, callback=stop_at_once)
+    objective = objective_of(X, codes, weights, other, C=1.0, attention_C=0.3)
+    objective.start_from(first.model)
+    solve(objective, max_iter=1, tol=0.0, callback=stop_at_once)
     assert_allclose(seen[0].outputs(X), first.model.outputs(X), rtol=1e-9)
     assert seen[0].cls_weight == 0.4
 
@@ -255,16 +242,9 @@ def test_logistic_regression_is_inside_the_model_class(n_classes):
             cls_weight=cls_weight,
             C_unit=1.0,
         )
-        problem = AttentionProblem(
-            documents(X, codes, weights).loss(TokenBag(X), cls_weight=cls_weight),
-            np.bincount(codes, weights),
-            scaling,
-            C=0.5,
-            attention_C=1e-12,
-        )
-        scores, values, cls, intercepts = problem.blocks
-        problem.blocks = [scores, values, replace(cls, penalty=1e8, curvature=1e8), intercepts]
-        outputs = solve(problem, max_iter=3000, tol=1e-12).model.outputs(X)
+        objective = objective_of(X, codes, weights, scaling, C=0.5, attention_C=1e-12)
+        objective.cls_score.penalty = objective.cls_score.curvature = 1e8
+        outputs = solve(objective, max_iter=3000, tol=1e-12)[0].model.outputs(X)
         if n_outputs > 1:  # a constant on all intercepts is free
             outputs -= outputs.mean(axis=1, keepdims=True)
         distances.append(np.abs(outputs - decision).max())

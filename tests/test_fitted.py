@@ -281,16 +281,6 @@ def test_ties_within_the_stated_tolerance():
     assert_array_equal(fitted.selected(X).toarray(), [[1, 1, 0], [0, 1, 1], [0, 0, 1]])
 
 
-def test_an_entry_stored_in_two_parts_is_one_token():
-    fitted = model(3)
-    split = sp.csr_matrix(
-        (np.array([1.0, 2.0, 1.0]), np.array([1, 1, 0]), np.array([0, 3])), shape=(1, 3)
-    )
-    whole = sp.csr_matrix(np.array([[1.0, 3.0, 0.0]]))
-    assert_allclose(fitted.outputs(split), fitted.outputs(whole), rtol=1e-12)
-    assert_allclose(fitted.attention(split).toarray(), fitted.attention(whole).toarray())
-
-
 def test_a_token_without_value_still_draws_attention():
     fitted = FittedAttention(np.zeros(2), np.array([[2.0], [0.0]]), np.zeros(1), 1.0, 0.0)
     X = np.array([[1.0, 0.0], [1.0, 2.0]])

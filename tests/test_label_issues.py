@@ -7,10 +7,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ClsAttentionClassifier, ClsAttentionClassifierCV
+from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import label_issues
-from sklearn_clsattn.inspection._label_issues import Fit
+from sklearn_clsattn.inspection._label_issues import _fit_of
 from sklearn_clsattn.paper import EmbeddingClassifier
 
 
@@ -54,20 +54,21 @@ def test_the_step_is_nearly_newtons():
     """Against the whole curvature, of which it uses the diagonal."""
     texts, y = make_token_classification(150, as_text=True, random_state=1)
     X = CountVectorizer(min_df=3).fit_transform(texts)
-    fit = Fit.of(ClsAttentionClassifier(C=1.0).fit(X, y), X, y, None)
+    fit = _fit_of(ClsAttentionClassifier(C=1.0).fit(X, y), X, y, None)
+    outputs = fit.means[:, 0] + fit.intercept[0]
     shares, values, means = fit.shares.toarray(), fit.values[:, 0], fit.means
     by_scores, by_values = shares * (values - means), shares * fit.scales[:, 0]
     J = np.hstack([by_scores, by_values, -fit.cls_shares[:, None] * means, np.ones((150, 1))])
     n, (on_scores, on_values, on_cls) = X.shape[1], fit.penalties
     penalty = np.concatenate([np.full(n, on_scores), np.full(n, on_values), [on_cls, 0.0]])
-    chances = 1 / (1 + np.exp(-fit.outputs[:, 0]))
+    chances = 1 / (1 + np.exp(-outputs))
     own = chances * (1 - chances)
     H = J.T @ (own[:, None] * J) + np.diag(penalty)
     h = np.einsum("ij,ji->i", J, np.linalg.solve(H, J.T))
-    newton = fit.outputs[:, 0] + (chances - y) * h / (1 - own * h)
+    newton = outputs + (chances - y) * h / (1 - own * h)
     found = fit.left_out()[:, 0]
     assert np.corrcoef(found, newton)[0, 1] > 0.999
-    assert np.abs(found - newton).mean() < 0.2 * np.abs(fit.outputs[:, 0] - newton).mean()
+    assert np.abs(found - newton).mean() < 0.2 * np.abs(outputs - newton).mean()
 
 
 def test_wrong_labels_come_first():
@@ -91,19 +92,15 @@ def test_wrong_labels_come_first():
 
 def test_pipelines_weights_and_several_classes():
     texts, y = make_token_classification(200, n_classes=3, as_text=True, random_state=0)
-    model = make_pipeline(CountVectorizer(), ClsAttentionClassifierCV(Cs=2, cv=2)).fit(texts, y)
-    issues = label_issues(model, texts, y)
-    assert set(issues["suggested"]) <= {0, 1, 2}
-    weights = np.arange(200) % 3.0
-    weighted = ClsAttentionClassifier().fit(model[0].transform(texts), y, sample_weight=weights)
-    weighted_issues = label_issues(
-        weighted, model[0].transform(texts), y, sample_weight=weights
-    ).set_index("document")
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier(C="auto")).fit(texts, y)
+    assert set(label_issues(model, texts, y)["suggested"]) <= {0, 1, 2}
+    X, weights = model[0].transform(texts), np.arange(200) % 3.0
+    weighted = ClsAttentionClassifier().fit(X, y, sample_weight=weights)
+    issues = label_issues(weighted, X, y, sample_weight=weights).set_index("document")
     # A document that weighs nothing is judged as it is predicted.
-    decision = weighted.decision_function(model[0].transform(texts))
-    expected = margins_of(decision, y)
     free = np.flatnonzero(weights == 0)
-    assert np.allclose(weighted_issues.loc[free, "margin"], expected[free], atol=1e-6)
+    expected = margins_of(weighted.decision_function(X), y)[free]
+    assert np.allclose(issues.loc[free, "margin"], expected, atol=1e-6)
 
 
 def test_other_data_and_models_are_refused():

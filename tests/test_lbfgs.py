@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_clsattn._core.solvers.lbfgs import Pairs, add_curvature, lbfgs, minimize_lbfgs
+from sklearn_clsattn._core.lbfgs import Pairs, add_curvature, minimize_lbfgs
 
 
 def gradient_below(tolerance):
@@ -44,20 +44,6 @@ def assert_monotone(result):
     assert len(result.values) == result.n_iter + 1
     assert all(after < before for before, after in pairwise(result.values))
     assert result.values[-1] == result.value
-
-
-@settings(max_examples=30)
-@given(st.integers(1, 20), st.integers(0, 10**6), st.floats(0, 4))
-def test_quadratics(dimension, seed, log_condition):
-    rng = np.random.default_rng(seed)
-    eigenvalues = torch.from_numpy(10 ** rng.uniform(0, log_condition, dimension))
-    minimum, start = (torch.from_numpy(rng.normal(size=dimension)) for _ in range(2))
-    result = minimize_lbfgs(
-        quadratic(eigenvalues, minimum), start, is_converged=gradient_below(1e-7), max_iter=1000
-    )
-    assert result.status == "converged"
-    assert_allclose(result.x, minimum, atol=1e-6)
-    assert_monotone(result)
 
 
 @pytest.mark.parametrize("dimension", [2, 10])
@@ -111,26 +97,6 @@ def test_any_shape_and_the_start_is_kept():
     assert_allclose(result.x, np.full((4, 3), 2.0), atol=1e-2)
 
 
-def test_an_exact_preconditioner_takes_one_step():
-    eigenvalues = torch.logspace(0, 6, 10, dtype=torch.float64)
-    function = quadratic(eigenvalues, torch.ones(10).double())
-    start = torch.zeros(10).double()
-
-    def run(diagonal):
-        return minimize_lbfgs(
-            function,
-            start,
-            is_converged=gradient_below(1e-6),
-            max_iter=500,
-            inverse_curvature=None if diagonal is None else lambda tensor: tensor * diagonal,
-        )
-
-    exact, none, ones = run(1 / eigenvalues), run(None), run(torch.ones(1).double())
-    assert (exact.status, exact.n_iter) == ("converged", 1)
-    assert none.n_iter > 5
-    assert none.values == ones.values
-
-
 def test_an_exact_preconditioner_that_is_no_diagonal_takes_one_step():
     rng = np.random.default_rng(0)
     rotation = torch.from_numpy(np.linalg.qr(rng.normal(size=(10, 10)))[0])
@@ -159,24 +125,29 @@ def test_an_exact_preconditioner_that_is_no_diagonal_takes_one_step():
     assert run().n_iter > 5
 
 
-@settings(max_examples=20)
-@given(st.integers(1, 12), st.integers(0, 10**6))
-def test_any_positive_definite_preconditioner_leads_to_the_minimum(dimension, seed):
+@settings(max_examples=30)
+@given(st.integers(1, 12), st.integers(0, 10**6), st.floats(0, 3), st.booleans())
+def test_quadratics_whatever_the_preconditioner(dimension, seed, log_condition, preconditioned):
     rng = np.random.default_rng(seed)
-    eigenvalues = torch.from_numpy(10 ** rng.uniform(0, 2, dimension))
+    eigenvalues = torch.from_numpy(10 ** rng.uniform(0, log_condition, dimension))
     minimum, start = (torch.from_numpy(rng.normal(size=dimension)) for _ in range(2))
     root = torch.from_numpy(rng.normal(size=(dimension, dimension)))
     matrix = root @ root.T + 0.1 * torch.eye(dimension, dtype=torch.float64)
-    result = minimize_lbfgs(
-        quadratic(eigenvalues, minimum),
-        start,
-        is_converged=gradient_below(1e-7),
-        max_iter=1000,
-        inverse_curvature=lambda tensor: matrix @ tensor,
-    )
+
+    def run():
+        return minimize_lbfgs(
+            quadratic(eigenvalues, minimum),
+            start,
+            is_converged=gradient_below(1e-7),
+            max_iter=1000,
+            inverse_curvature=(lambda tensor: matrix @ tensor) if preconditioned else None,
+        )
+
+    result = run()
     assert result.status == "converged"
     assert_allclose(result.x, minimum, atol=1e-6)
     assert_monotone(result)
+    assert run().values == result.values
 
 
 def test_max_iter_and_nothing_to_do():
@@ -195,48 +166,23 @@ def test_max_iter_and_nothing_to_do():
     assert result.value == pytest.approx(function(result.x)[0])
 
     done = minimize_lbfgs(function, start, is_converged=lambda iterate: True, max_iter=3)
-    assert (done.status, done.n_iter, done.n_evaluations) == ("converged", 0, 1)
+    assert (done.status, done.n_iter) == ("converged", 0)
     assert torch.equal(done.x, start)
 
 
-def test_evaluations_are_counted():
-    calls = 0
-
-    def counted(x):
-        nonlocal calls
-        calls += 1
-        return with_autograd(rosenbrock)(x)
-
-    start = torch.tensor([-1.2, 1.0], dtype=torch.float64)
-    result = minimize_lbfgs(counted, start, is_converged=gradient_below(1e-8), max_iter=200)
-    assert result.n_evaluations == calls
-    assert calls < 1.5 * result.n_iter + 10
-
-
-def test_no_progress_at_rounding_error():
-    function = quadratic(torch.ones(3).double(), torch.full((3,), 1 / 3).double())
-    result = minimize_lbfgs(
-        lambda x: (1e8 + function(x)[0], function(x)[1]),
-        torch.zeros(3).double(),
-        is_converged=lambda iterate: False,
-        max_iter=1000,
-    )
-    assert result.status == "no_progress"
-    assert result.n_iter < 20
-    assert math.isfinite(result.value)
-
-
-def test_no_progress_where_the_value_no_longer_falls():
+@pytest.mark.parametrize("constant", [1.0, 1e8])
+def test_no_progress_where_the_value_no_longer_falls(constant):
     """A step that leaves the value as it is lowers nothing, however small the slope."""
     minimum = torch.from_numpy(np.random.default_rng(0).normal(size=10))
     function = quadratic(torch.logspace(0, 2, 10).double(), minimum)
     result = minimize_lbfgs(
-        lambda x: (1 + function(x)[0], function(x)[1]),
+        lambda x: (constant + function(x)[0], function(x)[1]),
         torch.zeros(10).double(),
         is_converged=lambda iterate: False,
         max_iter=200,
     )
     assert result.status == "no_progress"
+    assert math.isfinite(result.value)
     assert_monotone(result)
 
 
@@ -285,28 +231,6 @@ def test_single_precision():
     assert_allclose(result.x, np.ones(8), atol=2e-3)
 
 
-def test_the_same_problem_gives_the_same_iterates():
-    start = torch.tensor([-1.2, 1.0, 0.3], dtype=torch.float64)
-    one, other = (
-        minimize_lbfgs(
-            with_autograd(rosenbrock), start, is_converged=gradient_below(1e-8), max_iter=200
-        )
-        for _ in range(2)
-    )
-    assert one.values == other.values
-    assert torch.equal(one.x, other.x)
-
-
-def run(minimisation, function):
-    """Return the result of a minimisation that leaves evaluations to its caller."""
-    point = next(minimisation)
-    while True:
-        try:
-            point = minimisation.send(function(point))
-        except StopIteration as stop:
-            return stop.value
-
-
 def test_curvature_pairs_serve_the_next_function():
     """They know the curvature of the function with a penalty added, and save iterations."""
     rng = np.random.default_rng(0)
@@ -314,9 +238,8 @@ def test_curvature_pairs_serve_the_next_function():
     minimum = torch.from_numpy(rng.normal(size=20))
     how = {"is_converged": gradient_below(1e-6), "max_iter": 200}
     pairs = Pairs()
-    first = run(
-        lbfgs(torch.zeros(20).double(), pairs=pairs, **how), quadratic(eigenvalues, minimum)
-    )
+    start = torch.zeros(20).double()
+    first = minimize_lbfgs(quadratic(eigenvalues, minimum), start, pairs=pairs, **how)
     assert 0 < len(pairs) <= 10
     more = torch.zeros(20).double()
     more[:7] = 0.5
@@ -325,8 +248,8 @@ def test_curvature_pairs_serve_the_next_function():
         torch.testing.assert_close(gradient_change, (eigenvalues + more) * change)
         assert product == pytest.approx(float(change @ gradient_change))
     following = quadratic(eigenvalues + more, -minimum)
-    with_pairs = run(lbfgs(first.x, pairs=pairs, **how), following)
-    without = run(lbfgs(first.x, **how), following)
+    with_pairs = minimize_lbfgs(following, first.x, pairs=pairs, **how)
+    without = minimize_lbfgs(following, first.x, **how)
     assert_allclose(with_pairs.x, -minimum, atol=1e-6)
     assert with_pairs.n_iter < without.n_iter
 

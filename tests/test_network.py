@@ -1,34 +1,29 @@
-"""The networks on bags of distinct tokens, against the same networks on repeated tokens."""
+"""AttentionNetworkClassifier: batches, its module, and the fitted network that predicts."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from helpers import data
 from numpy.testing import assert_allclose, assert_array_equal
-from reference import PADDING, PaddedDocuments, counts
+from sklearn.utils import check_random_state
 
-from sklearn_clsattn.paper import _batches
-from sklearn_clsattn.paper._batches import (
-    batch_documents,
-    batches_by_length,
-    positive_entries,
-)
-from sklearn_clsattn.paper._network import AttentionNetwork
-from sklearn_clsattn.theory._gradient_step import draw_embeddings
+from sklearn_clsattn.paper import AttentionNetworkClassifier, _network
+from sklearn_clsattn.paper._gradient_step import draw_embeddings
+from sklearn_clsattn.paper._network import AttentionNetwork, make_batch
+from sklearn_clsattn.paper._training import hold_out
 
-VARIANTS = pytest.mark.parametrize(
-    ("n_layers", "mlp"), [(1, False), (2, False), (1, True), (2, True)]
-)
-CLS = pytest.mark.parametrize("cls_weight", [0.0, 1.5])
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+KINDS = pytest.mark.parametrize(("n_layers", "mlp"), [(1, False), (2, False), (1, True), (2, True)])
+CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 
 
-def network(n_tokens, n_outputs=1, *, n_layers=1, mlp=False, cls_weight=0.0, dim=6, seed=0):
-    """Return a network whose parameters are all random, none of them small."""
-    generator = torch.Generator().manual_seed(seed)
-    made = AttentionNetwork(
-        draw_embeddings(n_tokens, n_outputs, dim, seed=seed),
+def network(X, n_classes, n_layers, mlp, cls_weight=1.5):
+    """Return a network with random numbers in all that is trained."""
+    generator = torch.Generator().manual_seed(0)
+    n_outputs = 1 if n_classes == 2 else n_classes
+    module = AttentionNetwork(
+        draw_embeddings(X.shape[1], n_outputs, 6, seed=0),
         intercept=torch.zeros(n_outputs, dtype=torch.float64),
         n_layers=n_layers,
         mlp=mlp,
@@ -36,205 +31,120 @@ def network(n_tokens, n_outputs=1, *, n_layers=1, mlp=False, cls_weight=0.0, dim
         generator=generator,
     )
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in module.parameters():
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter += 0.7 * noise
-    return made
+            parameter += 0.5 * noise
+    return module
 
 
-def spelled_out(made, X):
-    """Return the outputs position by position, documents as sequences of repeated tokens."""
-    padded = PaddedDocuments.from_counts(X)
-    outputs = []
-    for tokens, weights in zip(padded.tokens, padded.weights, strict=True):
-        real = tokens != PADDING
-        E, log_weights = made.embeddings[tokens[real]], torch.log(weights[real])
-        hidden, direction = E, made.cls_embedding
-        if made.first_key_query is not None:
-            table = torch.softmax(E @ made.first_key_query @ E.T + log_weights, dim=1)
-            hidden = E + table @ E
-            direction = made.cls_embedding @ made.second_key_query
-        masses = torch.exp(hidden @ direction + log_weights)
-        total = masses.sum() + made.cls_weight
-        o = torch.zeros_like(made.cls_embedding)
-        if len(masses):
-            o = (masses / total) @ hidden
-        if made.hidden_weights is not None:
-            o = made.hidden_output @ torch.relu(made.hidden_weights @ o + made.hidden_bias)
-        outputs.append(made.output_vectors @ o + made.intercept)
-    return torch.stack(outputs)
-
-
-def outputs_of(made, X, fullness=0.8):
-    X = positive_entries(sp.csr_matrix(X))
-    documents = np.arange(X.shape[0])
-    return made(batch_documents(X, documents, fullness=fullness, dtype=torch.float64))
-
-
-@VARIANTS
-@CLS
-@pytest.mark.parametrize("n_outputs", [1, 3])
-def test_outputs_are_those_of_repeated_tokens(n_layers, mlp, cls_weight, n_outputs):
-    X = counts(1)
-    made = network(9, n_outputs, n_layers=n_layers, mlp=mlp, cls_weight=cls_weight)
-    assert_allclose(
-        outputs_of(made, X).detach(), spelled_out(made, X).detach(), rtol=1e-12, atol=1e-13
-    )
-
-
-@VARIANTS
-@CLS
-def test_gradients_are_those_of_repeated_tokens(n_layers, mlp, cls_weight):
-    X = counts(2)
-    made = network(9, n_layers=n_layers, mlp=mlp, cls_weight=cls_weight)
-    parameters = dict(made.named_parameters())
-    projection = torch.randn(12, 1, generator=torch.Generator().manual_seed(1)).double()
-    found, expected = (
-        torch.autograd.grad((projection * outputs).sum(), parameters.values())
-        for outputs in (outputs_of(made, X), spelled_out(made, X))
-    )
-    for name, one, other in zip(parameters, found, expected, strict=True):
-        assert_allclose(one, other, rtol=1e-10, atol=1e-12, err_msg=name)
-
-
-@CLS
-def test_the_closed_form_of_two_layers_agrees_with_finite_differences(cls_weight):
-    X = counts(3, n_documents=4, n_tokens=5)
-    made = network(5, n_layers=2, cls_weight=cls_weight, dim=3)
-    batch = batch_documents(X, np.arange(4), fullness=0.5, dtype=torch.float64)
-    rows = made.embeddings.detach()[batch.tokens].requires_grad_()
-    assert torch.autograd.gradcheck(lambda rows: made(batch, rows), rows, fast_mode=True)
-
-
-@VARIANTS
-def test_weights_need_not_be_whole(n_layers, mlp):
-    X = counts(4)
-    X.data += np.linspace(0.1, 0.4, X.nnz)
-    made = network(9, n_layers=n_layers, mlp=mlp)
-    assert_allclose(outputs_of(made, X).detach(), spelled_out(made, X).detach(), rtol=1e-12)
-
-
-@VARIANTS
-@CLS
-def test_a_weight_in_several_parts_and_stored_zeros_change_nothing(n_layers, mlp, cls_weight):
-    made = network(3, n_layers=n_layers, mlp=mlp, cls_weight=cls_weight)
-    parts = sp.csr_matrix(([1.0, 2.0, 1.0, 0.0, 0.0], [2, 0, 2, 1, 1], [0, 4, 5]), shape=(2, 3))
-    assert_allclose(
-        outputs_of(made, parts).detach(),
-        outputs_of(made, np.array([[2.0, 0, 2], [0, 0, 0]])).detach(),
-        rtol=1e-12,
-    )
-    assert parts.nnz == 5
-
-
-@VARIANTS
-def test_documents_without_tokens_are_finite(n_layers, mlp):
-    made = network(4, n_layers=n_layers, mlp=mlp)
-    outputs = outputs_of(made, np.zeros((3, 4)))
-    assert_allclose(outputs.detach(), spelled_out(made, np.zeros((3, 4))).detach(), rtol=1e-12)
-    outputs.sum().backward()
-    assert all(
-        parameter.grad is None or torch.isfinite(parameter.grad).all()
-        for parameter in made.parameters()
-    )
-
-
-@VARIANTS
-@settings(max_examples=15)
-@given(seed=st.integers(0, 100), fullness=st.floats(0.05, 1.0))
-def test_padding_and_company_do_not_matter(n_layers, mlp, seed, fullness):
-    X = counts(seed, n_documents=8, n_tokens=7, mean=1.0)
-    made = network(7, n_layers=n_layers, mlp=mlp, dim=3)
-    alone = torch.cat([outputs_of(made, X[i : i + 1]) for i in range(8)])
-    order = np.random.default_rng(seed).permutation(8)
-    together = outputs_of(made, X[order], fullness)
-    assert_allclose(together.detach(), alone.detach()[order], rtol=1e-10, atol=1e-12)
-
-
-@VARIANTS
-def test_the_order_of_columns_does_not_matter(n_layers, mlp):
-    X = counts(5)
-    made = network(9, n_layers=n_layers, mlp=mlp)
-    expected = outputs_of(made, X).detach()
-    order = np.random.default_rng(0).permutation(9)
-    made.embeddings.data = made.embeddings.data[order]
-    assert_allclose(outputs_of(made, X[:, order]).detach(), expected, rtol=1e-11)
-
-
-def test_scores_far_apart_stay_finite():
-    X = counts(6)
-    made = network(9, n_layers=2)
-    made.embeddings.data *= 100
-    outputs = outputs_of(made, X)
-    outputs.sum().backward()
-    assert torch.isfinite(outputs).all()
-    assert all(torch.isfinite(parameter.grad).all() for parameter in made.parameters())
-
-
-def test_two_layers_start_from_uniform_first_attention_and_the_embedding_of_cls():
-    made = AttentionNetwork(draw_embeddings(5, 1, 4, seed=0), n_layers=2)
-    assert not made.first_key_query.any()
-    assert_array_equal(made.second_key_query.detach(), np.eye(4))
-
-
-def test_the_mlp_starts_by_keeping_lengths():
-    generator = torch.Generator().manual_seed(0)
-    made = AttentionNetwork(draw_embeddings(5, 1, 400, seed=0), mlp=True, generator=generator)
-    o = torch.randn(400, generator=generator, dtype=torch.float64)
-    after = (made.hidden_output @ torch.relu(made.hidden_weights @ o)).detach()
-    assert float(after.norm() / o.norm()) == pytest.approx(1, abs=0.15)
-    assert not made.hidden_bias.any()
-
-
-def test_other_numbers_of_layers_are_refused():
-    with pytest.raises(ValueError, match="n_layers must be 1 or 2, got 3"):
-        AttentionNetwork(draw_embeddings(5, 1, 4, seed=0), n_layers=3)
-
-
-def long_and_short():
+def documents_of_all_lengths(n_documents=30, n_tokens=25):
     rng = np.random.default_rng(0)
-    X = np.zeros((40, 100))
-    for row, length in zip(X, rng.integers(0, 101, 40), strict=True):
-        row[rng.choice(100, length, replace=False)] = rng.integers(1, 50, length)
-    return sp.csr_matrix(X)
+    X = rng.poisson(np.linspace(0, 2, n_documents)[:, None], (n_documents, n_tokens))
+    return sp.csr_matrix(X[rng.permutation(n_documents)] * 0.5)
 
 
-def test_batches_hold_every_document_and_are_padded_to_distinct_tokens():
-    X = long_and_short()
-    lengths = np.diff(X.indptr)
-    batch = batch_documents(X, np.arange(40), fullness=0.7)
-    assert sorted(batch.documents.tolist()) == np.flatnonzero(lengths).tolist()
-    assert max(longest for _, longest in batch.shapes) == lengths.max() <= 100
-    real = torch.isfinite(batch.log_weights)
-    assert int(real.sum()) == X.nnz
-    assert len(real) <= X.nnz / 0.7
-    first = 0
-    for (rows, longest), tokens, weights in zip(
-        batch.shapes, batch.split(batch.positions), batch.split(batch.log_weights), strict=True
-    ):
-        members = batch.documents[first : first + rows].tolist()
-        assert (lengths[members] >= 0.7 * longest).all()
-        for i, document in enumerate(members):
-            row = X[document]
-            there = torch.isfinite(weights[i])
-            assert_array_equal(batch.tokens[tokens[i][there]], row.indices)
-            assert_allclose(weights[i][there].exp(), row.data, rtol=1e-5)
-        first += rows
+@KINDS
+@CLASSES
+@pytest.mark.parametrize("cls_weight", [0.0, 1.5])
+def test_batches_change_nothing_and_numpy_computes_the_same(
+    n_classes, n_layers, mlp, cls_weight, monkeypatch
+):
+    X = documents_of_all_lengths()
+    module = network(X, n_classes, n_layers, mlp, cls_weight)
+    expected = np.vstack(
+        [module(make_batch(X, np.array([i]), torch.float64, "cpu")).detach() for i in range(30)]
+    )
+    for limit in (20_000, 40):  # in groups by their fullness, and by their size
+        monkeypatch.setattr(_network, "_GROUP_TOKENS", limit)
+        batch = make_batch(X, np.arange(30), torch.float64, "cpu")
+        assert sorted(batch.documents) == list(range(30))
+        assert 4 < len(batch.groups) < 30
+        assert_allclose(module(batch).detach(), expected[batch.documents], atol=1e-12)
+    fitted = module.to_numpy()
+    assert_allclose(fitted.outputs(X), expected, atol=1e-12)
+    assert_allclose(fitted.outputs(X[[7]])[0], fitted.outputs(X)[7], atol=1e-12)
+    assert (fitted.n_layers, fitted.mlp) == (n_layers, mlp)
+    shares = fitted.attention(X)
+    assert_array_equal(shares.indices, X.indices)
+    filled = np.diff(X.indptr) > 0
+    sums = np.asarray(shares.sum(axis=1)).ravel()[filled]
+    assert (sums < 1 - 1e-6).all() if cls_weight else np.allclose(sums, 1)
+    if not mlp:
+        sums = np.column_stack([part.sum(axis=1) for part in fitted.contributions(X)])
+        assert_allclose(sums + fitted.intercept, expected, atol=1e-12)
 
 
-def test_groups_are_cut_where_their_tables_would_be_too_large(monkeypatch):
-    monkeypatch.setattr(_batches, "GROUP_ENTRIES", 50)
-    X = sp.csr_matrix(np.ones((7, 5)))
-    batch = batch_documents(X, np.arange(7), fullness=0.5)
-    assert batch.shapes == [(2, 5), (2, 5), (2, 5), (1, 5)]
+@KINDS
+def test_the_gradient_is_that_of_finite_differences(n_layers, mlp):
+    X = documents_of_all_lengths()
+    module = network(X, 3, n_layers, mlp)
+    batch = make_batch(X, np.arange(30), torch.float64, "cpu")
+    module(batch).square().sum().backward()
+    generator = torch.Generator().manual_seed(1)
+    for name, parameter in module.named_parameters():
+        direction = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+        values = []
+        for h in (1e-5, -1e-5):
+            with torch.no_grad():
+                parameter += h * direction
+                values.append(float(module(batch).square().sum()))
+                parameter -= h * direction
+        slope = float((parameter.grad * direction).sum())
+        assert slope == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-5), name
 
 
-def test_going_through_documents_meets_each_once_in_bounded_batches(monkeypatch):
-    monkeypatch.setattr(_batches, "BATCH_ENTRIES", 120)
-    X = long_and_short()
-    chosen = np.arange(1, 40)
-    met = list(batches_by_length(X, chosen, fullness=0.5))
-    assert_array_equal(np.sort(np.concatenate([members for members, _ in met])), chosen)
-    lengths = np.diff(X.indptr)
-    assert all(lengths[members].sum() <= 120 or len(members) == 1 for members, _ in met)
-    assert not list(batches_by_length(X, chosen[:0], fullness=0.5))
+def test_stored_zeros_are_no_tokens():
+    X, y = data()
+    zeros = X.copy()
+    zeros.data[:] = 0
+    both = sp.csr_matrix(sp.hstack([X, zeros]))
+    both.data[::2] *= 1  # a new array
+    model = AttentionNetworkClassifier(
+        n_layers=2, embedding_dim=4, max_iter=2, early_stopping=False, random_state=0
+    )
+    with_zeros = model.fit(both, y).predict_proba(both)
+    both.eliminate_zeros()
+    assert_allclose(model.predict_proba(both), with_zeros, atol=1e-12)
+    assert_allclose(model.fit(both, y).predict_proba(both), with_zeros, atol=1e-12)
+
+
+@KINDS
+def test_early_stopping_keeps_the_best_network(n_layers, mlp):
+    X, y = data(3, n_documents=90)
+    model = AttentionNetworkClassifier(
+        n_layers=n_layers, mlp=mlp, embedding_dim=8, learning_rate=0.1, random_state=0,
+        validation_fraction=0.3, n_iter_no_change=3, max_iter=30,
+    ).fit(X, y)  # fmt: skip
+    seed = int(check_random_state(0).randint(np.iinfo(np.int32).max))
+    _, held_out = hold_out(y, np.ones(len(y)), 0.3, seed)
+    log_probabilities = model.predict_log_proba(X[held_out])
+    loss = -log_probabilities[np.arange(len(held_out)), y[held_out]].mean()
+    assert loss == pytest.approx(model.validation_loss_curve_.min(), rel=1e-9)
+    assert len(model.validation_loss_curve_) == model.n_iter_ + 1
+    best = int(model.validation_loss_curve_.argmin())
+    assert model.n_iter_ == min(best + 3, 30)
+
+
+def test_documents_held_out():
+    """Of every class the share, one at least, of documents of positive weight, not all of them."""
+    codes = np.repeat([0, 1, 2], [100, 20, 4])
+    weights = np.ones(124)
+    weights[:50] = 0
+    trained_on, held_out = hold_out(codes, weights, 0.1, seed=0)
+    assert_array_equal(np.bincount(codes[held_out]), [5, 2, 1])
+    assert (weights[held_out] > 0).all()
+    assert_array_equal(np.sort(np.concatenate([trained_on, held_out])), np.arange(124))
+    assert_array_equal(hold_out(codes, weights, 0.1, seed=0)[1], held_out)
+    assert not np.array_equal(hold_out(codes, weights, 0.1, seed=1)[1], held_out)
+    with pytest.raises(ValueError, match=r"one document only.*early_stopping=False"):
+        hold_out(np.array([0, 0, 1]), np.ones(3), 0.1, seed=0)
+
+
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_a_learning_rate_that_is_too_large(n_layers):
+    X, y = data()
+    model = AttentionNetworkClassifier(
+        n_layers=n_layers, learning_rate=1e300, embedding_dim=4, random_state=0
+    )
+    with pytest.raises(ValueError, match=r"lower the learning rate|range of floating-point"):
+        model.fit(X, y)

@@ -17,20 +17,28 @@ from reference import (
 from torch.testing import assert_close
 
 from sklearn_clsattn._core.bag import TokenBag
-from sklearn_clsattn._core.objective import (
-    AttentionLoss,
-    Block,
-    Objective,
-    Units,
-    evaluate_together,
-)
-from sklearn_clsattn._core.solvers.lbfgs import minimize_lbfgs
+from sklearn_clsattn._core.chunk import Chunk
+from sklearn_clsattn._core.corpus import Corpus, CorpusLoss
+from sklearn_clsattn._core.lbfgs import minimize_lbfgs
+from sklearn_clsattn._core.loss import AttentionLoss
+from sklearn_clsattn._core.objective import CLS_PENALTY, AttentionObjective
+from sklearn_clsattn._core.statistics import Scaling
 
-PENALTIES = (0.7, 0.3, 0.9)  # value_C, score_C, cls_penalty
+PENALTIES = (0.7, 0.3, CLS_PENALTY)  # value_C, score_C, cls_penalty
 N_OUTPUTS = pytest.mark.parametrize("n_outputs", [1, 3, 7], ids=["K=2", "K=3", "K=7"])
 CLS = pytest.mark.parametrize("cls_weight", [2.5, 0.0], ids=["cls", "no cls"])
 BACKEND = pytest.mark.parametrize("backend", ["torch", "scipy"])
 EXACT = {"rtol": 1e-9, "atol": 1e-11}
+
+
+class OneLoss(CorpusLoss):
+    """The loss of one chunk, as that of a corpus."""
+
+    def __init__(self, loss):
+        self.corpus = Corpus([Chunk(None, None, None, loss=loss)])
+        self._shape = tuple(loss.zeros().shape)
+        self.dtype, self.device, self.n_outputs = loss.bag.dtype, loss.bag.device, loss.n_outputs
+        self.total_weight, self.cls_weight = loss.total_weight, loss.cls_weight
 
 
 class Problem:
@@ -73,19 +81,12 @@ class Problem:
         )
 
     def objective(self, *, dtype=torch.float64, **how):
-        loss = self.loss(dtype=dtype, **how)
-        units = Units(self.starting_scores.to(dtype), self.value_scales.to(dtype))
-        total, (value_C, score_C, cls_penalty) = loss.total_weight, PENALTIES
-        return Objective(
-            [loss],
-            units,
-            [
-                Block((slice(None, -1), 0), 1 / (total * score_C), 1.0),
-                Block((slice(None, -1), slice(1, None)), 1 / (total * value_C), 1.0),
-                Block((-1, 0), cls_penalty, 1.0),
-            ],
-            total,
-        )
+        loss = OneLoss(self.loss(dtype=dtype, **how))
+        arrays = (array.to(dtype).numpy() for array in (self.starting_scores, self.value_scales))
+        classes = np.ones(max(2, self.value_scales.shape[1]))
+        value_C, score_C, _ = PENALTIES
+        scaling = Scaling(*arrays, self.cls_weight, 1.0)
+        return AttentionObjective(loss, classes, scaling, C=value_C, attention_C=score_C)
 
     def reference(self, point=None):
         return loss_and_gradient(
@@ -303,21 +304,20 @@ def test_minimising_over_embeddings_is_minimising_over_scores_and_values(n_outpu
     loss = AttentionLoss(
         TokenBag(problem.X), problem.targets, problem.weights, n_outputs, cls_weight=cls_weight
     )
-    objective = Objective(
-        [loss],
-        Units(torch.zeros(n_tokens).double(), torch.ones(n_tokens, n_outputs).double()),
-        [
-            Block((slice(None, -1), 0), strength / float((p**2).sum()), 1.0),
-            Block((slice(None, -1), slice(1, None)), strength / float((v[0] ** 2).sum()), 1.0),
-        ],
-        loss.total_weight,
+    total = loss.total_weight
+    objective = AttentionObjective(
+        OneLoss(loss),
+        np.ones(max(2, n_outputs)),
+        Scaling(np.zeros(n_tokens), np.ones((n_tokens, n_outputs)), cls_weight, 1.0),
+        C=float((v[0] ** 2).sum()) / strength / total,
+        attention_C=float((p**2).sum()) / strength / total,
     )
 
     def over_scores_and_values(parameters):
         full = torch.cat([parameters, torch.zeros(1, 1 + n_outputs).double()])
         full[-1, 0] = cls_score
         loss, gradient = objective(full)
-        return loss, gradient[:-1]
+        return loss - CLS_PENALTY / 2 * cls_score**2, gradient[:-1]
 
     def minimum(function, start):
         return minimize_lbfgs(
@@ -334,22 +334,3 @@ def test_minimising_over_embeddings_is_minimising_over_scores_and_values(n_outpu
     assert pairs.value == pytest.approx(embeddings.value, abs=1e-10)
     assert_close(pairs.x[:, 0], embeddings.x @ p, rtol=1e-5, atol=1e-6)
     assert_close(pairs.x[:, 1:], embeddings.x @ v.T, rtol=1e-5, atol=1e-6)
-
-
-@N_OUTPUTS
-@BACKEND
-def test_losses_are_evaluated_together_as_one_by_one(n_outputs, backend):
-    """Also where one of them saturates."""
-    problem = Problem(n_outputs)
-    losses = [problem.loss(backend=backend) for _ in range(3)]
-    for loss, weights in zip(losses, torch.rand(3, len(problem.weights)), strict=True):
-        loss.bag, loss.sample_weight = losses[0].bag, weights.to(torch.float64)
-    points = [problem.point, problem.point.clone(), -problem.point]
-    points[1][:-1, 0] *= 1000
-    assert_close(losses[1](points[1]), losses[1]._own_saturated_sums(points[1]), **EXACT)
-    evaluations = [loss.evaluation(x) for loss, x in zip(losses, points, strict=True)]
-    found = evaluate_together(evaluations, losses[0].bag)
-    for (value, gradient), loss, x in zip(found, losses, points, strict=True):
-        expected = loss(x)
-        assert value == pytest.approx(expected[0], rel=1e-12)
-        assert_close(gradient, expected[1], **EXACT)

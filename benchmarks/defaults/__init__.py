@@ -1,1 +1,1 @@
-"""How the classifier's defaults were chosen, on training documents alone."""
+"""How the defaults are chosen: ``python -m benchmarks.defaults``."""

@@ -1,8 +1,7 @@
-"""Run it: ``python -m benchmarks.defaults --explore FOLDER [--reviews FOLDER] [QUESTION ...]``."""
+"""``python -m benchmarks.defaults [QUESTION ...]``."""
 
 import sys
 
-from .run import main
+from .engine import main
 
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main())

@@ -1,7 +1,6 @@
-"""The documents that are explained, as texts, and the counts that models are trained on.
+"""The documents that are explained, and the model: ours, with its defaults, on counts of words.
 
-Words only, no bigrams: text explainers remove words, and that is what all explanations are then
-about, the same tokens for each.
+Words only, no bigrams: text explainers remove words, so that all explain the same tokens.
 """
 
 from __future__ import annotations
@@ -12,11 +11,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
 
 from benchmarks import problems
-from benchmarks.problems import WORDS, Problem, Spec
+from benchmarks.problems import WORDS, Spec
+from sklearn_clsattn import ClsAttentionClassifier
+
+Array = NDArray[np.float64]
 
 _WORDS = {"min_df": 5, "token_pattern": WORDS}
 REAL = (
@@ -30,75 +35,90 @@ GENERATED = (problems.GENERATED[0], problems.GENERATED[2])
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents to train on and documents to explain.
+    """Counts and labels to train on, and texts to explain, each with a known token or more."""
 
-    Attributes
-    ----------
-    problem : Problem
-        Counts and labels; its test half are the documents to explain.
-
-    texts : ndarray of shape (n_explained,)
-        The documents to explain, each with a token of the vocabulary or more.
-
-    vectorizer : CountVectorizer
-        Makes the counts of the texts.
-    """
-
-    problem: Problem
-    texts: NDArray[Any]
+    title: str
     vectorizer: CountVectorizer
+    X_train: Any
+    y_train: NDArray[Any]
+    texts: NDArray[Any]
 
 
 def specs(reviews: Path | None) -> tuple[Spec, ...]:
+    """Return the problems of two classes: of reviews if they are there, else generated."""
     return REAL if reviews else GENERATED
 
 
-def raced(reviews: Path | None) -> tuple[Spec, ...]:
-    """Return the problems of `specs`, and one of many classes where its file is there."""
-    known = reviews is not None and (reviews / f"{NEWS.stem}.csv.gz").is_file()
-    return (*specs(reviews), *((NEWS,) if known else ()))
-
-
-def load(spec: Spec, reviews: Path | None, n_documents: int, n_rows: int | None = None) -> Corpus:
-    """Return a corpus with `n_documents` random test documents to explain.
-
-    `n_rows` limits the documents to train on.
-    """
-    if reviews is not None and spec.stem:
-        (texts, y), (texts_test, y_test) = (
-            _labelled_texts(spec, reviews, part) for part in ("train", "test")
-        )
-        texts, y = problems.some_rows((texts, y), None, n_rows)
-        vectorizer = CountVectorizer(**spec.vectorizer)
-        X = vectorizer.fit_transform(texts)
+def load(spec: Spec, reviews: Any, n_documents: int, n_rows: int | None = None) -> Corpus:
+    """Return a corpus with random test documents to explain; `n_rows` limits those to train on."""
+    if spec is NEWS:
+        frame = pd.read_csv(reviews / f"{spec.stem}.csv.gz", keep_default_na=False)
+        train = frame["part"] == "train"
+        texts, y = problems.some_rows(_texts(frame[train]), None, n_rows)
+        texts_test, _ = _texts(frame[~train])
     else:
-        X, y, X_test, y_test = problems.generate(spec, None, n_rows)
-        names = np.array([f"token{column}" for column in range(X.shape[1])])
-        vectorizer = CountVectorizer(vocabulary=names.tolist(), token_pattern=WORDS)
-        texts_test = np.array([_spelt_out(row, names) for row in X_test], dtype=object)
-    order = np.random.default_rng(0).permutation(len(y_test))
+        problem = problems.load_texts(spec, reviews, n_rows=n_rows)
+        texts, y, texts_test = problem.X_train, problem.y_train, problem.X_test
+    vectorizer = CountVectorizer(**{**_WORDS, **spec.vectorizer})
+    X = vectorizer.fit_transform(texts)
+    X.sum_duplicates()
+    order = np.random.default_rng(0).permutation(len(texts_test))
     # Long before the end: a few documents in a thousand have no token at all.
-    chosen = order[: 2 * n_documents + 10]
-    chosen = chosen[vectorizer.transform(texts_test[chosen]).getnnz(axis=1) > 0][:n_documents]
-    X_chosen = vectorizer.transform(texts_test[chosen])
-    for matrix in (X, X_chosen):
-        matrix.sum_duplicates()
-    key = Path(f"explained_{spec.name}-{X.shape[0]}x{X.shape[1]}-{X.nnz}")
-    problem = Problem(spec.name, spec.title, key, X, y, X_chosen, y_test[chosen])
-    return Corpus(problem, texts_test[chosen], vectorizer)
+    chosen = texts_test[order[: 2 * n_documents + 10]]
+    chosen = chosen[vectorizer.transform(chosen).getnnz(axis=1) > 0]
+    return Corpus(spec.title, vectorizer, X, y, chosen[:n_documents])
 
 
-def _labelled_texts(spec: Spec, reviews: Path, part: str) -> Any:
-    """Return the texts and labels of one half, of two files or of one with the column `part`."""
-    whole = reviews / f"{spec.stem}.csv.gz"
-    if not whole.is_file():
-        return problems.labelled_texts(spec, reviews, part)
-    frame = pd.read_csv(whole, keep_default_na=False)
-    frame = frame[frame["part"] == part]
+def _texts(frame: pd.DataFrame) -> tuple[NDArray[Any], NDArray[Any]]:
     return frame["text"].to_numpy(dtype=object), frame["label"].to_numpy(dtype=object)
 
 
-def _spelt_out(row: Any, names: NDArray[Any]) -> str:
-    row = row.tocoo()
-    columns = row.col if hasattr(row, "col") else row.coords[-1]
-    return " ".join(np.repeat(names[columns], row.data.astype(np.int64)))
+class Model:
+    """Our classifier, fitted on a corpus."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus, self.vectorizer = corpus, corpus.vectorizer
+        self.classifier = ClsAttentionClassifier().fit(corpus.X_train, corpus.y_train)
+        self.pipeline = make_pipeline(self.vectorizer, self.classifier)
+
+    def code(self, counts: Any) -> int:
+        """Return the number of the class predicted for one document."""
+        return int(self.classifier.predict_proba(counts)[0].argmax())
+
+    def log_odds(self, counts: Any, code: int) -> Array:
+        """Return the log-odds (n_documents,) of a class against all others together."""
+        decisions = self.classifier.decision_function(counts)
+        if decisions.ndim == 1:
+            return decisions if code == 1 else -decisions
+        others = np.delete(decisions, code, axis=1)
+        return np.asarray(decisions[:, code] - logsumexp(others, axis=1))
+
+
+class Document:
+    """A text, its counts, and what the model says of it with only some of its tokens.
+
+    Which are kept is an array of shape (n_questions, n), answers are (n_questions,).
+    """
+
+    def __init__(self, model: Model, text: str) -> None:
+        self.model, self.text = model, text
+        self.x = sp.csr_array(model.vectorizer.transform([text]))
+        self.x.sort_indices()
+        self.n, self.code = self.x.nnz, model.code(self.x)
+
+    def with_only(self, kept: NDArray[np.bool_]) -> sp.csr_array:
+        """Return the counts of the tokens that are kept, a row for each question."""
+        rows, entries = np.nonzero(kept)
+        data, columns = self.x.data[entries], self.x.indices[entries]
+        return sp.csr_array((data, (rows, columns)), shape=(len(kept), self.x.shape[1]))
+
+    def ask(self, kept: NDArray[np.bool_]) -> Array:
+        """Return the probability of the class that is predicted for the whole document."""
+        chances: Array = self.model.classifier.predict_proba(self.with_only(kept))
+        return chances[:, self.code]
+
+    def agrees(self, kept: NDArray[np.bool_]) -> Array:
+        """Return 1 where the prediction stays, else 0."""
+        decisions = self.model.classifier.decision_function(self.with_only(kept))
+        codes = (decisions > 0) if decisions.ndim == 1 else decisions.argmax(axis=1)
+        return np.asarray(codes == self.code, dtype=np.float64)

@@ -1,23 +1,19 @@
 """Searches for small changes and for guarantees that only ask a model for probabilities.
 
-Each is given the counts of one document, (n_tokens,), and the probability of the predicted class as
-a function of which of its tokens are kept, (n_questions, n_kept). They return the places, among the
-document's tokens, of those that are removed or kept, or None.
+Each is given the probability of the predicted class as a function of which of a document's n tokens
+are kept, (n_questions, n). They return the numbers of those that are removed or kept, or None.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 
-Keeps = NDArray[np.bool_]
-Ask = Callable[[Keeps], NDArray[np.float64]]
-Places = NDArray[np.intp]
+Ask = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
+Numbers = NDArray[np.intp]
 
 ANCHOR_PRECISION = 0.95
 _ANCHOR_SAMPLES = 200
@@ -25,50 +21,22 @@ _DICE_TRIES = 100
 _MOST_REMOVED = 100
 
 
-class Document:
-    """A text, its counts, and what the model says of it without some of its tokens."""
-
-    def __init__(self, pipeline: Any, text: str) -> None:
-        self.pipeline, self.text, self.classifier = pipeline, text, pipeline[-1]
-        self.x = x = sp.csr_array(pipeline[:-1].transform([text]))
-        x.sort_indices()
-        self.n = x.nnz
-        self.code = int(self.classifier.predict_proba(x)[0].argmax())
-
-    def with_only(self, kept: Keeps) -> sp.csr_array:
-        """Return the counts with some tokens kept, (n_questions, n), of that many documents."""
-        rows, places = np.nonzero(kept)
-        data, columns = self.x.data[places], self.x.indices[places]
-        return sp.csr_array((data, (rows, columns)), shape=(len(kept), self.x.shape[1]))
-
-    def ask(self, kept: Keeps) -> NDArray[np.float64]:
-        """Return the predicted class's probability (n_questions,) with some tokens kept."""
-        found: NDArray[np.float64] = self.classifier.predict_proba(self.with_only(kept))
-        return found[:, self.code]
-
-    def agrees(self, kept: Keeps) -> NDArray[np.float64]:
-        """Return 1 where the prediction stays with some tokens kept, else 0, (n_questions,)."""
-        found = self.classifier.decision_function(self.with_only(kept))
-        codes = (found > 0).astype(int) if found.ndim == 1 else found.argmax(axis=1)
-        return np.asarray(codes == self.code, dtype=np.float64)
-
-
-def greedy(ask: Ask, n: int, rng: np.random.Generator) -> Places | None:
+def greedy(ask: Ask, n: int, rng: np.random.Generator) -> Numbers | None:
     """Remove the token that lowers the probability most until it is below a half (SEDC)."""
     kept = np.ones(n, dtype=bool)
     while kept.any() and n - kept.sum() < _MOST_REMOVED:
-        places = np.flatnonzero(kept)
-        questions = np.tile(kept, (len(places), 1))
-        questions[np.arange(len(places)), places] = False
+        left = np.flatnonzero(kept)
+        questions = np.tile(kept, (len(left), 1))
+        questions[np.arange(len(left)), left] = False
         answers = ask(questions)
         best = int(answers.argmin())
-        kept[places[best]] = False
+        kept[left[best]] = False
         if answers[best] < 0.5:
             return np.flatnonzero(~kept)
     return None
 
 
-def lime_order(ask: Ask, n: int, rng: np.random.Generator, samples: int = 5000) -> Places | None:
+def lime_order(ask: Ask, n: int, rng: np.random.Generator, samples: int = 5000) -> Numbers | None:
     """Remove tokens in the order of LIME's weights until it is below a half (LIME-C).
 
     LIME's sampling and kernel for texts: tokens are left out at random, and a weighted ridge
@@ -88,7 +56,7 @@ def lime_order(ask: Ask, n: int, rng: np.random.Generator, samples: int = 5000) 
     return order[: int(below[0]) + 1] if len(below) else None
 
 
-def dice_random(ask: Ask, n: int, rng: np.random.Generator) -> Places | None:
+def dice_random(ask: Ask, n: int, rng: np.random.Generator) -> Numbers | None:
     """Remove more and more random tokens until it is below a half, then put back what is needless.
 
     DiCE's random method and its greedy sparsity step.
@@ -100,15 +68,15 @@ def dice_random(ask: Ask, n: int, rng: np.random.Generator) -> Places | None:
         answers = ask(questions)
         if answers.min() < 0.5:
             kept = questions[int(answers.argmin())]
-            for place in rng.permutation(np.flatnonzero(~kept)):
-                kept[place] = True
+            for number in rng.permutation(np.flatnonzero(~kept)):
+                kept[number] = True
                 if ask(kept[None])[0] >= 0.5:
-                    kept[place] = False
+                    kept[number] = False
             return np.flatnonzero(~kept)
     return None
 
 
-def anchor(ask: Ask, n: int, rng: np.random.Generator) -> Places | None:
+def anchor(ask: Ask, n: int, rng: np.random.Generator) -> Numbers | None:
     """Fix the token with which random removals of the others keep the prediction most often.
 
     Until that holds in `ANCHOR_PRECISION` of the samples: the greedy search of Anchors.
@@ -122,13 +90,8 @@ def anchor_scores(ask: Ask, n: int, rng: np.random.Generator) -> NDArray[np.floa
 
     The others score by how much oftener the prediction stays with this token fixed alone.
     """
-    nothing = np.zeros(n, dtype=bool)
-    usual = _precision(ask, nothing, rng)
-    scores = np.empty(n)
-    for place in range(n):
-        alone = nothing.copy()
-        alone[place] = True
-        scores[place] = _precision(ask, alone, rng) - usual
+    usual = _precision(ask, np.zeros(n, dtype=bool), rng)
+    scores = np.array([_precision(ask, np.arange(n) == at, rng) for at in range(n)]) - usual
     order = _anchor_order(ask, n, rng) or []
     scores[order] = 1.0 + np.arange(len(order), 0, -1)
     return scores
@@ -140,16 +103,11 @@ def _anchor_order(ask: Ask, n: int, rng: np.random.Generator) -> list[int] | Non
     while not fixed.all():
         free = np.flatnonzero(~fixed)
         candidates = free if len(free) <= 50 else rng.choice(free, 50, replace=False)
-        best, highest = -1, -1.0
-        for place in candidates.tolist():
-            tried = fixed.copy()
-            tried[place] = True
-            precision = _precision(ask, tried, rng)
-            if precision > highest:
-                best, highest = place, precision
-        fixed[best] = True
-        order.append(best)
-        if highest >= ANCHOR_PRECISION:
+        precisions = [_precision(ask, fixed | (np.arange(n) == at), rng) for at in candidates]
+        best = int(np.argmax(precisions))
+        fixed[candidates[best]] = True
+        order.append(int(candidates[best]))
+        if precisions[best] >= ANCHOR_PRECISION:
             return order
     return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -20,29 +19,15 @@ from . import known
 from .data import Corpus, Settings
 from .shapes import Array, Bins, binned
 
-SEED = 0
-
 
 @dataclass(frozen=True, eq=False)
 class Fit:
     """What is kept of a fitted model.
 
-    Attributes
-    ----------
-    scores, values : ndarray of shape (n_frequent,), values (n_classes, n_frequent) for K > 2
-        E.p and E.v of the frequent tokens.
-
-    one_token : ndarray of shape (n_frequent,) or (n_frequent, n_classes)
-        The output for a document of one token, each frequent token in turn.
-
-    accuracy, test_loss : float
-        On test documents; the mean log loss in nats.
-
-    n_iter : int
-        Iterations, or epochs of mini-batches.
-
-    seconds : float
-        The fit alone.
+    scores, values : E.p (n_frequent,) and E.v of the frequent tokens, a row for each of K > 2
+        classes
+    one_token : the output for a document of one token, each frequent token in turn
+    accuracy, test_loss : on test documents; the mean log loss in nats
     """
 
     scores: Array
@@ -50,39 +35,21 @@ class Fit:
     one_token: Array
     accuracy: float
     test_loss: float
-    n_iter: int
-    seconds: float
 
 
 @cache
 def fit(corpus: Corpus, kind: type = ClsAttentionClassifier, **parameters: Any) -> Fit:
     """Fit on a corpus's training half; each fit is made once in a run.
 
-    Parameters
-    ----------
-    corpus : Corpus
-
-    kind : type, default=ClsAttentionClassifier
-        A classifier of the package.
-
-    **parameters
-        Its own. Unless they say so, ``<cls>`` does not attend to itself, and there is no
-        intercept, as in the paper.
-        Training that ends at `max_iter` is no accident here: the number of iterations is part of
-        an experiment.
-
-    Returns
-    -------
-    Fit
+    Unless `parameters` say so, ``<cls>`` does not attend to itself, and there is no intercept, as
+    in the paper. Training that ends at `max_iter` is part of an experiment, so it does not warn.
     """
-    usual: dict[str, Any] = {"attend_cls": False, "fit_intercept": False, "random_state": SEED}
+    usual: dict[str, Any] = {"attend_cls": False, "fit_intercept": False, "random_state": 0}
     named = kind().get_params()
     model = kind(**{name: usual[name] for name in usual if name in named} | parameters)
-    started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(corpus.X, corpus.y)
-    seconds = time.perf_counter() - started
     frequent = corpus.frequent
     single = sp.identity(corpus.X.shape[1], dtype=corpus.X.dtype, format="csr")[frequent]
     probabilities = model.predict_proba(corpus.X_test)
@@ -92,8 +59,6 @@ def fit(corpus: Corpus, kind: type = ClsAttentionClassifier, **parameters: Any) 
         one_token=model.decision_function(single),
         accuracy=float(np.mean(probabilities.argmax(axis=1) == corpus.y_test)),
         test_loss=float(log_loss(corpus.y_test, probabilities)),
-        n_iter=int(model.n_iter_),
-        seconds=seconds,
     )
 
 
@@ -102,17 +67,11 @@ def over_seeds(corpus: Corpus, settings: Settings, **parameters: Any) -> list[Fi
     return [fit(corpus, random_state=seed, **parameters) for seed in settings.seeds]
 
 
-def trained_jointly(corpus: Corpus, settings: Settings) -> list[Fit]:
-    """Train E, p and v together in the paper's d by Adam: what most figures start from."""
-    return over_seeds(corpus, settings, **joint_parameters(settings))
-
-
 def joint_parameters(settings: Settings) -> dict[str, Any]:
-    """Return the parameters of :func:`trained_jointly`: early stopping is ours."""
+    """Return how E, p and v are trained together in the paper's d: early stopping is ours."""
     return {
         "kind": EmbeddingClassifier,
         "embedding_dim": settings.pick(known.EMBEDDING_DIM, 32),
-        "early_stopping": True,
         "max_iter": settings.pick(150, 60),
         **({"learning_rate": 0.02} if settings.fast else {}),
     }

@@ -11,8 +11,6 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
-from matplotlib.collections import PathCollection
 from numpy.typing import ArrayLike
 from PIL import Image
 
@@ -144,11 +142,9 @@ def legend_below(figure: Any, ax: Any, n_columns: int) -> None:
 
 
 def save(figure: Any, settings: Settings, name: str) -> None:
-    """Write the picture, with few enough colours to be small, and what is drawn as CSV."""
+    """Write the picture, with few enough colours to be small."""
     path = settings.images / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    if settings.tables:
-        drawn(figure).to_csv(path.with_suffix(".csv"), index=False)
     written = io.BytesIO()
     figure.savefig(written, dpi=110)
     plt.close(figure)
@@ -157,24 +153,3 @@ def save(figure: Any, settings: Settings, name: str) -> None:
         picture.quantize(n_colours, dither=Image.Dither.NONE).save(path, optimize=True)
         if path.stat().st_size < _MAX_BYTES:
             break
-
-
-def drawn(figure: Any) -> pd.DataFrame:
-    """Return every point, line and bar of a figure: panel, what it is, its label, x and y."""
-    rows = []
-    for ax in figure.axes:
-        panel = ax.get_title(loc="left") or ax.get_ylabel()
-        named = [("line", line, line.get_xydata()) for line in ax.lines]
-        for each in ax.collections:
-            if isinstance(each, PathCollection):
-                named.append(("point", each, np.asarray(each.get_offsets())))
-            else:  # a band: its outline
-                named += [("band", each, path.vertices) for path in each.get_paths()]
-        for bars in ax.containers:
-            ends = [(bar.get_y() + bar.get_height() / 2, bar.get_width()) for bar in bars]
-            named.append(("bar", bars, np.array(ends)[:, ::-1]))
-        for kind, artist, points in named:
-            label = artist.get_label()
-            label = "" if str(label).startswith("_") else label
-            rows += [(panel, kind, label, float(x), float(y)) for x, y in np.asarray(points)]
-    return pd.DataFrame(rows, columns=["panel", "kind", "label", "x", "y"])

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import spearmanr
 
-from sklearn_clsattn.importance import class_totals, posterior_difference, signed_frequency
+from sklearn_clsattn.importance import class_totals, posterior_difference
 
 N_BINS = 20
 MIN_COUNT = 10
@@ -32,13 +33,8 @@ Array = NDArray[np.float64]
 class Bins:
     """Tokens along one axis; only bins that have enough tokens, from left to right.
 
-    Attributes
-    ----------
-    centres, means, deviations : ndarray of shape (n_bins,)
-        Middle of the bin, mean and standard deviation of what its tokens have.
-
-    counts : ndarray of shape (n_bins,)
-        Numbers of tokens.
+    centres, means, deviations : (n_bins,), middle of the bin, mean and standard deviation
+    counts : (n_bins,), numbers of tokens
     """
 
     centres: Array
@@ -77,48 +73,22 @@ class Arms:
 
 
 def binned(x: ArrayLike, y: ArrayLike, n_bins: int = N_BINS, min_tokens: int = MIN_TOKENS) -> Bins:
-    """Group points into `n_bins` bins of equal width, from the smallest x to the largest.
+    """Group points into bins of equal width, from the smallest x to the largest.
 
-    Parameters
-    ----------
-    x, y : array-like of shape (n_points,)
-        Where a token stands, and what is averaged.
-
-    n_bins : int, default=20
-        Number of bins.
-
-    min_tokens : int, default=5
-        Bins with fewer points are left out of the result: their mean is chance.
-
-    Returns
-    -------
-    Bins
-
-    Raises
-    ------
-    ValueError
-        If no bin has enough points, or if numbers are not finite.
+    Bins with fewer than `min_tokens` points are left out: their mean is chance.
     """
-    x, y = _checked(x, y)
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     edges = np.linspace(x.min(), x.max(), n_bins + 1)
     which = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, n_bins - 1)
-    return _grouped((edges[1:] + edges[:-1]) / 2, which, y, min_tokens)
-
-
-def equally_full(x: ArrayLike, y: ArrayLike, n_bins: int = N_BINS) -> Bins:
-    """Group points into bins of equally many: for an axis on which most points crowd at 0.
-
-    Parameters and result are those of :func:`binned`; `centres` are medians of x.
-    """
-    x, y = _checked(x, y)
-    ranks = np.empty(len(x), dtype=np.int64)
-    ranks[np.argsort(x, kind="stable")] = np.arange(len(x))
-    which = ranks * n_bins // len(x)
-    n_bins = int(which.max()) + 1
-    centres = np.array(
-        [np.median(x[which == k]) if (which == k).any() else 0 for k in range(n_bins)]
-    )
-    return _grouped(centres, which, y, 1)
+    centres = (edges[1:] + edges[:-1]) / 2
+    counts = np.bincount(which, minlength=n_bins)
+    kept = counts >= max(min_tokens, 1)
+    if not kept.any():
+        raise ValueError(f"No bin has {min_tokens} of the {y.size} points.")
+    divisors = np.maximum(counts, 1)
+    means = np.bincount(which, y, n_bins) / divisors
+    variances = np.bincount(which, (y - means[which]) ** 2, n_bins) / divisors
+    return Bins(centres[kept], means[kept], np.sqrt(variances[kept]), counts[kept])
 
 
 def order(values: ArrayLike) -> float:
@@ -130,7 +100,7 @@ def order(values: ArrayLike) -> float:
     if len(values) < MIN_ARM or np.ptp(values) == 0:
         return float("nan")
     # Rounded: perfect order shall be 1, not a hair less.
-    return round(float(np.corrcoef(np.arange(len(values)), _ranks(values))[0, 1]), 9)
+    return round(float(spearmanr(np.arange(len(values)), values).statistic), 9)
 
 
 def arms(centres: ArrayLike, means: ArrayLike) -> Arms:
@@ -150,12 +120,6 @@ def slope_through_origin(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     return slope, float(1 - np.sum((y - slope * x) ** 2) / (y @ y))
 
 
-def balanced_weights(codes: NDArray[np.int64], n_classes: int) -> Array:
-    """Return document weights that give all classes the same total, with mean 1."""
-    sizes = np.bincount(codes, minlength=n_classes)
-    return np.asarray((len(codes) / (n_classes * np.maximum(sizes, 1)))[codes])
-
-
 def frequent_tokens(X: Any, least: int = MIN_COUNT) -> NDArray[np.int64]:
     """Return the columns whose counts add up to at least `least`."""
     return np.flatnonzero(X.T @ np.ones(X.shape[0]) >= least)
@@ -163,42 +127,6 @@ def frequent_tokens(X: Any, least: int = MIN_COUNT) -> NDArray[np.int64]:
 
 def token_posterior_difference(X: Any, codes: NDArray[np.int64], n_classes: int = 2) -> Array:
     """Return the difference of posteriors per occurrence, with classes of equal total weight."""
-    weights = balanced_weights(codes, n_classes)
-    return posterior_difference(class_totals(X, codes, n_classes, weights))
-
-
-def token_alpha(X: Any, codes: NDArray[np.int64], n_classes: int = 2) -> Array:
-    """Return signed frequencies, with classes of equal total weight."""
     sizes = np.bincount(codes, minlength=n_classes)
-    shares = class_totals(X, codes, n_classes, kind="shares")
-    return signed_frequency(shares, sizes, centred=True)
-
-
-def _checked(x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-    """Return both as float64, after checking that they are points."""
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if x.shape != y.shape or x.ndim != 1 or not x.size:
-        raise ValueError(f"x and y must be as many numbers, at least one: {x.shape}, {y.shape}.")
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("x and y must be finite.")
-    return x, y
-
-
-def _grouped(centres: Array, which: NDArray[np.int64], y: Array, min_tokens: int) -> Bins:
-    """Return the bins that have enough points, given the bin of each."""
-    n_bins = len(centres)
-    counts = np.bincount(which, minlength=n_bins)
-    kept = counts >= max(min_tokens, 1)
-    if not kept.any():
-        raise ValueError(f"No bin has {min_tokens} of the {y.size} points.")
-    divisors = np.maximum(counts, 1)
-    means = np.bincount(which, y, n_bins) / divisors
-    variances = np.bincount(which, (y - means[which]) ** 2, n_bins) / divisors
-    return Bins(centres[kept], means[kept], np.sqrt(variances[kept]), counts[kept])
-
-
-def _ranks(values: Array) -> Array:
-    """Return ranks, equal values sharing their mean rank."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[inverse]
+    weights = (len(codes) / (n_classes * np.maximum(sizes, 1)))[codes]
+    return posterior_difference(class_totals(X, codes, n_classes, weights))

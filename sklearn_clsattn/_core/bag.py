@@ -13,14 +13,13 @@ implementations share one interface:
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from .._blocks import BLOCK_ENTRIES, row_blocks
+from .._blocks import BLOCK_ENTRIES, csr_of, row_blocks
 from .backend import in_background, in_threads
 
 _Block = tuple[slice, torch.Tensor]
@@ -34,16 +33,6 @@ _INT32_MAX = np.iinfo(np.int32).max
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor([0, 0], [], [], size=(1, 1))
-
-
-class _Products(Protocol):
-    """The interface of an implementation of the products."""
-
-    def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor: ...
-
-    def sum_over_documents(self, per_document: torch.Tensor, out: torch.Tensor) -> None: ...
-
-    def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor: ...
 
 
 class TokenBag:
@@ -71,8 +60,7 @@ class TokenBag:
         self.dtype = torch.float32 if dtype == np.float32 else torch.float64
         self.device = torch.device(device)
         self.shape: tuple[int, int] = tuple(X.shape)
-        # PyTorch reads the arrays as contiguous; SciPy's may be strided views.
-        self._csr = _CSR.of(X, dtype)
+        self._csr = _contiguous(X, dtype)
         if backend == "auto":
             has_kernels = self.device.type == "cuda" or torch.backends.mkl.is_available()
             backend = "torch" if has_kernels else "scipy"
@@ -82,22 +70,26 @@ class TokenBag:
                 "use device='cpu' or the 'torch' backend."
             )
         self.backend = backend
-        self._products: _Products = (
+        self._products = (
             _ScipyProducts(self._csr)
             if backend == "scipy"
             else _TorchProducts(self._csr, self.device, columns)
         )
 
+    def __reduce__(self) -> Any:
+        is_single = self.dtype == torch.float32
+        return _restored, (self._csr, is_single, self.device, self.backend)
+
     @property
     def nonzeros(self) -> torch.Tensor:
         """The stored token weights, row by row."""
-        return _tensor(self._csr.data, self.device)
+        return as_tensor(self._csr.data, self.device)
 
     def coordinates(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the document and the token of every stored weight, as int64 tensors."""
         lengths = torch.from_numpy(np.diff(self._csr.indptr))
         documents = torch.repeat_interleave(torch.arange(self.shape[0]), lengths)
-        tokens = _tensor(self._csr.indices, self.device).to(torch.int64)
+        tokens = as_tensor(self._csr.indices, self.device).to(torch.int64)
         return documents.to(self.device), tokens
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
@@ -127,40 +119,21 @@ class TokenBag:
         return self.sum_over_tokens(ones)[:, 0]
 
 
-class _CSR:
-    """Three NumPy arrays and a shape: no checks, no copies, and no SciPy class in between."""
-
-    def __init__(
-        self,
-        data: NDArray[Any],
-        indptr: NDArray[Any],
-        indices: NDArray[Any],
-        shape: tuple[int, int],
-    ) -> None:
-        self.data, self.indptr, self.indices, self.shape = data, indptr, indices, shape
-
-    @classmethod
-    def of(cls, X: Any, dtype: type[np.floating[Any]]) -> _CSR:
-        values = np.ascontiguousarray(X.data, dtype=dtype)
-        return cls(values, *_narrow(X.indptr, X.indices), X.shape)
-
-    def transposed(self) -> _CSR:
-        columns = self.scipy().tocsc()
-        return _CSR(columns.data, *_narrow(columns.indptr, columns.indices), self.shape[::-1])
-
-    def scipy(self) -> Any:
-        return sp.csr_matrix((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
+def _restored(X: Any, is_single: bool, device: torch.device, backend: Backend) -> TokenBag:
+    """Return a bag that was pickled, whose transpose is made anew."""
+    dtype = np.float32 if is_single else np.float64
+    return TokenBag(X, dtype=dtype, device=device, backend=backend)
 
 
 class _TorchProducts:
     """PyTorch's CSR product, with the transpose built once (MKL's own is 100 times slower)."""
 
-    def __init__(self, csr: _CSR, device: torch.device, columns: Any = None) -> None:
+    def __init__(self, csr: Any, device: torch.device, columns: Any = None) -> None:
         self._rows = _blocks(csr, device)
         if columns is None:
-            self._transpose = in_background(lambda: _blocks(csr.transposed(), device))
+            self._transpose = in_background(lambda: _blocks(_transposed(csr), device))
         else:
-            transpose = _blocks(_CSR.of(columns, csr.data.dtype.type), device)
+            transpose = _blocks(_contiguous(columns, csr.dtype), device)
             self._transpose = lambda: transpose
         self._shape = csr.shape
 
@@ -196,21 +169,17 @@ def _multiply(blocks: list[_Block], matrix: torch.Tensor, out: torch.Tensor) -> 
     in_threads(lambda block: torch.mm(block[1], matrix, out=out[block[0]]), blocks)
 
 
-def _blocks(csr: _CSR, device: torch.device) -> list[_Block]:
+def _blocks(csr: Any, device: torch.device) -> list[_Block]:
     """Return a matrix in blocks of rows; on other devices than the CPU, in one."""
     n_entries = BLOCK_ENTRIES if device.type == "cpu" else int(csr.indptr[-1]) + 1
-    return [
-        (rows, _torch_csr(_CSR(part.data, part.indptr, part.indices, part.shape), device))
-        for rows, part in row_blocks(csr, n_entries)
-    ]
+    return [(rows, _torch_csr(part, device)) for rows, part in row_blocks(csr, n_entries)]
 
 
 class _ScipyProducts:
     """SciPy's CSR and CSC products: one thread, nothing built beforehand."""
 
-    def __init__(self, csr: _CSR) -> None:
-        self._rows = csr.scipy()
-        self._columns = self._rows.T
+    def __init__(self, csr: Any) -> None:
+        self._rows, self._columns = csr, csr.T
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(self._rows @ per_token.numpy())
@@ -224,6 +193,20 @@ class _ScipyProducts:
         return torch.from_numpy(squared @ per_document.numpy())
 
 
+def _contiguous(X: Any, dtype: Any) -> Any:
+    """Return a CSR matrix with contiguous arrays, as PyTorch reads them; SciPy's may be strided."""
+    data = np.ascontiguousarray(X.data, dtype=dtype)
+    indptr, indices = _narrow(X.indptr, X.indices)
+    return csr_of(data, indices, indptr, X.shape[1])
+
+
+def _transposed(X: Any) -> Any:
+    """Return the transpose of a CSR matrix as CSR."""
+    columns = X.tocsc()
+    indptr, indices = _narrow(columns.indptr, columns.indices)
+    return csr_of(columns.data, indices, indptr, X.shape[0])
+
+
 def _narrow(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the index arrays as int32 where they fit (half the memory, faster products)."""
     fits = indptr[-1] <= _INT32_MAX and (len(indices) == 0 or int(indices.max()) <= _INT32_MAX)
@@ -231,11 +214,11 @@ def _narrow(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[NDArray[Any], 
     return np.ascontiguousarray(indptr, dtype=dtype), np.ascontiguousarray(indices, dtype=dtype)
 
 
-def _torch_csr(csr: _CSR, device: torch.device) -> torch.Tensor:
+def _torch_csr(csr: Any, device: torch.device) -> torch.Tensor:
     return torch.sparse_csr_tensor(
-        _tensor(csr.indptr, device),
-        _tensor(csr.indices, device),
-        _tensor(csr.data, device),
+        as_tensor(csr.indptr, device),
+        as_tensor(csr.indices, device),
+        as_tensor(csr.data, device),
         size=csr.shape,
         check_invariants=False,
     )
@@ -255,7 +238,8 @@ class _WritableView:
         self._keep_alive = array
 
 
-def _tensor(array: NDArray[Any], device: torch.device) -> torch.Tensor:
+def as_tensor(array: NDArray[Any], device: torch.device) -> torch.Tensor:
+    """Return an array, which may be read-only, as a tensor, in its memory where possible."""
     if not array.flags.writeable and array.size:
         array = np.asarray(_WritableView(array))
     return torch.from_numpy(array).to(device)

@@ -27,7 +27,6 @@ measurements.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -41,7 +40,6 @@ from .fitted import FittedAttention, log_losses
 from .folds import deal
 from .path import AttentionPath
 from .prior_mean import PriorMean
-from .problem import Progress
 from .statistics import class_priors
 
 Array = NDArray[np.float64]
@@ -97,10 +95,7 @@ def choose_C(
         return Choice(guess, np.empty(0), np.empty((0, 0)), None)
     folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
-    fits = [
-        HeldOut(sample, folds == fold, dtype, device, documents.keep_alive, **how)
-        for fold in range(n_used)
-    ]
+    fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
     losses: dict[int, list[float]] = {}
 
     def loss(exponent: int) -> float:
@@ -134,8 +129,7 @@ def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
 class HeldOut:
     """Fits without some documents, and the loss of these, by the tokens that the others have.
 
-    `held_out`, (n_documents,), says which; `keep_alive` is called in every iteration. The other
-    parameters are those of :func:`choose_C`.
+    `held_out`, (n_documents,), says which. The other parameters are those of :func:`choose_C`.
     """
 
     def __init__(
@@ -144,12 +138,10 @@ class HeldOut:
         held_out: NDArray[np.bool_],
         dtype: type[np.floating[Any]],
         device: torch.device | str,
-        keep_alive: Callable[[], None] = lambda: None,
         **how: Any,
     ) -> None:
-        self._keep_alive = keep_alive
         kept, self._tokens = documents.rows(np.flatnonzero(~held_out)).without_unseen_tokens()
-        self._path = AttentionPath(kept, kept.bag(dtype, device), **how)
+        self._path = AttentionPath(kept.trained_in(dtype, device), dtype, device, **how)
         # Of a class that is held out altogether nothing can be learned.
         known = kept.statistics.class_weights[documents.codes] > 0
         rows = np.flatnonzero(held_out & known)
@@ -160,12 +152,7 @@ class HeldOut:
 
     def loss(self, C: float) -> float:
         """Return the held-out documents' mean log loss."""
-
-        def go_on(_: Progress) -> bool:
-            self._keep_alive()
-            return False
-
-        result = self._path.fit(C, max_iter=_MAX_ITER, tol=SEARCH_TOL, callback=go_on)
+        result = self._path.fit(C, max_iter=_MAX_ITER, tol=SEARCH_TOL)
         self._points[C] = self._path.point
         if not len(self._codes):
             return 0.0

@@ -1,47 +1,85 @@
-"""The documents of a fit, and their loss."""
+"""The documents of a fit: a corpus with its statistics, its copies and a sample of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
 from .._blocks import csr_of
-from .bag import TokenBag
-from .evidence import NaiveBayes
-from .fitted import FittedAttention, count_selected
+from .chunk import Chunk, described, rows_of, selections, with_bag, with_copies
+from .corpus import Corpus, CorpusLoss
 from .folds import sample
-from .leave_one_out import directions_by_content, own_weights, same_documents
-from .memory import loss_derivatives
-from .objective import AttentionLoss, encode_targets
-from .statistics import CorpusStatistics, Scaling
+from .leave_one_out import directions_by_content, numbered, own_weights
+from .loss import AttentionLoss
+from .statistics import CorpusStatistics
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Documents:
     """The documents of a fit.
 
-    X : CSR (n_documents, n_tokens), positive token weights, every entry stored once
-    codes : (n_documents,), class codes 0..K-1
-    weights : (n_documents,), document weights, class weights included
-    statistics : of all documents, of which these may be a part
-    entry_scale : unit of the counts where `X` holds them damped, else None
-    unit : what `X` and `entry_scale` were divided by, a power of two
-    columns : the transpose of `X` as CSR, if there is one already
+    corpus : their chunks
+    statistics : of all documents
+    shape : (n_documents, n_tokens)
+    n_entries : stored entries of all
+    entry_scale : unit of the counts where the chunks hold them damped, else None
     """
 
-    X: Any
-    codes: NDArray[np.intp]
-    weights: Array
+    corpus: Corpus
     statistics: CorpusStatistics
+    shape: tuple[int, int]
+    n_entries: int
     entry_scale: float | None = None
-    unit: float = 1.0
-    columns: Any = None
+    # What is found out once, of these documents in any form.
+    _known: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        codes: Numbers,
+        weights: Array,
+        n_classes: int,
+        *,
+        entry_scale: float | None = None,
+        columns: Any = None,
+    ) -> Documents:
+        """Return documents in memory: a CSR matrix, codes and weights, (n_documents,).
+
+        `columns` is the transpose of X as CSR, if there is one already.
+        """
+        statistics = CorpusStatistics.of(X, codes, n_classes, weights)
+        corpus = Corpus([Chunk(X, codes, weights, columns=columns)])
+        return cls(corpus, statistics, X.shape, int(X.nnz), entry_scale)
+
+    @property
+    def _chunk(self) -> Chunk:
+        """The only chunk of documents in memory."""
+        (chunk,) = self.corpus.chunks
+        return chunk
+
+    @property
+    def X(self) -> Any:
+        """The CSR matrix of documents in memory."""
+        return self._chunk.X
+
+    @property
+    def codes(self) -> Numbers:
+        """Class codes of documents in memory, (n_documents,)."""
+        return self._chunk.codes
+
+    @property
+    def weights(self) -> Array:
+        """Weights of documents in memory, (n_documents,)."""
+        return self._chunk.weights
 
     @property
     def n_classes(self) -> int:
@@ -54,74 +92,83 @@ class Documents:
         return 1 if self.n_classes == 2 else self.n_classes
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of documents and tokens."""
-        return int(self.X.shape[0]), int(self.X.shape[1])
-
-    @property
     def n_multiplications(self) -> int:
         """How many a product with a token matrix takes."""
-        return int(self.X.nnz) * (1 + self.n_outputs)
+        return self.n_entries * (1 + self.n_outputs)
 
     @property
-    def groups(self) -> NDArray[np.intp]:
-        """A number per document, the same for the same documents (:func:`same_documents`)."""
-        # Not a cached_property: before Python 3.12 all instances in all threads share its lock.
-        if "_groups" not in self.__dict__:
+    def groups(self) -> Numbers:
+        """A number per document, the same for the same documents (:func:`.numbered`)."""
+        return self._described()[0]
+
+    def _described(self) -> tuple[Numbers, Numbers, Array, Numbers]:
+        """Return groups, codes and weights of all documents, and the first number of each chunk."""
+        if "description" not in self._known:
             directions = directions_by_content(self.statistics.shares)
-            self.__dict__["_groups"] = same_documents(self.X, directions)
-        groups: NDArray[np.intp] = self.__dict__["_groups"]
-        return groups
+            chunks = self.corpus.gather(described, directions)
+            starts = np.cumsum([0, *(len(codes) for _, _, codes, _ in chunks)])
+            columns = zip(*chunks, strict=True)
+            joined = [part[0] if len(part) == 1 else np.concatenate(part) for part in columns]
+            first, second, codes, weights = joined
+            self._known["description"] = numbered(first, second), codes, weights, starts
+        description: tuple[Numbers, Numbers, Array, Numbers] = self._known["description"]
+        return description
 
-    def reweighted(self, weights: Array) -> Documents:
-        """Return the documents with other weights, (n_documents,), and the statistics of these."""
-        statistics = CorpusStatistics.of(self.X, self.codes, self.n_classes, weights)
-        others = replace(self, weights=weights, statistics=statistics)
-        others.__dict__["_groups"] = self.groups  # of the same X
-        return others
+    def trained_in(self, dtype: type[np.floating[Any]], device: torch.device | str) -> Documents:
+        """Return the documents with their bags in some precision on a device."""
+        return replace(self, corpus=self.corpus.map(with_bag, dtype, device))
 
-    def bag(self, dtype: type[np.floating[Any]], device: torch.device | str) -> TokenBag:
-        """Return the documents as a :class:`TokenBag` in some precision on a device."""
-        return TokenBag(self.X, dtype=dtype, device=device, columns=self.columns)
-
-    def loss(self, bag: TokenBag, *, cls_weight: float = 0.0) -> AttentionLoss:
-        """Return the sum of the documents' losses as a function of the token matrix."""
-        weights = torch.from_numpy(np.array(self.weights, dtype=np.float64))
-        return AttentionLoss(
-            bag,
-            encode_targets(self.codes, self.n_classes, bag.device),
-            weights.to(bag.device),
-            self.n_outputs,
-            cls_weight=cls_weight,
+    def loss(
+        self, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float
+    ) -> CorpusLoss:
+        """Return the sum of the losses of documents that have bags in this precision."""
+        return CorpusLoss(
+            self.corpus,
+            self.shape[1],
+            self.n_classes,
+            dtype,
+            device,
+            self.statistics.total_weight,
+            cls_weight,
         )
 
-    def naive_bayes(self, loss: AttentionLoss, scaling: Scaling) -> NaiveBayes:
-        """Return what naive Bayes says of every document without it, for :mod:`.prior_mean`."""
-        own = own_weights(self.codes, self.weights, self.n_classes, self.groups)[self.groups]
-        own *= (self.weights > 0)[:, None]
-        return NaiveBayes(self.X, own, loss, scaling)
+    def attention_loss(
+        self,
+        dtype: type[np.floating[Any]],
+        device: torch.device | str,
+        cls_weight: float = 0.0,
+    ) -> AttentionLoss:
+        """Return the sum of the losses of documents in memory, with its bag."""
+        loss = self.trained_in(dtype, device).loss(dtype, device, cls_weight)
+        (chunk,) = loss.corpus.chunks
+        return chunk.trained_loss
+
+    def with_copies(self, corpus: Corpus) -> Corpus:
+        """Return this corpus with what each document and its copies weigh in every class."""
+        groups, codes, weights, starts = self._described()
+        copied = np.flatnonzero((np.bincount(groups) > 1)[groups])
+        of_copies = np.unique(groups[copied], return_inverse=True)[1]
+        own = own_weights(codes[copied], weights[copied], self.n_classes, of_copies)
+        return corpus.map(with_copies, starts, copied, of_copies, own)
 
     def sample(self) -> tuple[int, Documents]:
         """Return how many different documents there are, and a sample (:func:`.folds.sample`)."""
-        present = np.flatnonzero(self.weights)
-        groups = np.unique(self.groups[present], return_inverse=True)[1]
-        rows, weights = sample(groups, self.codes[present], self.weights[present])
-        return int(groups.max(initial=-1)) + 1, self.rows(present[rows], weights)
+        groups, codes, weights, starts = self._described()
+        present = np.flatnonzero(weights)
+        of_present = np.unique(groups[present], return_inverse=True)[1]
+        of_sample, sample_weights = sample(of_present, codes[present], weights[present])
+        rows = present[of_sample]
+        matrices = self.corpus.gather(rows_of, starts, rows)
+        X = matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
+        sampled = self._some(X, codes[rows], sample_weights, groups[rows])
+        return int(of_present.max(initial=-1)) + 1, sampled
 
-    def keep_alive(self) -> None:
-        """Do nothing: there are no other parts, which would wait."""
+    def rows(self, rows: Numbers) -> Documents:
+        """Return some of the documents in memory, with statistics of their own."""
+        return self._some(self.X[rows], self.codes[rows], self.weights[rows], self.groups[rows])
 
-    def rows(self, rows: NDArray[np.intp], weights: Array | None = None) -> Documents:
-        """Return some of the documents, with weights, (n,), and statistics of their own."""
-        X, codes = self.X[rows], self.codes[rows]
-        weights = self.weights[rows] if weights is None else weights
-        statistics = CorpusStatistics.of(X, codes, self.n_classes, weights)
-        some = Documents(X, codes, weights, statistics, self.entry_scale, self.unit)
-        some.__dict__["_groups"] = self.groups[rows]
-        return some
-
-    def without_unseen_tokens(self) -> tuple[Documents, NDArray[np.intp]]:
-        """Return the documents with columns for their own tokens alone, and which these are."""
+    def without_unseen_tokens(self) -> tuple[Documents, Numbers]:
+        """Return documents in memory with their own tokens alone, and which these are."""
         X = self.X
         seen = np.bincount(X.indices, minlength=X.shape[1]) > 0
         seen[:1] = True  # a matrix has a column
@@ -129,18 +176,16 @@ class Documents:
         numbers = np.cumsum(seen, dtype=X.indices.dtype) - 1
         X = csr_of(X.data, numbers[X.indices], X.indptr, len(tokens))
         statistics = replace(self.statistics, shares=self.statistics.shares[:, tokens])
-        some = replace(self, X=X, statistics=statistics, columns=None)
-        some.__dict__["_groups"] = self.groups
-        return some, tokens
+        corpus = Corpus([replace(self._chunk, X=X, columns=None)])
+        return replace(self, corpus=corpus, statistics=statistics, shape=X.shape), tokens
 
-    def count_selected(self, scores: Array) -> NDArray[np.intp]:
+    def count_selected(self, scores: Array) -> Numbers:
         """Return in how many documents of positive weight each token is selected, (n_tokens,)."""
-        present = self.weights > 0
-        return count_selected(scores, self.X if present.all() else self.X[present])
+        counts: Numbers = self.corpus.sum(selections, scores)
+        return counts
 
-    def loss_derivatives(
-        self, model: FittedAttention, loss: AttentionLoss
-    ) -> tuple[float, Array, Array]:
-        """Return :func:`~.memory.loss_derivatives`, with the evidence of `loss`."""
-        evidence = None if loss.evidence is None else loss.evidence.cpu().numpy()
-        return loss_derivatives(model, self.X, self.codes, self.weights, evidence)
+    def _some(self, X: Any, codes: Numbers, weights: Array, groups: Numbers) -> Documents:
+        """Return documents in memory of known groups."""
+        some = Documents.of(X, codes, weights, self.n_classes, entry_scale=self.entry_scale)
+        some._known["description"] = groups, codes, weights, np.array([0, len(codes)])
+        return some

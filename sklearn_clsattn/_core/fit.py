@@ -17,8 +17,7 @@ from .choose_c import choose_C
 from .documents import Documents
 from .fitted import FittedAttention
 from .path import AttentionPath
-from .problem import Callback, FitResult
-from .solvers.base import Solver
+from .result import Callback, FitResult
 from .statistics import TokenScaling
 
 FEW_DOCUMENTS, FEW_TOL, MANY_TOL = 10_000, 2e-6, 1e-4
@@ -42,7 +41,6 @@ def fit_attention(
     device: torch.device | str = "cpu",
     start: FittedAttention | None = None,
     callback: Callback | None = None,
-    solver: Solver | None = None,
 ) -> FitResult:
     """Train scores, values, intercepts and the score of ``<cls>`` together.
 
@@ -53,14 +51,13 @@ def fit_attention(
     `callback`, whose criterion is the gap, returns True. `start` is a model of the same tokens and
     outputs to start from.
     """
-    bag = documents.bag(dtype, device)
+    documents = documents.trained_in(dtype, device)
     how: dict[str, Any] = {
         "attention_C": attention_C,
         "attend_cls": attend_cls,
         "scaling": scaling,
-        "solver": solver,
     }
-    path = AttentionPath(documents, bag, **how)
+    path = AttentionPath(documents, dtype, device, **how)
     attributes: dict[str, Any] = {"C_": C}
     if C is None:
         choice = choose_C(documents, path.mean, dtype, device, **how)

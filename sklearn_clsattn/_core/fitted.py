@@ -44,21 +44,15 @@ _kept_masses: dict[int, tuple[Array, float, Array, float]] = {}
 
 
 class Embeddings(Protocol):
-    """p, the output vectors and the token embeddings of a model in d dimensions."""
+    """p, (d,), the output vectors v_k, (n_outputs, d), and the embeddings E, (n_tokens, d)."""
 
     @property
-    def cls_embedding(self) -> Array:
-        """p, shape (d,)."""
-        ...
+    def cls_embedding(self) -> Array: ...
 
     @property
-    def output_vectors(self) -> Array:
-        """The v_k, shape (n_outputs, d)."""
-        ...
+    def output_vectors(self) -> Array: ...
 
-    def token_embeddings(self) -> NDArray[np.floating[Any]]:
-        """Return E, shape (n_tokens, d)."""
-        ...
+    def token_embeddings(self) -> NDArray[np.floating[Any]]: ...
 
 
 class FittedModel(Protocol):
@@ -172,47 +166,34 @@ class FittedAttention:
     def most_probable(self, X: Any) -> NDArray[np.intp]:
         """Return the number of every document's most probable class, by :meth:`outputs`.
 
-        Outputs, or with several how far they are above the first, times the attention mass, are
-        linear in the token weights: one product tells the greatest. Where rounding could decide,
-        outputs do.
+        For two classes, the output times the attention mass is linear in the token weights: one
+        product tells its sign. Where rounding could decide, outputs do.
         """
-        if sp.issparse(X) and X.nnz < len(self.scores):
+        if len(self.intercept) > 1 or (sp.issparse(X) and X.nnz < len(self.scores)):
             return most_probable(self.outputs(X))
         weights, cls_mass = self._masses()
-        values, intercept = self.values.T, self.intercept
-        several = len(values) > 1
+        values, intercept = self.values[:, 0], float(self.intercept[0])
         counts = self._damps_counts(X)
         # Damping takes hardly more than a hundred times its unit from any integer.
         largest = float(self.token_weights(np.array([np.iinfo(X.dtype).max]))[0]) if counts else 0.0
         n_terms = 1 + (np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1])
+        sums = np.empty(X.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):
-            # Bounds of what an entry of 1 and <cls> add to the sums, here and in outputs.
-            of_intercept = 2.0 * np.abs(intercept).max()
-            of_entry = 2.0 * (of_intercept + max(values.max(initial=0.0), -values.min(initial=0.0)))
-            of_entry *= weights.max(initial=0.0)
-            if several:
-                of_tokens, intercept = values[1:] - values[0], intercept[1:] - intercept[0]
-                of_tokens += intercept[:, None]
-            else:
-                of_tokens = values + intercept
-            of_tokens *= weights
-            sums = np.zeros((len(values), X.shape[0]))  # the first of several stays 0
-            for rows, part, (product,) in self._products(X, of_tokens.T):
-                sums[several:, rows] = product.T
+            of_tokens = (values + intercept) * weights
+            for rows, part, (product,) in self._products(X, of_tokens[:, None]):
+                sums[rows] = product[:, 0]
                 if not counts:
                     largest = max(largest, _largest(part))
-            sums[several:] += cls_mass * intercept[:, None]
-            size = n_terms * (largest * of_entry + cls_mass * of_intercept)
-            rounding = 4.0 * n_terms * np.finfo(np.float64).eps * size
-            if not _SMALLEST_MASS < size < _LARGEST_MASS:
+            sums += cls_mass * intercept
+            # Bounds of what an entry and <cls> add to the sums, here and in outputs.
+            of_intercept = 2.0 * abs(intercept)
+            of_entry = 2.0 * (of_intercept + np.abs(values).max(initial=0.0))
+            size = largest * of_entry * weights.max(initial=0.0) + cls_mass * of_intercept
+            rounding = 4.0 * n_terms**2 * np.finfo(np.float64).eps * size
+            if not _SMALLEST_MASS < n_terms * size < _LARGEST_MASS:
                 return most_probable(self.outputs(X))
-        if several:
-            numbers = sums.argmax(axis=0)
-            near = np.count_nonzero(sums >= sums.max(axis=0) - 2.0 * rounding, axis=0) > 1
-        else:
-            numbers = most_probable(sums[0])
-            near = np.abs(sums[0]) <= rounding
-        if len(unclear := np.flatnonzero(near)):
+        numbers = most_probable(sums)
+        if len(unclear := np.flatnonzero(np.abs(sums) <= rounding)):
             numbers[unclear] = most_probable(self.outputs(X[unclear]))
         return numbers
 

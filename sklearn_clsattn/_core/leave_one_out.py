@@ -37,47 +37,45 @@ _SMALLEST_TOTAL = 1e-9  # differences of totals are not exact
 _ROUNDING = 1e-12  # of sums that are added up in another order
 
 
-def same_documents(X: Any, directions: Array | None = None) -> NDArray[np.intp]:
+def same_documents(X: Any) -> NDArray[np.intp]:
     """Return a number per row of a CSR matrix, the same for rows with equal entries in any order.
 
-    `X` has every entry once, and none is negative. Rows are compared by their products with two
-    `directions`, (2, n_tokens), by default random ones. Numbers run from 0 in the order of the
-    first product, which depends on the rows' contents alone, not on their order and scale. Rows of
-    which both products differ by less than rounding count as equal.
+    `X` has every entry once, and none is negative.
     """
+    return numbered(*projections(X, random_directions(X.shape[1])))
+
+
+def projections(X: Any, directions: Array) -> tuple[Array, Array]:
+    """Return the products of the rows of a CSR matrix with two directions, (2, n_tokens)."""
     from .backend import in_threads
 
-    directions = random_directions(X.shape[1]) if directions is None else directions
-    first = np.concatenate([[], *in_threads(lambda part: part[1] @ directions[0], row_blocks(X))])
-    groups, alike = _numbers(first)
-    if not len(alike):
-        return groups
-    second = np.zeros(X.shape[0])
-    second[alike] = X[alike] @ directions[1]
-    return _numbers(second, groups)[0]
+    def of_block(block: tuple[slice, Any]) -> Array:
+        return np.stack([block[1] @ direction for direction in directions])
+
+    first, second = np.hstack([np.empty((2, 0)), *in_threads(of_block, row_blocks(X))])
+    return first, second
 
 
 def numbered(first: Array, second: Array) -> NDArray[np.intp]:
-    """Return :func:`same_documents` from both projections of all documents, (n_documents,)."""
-    return _numbers(second, _numbers(first)[0])[0]
+    """Return a number per document, the same for those of equal :func:`projections`.
 
-
-def _numbers(
-    projections: Array, groups: NDArray[np.intp] | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Number documents by their projections, within groups if there are any.
-
-    Returned are the numbers, (n_documents,), and which documents share theirs with others.
+    Numbers run from 0 in the order of the first, which depends on a document's contents alone, not
+    on the order of documents and their scale. Projections that differ by less than rounding count
+    as equal.
     """
-    order = np.argsort(projections) if groups is None else np.lexsort((projections, groups))
+    nothing = np.zeros(len(first), dtype=np.intp)
+    return _numbers(second, _numbers(first, nothing))
+
+
+def _numbers(projections: Array, groups: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Number documents by their projections within groups; all are (n_documents,)."""
+    order = np.lexsort((projections, groups)) if groups.any() else np.argsort(projections)
     ascending = projections[order]
     new = np.abs(np.diff(ascending)) > _ROUNDING * ascending[1:]
-    if groups is not None:
-        new |= np.diff(groups[order]) != 0
+    new |= np.diff(groups[order]) != 0
     numbers = np.empty(len(order), dtype=np.intp)
     numbers[order] = np.concatenate([[0], np.cumsum(new)])[: len(order)]
-    same = np.flatnonzero(~new)
-    return numbers, order[np.unique([same, same + 1])]
+    return numbers
 
 
 def random_directions(n_tokens: int) -> Array:

@@ -34,10 +34,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .chunk import multiple_sums, with_evidence, with_naive_bayes
+from .corpus import Corpus, CorpusLoss
 from .documents import Documents
-from .evidence import EvidenceSums
 from .fitted import FittedAttention
-from .objective import AttentionLoss
 from .statistics import Scaling, class_log_odds
 
 Array = NDArray[np.float64]
@@ -98,48 +98,44 @@ class PriorMean:
 
 def prior_mean(
     documents: Documents,
-    loss: AttentionLoss,
+    loss: CorpusLoss,
     scaling: Scaling,
     *,
-    C: float = 1.0,
     earlier: tuple[float, float] = (0.0, 0.0),
 ) -> PriorMean | None:
-    """Fit the multiple of the evidence, give `loss` its half, and return the mean.
+    """Fit the multiple of the evidence, for C = 1, give `loss` its half, and return the mean.
 
     None, and no evidence, where the scaling knows no log-odds. `earlier` are scale and precision
     from documents seen before these, which become the prior of the multiple.
     """
     if scaling.totals is None:
         return None
-    multiple = Multiple(
-        documents.naive_bayes(loss, scaling),
-        loss.total_weight,
-        documents.statistics.class_weights,
-        earlier,
-    )
+    corpus = documents.with_copies(loss.corpus).map(with_naive_bayes, scaling)
+    multiple = Multiple(corpus, loss, documents.statistics.class_weights, earlier)
     log_odds = scaling.totals.log_odds()
     log_odds *= scaling.unit
-    return PriorMean(log_odds.astype(scaling.value_scales.dtype), multiple, multiple.fit(C))
+    return PriorMean(log_odds.astype(scaling.value_scales.dtype), multiple, multiple.fit(1.0))
 
 
 class Multiple:
     """The multiple of the evidence, fitted for one C after another.
 
-    `sums` are those of the documents' evidence, `class_weights`, (n_classes,), the weights that the
-    intercepts start from, and `earlier` are mean and precision of a prior; precision 0 stands for
-    the module's.
+    `corpus` has what naive Bayes says of the documents of `loss`; `class_weights`, (n_classes,),
+    are those that the intercepts start from, and `earlier` mean and precision of a prior; precision
+    0 stands for the module's.
     """
 
     def __init__(
         self,
-        sums: EvidenceSums,
-        total_weight: float,
+        corpus: Corpus,
+        loss: CorpusLoss,
         class_weights: Array,
         earlier: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        self._sums, self._total_weight, self._earlier = sums, total_weight, earlier
+        self._corpus, self._loss, self._earlier = corpus, loss, earlier
+        self._total_weight = loss.total_weight
         self._start = np.array([0.0, *class_log_odds(class_weights)])
-        self._at_start = sums(self._start)
+        self._at_start = corpus.sum(multiple_sums, self._start)
 
     def fit(self, C: float) -> BestMultiple:
         """Return the best multiple for a C, and give the documents' loss its evidence."""
@@ -148,7 +144,7 @@ class Multiple:
             information = self._at_start[2][0, 0] / self._total_weight
             strength = PRIOR_DOCUMENTS * information / min(C, 1.0)
         x, (value, _, hessian) = self._minimise(centre, strength)
-        self._sums.keep(MEAN_SHARE * x[0])
+        self._loss.corpus = self._corpus.map(with_evidence, MEAN_SHARE * float(x[0]))
         loss = (value - 0.5 * strength * (x[0] - centre) ** 2) / self._total_weight
         return BestMultiple(float(x[0]), float(hessian[0, 0]), float(loss))
 
@@ -174,7 +170,7 @@ class Multiple:
             step = np.linalg.lstsq(hessian, -gradient, rcond=1e-12)[0]
             for halving in range(_MAX_STEPS):
                 candidate = x + 0.5**halving * step
-                found = penalised(candidate, self._sums(candidate))
+                found = penalised(candidate, self._corpus.sum(multiple_sums, candidate))
                 if found[0] < (1 + _ROUNDING) * value:
                     break
             else:  # the value is the least that rounding allows

@@ -1,7 +1,7 @@
 r"""Sums over documents before training, and the units of training that follow from them.
 
 :class:`CorpusStatistics` are sums over documents, class by class: those of two sets of documents
-add up to those of both, so that one set may be read in parts, batch after batch or on several
+add up to those of both, so that one set may be read chunk by chunk, batch after batch or on several
 machines. :func:`token_scaling` derives from them where training starts and in which units:
 
 - values are scaled by the token's log-odds between the classes (the NB-SVM trick, which is
@@ -80,20 +80,8 @@ class CorpusStatistics:
         return cls(nothing, nothing, nothing, np.zeros((n_classes, n_tokens)))
 
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
-        return CorpusStatistics(*map(np.add, self._arrays(), other._arrays()))
-
-    @classmethod
-    def from_flat(cls, flat: Array, n_classes: int, n_tokens: int) -> CorpusStatistics:
-        """Return the sums that :meth:`flat` has put into one array."""
-        weights, token_weights, n_entries, shares = np.split(flat, n_classes * np.arange(1, 4))
-        return cls(weights, token_weights, n_entries, shares.reshape(n_classes, n_tokens))
-
-    def flat(self) -> Array:
-        """Return all sums in one array."""
-        return np.concatenate([array.ravel() for array in self._arrays()])
-
-    def _arrays(self) -> list[Array]:
-        return [getattr(self, field.name) for field in fields(self)]
+        names = [field.name for field in fields(self)]
+        return CorpusStatistics(*(getattr(self, name) + getattr(other, name) for name in names))
 
     @property
     def total_weight(self) -> float:

@@ -7,22 +7,17 @@ import re
 import shlex
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from typing import Any
 
 from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, UsageError, parser
-from sklearn_clsattn.cli.saying import say
+from sklearn_clsattn.cli.output import say
 
 BAD_INPUT = 2
 # Exit codes of a shell for programs ended by these signals.
 INTERRUPTED = 128 + 2
 BROKEN_PIPE = 128 + 13
-
-# Modules of the commands.
-_HOME = {"explain": "explaining", "report": "reporting"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,87 +27,49 @@ def main(argv: Sequence[str] | None = None) -> int:
     output's reader has closed it; raises SystemExit after ``--help`` and ``--version``.
     """
     try:
-        with _streams() as closed, _terminated_cleanly(), _one_line_warnings():
-            code = _run(argv, stdout_closed=closed)
+        with _one_line_warnings():
+            _run(sys.argv[1:] if argv is None else list(argv))
             sys.stdout.flush()
-        return code
+        return 0
     except KeyboardInterrupt:
-        with contextlib.suppress(OSError):
-            _complain("interrupted")
+        _complain("interrupted")
         return INTERRUPTED
-    except _Terminated as signal_number:
-        return 128 + signal_number.args[0]
     except BrokenPipeError:
-        _discard_stdout()
+        # What is left in the buffer goes nowhere, so that the interpreter exits without an error.
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
         return BROKEN_PIPE
     except (UsageError, ValueError, OSError, ImportError) as error:
-        with contextlib.suppress(OSError):
-            _complain(_one_line(error))
-        try:
-            sys.stdout.flush()
-        except (OSError, AttributeError):  # closed, or none at all
-            _discard_stdout()
+        _complain(_one_line(error))
         return BAD_INPUT
 
 
-def _complain(message: str) -> None:
-    """Print a line on stderr."""
-    if sys.stderr is not None:
-        say(f"{PROGRAM}: {message}", sys.stderr)
-
-
-class _Terminated(BaseException):
-    """The process is asked to end: files that are being written are removed first."""
-
-
-@contextlib.contextmanager
-def _terminated_cleanly() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into an exception, in the main thread, where signals arrive."""
-
-    def end(number: int, _: Any) -> None:
-        raise _Terminated(number)
-
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    if threading.current_thread() is not threading.main_thread():
-        names = []
-    before = {name: signal.signal(getattr(signal, name), end) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
-
-
-@contextlib.contextmanager
-def _streams() -> Iterator[bool]:
-    """Put a file that discards all for streams that are closed; yield whether stdout is."""
-    closed = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
-    with contextlib.ExitStack() as stack:
-        for name in closed:
-            nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
-            stack.callback(setattr, sys, name, None)
-            setattr(sys, name, nowhere)
-        yield "stdout" in closed
-
-
-def _run(argv: Sequence[str] | None, *, stdout_closed: bool) -> int:
-    arguments = parser().parse_args(argv)
-    if stdout_closed and not getattr(arguments, "output", True):
-        raise ValueError("standard output is closed; name a file to write with -o")
-    if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
+def _run(argv: list[str]) -> None:
+    with contextlib.suppress(ValueError):  # signals can only be handled in the main thread
+        # Files that are being written are removed on the way out.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    if sys.stdout is None:
+        raise ValueError("standard output is closed")
+    if hasattr(sys.stdout, "reconfigure"):
         # Tokens of any language must be printable in any terminal's encoding.
         sys.stdout.reconfigure(errors="backslashreplace")
+    arguments = parser().parse_args(argv)
     for name in ("data", "test"):  # before what takes long
-        given = getattr(arguments, name, None)
-        if given is None:
-            break
-        for path in given if isinstance(given, list) else [given]:
-            if str(path) != STDIN and not path.expanduser().exists():
-                raise UsageError(f"there is no file {path}; expected a file of texts")
-    command = arguments.command
-    home = import_module(f"sklearn_clsattn.cli.{_HOME.get(command, 'commands')}")
-    getattr(home, f"run_{command}")(arguments)
-    return 0
+        path = getattr(arguments, name, None)
+        if path is not None and str(path) != STDIN and not path.expanduser().exists():
+            raise UsageError(f"there is no file {path}; expected a file of texts")
+    from sklearn_clsattn.cli import commands
+
+    arguments.argv = argv
+    getattr(commands, f"run_{arguments.command}")(arguments)
+
+
+def _complain(message: str) -> None:
+    """Print a line on stderr, if it is there."""
+    with contextlib.suppress(OSError):
+        say(f"{PROGRAM}: {message}", sys.stderr)
 
 
 @contextlib.contextmanager
@@ -143,11 +100,3 @@ def _one_line(error: BaseException | str) -> str:
     )
     message = re.sub(r"\b(text|label|sep)=(?![\w'\"])", r"--\1", message)
     return re.sub(r"\bmin_df\b", "--min-df", message)
-
-
-def _discard_stdout() -> None:
-    """Discard buffered output, so that the interpreter exits without an error."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)

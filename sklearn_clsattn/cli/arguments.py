@@ -12,14 +12,6 @@ PROGRAM = "sklearn-clsattn"
 STDIN = "-"
 
 _FORMATS = "CSV, TSV, JSON lines or Parquet, compressed or not; - is standard input"
-# What shtab, which writes completions of shells for argparse, asks of arguments that are files.
-_COMPLETION = {
-    "bash": "_shtab_compgen_files",
-    "zsh": "_files",
-    "tcsh": "f",
-    "fish": "(__fish_complete_path (commandline -ct))",
-    "powershell": "_shtab_powershell_compgen_files",
-}
 _TRUST = (
     "A model in a file *.skops can be loaded whoever made it. Any other file is a pickle: loading "
     "one runs whatever code is in it. Load only files that you trust."
@@ -54,10 +46,6 @@ def parser() -> argparse.ArgumentParser:
     _add_predict(commands)
     _add_explain(commands)
     _add_report(commands)
-    for command in commands.choices.values():
-        for argument in command._actions:
-            if argument.type is Path:
-                argument.complete = _COMPLETION  # type: ignore[attr-defined]
     return parser
 
 
@@ -69,12 +57,6 @@ def _add_compare(commands: Any) -> None:
         "how fast each does, and the most important tokens of each class in ours.",
     )
     _add_labelled(parser)
-    parser.add_argument(
-        "--tune",
-        action="store_true",
-        help="tune all baselines alike first (5 values, 3-fold cross-validation); ours does itself",
-    )
-    _add_output(parser, "OUT", "also write all of it as JSON", "--json")
 
 
 def _add_fit(commands: Any) -> None:
@@ -84,37 +66,15 @@ def _add_fit(commands: Any) -> None:
         description="Fit a pipeline of ContextVectorizer and ClsAttentionClassifier on labelled "
         f"texts and save it. {_TRUST}",
     )
-    parser.add_argument(
-        "data",
-        nargs="+",
-        type=Path,
-        metavar="DATA",
-        help=f"labelled texts ({_FORMATS}); several files with --chunks",
-    )
-    parser.add_argument(
-        "--chunks",
-        action="store_true",
-        help="for files larger than memory: read them part by part, through a temporary folder; "
-        "counts word sequences by hashing, so tokens have no names, and labels are strings",
-    )
-    what = "file for the model, best of a name *.skops"
+    parser.add_argument("data", type=Path, metavar="DATA", help=f"labelled texts ({_FORMATS})")
+    what = "file for the model; *.skops is the name of the safe format"
     _add_output(parser, "MODEL", what, required=True)
     _add_fitting(parser)
-    parser.add_argument("--no-characters", action="store_true", help="leave out character n-grams")
-    parser.add_argument(
-        "--no-context", action="store_true", help="count words alike wherever they stand"
-    )
     parser.add_argument(
         "--C",
-        type=_positive_float_or_auto,
+        type=_number(float, auto=True),
         help='inverse strength of the penalty on token values, or "auto" (default: the '
         "classifier's)",
-    )
-    parser.add_argument(
-        "--attention-C",
-        type=_positive_float,
-        metavar="C",
-        help="the same for attention scores, a number (default: the classifier's)",
     )
 
 
@@ -159,17 +119,6 @@ def _add_explain(commands: Any) -> None:
         help="the class to explain (default: the predicted one, or the second of two), or to reach",
     )
     parser.add_argument(
-        "--against",
-        metavar="CLASS",
-        help="of more than two classes, the one to compare it with (default: the true one of a "
-        "mistake, else the next)",
-    )
-    parser.add_argument(
-        "--every-class",
-        action="store_true",
-        help="list what the strongest tokens add to every class, side by side",
-    )
-    parser.add_argument(
         "--counterfactual",
         nargs="?",
         const="words",
@@ -179,8 +128,8 @@ def _add_explain(commands: Any) -> None:
         "(default), tokens to remove, or tokens to add (words, tokens, add)",
     )
     _add_reading(parser, label="column of the true classes (default: none are shown)")
-    _add_count(parser, "--limit", _positive_int, 10, "explain the first N texts of DATA")
-    _add_count(parser, "--top", _natural, 8, "list N tokens for and N against each decision")
+    _add_count(parser, "--limit", _number(int, 1), 10, "explain the first N texts of DATA")
+    _add_count(parser, "--top", _number(int, 0), 8, "list N tokens for and N against each decision")
 
 
 def _add_report(commands: Any) -> None:
@@ -188,17 +137,13 @@ def _add_report(commands: Any) -> None:
         "report",
         help="write a page on a model's accuracy, tokens and mistakes",
         description="Fit our classifier and logistic regressions on the same texts and write one "
-        "page of HTML: test measures, calibration, confusions, the most important tokens, the "
-        "worst mistakes and where the models disagree, word by word.",
+        "page of HTML: test measures, calibration, confusions, the most important tokens and the "
+        "worst mistakes, word by word.",
     )
     usual = Path("report.html")
     _add_output(parser, "OUT", f"HTML file to write (default: {usual})", default=usual)
     _add_labelled(parser)
-    mistakes = (
-        "show the N worst mistakes, and half as many texts where only one of both models is right, "
-        "of either kind"
-    )
-    _add_count(parser, "--mistakes", _natural, 10, mistakes)
+    _add_count(parser, "--mistakes", _number(int, 0), 10, "show the N worst mistakes")
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
@@ -210,12 +155,9 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_output(
-    parser: argparse.ArgumentParser, name: str, what: str, *options: str, **settings: Any
-) -> None:
-    """Add the argument of a file to write, by default -o, and the leave to overwrite it."""
-    options = options or ("-o", "--output")
-    parser.add_argument(*options, type=Path, metavar=name, help=what, **settings)
+def _add_output(parser: argparse.ArgumentParser, name: str, what: str, **settings: Any) -> None:
+    """Add the arguments of a file to write."""
+    parser.add_argument("-o", "--output", type=Path, metavar=name, help=what, **settings)
     parser.add_argument("--force", action="store_true", help=f"overwrite {name} if it is there")
 
 
@@ -240,10 +182,10 @@ def _add_labelled(parser: argparse.ArgumentParser) -> None:
 def _add_fitting(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of commands that fit a model."""
     _add_reading(parser, label="column of the labels (default: usual names)")
-    _add_count(parser, "--ngrams", _positive_int, 2, "tokens are sequences of 1 to N words")
+    _add_count(parser, "--ngrams", _number(int, 1), 2, "tokens are sequences of 1 to N words")
     fewer = "leave out word sequences in fewer than N training texts"
-    _add_count(parser, "--min-df", _positive_int_or_auto, "auto", fewer)
-    _add_count(parser, "--top", _natural, 10, "show N tokens of each class")
+    _add_count(parser, "--min-df", _number(int, 1, auto=True), "auto", fewer)
+    _add_count(parser, "--top", _number(int, 0), 10, "show N tokens of each class")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -269,33 +211,20 @@ def _add_count(
     )
 
 
-def _natural(text: str) -> int:
-    return _number(text, int, 0)
+def _number(kind: type, least: float = sys.float_info.min, *, auto: bool = False) -> Any:
+    """Return a function that reads a number, or "auto", from an argument."""
 
+    def read(text: str) -> Any:
+        if auto and text == "auto":
+            return text
+        try:
+            number = kind(text)
+        except ValueError:
+            number = None
+        if number is None or not least <= number < float("inf"):
+            bound = "of 0 or more" if least == 0 else "above 0"
+            what = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"expected {what} {bound}, got {text!r}")
+        return number
 
-def _positive_int(text: str) -> int:
-    return _number(text, int, 1)
-
-
-def _positive_int_or_auto(text: str) -> Any:
-    return text if text == "auto" else _positive_int(text)
-
-
-def _positive_float(text: str) -> float:
-    return _number(text, float, sys.float_info.min)
-
-
-def _positive_float_or_auto(text: str) -> Any:
-    return text if text == "auto" else _positive_float(text)
-
-
-def _number(text: str, kind: type, least: float) -> Any:
-    try:
-        number = kind(text)
-    except ValueError:
-        number = None
-    if number is None or not least <= number < float("inf"):
-        bound = "of 0 or more" if least == 0 else "above 0"
-        what = "a whole number" if kind is int else "a number"
-        raise argparse.ArgumentTypeError(f"expected {what} {bound}, got {text!r}")
-    return number
+    return read

@@ -1,49 +1,28 @@
 """Short messages of customers, with topics and moods: data to begin with, nothing to download."""
 
-from __future__ import annotations
-
 import re
-from typing import Literal, overload
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions, validate_params
 
 from ._request_sentences import GREETINGS, MOODS, NEITHER, SLOTS, TOPICS
 
 _N_SAMPLES = 3000
-_DESCRIPTION = """\
-3,000 messages of customers to a shop, of 2 to 6 sentences, with a topic (delivery, billing,
-returns, product) and a mood (content, upset). They are made of some 80 sentences written for this
-package, with words filled in and a typing error in every fortieth word: invented, but sensible.
-Some have a sentence of a second topic after that of their own, some one of the other mood before
-their own. Nobody's data."""
-
-
-@overload
-def load_requests(
-    *, target: Literal["topic", "mood"] = ..., return_X_y: Literal[False] = ...
-) -> Bunch: ...
-
-
-@overload
-def load_requests(
-    *, target: Literal["topic", "mood"] = ..., return_X_y: Literal[True]
-) -> tuple[NDArray[np.object_], NDArray[np.object_]]: ...
 
 
 @validate_params(
     {"target": [StrOptions({"topic", "mood"})], "return_X_y": ["boolean"]},
     prefer_skip_nested_validation=True,
 )
-def load_requests(
-    *, target: Literal["topic", "mood"] = "topic", return_X_y: bool = False
-) -> Bunch | tuple[NDArray[np.object_], NDArray[np.object_]]:
+def load_requests(*, target: Literal["topic", "mood"] = "topic", return_X_y: bool = False) -> Any:
     """Load 3,000 short messages of customers to a shop, in English, in random order.
 
-    They are made of sentences written for this package, the same ones on every machine: data to
-    try things on, with words that make sense, and no benchmark.
+    They are made of some 80 sentences written for this package, with words filled in and a typing
+    error in every fortieth word, the same ones on every machine: data to try things on, and no
+    benchmark. Some have a sentence of a second topic after that of their own, some one of the
+    other mood before their own.
 
     Parameters
     ----------
@@ -66,20 +45,8 @@ def load_requests(
             Both labels.
         target_names : list of str
             The different labels, sorted.
-        DESCR : str
-            Description of the data set.
     (data, target) : tuple
         Returned instead if `return_X_y` is True.
-
-    Raises
-    ------
-    sklearn.utils._param_validation.InvalidParameterError
-        If a parameter has an unknown value.
-
-    See Also
-    --------
-    make_token_classification : Documents from a known distribution.
-    load_reviews : Load texts and labels from a file.
 
     Examples
     --------
@@ -101,14 +68,8 @@ def load_requests(
     labels = topics if target == "topic" else moods
     if return_X_y:
         return data, labels
-    return Bunch(
-        data=data,
-        target=labels,
-        topic=topics,
-        mood=moods,
-        target_names=sorted(set(labels)),
-        DESCR=_DESCRIPTION,
-    )
+    names = sorted(set(labels))
+    return Bunch(data=data, target=labels, topic=topics, mood=moods, target_names=names)
 
 
 def _text(rng: np.random.RandomState, topic: str, mood: str) -> str:
@@ -125,14 +86,14 @@ def _text(rng: np.random.RandomState, topic: str, mood: str) -> str:
         about = [_pick(rng, MOODS[other].strip().split("\n")), *about, feeling]
     else:
         about.insert(0 if rng.random_sample() < 0.2 else len(about), feeling)
-    filled = (re.sub(r"\{(\w+)\}", lambda slot: _fill(rng, slot), one) for one in about)
-    sentences = " ".join(one[0].upper() + one[1:] for one in filled)
+
+    def filled(slot: re.Match[str]) -> str:
+        return _pick(rng, SLOTS[slot[1]].split("|")).strip()
+
+    sentences = (re.sub(r"\{(\w+)\}", filled, sentence) for sentence in about)
+    body = " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
     greeting = _pick(rng, GREETINGS.split("|"))
-    return _mistype(rng, f"{greeting} {sentences}".strip())
-
-
-def _fill(rng: np.random.RandomState, slot: re.Match[str]) -> str:
-    return _pick(rng, SLOTS[slot[1]].split("|")).strip()
+    return _mistype(rng, f"{greeting} {body}".strip())
 
 
 def _mistype(rng: np.random.RandomState, text: str) -> str:

@@ -1,16 +1,15 @@
 """Texts and labels from files."""
 
 import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Literal, overload
+from typing import IO, Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from ._files import name_of, read_table, read_tables, separator_hint
+from ._tables import Source, name_of, read_table, separator_hint
 
 # Usual names of columns, in order of preference.
 TEXT_COLUMNS = (
@@ -32,30 +31,6 @@ _LABEL_DTYPES: dict[str, Any] = {
 }
 
 
-@overload
-def load_reviews(
-    path: str | os.PathLike[str] | IO[bytes],
-    *,
-    text: str | None = ...,
-    label: str | Literal[False] | None = ...,
-    sep: str | None = ...,
-    encoding: str = ...,
-    return_X_y: Literal[False] = ...,
-) -> Bunch: ...
-
-
-@overload
-def load_reviews(
-    path: str | os.PathLike[str] | IO[bytes],
-    *,
-    text: str | None = ...,
-    label: str | Literal[False] | None = ...,
-    sep: str | None = ...,
-    encoding: str = ...,
-    return_X_y: Literal[True],
-) -> tuple[NDArray[np.object_], NDArray[Any]]: ...
-
-
 def load_reviews(
     path: str | os.PathLike[str] | IO[bytes],
     *,
@@ -64,7 +39,7 @@ def load_reviews(
     sep: str | None = None,
     encoding: str = "utf-8",
     return_X_y: bool = False,
-) -> Bunch | tuple[NDArray[np.object_], NDArray[Any]]:
+) -> Any:
     r"""Load texts and their labels from a file.
 
     The format follows from the name of the file: ``.csv``, ``.tsv`` (or ``.tab``), JSON lines
@@ -123,11 +98,6 @@ def load_reviews(
     ImportError
         If pyarrow, which reads Parquet, or what reads ``.zst`` is not installed.
 
-    See Also
-    --------
-    fetch_imdb : Download real reviews.
-    make_token_classification : Generate synthetic documents.
-
     Examples
     --------
     >>> import os, tempfile
@@ -142,7 +112,8 @@ def load_reviews(
     >>> reviews.text_column, reviews.label_column
     ('review', 'stars')
     """
-    source, file = _source(path, sep)
+    source = _source(path, sep)
+    file = name_of(source)
     frame = read_table(source, sep=sep, encoding=encoding)
     text_column, label_column = _columns(frame, text, label, file)
     data = _as_texts(frame[text_column], file)
@@ -155,52 +126,27 @@ def load_reviews(
 
 
 def read_texts(
-    path: str | os.PathLike[str] | IO[bytes], *, text: str | None, sep: str | None, encoding: str
+    path: Source, *, text: str | None, sep: str | None, encoding: str
 ) -> tuple[pd.DataFrame, NDArray[np.object_]]:
     """Return a file's table, with cells of delimited text as they are written, and its texts."""
-    source, file = _source(path, sep)
+    source = _source(path, sep)
     frame = read_table(source, sep=sep, encoding=encoding, strings=True)
-    column, _ = _columns(frame, text, False, file)
-    return frame, _as_texts(frame[column], file)
+    column, _ = _columns(frame, text, False, name_of(source))
+    return frame, _as_texts(frame[column], name_of(source))
 
 
-def review_batches(
-    path: Path | IO[bytes],
-    *,
-    text: str | None,
-    label: str | None,
-    sep: str | None,
-    encoding: str,
-    rows: int,
-) -> Iterator[tuple[NDArray[np.object_], NDArray[np.object_], tuple[str, str]]]:
-    """Yield texts and labels, as strings, of at most `rows` rows, and their columns' names."""
-    source, file = _source(path, sep)
-    first = 0
-    for frame in read_tables(source, sep=sep, encoding=encoding, rows=rows):
-        text, label = _columns(frame, text, label, file)
-        assert label is not None  # for mypy: only label=False gives None
-        labels = _as_labels(frame[label], file, first).tolist()
-        names = [str(int(y) if isinstance(y, float) and y.is_integer() else y) for y in labels]
-        yield _as_texts(frame[text], file, first), np.array(names, dtype=object), (text, label)
-        first += len(frame)
-    if not first:  # no batch at all, as of some Parquet files
-        raise ValueError(f"{file} has columns but no rows; expected a row for each text")
-
-
-def _source(
-    path: str | os.PathLike[str] | IO[bytes], sep: str | None
-) -> tuple[Path | IO[bytes], str]:
-    """Return what to read and its name."""
+def _source(path: str | os.PathLike[str] | IO[bytes], sep: str | None) -> Source:
+    """Return what to read, if it can be."""
     if sep is not None and len(sep) != 1:
         raise ValueError(f"sep must be a single character, got {sep!r}")
     if not isinstance(path, str | os.PathLike):
-        return path, name_of(path)
+        return path
     source = Path(path).expanduser()
     if not source.exists():
         raise FileNotFoundError(f"there is no file {source}; expected a file of texts and labels")
     if source.is_dir():
         raise ValueError(f"{source} is a folder; pass one of the files in it")
-    return source, str(source)
+    return source
 
 
 def _columns(
@@ -219,11 +165,10 @@ def _columns(
 
 
 def _find_column(
-    frame: pd.DataFrame, asked: str | None, parameter: str, usual: Iterable[str], file: str
+    frame: pd.DataFrame, asked: str | None, parameter: str, usual: tuple[str, ...], file: str
 ) -> str:
     """Return the name of the column `asked` for, or of the first one with a usual name."""
     columns = list(frame.columns)
-    found = ", ".join(repr(_short(column)) for column in columns)
     if asked in columns:
         return asked
     by_name = {column.strip().lower(): column for column in reversed(columns)}
@@ -231,15 +176,16 @@ def _find_column(
         if name in by_name:
             return by_name[name]
     what = f"with a usual name for the {parameter}" if asked is None else repr(asked)
+    there = ", ".join(repr(_short(column)) for column in columns)
     sep = separator_hint(columns[0]) if len(columns) == 1 else ""
     hint = f", or pass {sep} if that is several columns" if sep else ""
     raise ValueError(
-        f"{file} has no column {what}; its columns are {found}: name one with {parameter}={hint}"
+        f"{file} has no column {what}; its columns are {there}: name one with {parameter}={hint}"
     )
 
 
-def _as_texts(column: "pd.Series[Any]", file: str, first: int | None = None) -> NDArray[np.object_]:
-    """Return a column's texts (n_rows,); raise ValueError for values of other types."""
+def _as_texts(column: "pd.Series[Any]", file: str) -> NDArray[np.object_]:
+    """Return a column's texts (n_rows,), which must be strings."""
     texts = column.astype(object).to_numpy()
     wrong = [i for i, value in enumerate(texts) if not isinstance(value, str)]
     if not wrong:
@@ -252,20 +198,19 @@ def _as_texts(column: "pd.Series[Any]", file: str, first: int | None = None) -> 
     value = texts[wrong[0]]
     what = "no text" if _is_missing(value) else f"{_short(repr(value))} in place of a text"
     raise ValueError(
-        f"row {wrong[0] + 1 + (first or 0)} of {file} has {what} in column {column.name!r}; "
-        f"{_share(len(wrong), len(texts), first)} are so: fill or remove them"
+        f"row {wrong[0] + 1} of {file} has {what} in column {column.name!r}; "
+        f"{len(wrong)} of {len(texts)} rows are so: fill or remove them"
     )
 
 
-def _as_labels(column: "pd.Series[Any]", file: str, first: int | None = None) -> NDArray[Any]:
-    """Return a column's labels (n_rows,), which must have one type; `first` as for texts."""
+def _as_labels(column: "pd.Series[Any]", file: str) -> NDArray[Any]:
+    """Return a column's labels (n_rows,), which must have one type."""
     labels = column.astype(object).tolist()
     missing = [i for i, value in enumerate(labels) if _is_missing(value)]
     if missing:
         raise ValueError(
-            f"row {missing[0] + 1 + (first or 0)} of {file} has no label in column "
-            f"{column.name!r}; {_share(len(missing), len(labels), first)} have none: fill or "
-            "remove them, or pass "
+            f"row {missing[0] + 1} of {file} has no label in column {column.name!r}; "
+            f"{len(missing)} of {len(labels)} rows have none: fill or remove them, or pass "
             "label=False to read texts alone"
         )
     dtype = _LABEL_DTYPES.get(pd.api.types.infer_dtype(labels))
@@ -282,11 +227,6 @@ def _as_labels(column: "pd.Series[Any]", file: str, first: int | None = None) ->
             f"column {column.name!r} of {file} has labels too large for 64 bits; "
             "write them as strings"
         ) from None
-
-
-def _share(n: int, n_rows: int, first: int | None) -> str:
-    """Return how many rows are wrong, of all or of those of a batch."""
-    return f"{n} of {n_rows} rows" if first is None else f"{n} of the {n_rows} rows read with it"
 
 
 def _is_missing(value: Any) -> bool:

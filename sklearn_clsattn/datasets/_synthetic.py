@@ -2,66 +2,45 @@
 
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_matrix
-from sklearn.utils import Bunch, check_random_state, check_scalar
+from sklearn.utils import Bunch, check_random_state
+from sklearn.utils._param_validation import Interval, validate_params
 
 from .._machine import check_memory
-from ._drawing import draw_groups, draw_tokens
 from ._words import IRRELEVANT, NEGATIVE, POSITIVE, THEMES, unique_names
 
 # Separators after words in a text, and their cumulative probabilities.
 _SEPARATORS = (" ", ", ", ". ", ".")
 _SEPARATOR_CDF = (0.86, 0.93, 1.0)
 
-
-@overload
-def make_token_classification(
-    n_samples: int = ...,
-    *,
-    n_classes: int = ...,
-    n_relevant_per_class: int = ...,
-    n_irrelevant: int = ...,
-    document_length: float = ...,
-    length_spread: float = ...,
-    relevant_share: float = ...,
-    delta: float | tuple[float, float] = ...,
-    single_relevant: bool = ...,
-    zipf_exponent: float = ...,
-    weights: ArrayLike | None = ...,
-    flip_y: float = ...,
-    as_text: bool = ...,
-    dtype: DTypeLike = ...,
-    return_X_y: Literal[True] = ...,
-    random_state: int | np.random.RandomState | None = ...,
-) -> tuple[Any, NDArray[np.int64]]: ...
+Rng = np.random.RandomState
 
 
-@overload
-def make_token_classification(
-    n_samples: int = ...,
-    *,
-    n_classes: int = ...,
-    n_relevant_per_class: int = ...,
-    n_irrelevant: int = ...,
-    document_length: float = ...,
-    length_spread: float = ...,
-    relevant_share: float = ...,
-    delta: float | tuple[float, float] = ...,
-    single_relevant: bool = ...,
-    zipf_exponent: float = ...,
-    weights: ArrayLike | None = ...,
-    flip_y: float = ...,
-    as_text: bool = ...,
-    dtype: DTypeLike = ...,
-    return_X_y: Literal[False],
-    random_state: int | np.random.RandomState | None = ...,
-) -> Bunch: ...
-
-
+@validate_params(
+    {
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "n_classes": [Interval(Integral, 2, None, closed="left")],
+        "n_relevant_per_class": [Interval(Integral, 1, None, closed="left")],
+        "n_irrelevant": [Interval(Integral, 0, None, closed="left")],
+        "document_length": [Interval(Real, 1, None, closed="left")],
+        "length_spread": [Interval(Real, 0, None, closed="left")],
+        "relevant_share": [Interval(Real, 0, 1, closed="both")],
+        "delta": [Interval(Real, 0, 1, closed="both"), "array-like"],
+        "single_relevant": ["boolean"],
+        "zipf_exponent": [Interval(Real, 0, None, closed="left")],
+        "weights": ["array-like", None],
+        "flip_y": [Interval(Real, 0, 1, closed="both")],
+        "as_text": ["boolean"],
+        "dtype": "no_validation",
+        "return_X_y": ["boolean"],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
 def make_token_classification(
     n_samples: int = 1000,
     *,
@@ -79,8 +58,8 @@ def make_token_classification(
     as_text: bool = False,
     dtype: DTypeLike = np.int64,
     return_X_y: bool = True,
-    random_state: int | np.random.RandomState | None = None,
-) -> tuple[Any, NDArray[np.int64]] | Bunch:
+    random_state: int | Rng | None = None,
+) -> Any:
     r"""Generate documents whose classes differ in a few relevant tokens.
 
     Every class has tokens that are relevant to it; all other tokens are irrelevant and equally
@@ -104,18 +83,6 @@ def make_token_classification(
     This is the kind of synthetic data that [1]_ studies (tokens that are positive, negative or
     irrelevant), with another distribution than its equation (15), which is not public.
 
-    **One relevant token a document.** The theory of [1]_ (Theorem 4.3) rests on Assumption 1:
-    every document has exactly one relevant token, which occurs in documents of one class only,
-    and all its other tokens are irrelevant in the strict sense, that their signed frequency
-    :math:`\alpha_s` is 0. The authors say in their rebuttal that the data of equation (15) in
-    general does not satisfy it, and does with high probability where that equation's parameter
-    :math:`\tilde\delta` is :math:`(|\mathcal{S}| - 1) / |\mathcal{S}|`, :math:`\mathcal{S}`
-    being the vocabulary. With `single_relevant`, the data always satisfies it exactly: documents
-    are drawn in groups of K, one of each class, that differ only in the relevant token and have
-    the same order within every class. So an irrelevant token's shares :math:`c_{is} / T_i` are
-    the same numbers in every class, summed in the same order, and their sums are equal to the
-    last bit.
-
     Parameters
     ----------
     n_samples : int, default=1000
@@ -135,17 +102,13 @@ def make_token_classification(
         Expected share of relevant tokens in a document. Unless it is 0, which makes labels
         independent of tokens, every document has at least one relevant token.
     delta : float or tuple (low, high), default=0.1
-        Probability that a relevant token is in a document of another class. With 0, tokens
-        are completely relevant: they occur in documents of their own class only, so that classes
-        are linearly separable. With a pair, the tokens of each class have probabilities evenly
-        spaced from `low` to `high`, which gives tokens of many degrees of importance.
+        Probability that a relevant token is in a document of another class. With 0, tokens occur
+        in documents of their own class only, so that classes are linearly separable. With a pair,
+        the tokens of each class have probabilities evenly spaced from `low` to `high`.
     single_relevant : bool, default=False
-        Whether every document has exactly one relevant token, once, and data satisfies
-        Assumption 1 of [1]_ exactly. Every relevant token then occurs, where there are as many
-        documents of its class as tokens relevant to it, and every irrelevant token that occurs is
-        in at least one document of each class. Classes have to be balanced (`n_samples` a
-        multiple of `n_classes`), and `delta` and `flip_y` 0; `relevant_share` does not apply: the
-        share is one over the document's length.
+        Whether data satisfies Assumption 1 of [1]_ exactly, see Notes. `n_samples` has to be a
+        multiple of `n_classes`, classes balanced, and `delta` and `flip_y` 0; `relevant_share`
+        does not apply.
     zipf_exponent : float, default=1.0
         The irrelevant token of rank r has a frequency proportional to `r ** -zipf_exponent`; with
         0, all irrelevant tokens are equally frequent.
@@ -155,18 +118,16 @@ def make_token_classification(
     flip_y : float, default=0.0
         Share of labels that are replaced by a label drawn uniformly from all classes.
     as_text : bool, default=False
-        Whether documents are also written out as texts, with words in random order and with
-        punctuation.
-        :class:`~sklearn.feature_extraction.text.CountVectorizer` counts exactly the same tokens
-        in them.
+        Whether documents are also written as texts, with words in random order and with
+        punctuation, in which :class:`~sklearn.feature_extraction.text.CountVectorizer` counts
+        exactly the same tokens.
     dtype : dtype, default=numpy.int64
         Type of the counts.
     return_X_y : bool, default=True
         If False, return a :class:`~sklearn.utils.Bunch` that also holds the truth behind the
         data.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same documents each time. They are the same with and without
-        `as_text`.
+        Pass an int for the same documents each time, with and without `as_text`.
 
     Returns
     -------
@@ -197,16 +158,15 @@ def make_token_classification(
         unflipped_target : ndarray of shape (n_samples,)
             The labels before `flip_y`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has the wrong type or is out of its range, or if with `single_relevant`
-        classes are not balanced, `delta` or `flip_y` is not 0, or there are no irrelevant tokens.
-
-    See Also
-    --------
-    load_reviews : Load texts and labels from a file.
-    fetch_imdb : Download real reviews.
+    Notes
+    -----
+    The theory of [1]_ (Theorem 4.3) rests on Assumption 1: every document has exactly one relevant
+    token, which occurs in documents of one class only, and all its other tokens have signed
+    frequency 0. With `single_relevant`, documents are drawn in groups of K, one of each class,
+    that differ only in the relevant token and have the same order within every class. So an
+    irrelevant token's shares :math:`c_{is} / T_i` are the same numbers in every class, summed in
+    the same order, and their sums are equal to the last bit. Every relevant token occurs, where
+    there are as many documents of its class as tokens relevant to it.
 
     References
     ----------
@@ -224,26 +184,7 @@ def make_token_classification(
     ... )
     >>> bunch.feature_names[[0, 20, 40]].tolist()
     ['painful', 'terrific', 'the']
-
-    Data for the theory, in which irrelevant tokens have importance 0 to the last bit:
-
-    >>> from sklearn_clsattn.importance import class_totals, signed_frequency
-    >>> X, y = make_token_classification(
-    ...     n_samples=100, single_relevant=True, delta=0, random_state=0
-    ... )
-    >>> alpha = signed_frequency(class_totals(X, y, 2, kind="shares"), [50, 50])
-    >>> bool((alpha[40:] == 0).all())
-    True
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=1)
-    check_scalar(n_classes, "n_classes", Integral, min_val=2)
-    check_scalar(n_relevant_per_class, "n_relevant_per_class", Integral, min_val=1)
-    check_scalar(n_irrelevant, "n_irrelevant", Integral, min_val=0)
-    check_scalar(document_length, "document_length", Real, min_val=1)
-    check_scalar(length_spread, "length_spread", Real, min_val=0)
-    check_scalar(relevant_share, "relevant_share", Real, min_val=0, max_val=1)
-    check_scalar(zipf_exponent, "zipf_exponent", Real, min_val=0)
-    check_scalar(flip_y, "flip_y", Real, min_val=0, max_val=1)
     numbers = n_samples * float(document_length) + n_classes * (
         n_classes * n_relevant_per_class + n_irrelevant
     )
@@ -254,10 +195,10 @@ def make_token_classification(
     if n_irrelevant == 0:
         relevant_share = 1.0
     own, other = _relevant_probabilities(delta, n_relevant_per_class, n_classes)
-    rng = check_random_state(random_state)
-
+    sizes = _class_sizes(n_samples, n_classes, weights)
     if single_relevant:
-        _check_single_relevant(n_samples, n_classes, n_irrelevant, delta, weights, flip_y)
+        _check_single_relevant(sizes, n_irrelevant, delta, flip_y)
+    rng = check_random_state(random_state)
 
     n_relevant = n_classes * n_relevant_per_class
     token_class = np.full(n_relevant + n_irrelevant, -1)
@@ -266,20 +207,20 @@ def make_token_classification(
     irrelevant = np.arange(1, n_irrelevant + 1, dtype=np.float64) ** -zipf_exponent
     irrelevant /= max(irrelevant.sum(), np.finfo(np.float64).tiny)
 
-    y = np.repeat(np.arange(n_classes), _class_sizes(n_samples, n_classes, weights))
+    y = np.repeat(np.arange(n_classes), sizes)
     rng.shuffle(y)
     n_lengths = n_samples // n_classes if single_relevant else n_samples
     # The mean of a log-normal is exp(mu + sigma ** 2 / 2).
     mu = np.log(document_length) - length_spread**2 / 2
     lengths = np.maximum(np.rint(rng.lognormal(mu, length_spread, n_lengths)), 1).astype(np.int64)
     if single_relevant:
-        tokens, lengths = draw_groups(rng, y, lengths, n_classes, n_relevant, irrelevant)
+        tokens, lengths = _draw_groups(rng, y, lengths, n_classes, n_relevant, irrelevant)
         relevant_share = float(np.mean(1 / lengths))
     else:
         n_drawn = rng.binomial(lengths, relevant_share).astype(np.int64)
         if relevant_share > 0:
             n_drawn = np.maximum(n_drawn, 1)
-        tokens = draw_tokens(rng, y, lengths, n_drawn, relevant, irrelevant)
+        tokens = _draw_tokens(rng, y, lengths, n_drawn, relevant, irrelevant)
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     counts = csr_matrix(
         (np.ones(tokens.size, dtype=np.int64), tokens.copy(), indptr.copy()),
@@ -318,12 +259,11 @@ def _relevant_probabilities(
     delta: float | tuple[float, float], n_relevant: int, n_classes: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the probabilities of relevant tokens in documents of their own and other classes."""
-    pair = tuple(delta) if isinstance(delta, tuple | list | np.ndarray) else (delta, delta)
-    if len(pair) != 2:
-        raise ValueError(f"delta must be a number or a pair (low, high), got {delta!r}")
-    for bound in pair:
-        check_scalar(bound, "delta", Real, min_val=0, max_val=1)
-    deltas = np.tile(np.linspace(*pair, n_relevant), n_classes)
+    bounds = np.asarray(delta, dtype=np.float64)
+    if bounds.shape not in ((), (2,)) or not ((bounds >= 0) & (bounds <= 1)).all():
+        raise ValueError(f"delta must be a number from 0 to 1 or a pair of them, got {delta!r}")
+    low, high = np.broadcast_to(bounds, 2)
+    deltas = np.tile(np.linspace(low, high, n_relevant), n_classes)
     return (1 - deltas) / n_relevant, deltas / (n_relevant * (n_classes - 1))
 
 
@@ -351,39 +291,87 @@ def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> N
 
 
 def _check_single_relevant(
-    n_samples: int,
-    n_classes: int,
-    n_irrelevant: int,
-    delta: float | tuple[float, float],
-    weights: ArrayLike | None,
-    flip_y: float,
+    sizes: NDArray[np.int64], n_irrelevant: int, delta: Any, flip_y: float
 ) -> None:
     """Raise ValueError where parameters contradict Assumption 1."""
-    if n_samples % n_classes:
-        raise ValueError(
-            "n_samples must be a multiple of n_classes with single_relevant=True (documents "
-            f"are drawn in groups, one of each class), got {n_samples} and {n_classes}"
-        )
-    if np.ptp(_class_sizes(n_samples, n_classes, weights)):
-        raise ValueError(
-            "weights must be None with single_relevant=True, or equal shares: classes have to be "
-            f"balanced for irrelevant tokens to have importance 0, got {weights!r}"
-        )
-    if np.any(np.asarray(delta)):
-        raise ValueError(
-            "delta must be 0 with single_relevant=True: relevant tokens occur in documents of "
-            f"their own class only, got {delta!r}; set delta=0"
-        )
-    if flip_y:
-        raise ValueError(
-            "flip_y must be 0 with single_relevant=True: a relevant token whose label is flipped "
-            f"is no longer of one class only, got {flip_y!r}"
-        )
-    if n_irrelevant == 0:
-        raise ValueError(
-            "n_irrelevant must be at least 1 with single_relevant=True: all tokens of a document "
-            "but one are irrelevant, got 0"
-        )
+    n_samples, n_classes = sizes.sum(), len(sizes)
+    for is_wrong, what in (
+        (
+            n_samples % n_classes,
+            f"n_samples must be a multiple of n_classes, got {n_samples} and {n_classes}",
+        ),
+        (np.ptp(sizes), "weights must be None or equal shares"),
+        (np.any(np.asarray(delta)), f"delta must be 0, got {delta!r}"),
+        (flip_y, f"flip_y must be 0, got {flip_y!r}"),
+        (n_irrelevant == 0, "n_irrelevant must be at least 1, got 0"),
+    ):
+        if is_wrong:
+            raise ValueError(f"With single_relevant=True, {what}")
+
+
+def _draw_tokens(
+    rng: Rng,
+    y: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    n_drawn: NDArray[np.int64],
+    relevant: NDArray[np.float64],
+    irrelevant: NDArray[np.float64],
+) -> NDArray[np.int32]:
+    """Draw the tokens (n_tokens,) of all documents in order, with `n_drawn` relevant ones first."""
+    n_classes, n_relevant = relevant.shape
+    total = int(lengths.sum())
+    position = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    is_relevant = position < np.repeat(n_drawn, lengths)
+
+    document_class = np.repeat(y, n_drawn)
+    drawn = np.empty(document_class.size, dtype=np.int32)
+    for k in range(n_classes):
+        of_class = document_class == k
+        drawn[of_class] = _draw(rng, relevant[k], int(of_class.sum()))
+    tokens = np.empty(total, dtype=np.int32)
+    tokens[is_relevant] = drawn
+    if irrelevant.size:
+        tokens[~is_relevant] = n_relevant + _draw(rng, irrelevant, total - drawn.size)
+    return tokens
+
+
+def _draw_groups(
+    rng: Rng,
+    y: NDArray[np.int64],
+    group_lengths: NDArray[np.int64],
+    n_classes: int,
+    n_relevant: int,
+    irrelevant: NDArray[np.float64],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Draw groups of documents, one of each class, that have the same irrelevant tokens."""
+    n_groups = group_lengths.size
+    group = np.empty(y.size, dtype=np.int64)
+    tokens_of_class = n_relevant // n_classes
+    first = np.empty(y.size, dtype=np.int32)
+    for k in range(n_classes):
+        of_class = y == k
+        group[of_class] = np.arange(n_groups)
+        drawn = rng.permutation(tokens_of_class)[:n_groups]  # each at most once
+        further = rng.randint(tokens_of_class, size=n_groups - drawn.size)
+        first[of_class] = k * tokens_of_class + rng.permutation(np.concatenate([drawn, further]))
+
+    n_shared = group_lengths - 1
+    shared = n_relevant + _draw(rng, irrelevant, int(n_shared.sum()))
+    lengths = group_lengths[group]
+    start = np.cumsum(lengths) - lengths
+    position = np.arange(int(lengths.sum())) - np.repeat(start, lengths)
+    # The relevant token is at position 0, so that a group's tokens begin one position earlier.
+    source = np.repeat((np.cumsum(n_shared) - n_shared)[group] - 1, lengths) + position
+    tokens = np.empty(position.size, dtype=np.int32)
+    tokens[position > 0] = shared[source[position > 0]]
+    tokens[start] = first
+    return tokens, lengths
+
+
+def _draw(rng: Rng, p: NDArray[np.float64], size: int) -> NDArray[np.intp]:
+    """Draw `size` indices with probabilities `p`; never one whose probability is 0."""
+    cdf = np.cumsum(p)
+    return np.searchsorted(cdf / cdf[-1], rng.random_sample(size), side="right")
 
 
 def _names(
@@ -404,10 +392,7 @@ def _names(
 
 
 def _write_texts(
-    rng: np.random.RandomState,
-    tokens: NDArray[np.int32],
-    indptr: NDArray[np.int32],
-    names: NDArray[np.object_],
+    rng: Rng, tokens: NDArray[np.int32], indptr: NDArray[np.int32], names: NDArray[np.object_]
 ) -> NDArray[np.object_]:
     """Return documents (n_samples,) as words in random order, with punctuation."""
     document = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))

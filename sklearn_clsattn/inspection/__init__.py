@@ -6,54 +6,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._explain import explain
     from ._label_issues import label_issues
-    from ._training_documents import training_documents
-    from ._trajectory import TrajectoryRecorder
     from .displays.attention import AttentionDisplay
     from .displays.context import ContextDisplay
     from .displays.importance import TokenImportanceDisplay
-    from .displays.regularization import RegularizationPathDisplay
     from .displays.selection import SelectionDisplay
-    from .displays.trajectory import TrajectoryDisplay
     from .explanation import Explanation
-    from .minimal.minimal_set import MinimalSet
-    from .minimal.minimal_sets import MinimalSets
     from .report.model_report import ModelReport
-    from .terms import DocumentText
 
 __all__ = [
     "AttentionDisplay",
     "ContextDisplay",
-    "DocumentText",
     "Explanation",
-    "MinimalSet",
-    "MinimalSets",
     "ModelReport",
-    "RegularizationPathDisplay",
     "SelectionDisplay",
     "TokenImportanceDisplay",
-    "TrajectoryDisplay",
-    "TrajectoryRecorder",
     "explain",
     "label_issues",
-    "training_documents",
 ]
 
 _HOME = {
     "AttentionDisplay": ".displays.attention",
     "ContextDisplay": ".displays.context",
-    "DocumentText": ".terms",
     "Explanation": ".explanation",
-    "MinimalSet": ".minimal.minimal_set",
-    "MinimalSets": ".minimal.minimal_sets",
     "ModelReport": ".report.model_report",
-    "RegularizationPathDisplay": ".displays.regularization",
     "SelectionDisplay": ".displays.selection",
     "TokenImportanceDisplay": ".displays.importance",
-    "TrajectoryDisplay": ".displays.trajectory",
-    "TrajectoryRecorder": "._trajectory",
     "explain": "._explain",
     "label_issues": "._label_issues",
-    "training_documents": "._training_documents",
 }
 
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils import check_scalar
 
-from .._base import BaseAttentionClassifier
+from .._base import BaseAttentionClassifier, checked_documents, fitted_attention
 from .._core.fitted import FittedAttention, FittedModel, most_probable, probabilities
-from ..text._context_vectorizer import ContextVectorizer
-from .document_texts import document_texts
+from .._documents import canonical
 from .explanation import Explanation
+from .feature_origins import FeatureOrigins, feature_origins
 from .removal import decisions_without_by_removing, decisions_without_in_closed_form, row_sums
 from .terms import ExplainedModel
-from .trace import Trace, trace
+from .token_positions import document_texts
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,9 @@ def explain(
 ) -> Explanation:
     """Explain predictions exactly: what every token of every document adds to the decision.
 
-    The model's decision is a sum over the document's tokens, so that nothing is approximated.
+    The model's decision is a sum over the document's tokens, so that nothing is approximated. What
+    a token *contributes* and what its *removal* changes are different, as the attention share of a
+    removed token is distributed over the others.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ def explain(
         A fitted classifier, a fitted Pipeline that ends in one, or a fitted search over either;
         also frozen, with a threshold of its own (``TunedThresholdClassifierCV``), or calibrated by
         one sigmoid or temperature (``CalibratedClassifierCV(ensemble=False)``), whose calibrated
-        log-odds are explained.
+        log-odds are explained. Not one with an MLP, whose decision is no sum over tokens.
     documents : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
         The estimator's input: for a classifier the token matrix, for a Pipeline the raw texts (or
         rows of a data frame), one document or more.
@@ -61,9 +63,9 @@ def explain(
     token_names : sequence of str of length n_tokens, default=None
         Names of a matrix's columns. None takes them from the estimator, or numbers them.
     removal : bool, default=None
-        Whether to compute the decision without each token. None does so for one layer of
-        attention, where it has a closed form; with two layers, True predicts for each
-        token without it, which takes as many predictions as there are tokens.
+        Whether to compute the decision without each token, its count being 0 for the classifier.
+        None does so for one layer of attention, where it has a closed form; with two layers, True
+        takes as many predictions as there are tokens.
     places : bool, default=True
         Whether to keep raw texts and find the positions of the tokens in them, to be shown by
         ``to_text()`` and ``to_html()``. False is faster.
@@ -72,28 +74,6 @@ def explain(
     -------
     explanation : Explanation
         Plain data, with ``to_frame()``, ``to_dict()``, ``to_text()`` and ``to_html()``.
-
-    Raises
-    ------
-    TypeError
-        If the estimator is or ends in something else, also if it combines several classifiers or
-        calibrates so that no sum is left (the message says what to pass), or `top` is no integer.
-    NotFittedError
-        If it is not fitted.
-    ValueError
-        If documents are not the estimator's input, or none; if the class is unknown; if a step of
-        the Pipeline cannot be traced; if the model has an MLP, whose decision is not a sum over
-        tokens.
-
-    See Also
-    --------
-    Explanation : The result.
-
-    Notes
-    -----
-    The attention share of a removed token is distributed over the others: what a token
-    *contributes* and what its *removal* changes are different. Removal sets the classifier's count
-    to 0; the steps before it, such as normalisation of the whole document, are not repeated.
 
     Examples
     --------
@@ -111,22 +91,36 @@ def explain(
     >>> bool(abs(terms.sum() - model.decision_function(["terrific but long"])[0]) < 1e-12)
     True
     """
-    traced = trace(estimator, wrapped=True)
-    classifier = traced.classifier
-    explained = _explained(classifier.classes_, target)
+    origins = feature_origins(estimator, wrapped=True)
+    classifier, outcome = origins.classifier, origins.outcome
+    outputs, classes, sign = _explained(classifier.classes_, target)
     if top is not None:
         check_scalar(top, "top", Integral, min_val=0)
-    documents = _checked_documents(documents, traced)
-    names = _checked_names(token_names, traced)
+    documents = _checked_documents(documents, origins)
+    names = origins.columns.names
+    if token_names is not None:
+        names = np.array([str(name) for name in token_names], dtype=object)
+        if len(names) != len(origins.columns):
+            raise ValueError(
+                f"expected {len(origins.columns)} token_names, one a column of the classifier, got "
+                f"{len(names)}"
+            )
 
-    given = traced.transform(documents)
-    # The columns' names and widths are checked once.
-    fitted, X = classifier._checked(given)
-    outcome = traced.outcome
+    given = origins.transform(documents)
+    fitted = fitted_attention(classifier)
+    X = canonical(checked_documents(classifier, given))
     decision, intercept = outcome.of(fitted.outputs(X)), outcome.of(classifier.intercept_)
-    X, attention, terms = _terms(fitted, X)
+    attention = fitted.attention(X).data.astype(np.float64, copy=False)
+    terms = np.column_stack([output.data for output in fitted.contributions(X)]).astype(np.float64)
     terms *= outcome.scale
+    X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
     n_documents = X.shape[0]
+    true = None if y_true is None else np.array(y_true)
+    if true is not None and true.shape != (n_documents,):
+        raise ValueError(
+            f"expected one label in y_true for each of {n_documents} documents, got an array of "
+            f"shape {true.shape}"
+        )
     rows = np.repeat(np.arange(n_documents), np.diff(X.indptr))
     one_layer = fitted.n_layers == 1  # contributions are attention times the tokens' own values
     cls_attention = _cls_attention(fitted, X, attention, rows)
@@ -156,159 +150,96 @@ def explain(
     ):
         probability, predicted = classifier.predict_proba(given), classifier.predict(given)
 
-    kept = _strongest(terms[:, explained.outputs], rows, top)
-    others = ~kept
+    def of(by_output: Array) -> Array:
+        """Return the numbers of the classes explained."""
+        return sign * by_output[..., outputs] + 0.0  # so that no zero is negative
+
+    listed = _strongest(terms[:, outputs], rows, top)
+    others = ~listed
     return Explanation(
         classes=classifier.classes_.copy(),
-        targets=classifier.classes_[explained.classes],
-        intercept=explained.of(intercept),
+        targets=classifier.classes_[classes],
+        intercept=of(intercept),
         index=np.arange(n_documents),
-        indptr=np.searchsorted(rows[kept], np.arange(n_documents + 1)),
-        columns=X.indices[kept].astype(np.intp),
-        tokens=names[X.indices[kept]],
-        counts=X.data[kept],
-        attention=attention[kept],
-        values=explained.of(values[kept]),
-        contributions=explained.of(terms[kept]),
-        decision_without=None if without is None else explained.of(without[kept]),
+        indptr=np.searchsorted(rows[listed], np.arange(n_documents + 1)),
+        columns=X.indices[listed].astype(np.intp),
+        tokens=names[X.indices[listed]],
+        counts=X.data[listed],
+        attention=attention[listed],
+        values=of(values[listed]),
+        contributions=of(terms[listed]),
+        decision_without=None if without is None else of(without[listed]),
         cls_attention=cls_attention,
         others_count=np.bincount(rows[others], minlength=n_documents),
         others_attention=row_sums(attention[others], rows[others], n_documents),
-        others_contributions=explained.of(row_sums(terms[others], rows[others], n_documents)),
-        decision=explained.of(decision),
-        probability=probability[:, explained.classes],
+        others_contributions=of(row_sums(terms[others], rows[others], n_documents)),
+        decision=of(decision),
+        probability=probability[:, classes],
         predicted=predicted,
         predicted_probability=probability.max(axis=1),
-        true=_checked_labels(y_true, n_documents),
-        texts=document_texts(traced, documents, X, kept) if places else ((),) * n_documents,
-        model=ExplainedModel(names, fitted, explained.outputs, explained.sign * outcome.scale)
-        if one_layer
-        else None,
-        threshold=explained.sign * outcome.threshold + 0.0,
+        true=true,
+        texts=document_texts(origins, documents, X, listed) if places else ((),) * n_documents,
+        model=ExplainedModel(names, fitted, outputs, sign * outcome.scale) if one_layer else None,
+        threshold=sign * outcome.threshold + 0.0,
     )
 
 
-@dataclass(frozen=True)
-class _Explained:
-    """Which of the classifier's outputs are explained, and the classes that they are for."""
-
-    outputs: NDArray[np.intp]
-    classes: NDArray[np.intp]
-    sign: float
-
-    def of(self, by_output: Array) -> Array:
-        # 0.0 is added so that no zero is negative.
-        return self.sign * by_output[..., self.outputs] + 0.0
-
-
-def _explained(classes: NDArray[Any], target: Any) -> _Explained:
+def _explained(
+    classes: NDArray[Any], target: Any
+) -> tuple[NDArray[np.intp], NDArray[np.intp], float]:
+    """Return which outputs are explained, the numbers of their classes, and the sign of outputs."""
     labels = classes.tolist()
     if target is None:
-        if len(labels) == 2:
-            return _Explained(np.array([0]), np.array([1]), 1.0)
-        return _Explained(np.arange(len(labels)), np.arange(len(labels)), 1.0)
-    places = [k for k, label in enumerate(labels) if np.ndim(target) == 0 and label == target]
-    if not places:
-        raise ValueError(f"target must be None or one of the classes {labels}, got {target!r}")
-    if len(labels) == 2:
-        return _Explained(np.array([0]), np.array(places), 1.0 if places == [1] else -1.0)
-    return _Explained(np.array(places), np.array(places), 1.0)
+        numbers = np.arange(len(labels)) if len(labels) > 2 else np.array([1])
+    else:
+        numbers = np.flatnonzero([np.ndim(target) == 0 and label == target for label in labels])
+        if not len(numbers):
+            raise ValueError(f"target must be None or one of the classes {labels}, got {target!r}")
+    if len(labels) > 2:
+        return numbers, numbers, 1.0
+    return np.array([0]), numbers, 1.0 if numbers[0] else -1.0
 
 
-def _checked_documents(documents: Any, traced: Trace) -> Any:
+def _checked_documents(documents: Any, origins: FeatureOrigins) -> Any:
     """Return documents with a length, or raise ValueError for unexpected input."""
     if isinstance(documents, str | bytes):
         raise ValueError("expected a sequence of documents, got one text: pass [text]")
     if not hasattr(documents, "shape") and not hasattr(documents, "__len__"):
         documents = list(documents)
-    n_documents = documents.shape[0] if hasattr(documents, "shape") else len(documents)
-    if not n_documents:
+    shape = getattr(documents, "shape", None) or (len(documents),)
+    if not shape[0]:
         raise ValueError("there are no documents to explain: expected one or more")
-    tabular = len(getattr(documents, "shape", (0,))) > 1
-    first = traced.transformers[0] if traced.transformers else traced.classifier
+    first = origins.transformers[0] if origins.transformers else origins.classifier
     if hasattr(first, "n_features_in_"):
-        if not tabular and isinstance(_first(documents), str | bytes):
-            advice = (
-                "pass the Pipeline that has the vectorizer, or what the vectorizer makes of them"
-                if first is traced.classifier
-                else "pass them in the layout in which the Pipeline was fitted"
-            )
+        rows = getattr(documents, "iloc", documents)
+        if len(shape) == 1 and isinstance(rows[0], str | bytes):
+            advice = "pass them in the layout in which the Pipeline was fitted"
+            if first is origins.classifier:
+                advice = "pass the Pipeline that has the vectorizer, or what it makes of them"
             raise ValueError(
                 f"expected a matrix or data frame of {first.n_features_in_} columns for "
                 f"{type(first).__name__}, got texts: {advice}"
             )
         return documents
-    directly = [vectorizer for vectorizer, reads in traced.sources if not reads.steps]
-    if directly and tabular:
-        raise ValueError(
-            f"expected raw texts for the Pipeline's {type(directly[0]).__name__}, got "
-            f"{type(documents).__name__} of shape {documents.shape}: to explain a token matrix, "
-            "pass the classifier, pipeline[-1]"
-        )
-    for vectorizer in directly:
-        kinds = _text_types(vectorizer)
+    for vectorizer, text_input in origins.sources:
+        if text_input.steps:  # it reads what the steps make of the documents
+            continue
+        if len(shape) > 1:
+            raise ValueError(
+                f"expected raw texts for the Pipeline's {type(vectorizer).__name__}, got "
+                f"{type(documents).__name__} of shape {shape}: to explain a token matrix, "
+                "pass the classifier, pipeline[-1]"
+            )
+        if isinstance(vectorizer, CountVectorizer):
+            if vectorizer.preprocessor is not None or callable(vectorizer.analyzer):
+                continue  # which may read anything
+            kinds: Any = (str, bytes) if vectorizer.input == "content" else object
+        else:
+            kinds = str
         for at, text in enumerate(documents):
             if not isinstance(text, kinds):
                 raise ValueError(f"expected texts, but document {at} is {text!r}")
     return documents
-
-
-def _text_types(vectorizer: Any) -> type | tuple[type, ...]:
-    """Return the types of documents that a vectorizer reads."""
-    if isinstance(vectorizer, ContextVectorizer):
-        return str
-    usual = vectorizer.preprocessor is None and isinstance(vectorizer.analyzer, str)
-    return (str, bytes) if usual and vectorizer.input == "content" else object
-
-
-def _first(documents: Any) -> Any:
-    return documents.iloc[0] if hasattr(documents, "iloc") else documents[0]
-
-
-def _checked_names(token_names: Any, traced: Trace) -> NDArray[np.object_]:
-    names: NDArray[np.object_] = traced.columns.names
-    if token_names is not None:
-        names = np.empty(len(token_names), dtype=object)
-        names[:] = [str(name) for name in token_names]
-        if len(names) != len(traced.columns):
-            raise ValueError(
-                f"expected {len(traced.columns)} token_names, one a column of the classifier, got "
-                f"{len(names)}"
-            )
-    return names
-
-
-def _checked_labels(y_true: Any, n_documents: int) -> NDArray[Any] | None:
-    if y_true is None:
-        return None
-    labels = np.array(y_true)
-    if labels.shape != (n_documents,):
-        raise ValueError(
-            f"expected one label in y_true for each of {n_documents} documents, got an array of "
-            f"shape {labels.shape}"
-        )
-    return labels
-
-
-def _terms(fitted: FittedModel, X: Any) -> tuple[sp.csr_array, Array, Array]:
-    """Return counts (n_documents, n_tokens), attention and contributions, every token once."""
-    attention = fitted.attention(X)
-    data = [X.data, attention.data, *(output.data for output in fitted.contributions(X))]
-    # Duplicate and zero entries are removed from all of them alike.
-    columns = np.column_stack(data).astype(np.float64, copy=False)
-    n_documents, n_tokens = X.shape
-    rows = np.repeat(np.arange(n_documents, dtype=np.int64), np.diff(X.indptr))
-    keys = rows * n_tokens + X.indices
-    if (keys[1:] <= keys[:-1]).any():
-        keys, place = np.unique(keys, return_inverse=True)
-        columns = row_sums(columns, place, len(keys))
-    stored = columns[:, 0] > 0
-    if not stored.all():
-        columns, keys = columns[stored], keys[stored]
-    width = max(n_tokens, 1)
-    indptr = np.searchsorted(keys // width, np.arange(n_documents + 1))
-    X = sp.csr_array((columns[:, 0], keys % width, indptr), shape=X.shape)
-    return X, columns[:, 1], columns[:, 2:]
 
 
 def _cls_attention(
@@ -334,10 +265,8 @@ def _cls_attention(
 
 def _strongest(terms: Array, rows: NDArray[np.intp], top: int | None) -> NDArray[np.bool_]:
     """Return which entries are among the `top` of their document with the largest terms."""
-    if top is None:
-        return np.full(len(terms), True)
-    order = np.lexsort((-np.abs(terms).max(axis=1), rows))
-    starts = np.searchsorted(rows, rows)
-    kept = np.full(len(terms), False)
-    kept[order] = np.arange(len(terms)) - starts[order] < top
-    return kept
+    listed = np.full(len(terms), top is None)
+    if top is not None:
+        order = np.lexsort((-np.abs(terms).max(axis=1), rows))
+        listed[order] = np.arange(len(terms)) - np.searchsorted(rows, rows) < top
+    return listed

@@ -12,7 +12,7 @@ about as much as to take the document's own curvature out of it would.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,13 +20,15 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from .._base import BaseAttentionClassifier
+from .._base import checked_documents, fitted_attention, training_documents
 from .._classifier import ClsAttentionClassifier
 from .._core.fitted import probabilities
-from .._documents import check_two_classes
 from .._validation import codes_of
 from ..importance import signed_frequency
-from .trace import split_pipeline
+from .feature_origins import split_pipeline
+
+if TYPE_CHECKING:
+    from .._core.documents import Documents
 
 Array = NDArray[np.float64]
 
@@ -65,8 +67,6 @@ def label_issues(
 
     Raises
     ------
-    TypeError
-        If the estimator is or ends in something else.
     ValueError
         If the documents, labels or weights are not those of the fit.
 
@@ -96,14 +96,20 @@ def label_issues(
     >>> 7 in issues["document"].head(40).tolist()
     True
     """
-    fit, _, classifier = fit_of(estimator, X, y, sample_weight)
+    steps, classifier = split_pipeline(estimator)
+    if not isinstance(classifier, ClsAttentionClassifier):
+        raise TypeError(
+            "expected a ClsAttentionClassifier, whose training loss is known, got "
+            f"{type(classifier).__name__}"
+        )
+    for _, step in steps:
+        X = step.transform(X)
     labels = np.asarray(y)
+    fit = _fit_of(classifier, X, labels, sample_weight)
     outputs = fit.left_out()
+    chances = probabilities(outputs[:, 0] if outputs.shape[1] == 1 else outputs)
     if outputs.shape[1] == 1:
         outputs = np.column_stack([np.zeros(len(outputs)), outputs[:, 0]])
-        chances = probabilities(outputs[:, 1])
-    else:
-        chances = probabilities(outputs)
     documents = np.arange(len(labels))
     others = outputs.copy()
     others[documents, fit.codes] = -np.inf
@@ -120,19 +126,70 @@ def label_issues(
     )
 
 
-def fit_of(
-    estimator: Any, X: Any, y: ArrayLike, sample_weight: Any
-) -> tuple[Fit, list[tuple[str, Any]], ClsAttentionClassifier]:
-    """Return a fit with its training documents, the steps before the classifier, and it."""
-    steps, classifier = split_pipeline(estimator)
-    if not isinstance(classifier, ClsAttentionClassifier):
-        raise TypeError(
-            "expected a ClsAttentionClassifier, whose training loss is known, got "
-            f"{type(classifier).__name__}"
+def _fit_of(classifier: ClsAttentionClassifier, X: Any, y: NDArray[Any], sample_weight: Any) -> Fit:
+    """Return the fit of a classifier, or raise ValueError if it was fitted on other data."""
+    model, X = fitted_attention(classifier), checked_documents(classifier, X)
+    if y.shape != (X.shape[0],):
+        raise ValueError(
+            f"expected one label in y for each of {X.shape[0]} documents, got shape {y.shape}"
         )
-    for _, step in steps:
-        X = step.transform(X)
-    return Fit.of(classifier, X, np.asarray(y), sample_weight), steps, classifier
+    codes = codes_of(y, classifier.classes_)
+    if (codes < 0).any():
+        raise ValueError(
+            f"label {y[codes < 0].tolist()[0]!r} in y is not a class of the model, which has "
+            f"{classifier.classes_.tolist()}"
+        )
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    documents = training_documents(classifier, X, codes, weights)
+    statistics = documents.statistics
+    importance = signed_frequency(statistics.shares, statistics.class_weights)
+    if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
+        raise ValueError(
+            "the token importances of X and y are not those of the fit: pass all documents, "
+            "labels and weights that the model was fitted on, and nothing else"
+        )
+    shares = sp.csr_array(model.attention(X))
+    cls_shares = (1.0 - shares.sum(axis=1)).clip(min=0.0) if model.cls_weight else np.zeros(len(y))
+    return Fit(
+        shares,
+        cls_shares,
+        model.intercept,
+        *_training(classifier, documents),
+        codes,
+        documents.weights,
+    )
+
+
+def _training(
+    classifier: ClsAttentionClassifier, documents: Documents
+) -> tuple[Array, Array, Array, tuple[float, float, float]]:
+    """Return `values`, `evidence`, `scales` and `penalties` of a :class:`Fit`."""
+    from .._core.path import AttentionPath
+
+    path = AttentionPath(
+        documents.trained_in(np.float64, "cpu"),
+        np.float64,
+        "cpu",
+        attention_C=classifier.attention_C,
+        attend_cls=classifier.attend_cls,
+        scaling=classifier.token_scaling,
+    )
+    objective = path.set_C(classifier.C_)
+    model: Any = fitted_attention(classifier)
+    values = model.values if path.mean is None else path.mean.subtracted_from(model).values
+    evidence = np.zeros((documents.X.shape[0], values.shape[1]))
+    (chunk,) = objective.loss.corpus.chunks
+    added = chunk.trained_loss.evidence
+    if added is not None:
+        mass = np.asarray(documents.X @ np.exp(model.scores), dtype=np.float64)
+        if model.cls_weight:
+            mass += model.cls_weight * np.exp(model.cls_score)
+        evidence = added.cpu().numpy() / np.where(mass > 0, mass, 1.0)[:, None]
+    scores, of_values, cls_score = (
+        objective.total_weight * block.penalty for block in objective.blocks[:3]
+    )
+    scales = objective.value_scales.cpu().numpy().astype(np.float64)
+    return values, evidence, scales, (scores, of_values, cls_score)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,109 +198,28 @@ class Fit:
 
     shares: sp.csr_array  # (n, V), attention of the tokens
     cls_shares: Array  # (n,), that of <cls>
+    intercept: Array  # (K,)
     values: Array  # (V, K), token values less their prior mean
     evidence: Array  # (n, K), what the prior mean, learned from all other documents, adds
-    intercept: Array  # (K,)
     scales: Array  # (V, K), units of the trained values
     penalties: tuple[float, float, float]  # on scores, values, <cls>, in units of a document
     codes: NDArray[np.intp]  # (n,)
     weights: Array  # (n,)
 
-    @classmethod
-    def of(
-        cls, classifier: ClsAttentionClassifier, X: Any, y: NDArray[Any], sample_weight: Any
-    ) -> Fit:
-        """Return the fit of a classifier, or raise ValueError if it was fitted on other data."""
-        from .._core.path import AttentionPath
-
-        _, X = classifier._checked(X)
-        if y.shape != (X.shape[0],):
-            raise ValueError(
-                f"expected one label in y for each of {X.shape[0]} documents, got shape {y.shape}"
-            )
-        codes = codes_of(y, classifier.classes_)
-        if (codes < 0).any():
-            raise ValueError(
-                f"label {y[codes < 0].tolist()[0]!r} in y is not a class of the model, which has "
-                f"{classifier.classes_.tolist()}"
-            )
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        documents = classifier._weighted(
-            X,
-            codes,
-            classifier.classes_,
-            weights,
-            check_two_classes,
-            getattr(classifier, "entry_scale_", None),
-        )
-        statistics = documents.statistics
-        importance = signed_frequency(statistics.shares, statistics.class_weights)
-        if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
-            raise ValueError(
-                "the token importances of X and y are not those of the fit: pass all documents, "
-                "labels and weights that the model was fitted on, and nothing else"
-            )
-        path = AttentionPath(
-            documents,
-            documents.bag(np.float64, "cpu"),
-            attention_C=classifier.attention_C,
-            attend_cls=classifier.attend_cls,
-            scaling=classifier.token_scaling,
-        )
-        C: Any = classifier.C_ if hasattr(classifier, "C_") else classifier.C
-        problem = path.set_C(C)
-        model: Any = classifier._model()
-        values = model.values if path.mean is None else path.mean.subtracted_from(model).values
-        shares = sp.csr_array(BaseAttentionClassifier._model(classifier).attention(X))
-        cls_shares = (1.0 - shares.sum(axis=1)).clip(min=0.0) if model.cls_weight else None
-        mass = np.asarray(documents.X @ np.exp(model.scores), dtype=np.float64)
-        cls_mass = model.cls_weight * np.exp(model.cls_score) if model.cls_weight else 0.0
-        mass += cls_mass
-        evidence = np.zeros((len(y), values.shape[1]))
-        if problem.loss.evidence is not None:
-            evidence = problem.loss.evidence.cpu().numpy() / np.where(mass > 0, mass, 1.0)[:, None]
-        total = problem.total_weight
-        scores, token_values, cls_score = (total * block.penalty for block in problem.blocks[:3])
-        return cls(
-            shares,
-            np.zeros(len(y)) if cls_shares is None else cls_shares,
-            values,
-            evidence,
-            model.intercept,
-            problem.units.value_scales.cpu().numpy().astype(np.float64),
-            (scores, token_values, cls_score),
-            codes,
-            documents.weights,
-        )
-
     @property
     def means(self) -> Array:
-        """The outputs without intercepts, (n, K)."""
+        """The outputs in training without intercepts, (n, K)."""
         return np.asarray(self.shares @ self.values + self.evidence)
-
-    @property
-    def outputs(self) -> Array:
-        """The outputs in training, (n, K)."""
-        return self.means + self.intercept
-
-    def chances(self, outputs: Array) -> Array:
-        """Return the probabilities of the outputs' classes, (n, K)."""
-        n_outputs = outputs.shape[1]
-        return probabilities(outputs[:, 0] if n_outputs == 1 else outputs)[:, -n_outputs:]
-
-    def residuals(self, outputs: Array) -> Array:
-        """Return the probabilities less 1 for each document's own class, (n, K)."""
-        first = 1 if outputs.shape[1] == 1 else 0
-        return self.chances(outputs) - (
-            self.codes[:, None] == np.arange(first, first + outputs.shape[1])
-        )
 
     def left_out(self) -> Array:
         """Return every document's outputs by a Newton step without it, (n, K)."""
-        outputs = self.outputs
-        chances = self.chances(outputs)
+        outputs = self.means + self.intercept
+        n_outputs = outputs.shape[1]
+        chances = probabilities(outputs[:, 0] if n_outputs == 1 else outputs)[:, -n_outputs:]
+        first = 1 if n_outputs == 1 else 0
+        residuals = chances - (self.codes[:, None] == np.arange(first, first + n_outputs))
         leverages = self._leverages(chances * (1 - chances) * self.weights[:, None])
-        return outputs + leverages * self.residuals(outputs) * self.weights[:, None]
+        return np.asarray(outputs + leverages * residuals * self.weights[:, None])
 
     def _leverages(self, own: Array) -> Array:
         """Return J / D J^T, (n, K), from the weighted variances of the outputs, (n, K)."""

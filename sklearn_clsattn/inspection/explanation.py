@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_scalar
 
-from .comparing import Positions, difference, pairs
-from .interactive import page_data, page_script
+from ._page_model import page_data
 from .minimal.answers import counterfactuals, sufficient_sets
 from .minimal.minimal_sets import MinimalSets
 from .page_space import listed_tokens, overview, spaces
-from .pages import framed, render
+from .pages import framed, render, script_of
 from .terminal import render_text
-from .terms import DecisionTerms
+from .terms import DecisionTerms, Positions, difference, pairs
 from .view import views
 
 # The maximum number of documents in a notebook's cell.
@@ -29,32 +28,25 @@ _HEIGHT = 340  # about that of a document in a notebook, in pixels; the frame fi
 class Explanation(DecisionTerms):
     """Exact explanations of predictions: what every token of every document adds to the decision.
 
-    Made by :func:`~sklearn_clsattn.inspection.explain`. The tokens of all documents are
-    concatenated, those of document i at ``indptr[i]:indptr[i + 1]``: `explanation[i]`, slices,
-    masks and index arrays give explanations of fewer documents, and so does iteration. For every
-    document, contributions (with those of the others, where `top` was given) plus intercept are
-    the decision, and the attention shares sum to 1 with that of ``<cls>``, except in an empty
-    document without ``<cls>``, where nothing has attention.
+    The tokens of all documents are concatenated. `explanation[i]`, slices, masks and index arrays
+    give explanations of fewer documents, and so does iteration. For every document, contributions
+    (with those of the others, where `top` was given) plus intercept are the decision, and the
+    attention shares sum to 1 with that of ``<cls>``, except in an empty document without ``<cls>``,
+    where nothing has attention.
 
-    Parameters
+    Attributes
     ----------
-    classes : ndarray of shape (n_classes,)
-        The classes of the classifier.
-    targets : ndarray of shape (n_targets,)
-        The classes that are explained: for two classes one of them, the decision being its
-        log-odds; for more, all or one.
+    classes, targets : ndarray of shape (n_classes,), (n_targets,)
+        The classes of the classifier, and those that are explained: of two classes one, the
+        decision being its log-odds; of more, all or one.
     intercept : ndarray of shape (n_targets,)
         The intercepts of these decisions.
     index : ndarray of shape (n_documents,)
         The documents' positions among those that were explained.
     indptr : ndarray of shape (n_documents + 1,)
-        Where the tokens of each document start.
-    columns : ndarray of shape (n_entries,)
-        The tokens' columns in the classifier's matrix.
-    tokens : ndarray of shape (n_entries,)
-        Their names.
-    counts : ndarray of shape (n_entries,)
-        The counts, or weights, in the classifier's input.
+        The tokens of document i are those at ``indptr[i]:indptr[i + 1]``.
+    columns, tokens, counts : ndarray of shape (n_entries,)
+        The tokens' columns in the classifier's matrix, their names, and their counts or weights.
     attention : ndarray of shape (n_entries,)
         Shares of the document's attention.
     values : ndarray of shape (n_entries, n_targets)
@@ -63,39 +55,28 @@ class Explanation(DecisionTerms):
     contributions : ndarray of shape (n_entries, n_targets)
         What the token adds to the decision: attention times value.
     decision_without : ndarray of shape (n_entries, n_targets), or None
-        The decision if the token's count were 0 and all other counts the same. None where it was
-        not computed (see :func:`~sklearn_clsattn.inspection.explain`).
+        The decision if the token's count were 0; None where it was not computed.
     cls_attention : ndarray of shape (n_documents,)
         Share of attention that ``<cls>`` keeps. Its value, and so its contribution, is 0.
-    others_count : ndarray of shape (n_documents,)
-        Number of further tokens of the document, which `top` left out.
-    others_attention : ndarray of shape (n_documents,)
-        Their attention shares together.
+    others_count, others_attention : ndarray of shape (n_documents,)
+        Number of further tokens of the document, which `top` left out, and their attention shares.
     others_contributions : ndarray of shape (n_documents, n_targets)
         Their contributions together.
-    decision : ndarray of shape (n_documents, n_targets)
-        The decision values.
-    probability : ndarray of shape (n_documents, n_targets)
-        Probabilities of the classes explained.
-    predicted : ndarray of shape (n_documents,)
-        Predicted classes.
-    predicted_probability : ndarray of shape (n_documents,)
-        Their probabilities.
-    true : ndarray of shape (n_documents,), or None
-        True classes, where they were given.
+    decision, probability : ndarray of shape (n_documents, n_targets)
+        The decision values, and the probabilities of the classes explained.
+    predicted, predicted_probability, true : ndarray of shape (n_documents,)
+        Predicted classes, their probabilities, and the true classes, None where not given.
     texts : tuple of length n_documents
-        For each document the texts that its tokens come from, a tuple of
-        :class:`DocumentText`; empty where a matrix was explained.
+        For each document a tuple of the texts that its tokens come from, each with `name`, `text`,
+        `words` (start and stop of each), `occurrences` of tokens (first word, number of words,
+        the token's number in the document) and their `shares` of the token's count; empty where
+        a matrix was explained.
     model : object or None
         The model behind, from which counterfactuals are computed, and which is pickled with the
         explanation; None with two layers of attention, which have none.
     threshold : float, default=0.0
         The decision of two classes from which on the first of `targets` is predicted; 0 unless the
         classifier has a threshold of its own.
-
-    See Also
-    --------
-    explain : Explain the predictions of a fitted classifier.
 
     Examples
     --------
@@ -130,7 +111,11 @@ class Explanation(DecisionTerms):
         probability: float | None = None,
         time_limit: float = 10.0,
     ) -> MinimalSets:
-        r"""Return the smallest change of each document that changes its prediction, proved.
+        """Return the smallest change of each document that changes its prediction, proved.
+
+        It is found by sorting, or by an integer program where words share n-grams or several
+        conditions hold at once. Steps before the classifier are not repeated for the changed
+        document. With two layers of attention there is no such answer.
 
         Parameters
         ----------
@@ -144,7 +129,7 @@ class Explanation(DecisionTerms):
             For two classes, the probability of the explained class (``targets[0]``) to be crossed
             instead of 0.5, from the side where the document is.
         time_limit : float, default=10.0
-            Seconds for one integer programme, of which a document has one or, with words and
+            Seconds for one integer program, of which a document has one or, with words and
             several classes, one for each class.
 
         Returns
@@ -153,34 +138,6 @@ class Explanation(DecisionTerms):
             A set for each document, with ``statement``, ``to_frame()``, ``to_text()`` and
             ``to_html()``. It changes the prediction by more than rounding, and no set smaller than
             its `at_least` does.
-
-        Raises
-        ------
-        ValueError
-            If the model has two layers of attention, if tokens were left out by `top`, if only one
-            of several classes was explained, or if the places of words are needed and not known.
-
-        See Also
-        --------
-        sufficient : The fewest tokens that guarantee the prediction.
-
-        Notes
-        -----
-        The sign of a decision is linear in which tokens are present: with attention shares q, that
-        of ``<cls>`` :math:`q_0`, values b and the intercept :math:`\beta`, a document that keeps
-        the tokens S has the sign of
-
-        .. math:: q_0 \beta + \sum_{s \in S} q_s (b_s + \beta).
-
-        So the fewest tokens are those with the largest terms, found by sorting, and for more
-        than two classes the best over the rivals. A class given by `to` among several has several
-        conditions at once, and words share n-grams: both are integer programmes
-        (:func:`scipy.optimize.milp`), whose bound is `at_least` where the time was too short. With
-        "add", several conditions are searched greedily from the second token on, with a bound.
-
-        Steps before the classifier, such as normalisation or the weights that a
-        :class:`~sklearn_clsattn.text.ContextVectorizer` gives to places, are not repeated for the
-        changed document.
 
         Examples
         --------
@@ -200,10 +157,11 @@ class Explanation(DecisionTerms):
     def sufficient(
         self, *, probability: float | None = None, smallest: bool = True, time_limit: float = 10.0
     ) -> MinimalSets:
-        r"""Return the fewest tokens of each document that guarantee its prediction, proved.
+        """Return the fewest tokens of each document that guarantee its prediction, proved.
 
         Whatever becomes of the other tokens, removed or kept, in whole or in part, the prediction
-        stays. It is an abductive explanation [1]_, or an anchor that always holds.
+        stays: it is an abductive explanation [1]_, or an anchor that always holds. New tokens are
+        not considered.
 
         Parameters
         ----------
@@ -212,30 +170,14 @@ class Explanation(DecisionTerms):
             the document shall stay, instead of 0.5.
         smallest : bool, default=True
             For more than two classes, whether to look for the smallest set by an integer
-            programme. False returns a set of which no token can be left out, which takes no search.
+            program. False returns a set of which no token can be left out, which takes no search.
         time_limit : float, default=10.0
-            Seconds for the integer programme of one document.
+            Seconds for the integer program of one document.
 
         Returns
         -------
         sets : MinimalSets
-            A set for each document. `margin` is the guaranteed lead, the lowest there can be.
-
-        Raises
-        ------
-        ValueError
-            If the model has two layers of attention, if tokens were left out by `top`, or if only
-            one of several classes was explained.
-
-        See Also
-        --------
-        counterfactual : The fewest tokens whose removal changes the prediction.
-
-        Notes
-        -----
-        In the linear form of :meth:`counterfactual` the worst of the other tokens stay and the best
-        go. So for two classes the fewest tokens are those with the largest positive terms. New
-        tokens are not considered.
+            A set for each document. `margin` is the guaranteed one, the lowest there can be.
 
         References
         ----------
@@ -256,17 +198,12 @@ class Explanation(DecisionTerms):
         return sufficient_sets(self, probability, smallest, time_limit)
 
     def to_frame(
-        self,
-        rows: Literal["tokens", "documents"] = "tokens",
-        *,
-        target: Any = None,
-        against: Any = None,
-        every_class: bool = False,
+        self, rows: Literal["tokens", "documents"] = "tokens", *, target: Any = None
     ) -> pd.DataFrame:
         """Return the explanation as a data frame.
 
-        Of more than two classes, two are compared by default: every number is that of `target`
-        less that of `against`, and the decision is the log-odds of one against the other.
+        Of more than two classes, two are compared: every number is that of `target` less that of
+        `against`, and the decision is the log-odds of one against the other.
 
         Parameters
         ----------
@@ -276,37 +213,21 @@ class Explanation(DecisionTerms):
             "intercept". Contributions sum to the decision, and attention shares to 1.
             "documents": a row for each document.
         target : label, default=None
-            The class to show; None for the predicted class of each document.
-        against : label, default=None
-            The class that it is compared with. None for the true class where it is known and not
-            the predicted one, else the class with the next highest decision; for a `target` that
-            was not predicted, the class that was.
-        every_class : bool, default=False
-            Whether to return the rows of every class explained, instead of a comparison.
+            The class to show; None for the predicted class of each document. It is compared with
+            the true class where that is known and not the predicted one, else with the class with
+            the next highest decision; a `target` that was not predicted, with the class that was.
 
         Returns
         -------
         frame : DataFrame
             With what does not apply left NaN, and the column `against` where classes are
             compared.
-
-        Raises
-        ------
-        ValueError
-            If `rows` is neither, or a class was not explained.
         """
         if rows not in ("tokens", "documents"):
             raise ValueError(f"rows must be 'tokens' or 'documents', got {rows!r}")
-        make = self._document_part if rows == "documents" else self._token_part
-        frame = pd.concat(
-            [make(k, j) for k, j in self._decisions(target, against, every_class)]
-        ).sort_values("_at", kind="stable", ignore_index=True)
-        left_out = ["_at"]
-        if every_class or len(self.targets) == 1:
-            left_out.append("against")
-        if rows == "tokens" and self.decision_without is None:
-            left_out.append("decision_without")
-        return frame.drop(columns=left_out)
+        k, j = pairs(self, target)
+        frame = self._document_rows(k, j) if rows == "documents" else self._token_rows(k, j)
+        return frame.drop(columns="against") if len(self.targets) == 1 else frame
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as nested dictionaries and lists of plain Python values.
@@ -318,42 +239,18 @@ class Explanation(DecisionTerms):
             plural, such as a token's `contributions`, have an entry for each target. It can be
             written as JSON, where the labels can.
         """
-        sides: list[Any] = [None] * len(self) if self.true is None else self.true.tolist()
         return {
             "classes": self.classes.tolist(),
             "targets": self.targets.tolist(),
             "intercept": self.intercept.tolist(),
             "threshold": self.threshold,
-            "documents": [
-                {
-                    "document": int(self.index[i]),
-                    "predicted": predicted,
-                    "predicted_probability": float(self.predicted_probability[i]),
-                    "true": sides[i],
-                    "decisions": self.decision[i].tolist(),
-                    "probabilities": self.probability[i].tolist(),
-                    "texts": [{"name": part.name, "text": part.text} for part in self.texts[i]],
-                    "tokens": [self._token(entry) for entry in range(*self.indptr[i : i + 2])],
-                    "cls": {
-                        "attention": float(self.cls_attention[i]),
-                        "contributions": [0.0] * len(self.targets),
-                    },
-                    "others": {
-                        "count": int(self.others_count[i]),
-                        "attention": float(self.others_attention[i]),
-                        "contributions": self.others_contributions[i].tolist(),
-                    },
-                }
-                for i, predicted in enumerate(self.predicted.tolist())
-            ],
+            "documents": [one._document() for one in self],
         }
 
     def to_text(
         self,
         *,
         target: Any = None,
-        against: Any = None,
-        every_class: bool = False,
         top: int = 8,
         color: bool | None = None,
         width: int | None = None,
@@ -363,14 +260,8 @@ class Explanation(DecisionTerms):
         Parameters
         ----------
         target : label, default=None
-            The class to show; None for the predicted class of each document where all are
-            explained.
-        against : label, default=None
-            Of more than two classes, the one that it is compared with; None as in
-            :meth:`to_frame`.
-        every_class : bool, default=False
-            Whether to list what the strongest tokens add to every class, side by side, instead of
-            those for and against.
+            The class to show, compared as in :meth:`to_frame`; None for the predicted class of
+            each document where all are explained.
         top : int, default=8
             How many tokens for and against to list. Character n-grams are listed together by the
             word that they are in.
@@ -384,23 +275,13 @@ class Explanation(DecisionTerms):
         -------
         text : str
             The text, with ANSI codes where colours are used.
-
-        Raises
-        ------
-        TypeError
-            If `top` is no integer.
-        ValueError
-            If a class was not explained, or `top` or `width` is too small.
         """
-        shown = {"target": target, "against": against, "every_class": every_class}
-        return render_text(self, **shown, top=top, color=color, width=width)
+        return render_text(self, target, top, color, width)
 
     def to_html(
         self,
         *,
         target: Any = None,
-        against: Any = None,
-        every_class: bool = False,
         top: int = 8,
         fragment: bool = False,
         interactive: bool = False,
@@ -414,35 +295,28 @@ class Explanation(DecisionTerms):
 
         Parameters
         ----------
-        target, against, every_class, top
+        target, top
             As in :meth:`to_text`.
         fragment : bool, default=False
             Whether to return an element to put into a page, rather than a page.
         interactive : bool, default=False
-            Whether the page has a script of its own, by which one chooses the class, links words
-            and rows, filters, sorts and compares documents, switches between light and dark, and
-            saves explanations as SVG and JSON. It loads nothing, and the page's policy allows no
-            other script; without scripts, the page is the same as ever. With scripts, decisions
-            without a token, and tokens that have no place in a text, are not shown.
+            Whether the page has a script of its own, by which one filters documents, switches
+            between light and dark and, with a `model`, asks what if. It loads nothing, and the
+            page's policy allows no other script.
         model : Pipeline, default=None
-            With `interactive`, the model as :func:`~sklearn_clsattn.saving.to_json` takes it: the
-            page then has a box in which to write a text and see its decision at once.
+            With `interactive`, the model: the page then has a box in which to write or edit a text
+            and see its decision, for any class, at once. It is a fitted pipeline (or a search over
+            one) of a `CountVectorizer`, :class:`~sklearn_clsattn.text.TokenVectorizer` or
+            :class:`~sklearn_clsattn.text.ContextVectorizer`, with no functions of your own, and a
+            classifier of this package with one layer of attention.
         max_tokens : int, default=None
-            How many tokens of `model` the page has, the strongest; ``None`` for all.
+            How many tokens of `model` the page has, those with the largest attention mass times
+            value, so that numbers differ from the whole model's; ``None`` for all.
 
         Returns
         -------
         html : str
             To be written in UTF-8.
-
-        Raises
-        ------
-        TypeError
-            If `top` is no integer.
-        ValueError
-            If a class was not explained, if `top` is negative, if `interactive` comes with
-            `fragment`, `against`, `every_class` or a classifier with a threshold of its own, or if
-            `model` has other classes or cannot be carried over.
         """
         if model is not None and not interactive:
             raise ValueError("model is for interactive pages: pass interactive=True as well")
@@ -450,50 +324,27 @@ class Explanation(DecisionTerms):
             raise ValueError("max_tokens is of model: pass the model as well")
         if model is not None and list(model.classes_) != self.classes.tolist():
             raise ValueError("model has other classes than the explanation: pass its own model")
-        if interactive and self.threshold:
+        if model is not None and self.threshold:
             raise ValueError(
                 "in an interactive page predictions change at 0, and this classifier has a "
-                "threshold of its own: pass interactive=False"
+                "threshold of its own: leave model out"
             )
         if fragment and interactive:
             raise ValueError("a script needs a page of its own: interactive=True, fragment=False")
-        if interactive and (against is not None or every_class):
-            raise ValueError(
-                "an interactive page compares the classes that its reader chooses: "
-                "pass neither against nor every_class"
-            )
-        script = page_script() if interactive else None
-        data = page_data(self, target, top, model, max_tokens) if interactive else None
+        script = script_of("reader.js", "interactive.js") if interactive else None
+        data = page_data(self, model, top, max_tokens) if interactive else None
         return self._html(
-            len(self),
-            target=target,
-            against=against,
-            every_class=every_class,
-            top=top,
-            fragment=fragment,
-            script=script,
-            data=data,
+            len(self), target=target, top=top, fragment=fragment, script=script, data=data
         )
 
     def _repr_html_(self) -> str:
         n_shown = min(len(self), _SHOWN_IN_NOTEBOOK)
         return framed(self._html(n_shown), repr(self), 60 + _HEIGHT * n_shown)
 
-    def _html(
-        self,
-        n_shown: int,
-        *,
-        fragment: bool = False,
-        target: Any = None,
-        against: Any = None,
-        every_class: bool = False,
-        top: int = 8,
-        script: Any = None,
-        data: Any = None,
-    ) -> str:
+    def _html(self, n_shown: int, *, target: Any = None, top: int = 8, **page: Any) -> str:
+        """Return a page, or a part of one, of the first documents."""
         check_scalar(top, "top", Integral, min_val=0)
-        n_listed = listed_tokens(n_shown, top)
-        shown = views(self[:n_shown], target, n_listed, against, every_class)
+        shown = views(self[:n_shown], target, listed_tokens(n_shown, top))
         return render(
             "explanation.html",
             title=repr(self)[1:-1],
@@ -501,68 +352,51 @@ class Explanation(DecisionTerms):
             spaces=spaces(shown),
             overview=overview(shown),
             more=max(len(self) - n_shown, 0),
-            fragment=fragment,
-            script=script,
-            data=data,
+            **{"fragment": False, "data": None, **page},
         )
 
-    def _decisions(
-        self, target: Any, against: Any, every_class: bool
-    ) -> list[tuple[Positions, Positions]]:
-        """Return the positions of every document's class and rival, once or for every class."""
-        shown = pairs(self, target, against)
-        if not every_class:
-            return [shown]
-        none = np.full(len(self), -1)
-        return [(np.full(len(self), k), none) for k in range(len(self.targets))]
+    def _token_rows(self, k: Positions, j: Positions) -> pd.DataFrame:
+        """Return a row for each term of each document's decision, for the classes k against j."""
+        every, others = np.arange(len(self)), np.flatnonzero(self.others_count)
+        of_kinds = [np.repeat(every, np.diff(self.indptr)), others, every, every]
+        documents, sizes = np.concatenate(of_kinds), list(map(len, of_kinds))
 
-    def _token_part(self, k: Positions, j: Positions) -> pd.DataFrame:
-        """Return a row for each term of each document's decision, documents in `_at`."""
-        every, with_others = np.arange(len(self)), np.flatnonzero(self.others_count)
-        of_entries, without = np.repeat(every, np.diff(self.indptr)), self.decision_without
+        def column(*kinds: Any) -> Any:  # numbers, or one for all, of each kind of term
+            blocks = zip(kinds, sizes, strict=True)
+            return np.concatenate([np.broadcast_to(kind, size) for kind, size in blocks])
 
-        def of(by_class: Any, documents: Positions) -> Any:
+        def compared(*kinds: Any) -> Any:
+            blocks = zip(kinds, sizes, strict=True)
+            shapes = [(kind, (size, len(self.targets))) for kind, size in blocks]
+            by_class = np.concatenate([np.broadcast_to(kind, shape) for kind, shape in shapes])
             return difference(by_class, k[documents], j[documents])
 
-        tokens = {
-            "token": self.tokens,
-            "kind": "token",
-            "count": self.counts,
-            "attention": self.attention,
-            "value": of(self.values, of_entries),
-            "contribution": of(self.contributions, of_entries),
-            "decision_without": np.nan if without is None else of(without, of_entries),
+        nan, contributions = np.nan, (self.contributions, self.others_contributions[others])
+        columns = {
+            **self._labels(documents, k, j),
+            "token": column(self.tokens, "<others>", "<cls>", "<intercept>"),
+            "kind": np.repeat(["token", "others", "cls", "intercept"], sizes),
+            "count": column(self.counts, nan, nan, nan),
+            "attention": column(
+                self.attention, self.others_attention[others], self.cls_attention, nan
+            ),
+            "value": compared(self.values, nan, 0.0, nan),
+            "contribution": compared(*contributions, 0.0, self.intercept),
         }
-        others = {
-            "token": "<others>",
-            "kind": "others",
-            "attention": self.others_attention[with_others],
-            "contribution": of(self.others_contributions[with_others], with_others),
-        }
-        cls = {"token": "<cls>", "kind": "cls", "attention": self.cls_attention}
-        intercept = np.broadcast_to(self.intercept, self.decision.shape)
-        last = {"token": "<intercept>", "kind": "intercept", "contribution": of(intercept, every)}
-        parts = [
-            pd.DataFrame({**self._labels(documents, k, j), **columns})
-            for documents, columns in (
-                (of_entries, tokens),
-                (with_others, others),
-                (every, {**cls, "value": 0.0, "contribution": 0.0}),
-                (every, last),
-            )
-        ]
-        # pandas warns of empty parts.
-        frame = pd.concat([part for part in parts if len(part)] or parts[:1])
-        return frame.reindex(columns=list(parts[0]))
+        if self.decision_without is not None:
+            columns["decision_without"] = compared(self.decision_without, nan, nan, nan)
+        order = np.argsort(documents, kind="stable")
+        return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
 
-    def _document_part(self, k: Positions, j: Positions) -> pd.DataFrame:
-        """Return a row for each document, which are in `_at`."""
+    def _document_rows(self, k: Positions, j: Positions) -> pd.DataFrame:
+        """Return a row for each document, for the classes k against j."""
+        every = np.arange(len(self))
         columns: dict[str, Any] = {
-            **self._labels(np.arange(len(self)), k, j),
+            **self._labels(every, k, j),
             "decision": difference(self.decision, k, j),
             "intercept": difference(np.broadcast_to(self.intercept, self.decision.shape), k, j),
             "contribution": difference(self.decision_terms(), k, j),
-            "probability": self.probability[np.arange(len(self)), k],
+            "probability": self.probability[every, k],
             "predicted": self.predicted,
             "predicted_probability": self.predicted_probability,
             "cls_attention": self.cls_attention,
@@ -576,21 +410,43 @@ class Explanation(DecisionTerms):
         """Return the columns that say which documents, and which decisions of theirs, rows are."""
         labels = [*self.targets.tolist(), None]
         return {
-            "_at": documents,
             "document": self.index[documents],
             "target": [labels[at] for at in k[documents].tolist()],
             "against": [labels[at] for at in j[documents].tolist()],
         }
 
-    def _token(self, entry: int) -> dict[str, Any]:
+    def _document(self) -> dict[str, Any]:
+        """Return the first document as plain values."""
         without = self.decision_without
-        return {
-            "token": str(self.tokens[entry]),
-            "column": int(self.columns[entry]),
-            "count": float(self.counts[entry]),
-            "attention": float(self.attention[entry]),
+        of_tokens = {
+            "token": [str(name) for name in self.tokens],
+            "column": self.columns.tolist(),
+            "count": self.counts.tolist(),
+            "attention": self.attention.tolist(),
             # JSON has no NaN.
-            "values": [None if value != value else value for value in self.values[entry].tolist()],
-            "contributions": self.contributions[entry].tolist(),
-            "decisions_without": None if without is None else without[entry].tolist(),
+            "values": [[None if x != x else x for x in row] for row in self.values.tolist()],
+            "contributions": self.contributions.tolist(),
+            "decisions_without": [None] * len(self.tokens) if without is None else without.tolist(),
+        }
+        return {
+            "document": int(self.index[0]),
+            "predicted": self.predicted.tolist()[0],
+            "predicted_probability": float(self.predicted_probability[0]),
+            "true": None if self.true is None else self.true.tolist()[0],
+            "decisions": self.decision[0].tolist(),
+            "probabilities": self.probability[0].tolist(),
+            "texts": [{"name": text.name, "text": text.text} for text in self.texts[0]],
+            "tokens": [
+                dict(zip(of_tokens, row, strict=True))
+                for row in zip(*of_tokens.values(), strict=True)
+            ],
+            "cls": {
+                "attention": float(self.cls_attention[0]),
+                "contributions": [0.0] * len(self.targets),
+            },
+            "others": {
+                "count": int(self.others_count[0]),
+                "attention": float(self.others_attention[0]),
+                "contributions": self.others_contributions[0].tolist(),
+            },
         }

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .pieces import Piece
+from .segments import Segment
 from .view import View
 
 MAX_UNFOLDED = 20  # more documents than this are folded to a line each
@@ -24,7 +24,7 @@ class Space:
     is_folded: bool
     is_brief: bool  # without bar and tables
     is_whole: bool  # with the whole text below the excerpt
-    excerpts: list[list[Piece] | None]  # of each text; None for one that is shown as it is
+    excerpts: list[list[Segment] | None]  # of each text; None for one that is shown as it is
 
 
 def listed_tokens(n_documents: int, top: int) -> int:
@@ -44,7 +44,7 @@ def spaces(views: Sequence[View]) -> list[Space]:
     made, used = [], 0
     for one in views:
         excerpts = [
-            excerpt(text.pieces, limit) if text.length > longest else None for text in one.texts
+            excerpt(text.segments, limit) if text.length > longest else None for text in one.texts
         ]
         used += sum(text.length for text in one.texts)
         whole = not folded and used <= LARGEST_PAGE
@@ -52,15 +52,15 @@ def spaces(views: Sequence[View]) -> list[Space]:
     return made
 
 
-def excerpt(pieces: Sequence[Piece], limit: int) -> list[Piece]:
-    """Return the pieces with the largest contributions and text around them, about `limit` long."""
-    text = "".join(piece.text for piece in pieces)
+def excerpt(segments: Sequence[Segment], limit: int) -> list[Segment]:
+    """Return the segments that add most with text around them, `limit` characters or so."""
+    text = "".join(segment.text for segment in segments)
     starts = [0]
-    for piece in pieces:
-        starts.append(starts[-1] + len(piece.text))
+    for segment in segments:
+        starts.append(starts[-1] + len(segment.text))
     chosen = bytearray(len(text))
     left = limit
-    for at in sorted(range(len(pieces)), key=lambda at: -abs(pieces[at].contribution)):
+    for at in sorted(range(len(segments)), key=lambda at: -abs(segments[at].contribution)):
         start = max(starts[at] - _AROUND, 0)
         stop = min(starts[at + 1], starts[at] + limit) + _AROUND
         if start:  # not from the middle of a word
@@ -71,9 +71,9 @@ def excerpt(pieces: Sequence[Piece], limit: int) -> list[Piece]:
         chosen[start:stop] = b"\1" * len(chosen[start:stop])
         if left <= 0:
             break
-    made: list[Piece] = []
-    gap = Piece(" … ", (), 0.0, 0.0, ())
-    for at, piece in enumerate(pieces):
+    made: list[Segment] = []
+    gap = Segment(" … ")
+    for at, segment in enumerate(segments):
         first, last = starts[at], starts[at + 1]
         here = first
         while (here := chosen.find(1, here, last)) >= 0:
@@ -81,7 +81,7 @@ def excerpt(pieces: Sequence[Piece], limit: int) -> list[Piece]:
             stop = last if stop < 0 else stop
             if here and not chosen[here - 1]:
                 made.append(gap)
-            made.append(piece._replace(text=text[here:stop]))
+            made.append(segment._replace(text=text[here:stop]))
             here = stop
     if chosen and not chosen[-1]:
         made.append(gap)

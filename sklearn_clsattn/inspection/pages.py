@@ -7,10 +7,9 @@ import hashlib
 import html
 import json
 import re
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -29,20 +28,19 @@ _FRAME = (
 )
 
 
-@dataclass(frozen=True)
-class Script:
+class Script(NamedTuple):
     """A script of ours for a page, and its hash for the page's Content-Security-Policy."""
 
     code: Markup
     hash: str
 
-    @classmethod
-    def of(cls, *files: Path) -> Script:
-        """Return files, one after the other, as one script."""
-        parts = [file.read_text(encoding="utf-8") for file in files]
-        code = "(() => {\n" + "\n".join(parts) + "})();"
-        digest = hashlib.sha256(code.encode()).digest()
-        return cls(Markup(code), f"sha256-{base64.b64encode(digest).decode()}")
+
+def script_of(*files: str) -> Script:
+    """Return files of `templates/`, one after the other, as one script."""
+    parts = [(TEMPLATES / file).read_text(encoding="utf-8") for file in files]
+    code = "(() => {\n" + "\n".join(parts) + "})();"
+    digest = hashlib.sha256(code.encode()).digest()
+    return Script(Markup(code), f"sha256-{base64.b64encode(digest).decode()}")
 
 
 def json_data(value: Any) -> Markup:

@@ -35,20 +35,20 @@ def decisions_without_in_closed_form(
 
     Also the entries whose document's other shares underflow, so that their ratio is unknown.
     """
-    documents = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    lengths = np.diff(indptr)
+    documents, alone = np.repeat(np.arange(len(lengths)), lengths), np.repeat(lengths == 1, lengths)
     # Where one token of a document has more than half, the others are summed, as subtraction
     # would cancel.
     dominant = attention > 0.5
-    remaining = np.where(dominant, 0.0, attention)
-    share = row_sums(remaining, documents, len(cls_attention)) + cls_attention
-    term = row_sums(np.where(dominant[:, None], 0.0, contributions), documents, len(cls_attention))
-    full_share = share + row_sums(np.where(dominant, attention, 0.0), documents, len(share))
-    full_term = term + row_sums(
-        np.where(dominant[:, None], contributions, 0.0), documents, len(share)
-    )
+
+    def sums(of: Array, entries: NDArray[np.bool_]) -> Array:
+        kept = np.where(entries[:, None] if of.ndim > 1 else entries, of, 0.0)
+        return row_sums(kept, documents, len(lengths))
+
+    share, term = sums(attention, ~dominant) + cls_attention, sums(contributions, ~dominant)
+    full_share, full_term = share + sums(attention, dominant), term + sums(contributions, dominant)
     others_share = np.where(dominant, share[documents], full_share[documents] - attention)
     others_term = np.where(dominant[:, None], term[documents], full_term[documents] - contributions)
-    alone = np.repeat(np.diff(indptr) == 1, np.diff(indptr))
     unresolved = np.flatnonzero((others_share < _SMALLEST_SHARE) & ~alone)
     others_share[others_share < _SMALLEST_SHARE] = 1.0
     without = others_term / others_share[:, None]

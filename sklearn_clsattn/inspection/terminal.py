@@ -10,19 +10,15 @@ from rich.table import Table
 from rich.text import Text
 from sklearn.utils import check_scalar
 
-from .class_table import ClassTable
 from .formatting import aligned, count_text, level, percent, token_text, visible
 from .terms import DecisionTerms
-from .view import ShownText, Side, View, views
+from .view import ShownText, View, views
 
 _NARROWEST = 40
 _WITHOUT_TERMINAL = 100
 # Narrower terminals have no bars.
 _NO_BARS = 60
 _N_LEVELS = 3
-# The heads of all classes' table beside its tokens, and the longest name of a token among them.
-_FIXED = ("", "decision", "intercept", "1,000 others")
-_LONGEST_HEAD = 12
 # The lowest level of a word's share that is marked where there are no colours.
 _MARKED_FROM = 2
 # Blue and orange with the same contrast, 4.5 to 1, on black and on white.
@@ -38,14 +34,7 @@ AGAINST = (
 
 
 def render_text(
-    explanation: DecisionTerms,
-    *,
-    target: Any,
-    against: Any,
-    every_class: bool,
-    top: int,
-    color: bool | None,
-    width: int | None,
+    explanation: DecisionTerms, target: Any, top: int, color: bool | None, width: int | None
 ) -> str:
     """Return an explanation as text, with the parameters of `Explanation.to_text`."""
     check_scalar(top, "top", Integral, min_val=0)
@@ -68,7 +57,7 @@ def render_text(
         emoji=False,
         legacy_windows=False,
     )
-    shown = views(explanation, target, top, against, every_class)
+    shown = views(explanation, target, top)
     with console.capture() as capture:
         if not shown:
             console.print("No documents.")
@@ -96,13 +85,15 @@ def _document(view: View, *, color: bool, width: int) -> RenderableType:
         parts.append(Text())
         if view.texts:
             parts.append(Text(f"{view.unplaced_title()}:", "dim"))
-        parts.append(_joined(view, color=color))
+        names = []
+        for token in view.unplaced:
+            times = "" if token.count == 1 else f"×{count_text(token.count)}"
+            name = token_text(token.name) + times
+            names.append(_marked(view, name, token.contribution, color=color))
+        parts.append(Text(" ").join(names))
     if view.knows_nothing:
         parts += [Text(), Text("No token that the model knows: the decision is the intercept.")]
-    if view.table is None:
-        parts += _tables(view, color=color, width=width)
-    else:
-        parts += [Text(), _every_class(view.table, width)]
+    parts += _tables(view, color=color, width=width)
     remarks = view.remarks()
     if remarks:
         parts += [Text(), Text("\n".join(f"{remark}." for remark in remarks), "dim")]
@@ -142,23 +133,13 @@ def _style(sign: float, strength: int) -> str:
 
 def _text(view: View, text: ShownText, *, color: bool) -> Text:
     shown = Text()
-    for piece in text.pieces:
-        written = visible(piece.text, keep_lines=True)
-        if piece.tokens and piece.text.strip():
-            shown.append_text(_marked(view, written, piece.contribution, color=color))
+    for segment in text.segments:
+        written = visible(segment.text, keep_lines=True)
+        is_blank = not segment.text.strip()
+        if segment.tokens and not is_blank:
+            shown.append_text(_marked(view, written, segment.contribution, color=color))
         else:
-            shown.append(written, "dim" if piece.text.strip() else "")
-    return shown
-
-
-def _joined(view: View, *, color: bool) -> Text:
-    shown = Text()
-    for at, token in enumerate(view.unplaced):
-        name = token_text(token.name)
-        if token.count != 1:
-            name += f"×{count_text(token.count)}"
-        shown.append(" " if at else "")
-        shown.append_text(_marked(view, name, token.contribution, color=color))
+            shown.append(written, "" if is_blank else "dim")
     return shown
 
 
@@ -166,9 +147,8 @@ def _marked(view: View, written: str, added: float, *, color: bool) -> Text:
     strength = level(added, view.largest, _N_LEVELS)
     if color:
         return Text(written, _style(added, strength))
-    if strength < _MARKED_FROM:
-        return Text(written)
-    return Text(f"[{'+' if added > 0 else '-'}{written}]")
+    is_marked = strength >= _MARKED_FROM
+    return Text(f"[{'+' if added > 0 else '-'}{written}]" if is_marked else written)
 
 
 def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
@@ -178,82 +158,36 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
         return []
     longest = 0 if width < _NO_BARS else 6 if width < 80 else 16
     largest = max(abs(token.contribution) for token in tokens)
-    columns = {
-        "adds": aligned([token.contribution for token in tokens]),
-        "": [
+    columns = {"adds": aligned([token.contribution for token in tokens])}
+    if longest:
+        columns[""] = [
             ("█" if token.contribution > 0 else "▒")
             * round(longest * abs(token.contribution) / largest)
             for token in tokens
-        ],
-        "token": [token_text(token.name) for token in tokens],
-        "count": [count_text(token.count) for token in tokens],
-        "attention": [percent(token.attention) for token in tokens],
-        "without": aligned([token.without for token in tokens]),
-    }
-    if not longest:
-        del columns[""]
-    if not view.has_without:
-        del columns["without"]
+        ]
+    columns["token"] = [token_text(token.name) for token in tokens]
+    columns["count"] = [count_text(token.count) for token in tokens]
+    columns["attention"] = [percent(token.attention) for token in tokens]
+    if view.has_without:
+        columns["without"] = aligned([token.without for token in tokens])
     widths = {head: max(map(cell_len, [head, *cells])) for head, cells in columns.items()}
     gap = 2 if longest else 1
     left = width - sum(widths.values()) + widths["token"] - gap * (len(widths) - 1)
     widths["token"] = max(1, min(widths["token"], left))
-    rows = list(zip(*columns.values(), strict=True))
-    n = len(view.plus.tokens)
+    rows = dict(zip(tokens, zip(*columns.values(), strict=True), strict=True))
     parts: list[RenderableType] = []
     for side in view.sides:
-        if side.tokens:
-            style = _style(side.sign, 2) if color else "bold"
-            title = Text(f"{'+' if side.sign > 0 else '-'} {side.label}", style)
-            listed = rows[:n] if side.sign > 0 else rows[n:]
-            parts += [Text(), title, _table(side, widths, listed, gap)]
+        if not side.tokens:
+            continue
+        title = Text(f"{'+' if side.sign > 0 else '-'} {side.label}")
+        title.stylize(_style(side.sign, 2) if color else "bold")
+        table = Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
+        for head, size in widths.items():
+            justify: JustifyMethod = "left" if head in ("", "token") else "right"
+            table.add_column(justify=justify, overflow="fold", width=size)
+        table.add_row(*(Text(head, "dim") for head in widths))
+        styles = ["" if head else BLUE if side.sign > 0 else ORANGE for head in widths]
+        for token in side.tokens:
+            table.add_row(*map(Text, rows[token], styles))
+        parts += [Text(), title, table]
     return parts
-
-
-def _every_class(table: ClassTable, width: int) -> Table:
-    """Return all classes in lines, and in columns what as many tokens as fit add to each."""
-    numbers = [[row.decision, *row.terms] for row in table.rows]
-    widest = max(map(len, aligned([number for row in numbers for number in row])))
-    heads = [_shortened(token_text(name), _LONGEST_HEAD) for name in table.tokens]
-    labels = [f"{row.label} ({row.remark})" if row.remark else row.label for row in table.rows]
-    of_label = min(max(map(cell_len, labels)), max(width // 3, 12))
-    left = width - of_label - sum(2 + max(widest, len(head)) for head in _FIXED)
-    n_shown = 0
-    for head in heads:
-        left -= 2 + max(widest, cell_len(head))
-        if left < 0:
-            break
-        n_shown += 1
-    n_others = table.n_others + len(heads) - n_shown
-    lines = [[row[0], *row[1 : 2 + n_shown], sum(row[2 + n_shown :])] for row in numbers]
-    written = aligned([number for line in lines for number in line])
-    grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
-    grid.add_column(overflow="fold", width=of_label)
-    for _ in range(4 + n_shown):
-        grid.add_column(justify="right", no_wrap=True)
-    others = f"{n_others} others" if n_others else ""
-    grid.add_row("", *(Text(head, "dim") for head in (*_FIXED[:3], *heads[:n_shown], others)))
-    size = 3 + n_shown
-    for at, (label, row) in enumerate(zip(labels, table.rows, strict=True)):
-        cells = written[at * size : (at + 1) * size]
-        if not n_others:
-            cells[-1] = ""
-        style = "bold" if row.remark == "predicted" else ""
-        grid.add_row(*(Text(cell, style) for cell in (label, percent(row.probability), *cells)))
-    return grid
-
-
-def _shortened(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def _table(side: Side, widths: dict[str, int], rows: list[tuple[str, ...]], gap: int) -> Table:
-    table = Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
-    for head, width in widths.items():
-        justify: JustifyMethod = "left" if head in ("", "token") else "right"
-        table.add_column(justify=justify, overflow="fold", width=width)
-    table.add_row(*(Text(head, "dim") for head in widths))
-    for row in rows:
-        styles = [("" if head else BLUE if side.sign > 0 else ORANGE) for head in widths]
-        table.add_row(*map(Text, row, styles))
-    return table

@@ -1,9 +1,9 @@
-"""Decisions as sums of terms: the arrays of an explanation, and their indexing."""
+"""Decisions as sums of terms: an explanation's arrays, their indexing, and two classes compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from .._core.fitted import FittedModel
 from .removal import row_sums
 
 Array = NDArray[np.float64]
+Positions = NDArray[np.intp]
 
 # Fields that are indexed by entry, and those that are not indexed by entry or document.
 _PER_ENTRY = {"columns", "tokens", "counts", "attention", "values"}
@@ -22,37 +23,18 @@ _OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model", "th
 
 @dataclass(frozen=True, eq=False)
 class DocumentText:
-    """A text of a document, and the positions of the tokens in it.
+    """A text of a document, and the positions of the tokens in it; None where they are unknown."""
 
-    Parameters
-    ----------
-    name : str or None
-        Name of the text, where a document has several.
-    text : str
-        The text.
-    words : ndarray of shape (n_words, 2), or None
-        Where each word that the vectorizer read starts and stops in the text, then the places of
-        character n-grams; None where the positions are unknown, as with a custom tokenizer.
-    occurrences : ndarray of shape (n_occurrences, 3), or None
-        For each occurrence of a token of the model: its first word, its number of words (more
-        than 1 for an n-gram; 0 for a character n-gram, whose place is a row of `words`), and the
-        number of the token in the document; -1 for one that `top` left out.
-    shares : ndarray of shape (n_occurrences,), or None
-        The occurrence's share of its token's count, and so of its attention and contributions:
-        those of a token sum to 1. They are equal unless the vectorizer weights occurrences, as
-        :class:`~sklearn_clsattn.text.ContextVectorizer` does; 0 for tokens that `top` left out.
-
-    Examples
-    --------
-    >>> from sklearn_clsattn.inspection import DocumentText
-    >>> DocumentText(None, "a film", None, None, None).text
-    'a film'
-    """
-
-    name: str | None
+    name: str | None  # where a document has several texts
     text: str
+    # (n_words, 2): start and stop of each word that the vectorizer read, then of each character
+    # n-gram.
     words: NDArray[np.int32] | None
+    # (n_occurrences, 3): first word, number of words (0 for a character n-gram, which has a row of
+    # `words`), and the token's number in the document, -1 for one that `top` left out.
     occurrences: NDArray[np.int32] | None
+    # (n_occurrences,): the share of the token's count, and so of its attention and contributions:
+    # those of a token sum to 1. Equal unless the vectorizer weights occurrences.
     shares: Array | None
 
 
@@ -125,23 +107,73 @@ class DecisionTerms:
         np.cumsum(lengths, out=indptr[1:])
         # Positions in the old arrays are the new ones, shifted by document.
         entries = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], lengths)
-        parts: dict[str, Any] = {}
-        for name in (field.name for field in fields(self)):
-            value = getattr(self, name)
-            if value is not None and name not in _OTHERWISE:
-                value = value[entries if name in _PER_ENTRY else chosen]
-            parts[name] = value
-        parts["indptr"] = indptr
-        parts["texts"] = tuple(self.texts[i] for i in chosen)
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in parts.keys() - _OTHERWISE:
+            if parts[name] is not None:
+                parts[name] = parts[name][entries if name in _PER_ENTRY else chosen]
+        parts.update(indptr=indptr, texts=tuple(self.texts[i] for i in chosen))
         return type(self)(**parts)
 
     def decision_terms(self) -> Array:
-        """Return the sums of all contributions: the decisions less the intercepts.
-
-        Returns
-        -------
-        sums : ndarray of shape (n_documents, n_targets)
-            Computed from the contributions, those of the others included.
-        """
+        """Return the decisions less the intercepts (n_documents, n_targets), from contributions."""
         documents = np.repeat(np.arange(len(self)), np.diff(self.indptr))
         return row_sums(self.contributions, documents, len(self)) + self.others_contributions
+
+
+def pairs(explanation: DecisionTerms, target: Any) -> tuple[Positions, Positions]:
+    """Return the positions among `targets` of every document's class and its rival, -1 for none.
+
+    By default the predicted class and the true one where it is known and another, else the
+    runner-up; a class that was not predicted is shown against the one that was.
+    """
+    labels = explanation.targets.tolist()
+    n_documents = len(explanation)
+    if target is not None and (np.ndim(target) or target not in labels):
+        raise ValueError(
+            f"target must be None or one of the classes explained, {labels}: {target!r}"
+        )
+    if len(labels) == 1:
+        return np.zeros(n_documents, dtype=np.intp), np.full(n_documents, -1)
+    predicted = _positions(labels, explanation.predicted)
+    others = explanation.decision.copy()
+    others[np.arange(n_documents), predicted] = -np.inf
+    rivals = others.argmax(axis=1)
+    if explanation.true is not None:
+        true = _positions(labels, explanation.true)
+        rivals = np.where((true >= 0) & (true != predicted), true, rivals)
+    if target is None:
+        return predicted, rivals
+    shown = np.full(n_documents, labels.index(target))
+    return shown, np.where(shown != predicted, predicted, rivals)
+
+
+def between(one: DecisionTerms, k: int, j: int) -> DecisionTerms:
+    """Return one document's terms for the class at position k alone, less those of j unless -1."""
+
+    def of(by_class: Any) -> Any:
+        return difference(by_class, np.array([k]), np.array([j]))[..., None]
+
+    without = one.decision_without
+    return replace(
+        one,
+        targets=one.targets[[k]],
+        intercept=of(one.intercept[None])[0],
+        values=of(one.values),
+        contributions=of(one.contributions),
+        decision_without=None if without is None else of(without),
+        others_contributions=of(one.others_contributions),
+        decision=of(one.decision),
+        probability=one.probability[:, [k]],
+    )
+
+
+def difference(by_class: Any, k: Positions, j: Positions) -> Any:
+    """Return column k less column j unless -1 of (n, n_targets), for `k`, `j` of (n,) or (1,)."""
+    rows = np.arange(len(by_class))
+    return by_class[rows, k] - np.where(j < 0, 0.0, by_class[rows, j])
+
+
+def _positions(labels: list[Any], of: NDArray[Any]) -> Positions:
+    """Return the positions (n,) of labels (n,), -1 for others."""
+    positions = {label: at for at, label in enumerate(labels)}
+    return np.array([positions.get(label, -1) for label in of.tolist()], dtype=np.intp)

@@ -2,16 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from ..text._context_vectorizer import CHARACTER_PREFIX
-from .class_table import ClassTable, class_table
-from .comparing import between, pairs
 from .formatting import (
     MINUS,
     count_text,
@@ -23,17 +20,15 @@ from .formatting import (
     token_text,
     visible,
 )
-from .pieces import Piece, cut, placed
-from .spelled_words import spelled_words
-from .terms import DecisionTerms, DocumentText
-
-Array = NDArray[np.float64]
+from .segments import Segment, cut, placed
+from .terms import DecisionTerms, between, pairs
+from .token_positions import spelled_words
 
 N_SHADES = 5  # by contribution
 N_OUTLINES = 2  # by attention
 MAX_CLASSES = 6  # to name
 SMALLEST_SHOWN = 0.0005  # probability of a class to name beyond the first two
-_MAX_SEGMENTS = 6  # of tokens on each side of a bar; more would be too short to read
+_MAX_PARTS = 6  # tokens on each side of a bar; more would be too short to read
 _FAINT = 0.05  # least contribution, in log-odds, that the strongest shade stands for
 
 
@@ -47,12 +42,11 @@ class Token:
     count: float
     attention: float
     contribution: float
-    without: float | None  # the decision without the token, where it was computed
-    is_characters: bool  # whether it is a character n-gram
+    without: float | None = None  # the decision without the token, where it was computed
+    is_characters: bool = False  # whether it is a character n-gram
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """The contributions of one sign."""
 
     sign: int
@@ -63,107 +57,93 @@ class Side:
     more_total: float  # their sum
 
 
-@dataclass(frozen=True)
-class ShownClass:
-    """A class, its probability and decision, and whether it is the class shown."""
+class ShownClass(NamedTuple):
+    """A class that is named with its probability."""
 
     label: str
     probability: float
     decision: float
-    shown: bool
+    shown: bool  # whether it is the class that the document is explained for
 
 
-@dataclass(frozen=True)
-class ShownText:
-    """A text in pieces, named where a document has several texts."""
+class ShownText(NamedTuple):
+    """A text in segments, named where a document has several texts."""
 
     name: str | None
-    pieces: list[Piece]
-
-    @property
-    def length(self) -> int:
-        """How many characters it has."""
-        return sum(len(piece.text) for piece in self.pieces)
+    segments: list[Segment]
+    length: int  # in characters
 
 
-@dataclass(frozen=True)
-class Segment:
-    """A segment of a bar, in percent; without a token it is all others together."""
-
-    left: float
-    width: float
-    token: Token | None
-
-
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """The decision as a bar, in percent of its width."""
 
     start: float
     end: float
     zero: float | None  # where two classes are level, or the prediction changes
-    rows: list[tuple[int, list[Segment]]]  # their signs and segments
+    # For each sign, left end, width and token of every part, None for all others together.
+    rows: list[tuple[int, list[tuple[float, float, Token | None]]]]
 
 
-@dataclass(frozen=True)
 class View:
-    """One document, explained for one class."""
+    """One document, explained for the class at position k, against that at j unless -1."""
 
-    one: DecisionTerms  # the document, with all explained classes
-    shown: DecisionTerms  # the same with the decision that is shown alone
-    k: int  # position of the class among the explained ones
-    number: int  # of the document among the explained ones
-    predicted: str
-    probability: float  # of the predicted class
-    true: str | None  # the true class, where it is known
-    is_right: bool
-    target: str  # the class shown
-    other: str | None  # the other one of two classes, or the one compared with
-    n_classes: int  # of the model
-    has_without: bool  # whether the decisions without the tokens are known
-    knows_nothing: bool  # whether the document has no token of the vocabulary
-    has_text: bool
-    has_lines: bool  # whether n-grams have lines below their words
-    tokens: list[Token]  # all of the document, in the order of the columns
-    terms: list[Token]  # the same, with character n-grams that have places put together by word
-    start: float  # the intercept
-    end: float  # the decision
-    plus: Side  # contributions for the class
-    minus: Side  # contributions against it
-    texts: list[ShownText]
-    unplaced: list[Token]  # tokens without a position in any text
-    # The largest contribution and attention of a piece or unplaced token, which have the strongest
-    # shade and outline: the same in all texts of the document, so that they can be compared.
-    largest: float
-    most: float
-    table: ClassTable | None  # all classes side by side, where it was asked for
+    def __init__(self, one: DecisionTerms, k: int, j: int, top: int) -> None:
+        labels, classes = one.targets.tolist(), one.classes.tolist()
+        predicted = one.predicted.tolist()[0]
+        true = None if one.true is None else one.true.tolist()[0]
+        rivals = [labels[j]] if j >= 0 else [label for label in classes if label != labels[k]]
+        self.one, self.k = one, k
+        self.shown = shown = between(one, k, j)  # with the decision that is shown alone
+        self.number = int(one.index[0])
+        self.predicted = label_text(predicted)
+        self.probability = float(one.predicted_probability[0])
+        self.true = None if one.true is None else label_text(true)
+        self.is_right = one.true is not None and bool(true == predicted)
+        self.target = label_text(labels[k])
+        # The other one of two classes, or the one compared with.
+        self.other = label_text(rivals[0]) if len(rivals) == 1 else None
+        # Whether the sign of the decision says which of two classes is ahead.
+        self.is_binary = self.other is not None
+        self.is_compared = self.is_binary and len(classes) > 2
+        self.decision_name = f"lead over {self.other}" if self.is_compared else "decision"
+        self.start, self.end = float(shown.intercept[0]), float(shown.decision[0, 0])
+        self.has_without = one.decision_without is not None
 
-    @property
-    def sides(self) -> tuple[Side, Side]:
-        """Both sides, that of the predicted one of two classes first."""
-        if self.other == self.predicted:
-            return self.minus, self.plus
-        return self.plus, self.minus
+        added = shown.contributions[:, 0]
+        self.texts = []
+        for text in one.texts[0]:
+            of_text = cut(text, added, one.attention)
+            self.texts.append(ShownText(text.name, of_text, len(text.text)))
+        self.tokens = _tokens(shown)  # in the order of the columns
+        with_positions = placed(one.texts[0])
+        self.unplaced = [at for i, at in enumerate(self.tokens) if i not in with_positions]
+        self.knows_nothing = not self.tokens and not one.others_count[0]
+        self.has_text = any(text.segments for text in self.texts)
+        segments = [segment for text in self.texts for segment in text.segments]
+        self.has_lines = any(segment.lines for segment in segments)
+        # The strongest shade and outline are the same in all texts of the document.
+        parts: list[Segment | Token] = [*segments, *self.unplaced]
+        sizes = [abs(part.contribution) for part in parts]
+        self.largest = max([_FAINT, *sizes])
+        self.most = max((part.attention for part in parts), default=0.0)
 
-    @property
-    def is_binary(self) -> bool:
-        """Whether the decision is between two classes, so that its sign says which is ahead."""
-        return self.other is not None
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether these are two of several classes, and the decision the difference of theirs."""
-        return self.is_binary and self.n_classes > 2
-
-    @property
-    def decision_name(self) -> str:
-        """What the sum of the contributions is."""
-        return f"lead over {self.other}" if self.is_compared else "decision"
-
-    @property
-    def listed(self) -> list[Token]:
-        """The tokens that are listed, those for the class first."""
-        return self.plus.tokens + self.minus.tokens
+        # Character n-grams with positions are listed by word.
+        numbers = np.column_stack([one.counts, one.attention, added])
+        spelling, words = spelled_words(one.texts[0], numbers)
+        self.listable = [token for at, token in enumerate(self.tokens) if at not in spelling]
+        self.has_spelled = bool(spelling)
+        self.listable += [
+            Token(f"{word} ({family})", family, word, *sums.tolist())
+            for (word, family), sums in words.items()
+        ]
+        others = float(shown.others_contributions[0, 0])
+        against = f"for {self.other}" if self.is_binary else f"against {self.target}"
+        self.plus = _side(1, f"for {self.target}", self.listable, others, top)
+        self.minus = _side(-1, against, self.listable, others, top)
+        # That of the predicted one of two classes comes first.
+        is_reversed = self.other == self.predicted
+        self.sides = (self.minus, self.plus) if is_reversed else (self.plus, self.minus)
+        self.listed = self.plus.tokens + self.minus.tokens
 
     @property
     def bar(self) -> Bar | None:
@@ -172,27 +152,28 @@ class View:
         if not sides:
             return None
         highest = self.start + self.plus.total
-        level = self.shown.threshold
-        values = [self.start, self.end, highest] + [level] * self.is_binary
-        low, width = min(values), (max(values) - min(values)) or 1.0
+        threshold = self.shown.threshold
+        ends = [self.start, self.end, highest] + [threshold] * self.is_binary
+        low, width = min(ends), (max(ends) - min(ends)) or 1.0
 
         def at(value: float) -> float:
             return 1.0 + 98.0 * (value - low) / width
 
+        def part(here: float, stop: float, token: Token | None) -> tuple[float, float, Any]:
+            left, right = sorted((at(here), at(stop)))
+            return left, right - left, token
+
         rows = []
-        strongest = _strongest(self.terms, _MAX_SEGMENTS)
         for side in sides:
             here, stop = (self.start, highest) if side.sign > 0 else (highest, self.end)
-            segments = []
-            for token in strongest[side.sign]:
-                there = here + token.contribution
-                segments.append(_segment(at(here), at(there), token))
-                here = there
+            parts = []
+            for token in _strongest(self.listable, side.sign)[:_MAX_PARTS]:
+                parts.append(part(here, here + token.contribution, token))
+                here += token.contribution
             if abs(stop - here) > 1e-9 * max(1.0, abs(stop)):
-                segments.append(_segment(at(here), at(stop), None))
-            rows.append((side.sign, segments))
-        zero = at(level) if self.is_binary else None
-        return Bar(start=at(self.start), end=at(self.end), zero=zero, rows=rows)
+                parts.append(part(here, stop, None))
+            rows.append((side.sign, parts))
+        return Bar(at(self.start), at(self.end), at(threshold) if self.is_binary else None, rows)
 
     def shade(self, contribution: float) -> int:
         """Return the level of shading of a contribution, from 0 to `N_SHADES`."""
@@ -204,25 +185,25 @@ class View:
         over = 2 * attention / self.most - 1 if self.most else -1.0
         return min(N_OUTLINES, 1 + int(N_OUTLINES * over)) if over >= 0 else 0
 
-    def marked(self, pieces: Iterable[Piece]) -> Markup:
-        """Return pieces of a text as HTML: a long text has too many for a template."""
+    def marked(self, segments: Iterable[Segment]) -> Markup:
+        """Return segments of a text as HTML: a long text has too many for a template."""
         made = []
-        for piece in pieces:
-            written = str(escape(visible(piece.text, keep_lines=True)))
-            if piece.tokens:
-                tokens = [self.tokens[at] for at in piece.tokens if at >= 0]
+        for segment in segments:
+            written = str(escape(visible(segment.text, keep_lines=True)))
+            if segment.tokens:
+                tokens = [self.tokens[at] for at in segment.tokens if at >= 0]
                 words = [token for token in tokens if not token.is_characters]
                 words.sort(key=lambda token: -abs(token.contribution))
-                mark = self.mark(piece, words, len(tokens) - len(words))
+                mark = self.mark(segment, words, len(tokens) - len(words))
                 written = f"<span {mark}>{written}</span>"
-            for lane, token in piece.lines:
+            for lane, token in segment.lines:
                 minus = " minus" if self.tokens[token].contribution < 0 else ""
                 written = f'<span class="g l{lane}{minus}">{written}</span>'
             made.append(written)
         return Markup("".join(made))
 
-    def mark(self, part: Piece | Token, tokens: Sequence[Token], n_characters: int = 0) -> Markup:
-        """Return the attributes of a word, or a token without a place, that has these tokens.
+    def mark(self, part: Segment | Token, tokens: Sequence[Token], n_characters: int = 0) -> Markup:
+        """Return the attributes of a word, or a token without a position, that has these tokens.
 
         It is shaded by what it adds and outlined by its attention.
         """
@@ -239,7 +220,7 @@ class View:
 
     @staticmethod
     def tooltip(
-        tokens: Iterable[Token], part: Piece | Token | None = None, n_characters: int = 0
+        tokens: Iterable[Token], part: Segment | Token | None = None, n_characters: int = 0
     ) -> str:
         """Return a part's tokens, and what it adds where it stands if they do not say so."""
         added = [signed(token.contribution, MINUS) for token in tokens]
@@ -260,29 +241,19 @@ class View:
     def classes(self) -> tuple[list[ShownClass], int]:
         """Return the most probable of the explained classes, if several, and how many others."""
         one = self.one
-        n = len(one.targets)
-        if n == 1:
-            return [], 0
-        order = list(range(n))
+        n, chances = len(one.targets), one.probability[0].tolist()
+        order = list(range(n)) if n > 1 else []
         if n > MAX_CLASSES:
             order = np.argsort(-one.probability[0], kind="stable")[:MAX_CLASSES].tolist()
             # Probabilities that round to nothing say nothing; the class shown and the next stay.
-            order = [
-                at
-                for place, at in enumerate(order)
-                if place < 2 or at == self.k or one.probability[0, at] >= SMALLEST_SHOWN
-            ]
-        labels = one.targets.tolist()
+            first = {*order[:2], self.k}
+            order = [at for at in order if at in first or chances[at] >= SMALLEST_SHOWN]
+        labels, decisions = one.targets.tolist(), one.decision[0].tolist()
         shown = [
-            ShownClass(
-                label_text(labels[at]),
-                float(one.probability[0, at]),
-                float(one.decision[0, at]),
-                at == self.k,
-            )
+            ShownClass(label_text(labels[at]), chances[at], decisions[at], at == self.k)
             for at in order
         ]
-        return shown, n - len(order)
+        return shown, n - len(order) if shown else 0
 
     def unplaced_title(self) -> str:
         """Return the title above the tokens without a position in a text."""
@@ -298,9 +269,9 @@ class View:
         remarks = [
             f"{side.more:,} more {side.label} ({signed(side.more_total, minus)})"
             for side in self.sides
-            if side.more and self.table is None
+            if side.more
         ]
-        if self.terms != self.tokens:
+        if self.has_spelled:
             remarks.append('"characters": all character n-grams in the word together')
         if one.others_count[0]:
             remarks.append(
@@ -322,80 +293,13 @@ class View:
         return remarks
 
 
-def views(
-    explanation: DecisionTerms,
-    target: Any,
-    top: int,
-    against: Any = None,
-    every_class: bool = False,
-) -> list[View]:
+def views(explanation: DecisionTerms, target: Any, top: int) -> list[View]:
     """Return the views of all documents, each for a class and its rival, as `pairs` says."""
-    shown, rivals = pairs(explanation, target, against)
+    shown, rivals = pairs(explanation, target)
     return [
-        _view(one, k, j, top, every_class)
+        View(one, k, j, top)
         for one, k, j in zip(explanation, shown.tolist(), rivals.tolist(), strict=True)
     ]
-
-
-def view(one: DecisionTerms, target: Any, top: int) -> View:
-    """Return the view of one document for a class, by default the predicted one."""
-    return views(one, target, top)[0]
-
-
-def _view(one: DecisionTerms, k: int, j: int, top: int, every_class: bool) -> View:
-    shown_one = between(one, k, j)
-    of_document = one.texts[0]
-    tokens = _tokens(shown_one)
-    contributions, attention = shown_one.contributions[:, 0], one.attention
-    label = label_text(one.targets.tolist()[k])
-    other = _other(one, k) if j < 0 else label_text(one.targets.tolist()[j])
-    texts = [
-        ShownText(
-            text.name,
-            [Piece(text.text, (), 0.0, 0.0, ())]
-            if text.words is None
-            else cut(text, contributions, attention),
-        )
-        for text in of_document
-    ]
-    with_places = placed(of_document)
-    unplaced = [token for at, token in enumerate(tokens) if at not in with_places]
-    shown: list[Piece | Token] = [piece for text in texts for piece in text.pieces]
-    shown += unplaced
-    terms = _by_word(tokens, of_document, contributions, attention)
-    plus, minus = _sides(shown_one, label, other, terms, top)
-    (predicted,), (true,) = (
-        one.predicted.tolist(),
-        [None] if one.true is None else one.true.tolist(),
-    )
-    return View(
-        one=one,
-        shown=shown_one,
-        k=k,
-        number=int(one.index[0]),
-        predicted=label_text(predicted),
-        probability=float(one.predicted_probability[0]),
-        true=None if one.true is None else label_text(true),
-        is_right=one.true is not None and bool(true == predicted),
-        target=label,
-        other=other,
-        n_classes=len(one.classes),
-        has_without=one.decision_without is not None,
-        knows_nothing=not tokens and not one.others_count[0],
-        has_text=any(text.pieces for text in texts),
-        has_lines=any(piece.lines for text in texts for piece in text.pieces),
-        tokens=tokens,
-        terms=terms,
-        start=float(shown_one.intercept[0]),
-        end=float(shown_one.decision[0, 0]),
-        plus=plus,
-        minus=minus,
-        texts=texts,
-        unplaced=unplaced,
-        largest=max([_FAINT, *(abs(part.contribution) for part in shown)]),
-        most=max((part.attention for part in shown), default=0.0),
-        table=class_table(one, top) if every_class and len(one.targets) > 1 else None,
-    )
 
 
 def _tokens(one: DecisionTerms) -> list[Token]:
@@ -404,85 +308,39 @@ def _tokens(one: DecisionTerms) -> list[Token]:
     parts = [name.partition("__") for name in names]
     # Names have a prefix where all are such as those of a ColumnTransformer.
     has_prefixes = all(before and after for before, _, after in parts)
-    n = len(names)
-    without = [None] * n if one.decision_without is None else one.decision_without[:, 0].tolist()
+    without = one.decision_without
     characters = np.array([CHARACTER_PREFIX in name for name in names], dtype=bool)
     for text in one.texts[0]:
         if text.occurrences is not None:
             _, length, token = text.occurrences.T
             characters[token[(length == 0) & (token >= 0)]] = True
+    numbers = zip(
+        one.counts.tolist(),
+        one.attention.tolist(),
+        one.contributions[:, 0].tolist(),
+        [None] * len(names) if without is None else without[:, 0].tolist(),
+        characters.tolist(),
+        strict=True,
+    )
     return [
-        Token(name, before if has_prefixes else "", after if has_prefixes else name, *numbers)
-        for name, (before, _, after), *numbers in zip(
-            names,
-            parts,
-            one.counts.tolist(),
-            one.attention.tolist(),
-            one.contributions[:, 0].tolist(),
-            without,
-            characters.tolist(),
-            strict=True,
-        )
+        Token(name, before if has_prefixes else "", after if has_prefixes else name, *of_token)
+        for name, (before, _, after), of_token in zip(names, parts, numbers, strict=True)
     ]
 
 
-def _by_word(
-    tokens: list[Token], texts: Iterable[DocumentText], contributions: Array, attention: Array
-) -> list[Token]:
-    """Return the tokens, with character n-grams that have places put together by word."""
-    counts = np.array([token.count for token in tokens])
-    spelled = spelled_words(texts, np.column_stack([counts, attention, contributions]))
-    return [token for at, token in enumerate(tokens) if at not in spelled.tokens] + [
-        Token(word.name, word.family, word.text, count, attended, added, None, False)
-        for word, (count, attended, added) in spelled.sums.items()
-    ]
-
-
-def _sides(
-    one: DecisionTerms, label: str, other: str | None, tokens: list[Token], top: int
-) -> tuple[Side, Side]:
-    """Return both sides of one decision; tokens that round to nothing are not listed."""
-    against = f"against {label}" if other is None else f"for {other}"
-    others = float(one.others_contributions[0, 0])
+def _side(sign: int, label: str, tokens: Sequence[Token], others: float, top: int) -> Side:
+    """Return the tokens of one sign; those that round to nothing are not listed."""
     largest = max((abs(token.contribution) for token in tokens), default=0.0)
+    added = [token.contribution for token in tokens if sign * token.contribution > 0]
     listable = [one for one in tokens if not rounds_to_nothing(one.contribution, largest)]
-    strongest = _strongest(listable, top)
-    made = []
-    for sign, words in ((1, f"for {label}"), (-1, against)):
-        listed = strongest[sign]
-        on_side = [token for token in tokens if sign * token.contribution > 0]
-        total = _sum(on_side)
-        made.append(
-            Side(
-                sign=sign,
-                label=words,
-                total=total + sign * max(sign * others, 0.0),
-                tokens=listed,
-                more=len(on_side) - len(listed),
-                more_total=total - _sum(listed),
-            )
-        )
-    return made[0], made[1]
+    listed = _strongest(listable, sign)[:top]
+    total = float(np.sum(added))
+    more_total = total - float(np.sum([token.contribution for token in listed]))
+    total += sign * max(sign * others, 0.0)
+    return Side(sign, label, total, listed, len(added) - len(listed), more_total)
 
 
-def _sum(tokens: Iterable[Token]) -> float:
-    return float(np.sum([token.contribution for token in tokens]))
-
-
-def _other(one: DecisionTerms, k: int) -> str | None:
-    """Return the other one of two classes; None of more."""
-    others = [label for label in one.classes.tolist() if label != one.targets.tolist()[k]]
-    return label_text(others[0]) if len(others) == 1 else None
-
-
-def _strongest(tokens: Sequence[Token], top: int) -> dict[int, list[Token]]:
-    """Return the `top` tokens of each sign with the largest contributions, the largest first."""
-    order = sorted(tokens, key=lambda token: -token.contribution)
-    return {
-        1: [token for token in order if token.contribution > 0][:top],
-        -1: [token for token in reversed(order) if token.contribution < 0][:top],
-    }
-
-
-def _segment(one: float, other: float, token: Token | None) -> Segment:
-    return Segment(min(one, other), abs(one - other), token)
+def _strongest(tokens: Sequence[Token], sign: int) -> list[Token]:
+    """Return the tokens of one sign, those with the largest contributions first."""
+    order = sorted(tokens, key=lambda token: -token.contribution)[::sign]
+    return [token for token in order if sign * token.contribution > 0]

@@ -13,25 +13,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 
 _THRESHOLDS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
-
-_ITS_OWN = (
-    "has several classifiers, each with attention of its own, which is no single sum: explain one "
-    "of them, such as {}"
-)
-_REFUSED = {
-    **dict.fromkeys(
-        ("OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier"),
-        _ITS_OWN + ", or fit the classifier itself, which takes any number of classes",
-    ),
-    **dict.fromkeys(
-        ("MultiOutputClassifier", "VotingClassifier", "BaggingClassifier", "StackingClassifier"),
-        _ITS_OWN,
-    ),
-    "ClassifierChain": (
-        "has a classifier for each label, and all but the first also read the labels before: "
-        "explain the first, {}, or fit a MultiOutputClassifier"
-    ),
-}
+_BY_CLASS = ("OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier")
+_ENSEMBLES = ("VotingClassifier", "BaggingClassifier", "StackingClassifier")
+_SEVERAL = (*_BY_CLASS, *_ENSEMBLES, "MultiOutputClassifier", "ClassifierChain")
 
 
 @dataclass(frozen=True)
@@ -56,35 +40,37 @@ def inside(wrapper: Any, path: str) -> Any:
     kind = type(wrapper).__name__
     if isinstance(wrapper, _THRESHOLDS):
         return getattr(wrapper, "estimator_", wrapper.estimator)
-    if kind in _REFUSED:
-        raise TypeError(f"{kind} {_REFUSED[kind].format(path.format('.estimators_[0]'))}")
+    if kind in _SEVERAL:
+        raise TypeError(
+            f"{kind} has several classifiers, each with attention of its own, which is no single "
+            f"sum: explain one of them, such as {path.format('.estimators_[0]')}"
+            + (", or fit the classifier itself, which takes any number of classes")
+            * (kind in _BY_CLASS)
+        )
     if not isinstance(wrapper, CalibratedClassifierCV):
         return None
     if not hasattr(wrapper, "calibrated_classifiers_"):
         raise NotFittedError(f"This {kind} is not fitted: fit it first.")
-    one = wrapper.calibrated_classifiers_[0]
-    instead = (
-        f"or explain {path.format('.calibrated_classifiers_[0].estimator')}, whose decisions are "
-        "those before calibration"
-    )
+    calibrated = wrapper.calibrated_classifiers_[0]
     n_models = len(wrapper.calibrated_classifiers_)
+    refused = None
     if n_models > 1:
-        raise TypeError(
-            f"{kind} averages the probabilities of {n_models} models, which is no sum over tokens: "
-            f"fit it with ensemble=False, {instead}"
+        refused = f"averages the probabilities of {n_models} models", "ensemble=False"
+    elif calibrated.method == "isotonic":
+        refused = "with method='isotonic' maps decisions by steps", "method='sigmoid'"
+    elif calibrated.method == "sigmoid" and len(calibrated.classes) > 2:
+        refused = (
+            "with method='sigmoid' calibrates each of several classes by itself",
+            "method='temperature' (scikit-learn 1.8 or later)",
         )
-    if one.method == "isotonic":
+    if refused:
         raise TypeError(
-            f"{kind} with method='isotonic' maps decisions by steps, after which no sum over "
-            f"tokens is left: fit it with method='sigmoid', {instead}"
+            f"{kind} {refused[0]}, after which no sum over tokens is left: fit it with "
+            f"{refused[1]}, or explain "
+            f"{path.format('.calibrated_classifiers_[0].estimator')}, whose decisions are those "
+            "before calibration"
         )
-    if one.method == "sigmoid" and len(one.classes) > 2:
-        raise TypeError(
-            f"{kind} with method='sigmoid' calibrates each of several classes by itself, after "
-            "which no sum over tokens is left: fit it with method='temperature' (scikit-learn "
-            f"1.8 or later), {instead}"
-        )
-    return one.estimator
+    return calibrated.estimator
 
 
 def outcome(wrappers: list[Any]) -> Outcome:
@@ -94,12 +80,12 @@ def outcome(wrappers: list[Any]) -> Outcome:
         if isinstance(wrapper, _THRESHOLDS):
             threshold = _threshold(wrapper)
             continue
-        one = wrapper.calibrated_classifiers_[0]
-        (calibrator,) = one.calibrators
-        if one.method == "sigmoid":
+        calibrated = wrapper.calibrated_classifiers_[0]
+        (calibrator,) = calibrated.calibrators
+        if calibrated.method == "sigmoid":
             slope, constant = -float(calibrator.a_), -float(calibrator.b_)
         else:  # of two classes, the temperature is that of the decisions (-F, F)
-            slope = float(calibrator.beta_) * (2.0 if len(one.classes) == 2 else 1.0)
+            slope = float(calibrator.beta_) * (2.0 if len(calibrated.classes) == 2 else 1.0)
             constant = 0.0
         scale, shift, threshold = slope * scale, slope * shift + constant, 0.0
     return Outcome(scale, shift, threshold, bool(wrappers))
@@ -108,18 +94,17 @@ def outcome(wrappers: list[Any]) -> Outcome:
 def _threshold(wrapper: Any) -> float:
     """Return the log-odds of the second class from which on it is predicted."""
     if isinstance(wrapper, TunedThresholdClassifierCV):
-        at, method = wrapper.best_threshold_, wrapper.response_method
-        pos_label = wrapper._curve_scorer._get_pos_label()
+        at, pos_label = wrapper.best_threshold_, wrapper._curve_scorer._get_pos_label()
     else:
-        at, method, pos_label = wrapper.threshold, wrapper.response_method, wrapper.pos_label
+        at, pos_label = wrapper.threshold, wrapper.pos_label
         if at == "auto":
             return 0.0
-    by_decision = method == "decision_function" or not hasattr(wrapper, "predict_proba")
-    if not by_decision and not 0 < at < 1:
-        raise ValueError(
-            f"{type(wrapper).__name__} predicts one class whatever the document says, by its "
-            f"threshold of {at:g}: explain its estimator_"
-        )
-    log_odds = float(at if by_decision else logit(at))
-    is_second = pos_label is None or pos_label == wrapper.classes_[1]
-    return log_odds if is_second else -log_odds
+    log_odds = at
+    if wrapper.response_method != "decision_function" and hasattr(wrapper, "predict_proba"):
+        if not 0 < at < 1:
+            raise ValueError(
+                f"{type(wrapper).__name__} predicts one class whatever the document says, by its "
+                f"threshold of {at:g}: explain its estimator_"
+            )
+        log_odds = logit(at)
+    return float(log_odds if pos_label is None or pos_label == wrapper.classes_[1] else -log_odds)

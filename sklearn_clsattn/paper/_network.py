@@ -1,4 +1,4 @@
-r"""The paper's deeper ablations as a PyTorch module on bags of distinct tokens.
+r"""The paper's deeper ablations as a PyTorch module on bags of distinct tokens, and its training.
 
 ``docs/theory.md`` has the formulas. Equal tokens have equal states :math:`h_i`, so that distinct
 tokens with their weights are the whole document. Every output is linear in the :math:`h_i`, so the
@@ -6,21 +6,69 @@ first layer's matrices A multiply single numbers per token, never embeddings: wi
 :math:`r = E W_2^\top p`,
 
 .. math:: p^\top W_2 h_i = r_i + (A r)_i, \qquad o = \sum_j (q + A^\top q)_j E_j .
-
-What remains of order :math:`L^2 d` for a document of L distinct tokens is :math:`E W_1 E^\top`.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
-from torch.autograd.function import once_differentiable
 
-from ..theory._gradient_step import RandomEmbeddings
-from ._batches import DocumentBatch
-from ._fitted_network import FittedNetwork
+from .._core.documents import Documents
+from .._core.loss import encode_targets
+from .._core.result import Callback, FitResult
+from .._core.statistics import class_log_odds
+from ._fitted import FittedNetwork
+from ._gradient_step import RandomEmbeddings, draw_embeddings
+from ._training import Indices, epochs, hold_out, run_training, weighted_loss
+
+# A group has documents of at least this share of its longest one's tokens, for less padding ...
+_FULLNESS = 0.8
+# ... and so many entries at most, of tokens and of matrices of attention between them.
+_GROUP_TOKENS, _GROUP_PAIRS = 20_000, 4_000_000
+_DOCUMENTS_AT_ONCE = 256  # where no gradient is computed
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Documents as the network reads them, in groups that are padded to one length each."""
+
+    documents: Indices  # (n_documents,), rows of X, group after group
+    tokens: torch.Tensor  # (n_distinct,), the columns of X that occur, ascending
+    # For each group the positions in `tokens`, (n_group, longest), and the logarithms of the token
+    # weights, -inf in the padding.
+    groups: list[tuple[torch.Tensor, torch.Tensor]]
+
+
+def make_batch(X: Any, documents: Indices, dtype: torch.dtype, device: torch.device | str) -> Batch:
+    """Return rows of a CSR matrix without stored zeros as a batch, the longest documents first."""
+    lengths = np.diff(X.indptr)[documents]
+    documents = documents[np.argsort(-lengths, kind="stable")]
+    rows = X[documents]
+    lengths = np.diff(rows.indptr)
+    tokens, positions = np.unique(rows.indices, return_inverse=True)
+    groups, first = [], 0
+    while first < len(lengths):
+        longest = int(lengths[first])
+        last = int(np.searchsorted(-lengths, -_FULLNESS * longest, side="right"))
+        most = min(_GROUP_TOKENS // max(longest, 1), _GROUP_PAIRS // max(longest, 1) ** 2)
+        last = min(last, first + max(1, most))
+        real = np.arange(longest) < lengths[first:last, None]
+        entries = slice(rows.indptr[first], rows.indptr[last])
+        in_tokens = np.zeros(real.shape, dtype=np.int64)
+        in_tokens[real] = positions[entries]
+        log_weights = np.full(real.shape, -np.inf)
+        log_weights[real] = np.log(rows.data[entries], dtype=np.float64)
+        groups.append(
+            (
+                torch.from_numpy(in_tokens).to(device),
+                torch.from_numpy(log_weights).to(device, dtype),
+            )
+        )
+        first = last
+    return Batch(documents, torch.from_numpy(tokens.astype(np.int64)).to(device), groups)
 
 
 class AttentionNetwork(torch.nn.Module):
@@ -41,21 +89,18 @@ class AttentionNetwork(torch.nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        if n_layers not in (1, 2):
-            raise ValueError(f"n_layers must be 1 or 2, got {n_layers!r}.")
         dim = len(start.cls_embedding)
 
         def square(scale: float) -> torch.nn.Parameter:
             numbers = torch.randn(dim, dim, generator=generator, dtype=torch.float64) * scale
             return torch.nn.Parameter(numbers.to(start.embeddings))
 
-        self.cls_weight = cls_weight
-        self.embeddings = torch.nn.Parameter(start.embeddings)
+        self.cls_weight, self.n_layers, self.mlp = cls_weight, n_layers, mlp
+        self.embedding_matrix = torch.nn.Parameter(start.embeddings)
         self.cls_embedding = torch.nn.Parameter(start.cls_embedding)
         self.output_vectors = torch.nn.Parameter(start.output_vectors)
-        self.intercept = None if intercept is None else torch.nn.Parameter(intercept.clone())
-        self.first_key_query = self.second_key_query = None
-        self.hidden_weights = self.hidden_bias = self.hidden_output = None
+        if intercept is not None:
+            self.intercept = torch.nn.Parameter(intercept.clone())
         if n_layers == 2:
             identity = torch.eye(dim).to(start.embeddings)
             self.first_key_query = torch.nn.Parameter(torch.zeros_like(identity))
@@ -65,70 +110,38 @@ class AttentionNetwork(torch.nn.Module):
             self.hidden_bias = torch.nn.Parameter(torch.zeros_like(start.cls_embedding))
             self.hidden_output = square((1 / dim) ** 0.5)
 
-    def forward(self, batch: DocumentBatch, rows: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the outputs f, (n_documents, n_outputs)."""
-        if rows is None:
-            rows = self.embeddings[batch.tokens]
+    def forward(self, batch: Batch) -> torch.Tensor:
+        """Return the outputs f, (n_documents, n_outputs), in the order of `batch.documents`."""
+        rows = self.embedding_matrix.index_select(0, batch.tokens)
         direction: torch.Tensor = self.cls_embedding
-        if self.second_key_query is not None:
+        if self.n_layers == 2:
             direction = direction @ self.second_key_query
         scores = rows @ direction
-        # What is pooled: embeddings where an MLP follows, else their values.
-        pooled_rows = rows if self.hidden_weights is not None else rows @ self.output_vectors.T
-        queries = None if self.first_key_query is None else rows @ self.first_key_query
-        logits = F.embedding(batch.positions, scores[:, None])[:, 0]
-        if queries is None:
-            weights = [
-                _cls_attention(group, self.cls_weight)
-                for group in batch.split(logits + batch.log_weights)
-            ]
-        else:
-            weights = [
-                _TwoLayerWeights.apply(*group, self.cls_weight)
-                for group in zip(
-                    batch.split(F.embedding(batch.positions, queries)),
-                    batch.split(F.embedding(batch.positions, rows)),
-                    batch.split(logits),
-                    batch.split(batch.log_weights),
-                    strict=True,
-                )
-            ]
-        of_tokens = batch.split(F.embedding(batch.positions, pooled_rows))
-        sums = [
-            torch.bmm(weight[:, None], values)[:, 0]
-            for weight, values in zip(weights, of_tokens, strict=True)
-        ]
-        # Documents without tokens keep 0.
-        pooled = rows.new_zeros(batch.n_documents, pooled_rows.shape[1])
-        pooled = pooled.index_copy(0, batch.documents, torch.cat([pooled[:0], *sums]))
-        if self.hidden_weights is not None and self.hidden_output is not None:
-            hidden = torch.relu(F.linear(pooled, self.hidden_weights, self.hidden_bias))
-            pooled = F.linear(hidden, self.output_vectors @ self.hidden_output)
-        return pooled if self.intercept is None else pooled + self.intercept
+        pooled_rows = rows if self.mlp else rows @ self.output_vectors.T
+        pooled = []
+        for positions, log_weights in batch.groups:
+            logits = scores[positions] + log_weights
+            if self.n_layers == 2:
+                keys = F.embedding(positions, rows)
+                tables = keys @ self.first_key_query @ keys.transpose(1, 2)
+                tables = torch.softmax(tables + log_weights[:, None], dim=2)
+                logits = logits + (tables @ scores[positions][:, :, None])[:, :, 0]
+            weights = _cls_attention(logits, self.cls_weight)[:, None]
+            if self.n_layers == 2:
+                weights = weights + weights @ tables
+            pooled.append((weights @ F.embedding(positions, pooled_rows))[:, 0])
+        outputs = torch.cat(pooled)
+        if self.mlp:
+            hidden = torch.relu(F.linear(outputs, self.hidden_weights, self.hidden_bias))
+            outputs = F.linear(hidden, self.output_vectors @ self.hidden_output)
+        return outputs + self.intercept if hasattr(self, "intercept") else outputs
 
     def to_numpy(self) -> FittedNetwork:
         """Return the present network as copies in NumPy."""
-
-        def array(tensor: torch.Tensor) -> NDArray[np.floating[Any]]:
-            return np.array(tensor.detach().cpu().numpy())
-
-        def array_or_none(tensor: torch.Tensor | None) -> NDArray[np.floating[Any]] | None:
-            return None if tensor is None else array(tensor)
-
-        n_outputs = len(self.output_vectors)
+        arrays = {name: value.cpu().numpy().copy() for name, value in self.state_dict().items()}
+        intercept = arrays.pop("intercept", np.zeros(len(self.output_vectors)))
         return FittedNetwork(
-            embedding_matrix=array(self.embeddings),
-            cls_embedding=array(self.cls_embedding),
-            output_vectors=array(self.output_vectors),
-            intercept=np.zeros(n_outputs)
-            if self.intercept is None
-            else array(self.intercept).astype(np.float64),
-            cls_weight=self.cls_weight,
-            first_key_query=array_or_none(self.first_key_query),
-            second_key_query=array_or_none(self.second_key_query),
-            hidden_weights=array_or_none(self.hidden_weights),
-            hidden_bias=array_or_none(self.hidden_bias),
-            hidden_output=array_or_none(self.hidden_output),
+            **arrays, intercept=intercept.astype(np.float64), cls_weight=self.cls_weight
         )
 
 
@@ -140,64 +153,89 @@ def _cls_attention(logits: torch.Tensor, cls_weight: float) -> torch.Tensor:
     return torch.softmax(torch.cat([logits, cls], dim=1), dim=1)[:, :-1]
 
 
-class _TwoLayerWeights(torch.autograd.Function):
-    r"""The weights m = q + A' q with which a document's embeddings enter o (module docstring).
+def fit_network(
+    documents: Documents,
+    classifier: Any,
+    *,
+    seed: int,
+    dtype: type[np.floating[Any]],
+    device: torch.device,
+    callback: Callback,
+) -> FitResult:
+    """Train a network of attention layers by Adam on mini-batches of documents."""
+    X, codes, n_classes = _positive_entries(documents.X), documents.codes, documents.n_classes
+    weights, early_stopping = documents.weights, classifier.early_stopping
+    precision = torch.float32 if dtype == np.float32 else torch.float64
+    trained_on, held_out = np.arange(X.shape[0]), np.arange(0)
+    if early_stopping:
+        trained_on, held_out = hold_out(codes, weights, classifier.validation_fraction, seed)
+    trained_on = trained_on[weights[trained_on] > 0]
 
-    In closed form because the matrices A are large: autograd would pass over them some ten times
-    more, and keep three of each. With the gradient :math:`\dot m` of the loss,
+    intercept = None
+    if classifier.fit_intercept:
+        totals = np.bincount(codes[trained_on], weights[trained_on], n_classes).astype(np.float64)
+        intercept = torch.from_numpy(class_log_odds(totals)).to(device, precision)
+    start = draw_embeddings(
+        X.shape[1],
+        documents.n_outputs,
+        classifier.embedding_dim,
+        seed=seed,
+        dtype=precision,
+        device=device,
+        copies=5,  # with the gradient, Adam's two moments, and the best network
+    )
+    network = AttentionNetwork(
+        start,
+        intercept=intercept,
+        n_layers=classifier.n_layers,
+        mlp=classifier.mlp,
+        cls_weight=documents.statistics.cls_weight if classifier.attend_cls else 0.0,
+        generator=torch.Generator().manual_seed(seed + 1),
+    )
+    optimizer = torch.optim.Adam(network.parameters(), lr=classifier.learning_rate, fused=True)
+    targets = encode_targets(codes, n_classes, device)
+    sample_weight = torch.tensor(weights, dtype=torch.float64, device=device)
 
-    .. math::
+    def sum_of_losses(batch: Batch) -> torch.Tensor:
+        rows = torch.from_numpy(batch.documents).to(device)
+        return weighted_loss(network(batch).to(torch.float64), targets[rows], sample_weight[rows])
 
-        \dot q = \dot m + A \dot m, \quad
-        \dot l_i = q_i (\dot q_i - q^\top \dot q), \quad
-        \dot r = \dot l + A^\top \dot l, \quad
-        \dot S_{ij} = A_{ij} \big( q_i (\dot m_j - (A \dot m)_i)
-            + \dot l_i (r_j - (A r)_i) \big),
+    @torch.no_grad()
+    def mean_loss(batches: Iterator[Batch] | list[Batch], rows: Indices) -> float:
+        return sum(float(sum_of_losses(one)) for one in batches) / weights[rows].sum()
 
-    where l are the pooling logits and :math:`S = E W_1 E^\top` the first layer's. In the padding q
-    and the columns of A are 0, and so is the gradient.
-    """
+    def batches(rows: Indices) -> Iterator[Batch]:
+        """Yield documents of similar length together."""
+        by_length = rows[np.argsort(np.diff(X.indptr)[rows], kind="stable")]
+        for first in range(0, len(rows), _DOCUMENTS_AT_ONCE):
+            some = by_length[first : first + _DOCUMENTS_AT_ONCE]
+            yield make_batch(X, some, precision, device)
 
-    @staticmethod
-    def forward(
-        ctx: Any,
-        queries: torch.Tensor,
-        keys: torch.Tensor,
-        scores: torch.Tensor,
-        log_weights: torch.Tensor,
-        cls_weight: float,
-    ) -> torch.Tensor:
-        table = torch.bmm(queries, keys.transpose(1, 2))
-        table += log_weights[:, None]
-        # In place on the CPU, where fresh memory of this size costs more than the softmax.
-        table = torch.softmax(table, dim=2, out=table if table.is_cpu else None)
-        attended = _times(table, scores)
-        pooling = _cls_attention(scores + attended + log_weights, cls_weight)
-        ctx.save_for_backward(queries, keys, scores, table, attended, pooling)
-        return pooling + _times_transposed(table, pooling)
+    def step_on(batch: Indices, weight: float) -> float:
+        loss = sum_of_losses(make_batch(X, batch, precision, device)) / weight
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        queries, keys, scores, table, attended, pooling = ctx.saved_tensors
-        of_values = _times(table, gradient)
-        of_pooling = gradient + of_values
-        of_logits = pooling * (of_pooling - (pooling * of_pooling).sum(dim=1, keepdim=True))
-        of_scores = of_logits + _times_transposed(table, of_logits)
-        subtracted = pooling * of_values + of_logits * attended
-        of_table = torch.bmm(
-            torch.stack([pooling, of_logits, -subtracted], dim=2),
-            torch.stack([gradient, scores, torch.ones_like(scores)], dim=1),
-        )
-        of_table *= table
-        of_queries = torch.bmm(of_table, keys)
-        of_keys = torch.bmm(of_table.transpose(1, 2), queries)
-        return of_queries, of_keys, of_scores, None, None
+    validation = list(batches(held_out))  # every epoch needs them
+    return run_training(
+        classifier,
+        list(network.parameters()),
+        mean_loss(batches(trained_on), trained_on),
+        epochs(step_on, trained_on, weights, classifier.batch_size, seed),
+        (lambda: mean_loss(validation, held_out)) if early_stopping else None,
+        network.to_numpy,
+        learning_rate=classifier.learning_rate,
+        unit="epoch",
+        callback=callback,
+    )
 
 
-def _times(tables: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-    return torch.bmm(tables, vectors[:, :, None])[:, :, 0]
-
-
-def _times_transposed(tables: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-    return torch.bmm(vectors[:, None], tables)[:, 0]
+def _positive_entries(X: Any) -> Any:
+    """Return the CSR matrix `X` without its stored zeros: itself where it has none."""
+    if np.count_nonzero(X.data) == X.data.size:
+        return X
+    X = X.copy()
+    X.eliminate_zeros()
+    return X

@@ -16,11 +16,14 @@ divided: its direction is right even where its length is below the smallest numb
 """
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from .._core.fitted import SELECTION_TOLERANCE
-from .._core.objective import AttentionLoss
+from ._training import weighted_loss
 
 
 @dataclass(frozen=True)
@@ -36,23 +39,32 @@ class SelectiveGradient:
 
 
 class SelectiveObjective:
-    """The mean loss, without ``<cls>``, as a function of the scores, values (n_tokens, K) fixed."""
+    """The mean loss, without ``<cls>``, as a function of the scores, with values fixed.
 
-    def __init__(self, loss: AttentionLoss, values: torch.Tensor) -> None:
-        self._loss, bag = loss, loss.bag
-        self._n_documents, self._n_tokens = bag.shape
-        weights = bag.nonzeros.to(torch.float64)
-        documents, tokens = bag.coordinates()
-        positive = weights > 0
-        self.entries = torch.nonzero(positive)[:, 0]
-        self.documents, self.tokens = documents[positive], tokens[positive]
-        self._log_weights = torch.log(weights[positive])
+    `X` is CSR (n_documents, n_tokens); `targets` and `sample_weight`, (n_documents,), are those of
+    :class:`AttentionLoss`; `values` are (n_tokens, n_outputs), on the device that computes.
+    `entries` are the positions of the positive entries in the data of `X`.
+    """
+
+    def __init__(
+        self, X: Any, targets: torch.Tensor, sample_weight: NDArray[Any], values: torch.Tensor
+    ) -> None:
+        device = values.device
+        self.n_documents, self.n_tokens = X.shape
+        self.entries = np.flatnonzero(X.data > 0)
+        documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[self.entries]
+        self.documents = torch.from_numpy(documents).to(device)
+        self.tokens = torch.from_numpy(X.indices[self.entries].astype(np.int64)).to(device)
+        logs = np.log(X.data[self.entries], dtype=np.float64)
+        self._log_weights = torch.from_numpy(logs).to(device)
+        self._targets = targets
+        self._weights = torch.tensor(sample_weight, dtype=torch.float64, device=device)
+        self._total_weight = float(self._weights.sum())
         self._values = values.to(torch.float64)
         self._of_entries = self._values[self.tokens]
-        self._empty = torch.ones(self._n_documents, dtype=torch.bool, device=bag.device)
+        self._empty = torch.ones(self.n_documents, dtype=torch.bool, device=device)
         self._empty[self.documents] = False
         self._n_filled = int((~self._empty).sum())
-        self._log_total_weight = float(torch.log(loss.sample_weight.sum()))
 
     def __call__(self, scores: torch.Tensor) -> SelectiveGradient:
         """Return loss, direction of the gradient and selection at `scores`, in float64."""
@@ -70,16 +82,17 @@ class SelectiveObjective:
         attention /= mass.index_select(0, documents)
 
         leading = self._first(logits == of_leading)
-        reference = self._values.new_zeros((self._n_documents, self._values.shape[1]))
+        reference = self._values.new_zeros((self.n_documents, self._values.shape[1]))
         reference[~self._empty] = self._values[tokens[leading]]
         differences = self._of_entries - reference.index_select(0, documents)
-        attended = reference + self._sums(attention[:, None] * differences)
-        total, per_output = self._loss.output_loss(attended)
+        outputs = reference + self._sums(attention[:, None] * differences)
+        loss = weighted_loss(outputs.requires_grad_(), self._targets, self._weights)
+        per_output = torch.autograd.grad(loss, outputs)[0]
 
         signed = (differences * per_output.index_select(0, documents)).sum(dim=1)
         log_terms = log_attention + torch.log(signed.abs())
         largest = float(log_terms.max()) if len(log_terms) else -torch.inf
-        by_score, magnitude = scores.new_zeros(self._n_tokens, dtype=torch.float64), 0.0
+        by_score, magnitude = scores.new_zeros(self.n_tokens, dtype=torch.float64), 0.0
         if largest > -torch.inf:
             terms = torch.sign(signed) * torch.exp(log_terms - largest)
             terms -= attention * self._sums(terms).index_select(0, documents)
@@ -92,19 +105,19 @@ class SelectiveObjective:
         return SelectiveGradient(
             by_score=by_score,
             magnitude=magnitude,
-            log_scale=largest - self._log_total_weight,
-            loss=total / self._loss.total_weight,
+            log_scale=largest - float(np.log(self._total_weight)),
+            loss=float(loss.detach()) / self._total_weight,
             selected=selected,
             log_selected_attention=torch.log(on_selected),
         )
 
     def _maxima(self, per_entry: torch.Tensor) -> torch.Tensor:
-        maxima = per_entry.new_full((self._n_documents,), -torch.inf)
+        maxima = per_entry.new_full((self.n_documents,), -torch.inf)
         maxima.scatter_reduce_(0, self.documents, per_entry, reduce="amax")
         return torch.where(self._empty, 0.0, maxima)
 
     def _sums(self, per_entry: torch.Tensor) -> torch.Tensor:
-        shape = (self._n_documents, *per_entry.shape[1:])
+        shape = (self.n_documents, *per_entry.shape[1:])
         return per_entry.new_zeros(shape).index_add_(0, self.documents, per_entry)
 
     def _first(self, flags: torch.Tensor) -> torch.Tensor:

@@ -1,16 +1,8 @@
 """Raw text to numbers, fast: counts of words, and bags of words in context."""
 
-from ._context_vectorizer import ContextVectorizer, Occurrences
-from ._hashing_vectorizer import HashingTokenVectorizer
+from ._context_vectorizer import ContextVectorizer
 from ._text_classifier import make_text_classifier
 from ._token_vectorizer import TokenVectorizer
-from ._tokens import WORDS_AND_PUNCTUATION
+from ._tokens import WORDS_AND_PUNCTUATION as WORDS_AND_PUNCTUATION
 
-__all__ = [
-    "WORDS_AND_PUNCTUATION",
-    "ContextVectorizer",
-    "HashingTokenVectorizer",
-    "Occurrences",
-    "TokenVectorizer",
-    "make_text_classifier",
-]
+__all__ = ["ContextVectorizer", "TokenVectorizer", "make_text_classifier"]

@@ -1,7 +1,6 @@
-"""Counts of character n-grams inside words, as sparse matrices of documents, words and n-grams."""
+"""Counts of character n-grams within words: products of sparse matrices, stacked by rows."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import compress, repeat
 from typing import Any
 
@@ -9,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._row_stack import RowStack
 from ._symbols import Alphabet, distinct_runs, padded, ranges
 from ._tokens import Tokens
 
@@ -23,69 +21,51 @@ def count_characters(
     tokens: Tokens,
     ngram_range: tuple[int, int],
     *,
-    low: float = 1,
-    high: float = math.inf,
-    dtype: Any = np.int64,
+    low: float,
+    high: float,
+    dtype: Any,
 ) -> tuple[sp.csr_matrix, list[str]]:
     """Count the character n-grams of words between spaces that `low` to `high` documents have."""
     spelling, names = frequent_characters(tokens, ngram_range, low=low)
-    counts = count_parts(tokens, spelling, dtype)
+    counts = count_spelled(tokens, spelling, dtype)
     if high < tokens.n_documents:
         common = np.bincount(counts.indices, minlength=len(names)) <= high
         if not common.all():
-            counts = counts[:, common]
-            names = list(compress(names, common))
+            counts, names = counts[:, common], list(compress(names, common))
     return counts, names
 
 
 def frequent_characters(
     tokens: Tokens, ngram_range: tuple[int, int], *, low: float
 ) -> tuple[sp.csr_matrix, list[str]]:
-    """Return the character n-grams that at least `low` documents have, in alphabetical order.
+    """Return how often words between spaces have each character n-gram, and the n-grams' names.
 
-    How often the words, those between spaces, have each, (n_words, n_ngrams), and their names.
+    The matrix is (n_words, n_ngrams), of n-grams in at least `low` documents, alphabetically.
     """
+    n_words = len(tokens.words)
     ones = np.ones(len(tokens.ids), dtype=np.int32)
-    by_word = _by_word(tokens.ids, tokens.indptr, len(tokens.words), ones)
-    frequencies = np.diff(by_word.indptr)
-
-    def frequent(rows: Integers, numbers: Integers, n_ngrams: int) -> NDArray[np.bool_]:
-        # An n-gram has the documents of every word that it is in: enough of one, perhaps. Where
-        # not, those of all its words are counted, and they are few.
-        enough = np.zeros(n_ngrams, dtype=bool)
-        enough[numbers[frequencies[rows] >= low]] = True
-        rest = ~enough[numbers]
-        of_rest = _matrix(numbers[rest], rows[rest], (n_ngrams, len(frequencies))) @ by_word
-        return enough | (np.diff(of_rest.indptr) >= low)
-
-    rows, numbers, names = character_ngrams(tokens.words, ngram_range, frequent)
-    order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-    spelling = spelled(len(tokens.words), rows, numbers, order)
-    return spelling, [names[i] for i in order.tolist()]
-
-
-def spelled(n_words: int, rows: Integers, numbers: Integers, order: Integers) -> sp.csr_matrix:
-    """Return how often words have n-grams, (n_words, n_ngrams), with columns in an order."""
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return _matrix(rows, rank[numbers], (n_words, len(order)))
-
-
-def character_ngrams(
-    words: list[str],
-    ngram_range: tuple[int, int],
-    chosen: Callable[[Integers, Integers, int], NDArray[np.bool_]] | None = None,
-) -> tuple[Integers, Integers, list[str]]:
-    """Return the n-grams of words: each occurrence's word and n-gram, and the n-grams' texts."""
+    by_word = _by_word(tokens.ids, tokens.indptr, n_words, ones)
+    document_frequencies = np.diff(by_word.indptr)
     rows, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     names: list[str] = []
-    for row, number, ngrams in _ngrams(words, ngram_range):
-        wanted = np.ones(len(ngrams), bool) if chosen is None else chosen(row, number, len(ngrams))
-        kept = wanted[number]
-        rows.append(row[kept])
-        numbers.append((np.cumsum(wanted) - 1 + len(names))[number[kept]])
-        names += compress(ngrams, wanted)
-    return np.concatenate(rows), np.concatenate(numbers), names
+    for row, number, ngrams in _ngrams(tokens.words, ngram_range):
+        # One word of an n-gram may already be in enough documents. Only for the few other n-grams
+        # are the documents of all words counted.
+        frequent = np.zeros(len(ngrams), dtype=bool)
+        frequent[number[document_frequencies[row] >= low]] = True
+        rest = ~frequent[number]
+        of_rest = _occurrence_counts(number[rest], row[rest], (len(ngrams), n_words)) @ by_word
+        frequent |= np.diff(of_rest.indptr) >= low
+        taken = frequent[number]
+        rows.append(row[taken])
+        numbers.append((np.cumsum(frequent) - 1 + len(names))[number[taken]])
+        names += compress(ngrams, frequent)
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    columns = rank[np.concatenate(numbers)]
+    spelling = _occurrence_counts(np.concatenate(rows), columns, (n_words, len(order)))
+    return spelling, [names[i] for i in order.tolist()]
 
 
 def spelling_matrix(
@@ -94,35 +74,35 @@ def spelling_matrix(
     """Return how often words have a vocabulary's character n-grams, (n_words, n_columns)."""
     rows, columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for row, number, ngrams in _ngrams(words, ngram_range):
-        found = map(vocabulary.get, ngrams, repeat(-1))
-        column = np.fromiter(found, np.int64, len(ngrams))[number]
+        known = map(vocabulary.get, ngrams, repeat(-1))
+        column = np.fromiter(known, np.int64, len(ngrams))[number]
         rows.append(row[column >= 0])
         columns.append(column[column >= 0])
     shape = len(words), len(vocabulary)
-    return _matrix(np.concatenate(rows), np.concatenate(columns), shape)
+    return _occurrence_counts(np.concatenate(rows), np.concatenate(columns), shape)
 
 
-def count_parts(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr_matrix:
+def count_spelled(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr_matrix:
     """Return how often documents have what words have, `spelling`, (n_documents, n_columns)."""
     counts = RowStack((tokens.n_documents, spelling.shape[1]), dtype)
-    for first, last in tokens.spans(_CHUNK):
+    for first, last in tokens.blocks(_CHUNK):
         indptr = tokens.indptr[first : last + 1]
         ids = tokens.ids[indptr[0] : indptr[-1]]
-        sums = sum_parts(ids, indptr - indptr[0], np.ones(len(ids), dtype=np.int32), spelling)
-        counts.append(sums)
+        ones = np.ones(len(ids), dtype=np.int32)
+        counts.append(sum_spelled(ids, indptr - indptr[0], ones, spelling))
     return counts.matrix()
 
 
-def sum_parts(
+def sum_spelled(
     ids: NDArray[Any], indptr: Integers, values: NDArray[Any], spelling: sp.csr_matrix
 ) -> sp.csr_matrix:
-    """Return sums over the words of documents of a value times their n-grams' counts."""
+    """Return the sums over documents' words of a value times the counts of its n-grams."""
     used = np.zeros(spelling.shape[0], dtype=bool)
     used[ids] = True
     words = np.flatnonzero(used)
-    place = np.empty(len(used), dtype=np.int32)
-    place[words] = np.arange(len(words))
-    by_word = _by_word(place[ids], indptr, len(words), values)
+    position = np.empty(len(used), dtype=np.int32)
+    position[words] = np.arange(len(words))
+    by_word = _by_word(position[ids], indptr, len(words), values)
     # By n-gram; changing to documents is one pass, which leaves their columns in order.
     return (spelling[words].astype(values.dtype).T.tocsr() @ by_word).T.tocsr()
 
@@ -130,9 +110,9 @@ def sum_parts(
 def _ngrams(
     words: list[str], ngram_range: tuple[int, int]
 ) -> Iterator[tuple[Integers, Integers, list[str]]]:
-    """Yield each occurrence's word and n-gram, (n_occurrences,), and the texts, length by length.
+    """Yield the word and the n-gram of each occurrence, (n_occurrences,), and the n-grams' texts.
 
-    A word is put between two spaces; one that is shorter than any n-gram is one itself.
+    One length at a time. Words get a space at each end; a shorter word is an n-gram itself.
     """
     text = f" {'  '.join(words)} "
     symbols = padded([Alphabet("(?s:.)").encode(text)])
@@ -149,7 +129,19 @@ def _ngrams(
         yield rows, numbers, [text[first : first + n] for first in firsts]
 
 
-def _matrix(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sp.csr_matrix:
+def located_ngrams(word: str, ngram_range: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
+    """Yield the n-grams of a word between spaces, with their first and last + 1 character in it."""
+    length, spaced = len(word), f" {word} "
+    for n in range(ngram_range[0], ngram_range[1] + 1):
+        for first in range(max(len(spaced) - n, 0) + 1):
+            # A space alone has the position of the character beside it.
+            start, stop = min(max(first - 1, 0), length - 1), max(min(first - 1 + n, length), 1)
+            yield spaced[first : first + n], start, stop
+        if len(spaced) <= n:  # a short word counts once
+            break
+
+
+def _occurrence_counts(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sp.csr_matrix:
     """Return a matrix of how often each pair of a row and a column is given."""
     return sp.csr_matrix((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape)
 
@@ -161,3 +153,33 @@ def _by_word(
     sums = sp.csr_matrix((values, ids, indptr), shape=(len(indptr) - 1, n_words)).tocsc()
     sums.sum_duplicates()
     return sums.T
+
+
+class RowStack:
+    """A CSR matrix that grows by rows: stacking a list of parts would take twice the memory."""
+
+    def __init__(self, shape: tuple[int, int], dtype: Any) -> None:
+        self.shape = shape
+        self._indices, self._data = np.empty(0, dtype=np.int32), np.empty(0, dtype=dtype)
+        self._indptr = np.zeros(shape[0] + 1, dtype=np.int64)
+        self._n_rows = 0
+
+    def append(self, rows: Any) -> None:
+        """Add the rows of a CSR matrix."""
+        start = int(self._indptr[self._n_rows])
+        here = slice(start, start + rows.nnz)
+        n_rows = self._n_rows + rows.shape[0]
+        if here.stop > len(self._indices):  # room for as many in the rows to come, and some more
+            self._resize(int(1.05 * here.stop * self.shape[0] / n_rows))
+        self._indices[here], self._data[here] = rows.indices, rows.data
+        self._indptr[self._n_rows + 1 : n_rows + 1] = start + rows.indptr[1:].astype(np.int64)
+        self._n_rows = n_rows
+
+    def matrix(self) -> sp.csr_matrix:
+        """Return the matrix, once all rows are added."""
+        self._resize(int(self._indptr[-1]))
+        return sp.csr_matrix((self._data, self._indices, self._indptr), shape=self.shape)
+
+    def _resize(self, n_entries: int) -> None:
+        self._indices.resize(n_entries, refcheck=False)
+        self._data.resize(n_entries, refcheck=False)

@@ -1,7 +1,7 @@
 """Counts of word n-grams from the tokens' numbers, and the columns of a vocabulary's n-grams.
 
-An n-gram is a key: the number of its beginning, of n - 1 words, times the number of words, plus
-that of its last word. Packed with the document into one integer and sorted, equal ones meet.
+The key of an n-gram is the number of its first n - 1 words, times the number of words, plus the
+number of its last word. Packed with the document into one integer, keys are sorted and counted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import repeat
 from operator import lt
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from ._tokens import Numbers, Tokens
 
 Integers = NDArray[np.int64]
 
-# Occurrences that are looked at together: few enough to stay in a processor's caches.
+# Occurrences that are read together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17
 _MAX_TABLE = 1 << 22  # keys below this are looked up in a table
 _MAX_BITS = 63  # of a packed integer
@@ -36,16 +37,16 @@ def count_ngrams(
     high: float = math.inf,
     dtype: Any = np.int64,
 ) -> tuple[sp.csr_matrix, list[str], NgramColumns]:
-    """Count the n-grams of words, none with a space in it, that `low` to `high` documents have.
+    """Count the n-grams, of words without spaces, that are in `low` to `high` documents.
 
-    Returns the counts, (n_documents, n_features), the names in alphabetical order, and what finds
-    their columns in other documents.
+    Returns the counts, (n_documents, n_features), the names in alphabetical order, and the lookup
+    of their columns in other documents.
     """
     spelled = sorted(tokens.words)
     rank = {word: number for number, word in enumerate(spelled)}
     words = np.array([rank[word] for word in tokens.words], dtype=np.int32)[tokens.ids]
     spelled_out = np.array([*spelled, ""], dtype=object)[:-1]
-    walk = _Walk(words, tokens.documents, len(spelled))
+    walk = _NgramWalk(words, tokens.documents, len(spelled))
     grams = np.zeros((0, 1), dtype=np.int64)  # the words of each n-gram, (n, n_ngrams)
     levels: list[Integers] = []
     names: list[str] = []
@@ -62,7 +63,7 @@ def count_ngrams(
             counts += entries[1]
             names += map(" ".join, zip(*(spelled_out[row] for row in levels[-1]), strict=True))
         if n < ngram_range[1]:
-            walk.on(_Places(ngrams, walk.bound), len(ngrams))
+            walk.advance(_KeyIndex(ngrams, walk.bound), len(ngrams))
     longest = len(levels[-1])
     table = np.concatenate(
         [np.pad(one, ((0, longest - len(one)), (0, 0)), constant_values=-1) for one in levels],
@@ -74,7 +75,7 @@ def count_ngrams(
         (np.concatenate(counts), np.concatenate(documents), ends),
         shape=(tokens.n_documents, len(names)),
     )
-    del walk, entries, documents, counts  # what comes takes their memory: new memory is slow
+    del walk, entries, documents, counts  # what follows reuses their memory: new memory is slow
     # Changing to rows is one pass, which leaves every row's columns in order.
     by_row = by_column[:, order].tocsr()
     del by_column
@@ -83,10 +84,10 @@ def count_ngrams(
 
 
 class NgramColumns:
-    """The columns that occurrences of words and n-grams have in a vocabulary.
+    """The columns of word n-grams in a vocabulary.
 
-    Column j is the n-gram of the words ``words[k]``, k in ``table[:, j]`` up to the first -1.
-    Looking up goes through a tree whose level n has the beginnings of n words.
+    Column j is the n-gram of the words ``words[k]``, k in ``table[:, j]`` up to the first -1. The
+    lookup goes through a tree whose level n has the beginnings of n words.
     """
 
     def __init__(self, words: list[str], table: Numbers) -> None:
@@ -99,8 +100,8 @@ class NgramColumns:
 
     @classmethod
     def of_vocabulary(cls, vocabulary: Mapping[str, int]) -> NgramColumns:
-        """Return those of a vocabulary of terms, words with one space between them."""
-        terms = [term for term in vocabulary if isinstance(term, str)]  # no other is ever found
+        """Return the columns of a vocabulary of terms, which are words with one space between."""
+        terms = [term for term in vocabulary if isinstance(term, str)]  # no other can occur
         columns = np.array([vocabulary[term] for term in terms], dtype=np.int64)
         sizes = np.array([term.count(" ") for term in terms], dtype=np.int64) + 1
         numbers: dict[str, int] = {}
@@ -116,7 +117,7 @@ class NgramColumns:
         return {word: number for number, word in enumerate(self._spelled)}
 
     @cached_property
-    def _levels(self) -> list[tuple[_Places, int, Numbers]]:
+    def _levels(self) -> list[tuple[_KeyIndex, int, Numbers]]:
         levels = []
         at = np.arange(self.n_columns)
         node = np.zeros(self.n_columns, dtype=np.int64)
@@ -128,7 +129,7 @@ class NgramColumns:
             last = self._table[n + 1, at] < 0 if n + 1 < len(self._table) else slice(None)
             column = np.full(len(keys) + 1, -1, dtype=np.int32)
             column[node[last]] = at[last]
-            levels.append((_Places(keys, bound), len(keys), column))
+            levels.append((_KeyIndex(keys, bound), len(keys), column))
             bound = len(keys) * len(self._spelled)
         return levels
 
@@ -142,7 +143,7 @@ class NgramColumns:
         bits = self.n_columns.bit_length()
         sizes = [np.zeros(1, dtype=np.int64)]
         indices, counts = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)]
-        for first, last in tokens.spans(_CHUNK):
+        for first, last in tokens.blocks(_CHUNK):
             here = slice(tokens.indptr[first], tokens.indptr[last])
             rows = (documents[here].astype(np.int64) - first) << bits
             levels = list(self._of(words[here], documents[here], ngram_range[1]))
@@ -151,9 +152,9 @@ class NgramColumns:
             )
             keys.sort()
             entry = np.flatnonzero(_changes(keys))
-            found = keys[entry]
-            sizes.append(np.bincount(found >> bits, minlength=last - first))
-            indices.append((found & ((1 << bits) - 1)).astype(np.int32))
+            distinct = keys[entry]
+            sizes.append(np.bincount(distinct >> bits, minlength=last - first))
+            indices.append((distinct & ((1 << bits) - 1)).astype(np.int32))
             counts.append(np.diff(entry, append=len(keys)).astype(np.int32))
         indptr = np.cumsum(np.concatenate(sizes))
         data = np.concatenate(counts).astype(dtype)
@@ -161,22 +162,46 @@ class NgramColumns:
         return sp.csr_matrix((data, np.concatenate(indices), indptr), shape=shape)
 
     def _numbers(self, tokens: Tokens) -> Numbers:
-        """Return the tree's own number of each token's word, (n_occurrences,)."""
-        found = map(self._words.get, tokens.words, repeat(-1))
-        return np.fromiter(found, np.int32, len(tokens.words))[tokens.ids]
+        """Return the tree's number of each token's word, -1 for others, (n_occurrences,)."""
+        numbers = map(self._words.get, tokens.words, repeat(-1))
+        return np.fromiter(numbers, np.int32, len(tokens.words))[tokens.ids]
 
     def _of(self, words: Numbers, documents: Numbers, max_n: int) -> Iterator[Numbers]:
-        walk = _Walk(words, documents, len(self._words))
+        walk = _NgramWalk(words, documents, len(self._words))
         for n in range(max_n):
             if n < len(self._levels):
-                places, n_places, column = self._levels[n]
-                walk.on(places, n_places)
+                index, n_keys, column = self._levels[n]
+                walk.advance(index, n_keys)
                 yield column[walk.beginnings]
             else:
                 yield np.full(len(words), -1, dtype=np.int32)
 
 
-class _Places:
+# The lookup of the vocabulary that each vectorizer had when it was last used; not pickled.
+_COLUMNS: WeakKeyDictionary[Any, tuple[Any, NgramColumns]] = WeakKeyDictionary()
+
+
+def remember_columns(vectorizer: Any, columns: NgramColumns) -> None:
+    """Keep the lookup of the columns of a vectorizer's vocabulary for later calls."""
+    _COLUMNS[vectorizer] = vectorizer.vocabulary_, columns
+
+
+def known_columns(vectorizer: Any) -> NgramColumns | None:
+    """Return the lookup of a vectorizer's columns if there is one of its present vocabulary."""
+    vocabulary, columns = _COLUMNS.get(vectorizer, (None, None))
+    if columns is None or vocabulary is not vectorizer.vocabulary_:
+        return None
+    return columns if columns.n_columns == len(vocabulary) else None
+
+
+def ngram_columns(vectorizer: Any) -> NgramColumns:
+    """Return the lookup of a vectorizer's columns, made if there is none yet."""
+    if known_columns(vectorizer) is None:
+        remember_columns(vectorizer, NgramColumns.of_vocabulary(vectorizer.vocabulary_))
+    return _COLUMNS[vectorizer][1]
+
+
+class _KeyIndex:
     """The positions of distinct keys, below `bound`; that of any other number is -1."""
 
     def __init__(self, keys: Integers, bound: int) -> None:
@@ -192,15 +217,15 @@ class _Places:
         return self._table[keys] if self._index is None else self._index.get_indexer(keys)
 
 
-class _Walk:
-    """N-grams at every occurrence of a token, for n = 1, 2, ... in turn."""
+class _NgramWalk:
+    """The n-grams that begin at each token, for n = 1, 2, ... in turn."""
 
     def __init__(self, words: Numbers, documents: Numbers, n_words: int) -> None:
         self.words, self.documents, self.n_words = words, documents, n_words
         self.n = 1
         self.bound = n_words  # of keys
         self.beginnings: Numbers = np.zeros(len(words), dtype=np.int32)
-        self.room = np.empty(len(words), dtype=np.int64)  # to work in: new memory is slow
+        self.buffer = np.empty(len(words), dtype=np.int64)  # used again: new memory is slow
 
     def chunks(self) -> Iterator[tuple[slice, Integers]]:
         """Yield the keys of the n-grams that begin at some occurrences; -1 where none does."""
@@ -216,39 +241,39 @@ class _Walk:
             keys[none] = -1
             yield here, keys
 
-    def on(self, places: _Places, n_places: int) -> None:
-        """Go on to longer n-grams, of those that begin with one of `places`."""
+    def advance(self, index: _KeyIndex, n_keys: int) -> None:
+        """Go on to n-grams of one more word, whose beginnings are the keys of `index`."""
         beginnings = np.full(len(self.words), -1, dtype=np.int32)
         for here, keys in self.chunks():
-            beginnings[here] = places.of(keys)
-        self.beginnings, self.bound = beginnings, n_places * self.n_words
+            beginnings[here] = index.of(keys)
+        self.beginnings, self.bound = beginnings, n_keys * self.n_words
         self.n += 1
 
 
 def _tally(
-    walk: _Walk, n_documents: int, low: float, high: float
+    walk: _NgramWalk, n_documents: int, low: float, high: float
 ) -> tuple[Integers, Integers, list[NDArray[Any]], list[NDArray[Any]]]:
     """Count the n-grams of a walk that at least `low` documents have.
 
     Returns their keys and document frequencies, (n_ngrams,), and, n-gram by n-gram, the documents
-    and counts of those that at most `high` have, in pieces and in as few bytes as they need.
+    and counts of those that at most `high` have, in several arrays of as few bytes as they need.
     """
     bits = n_documents.bit_length()
     chunks = walk.chunks()
     distinct = None
     if walk.bound.bit_length() + bits > _MAX_BITS:
         distinct = np.unique(np.concatenate([[-1], *(keys for _, keys in chunks)]))[1:]
-        places = _Places(distinct, walk.bound)
-        chunks = ((here, places.of(keys).astype(np.int64)) for here, keys in walk.chunks())
-    packed = walk.room
+        index = _KeyIndex(distinct, walk.bound)
+        chunks = ((here, index.of(keys).astype(np.int64)) for here, keys in walk.chunks())
+    packed = walk.buffer
     n = 0
     for here, keys in chunks:
-        kept = ((keys << bits) | walk.documents[here])[keys >= 0]
-        packed[n : n + len(kept)] = kept
-        n += len(kept)
+        present = ((keys << bits) | walk.documents[here])[keys >= 0]
+        packed[n : n + len(present)] = present
+        n += len(present)
     packed = packed[:n]
     packed.sort()
-    found, frequencies = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    ngrams, frequencies = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     documents, counts = [], []
     start = 0
     while start < n:
@@ -262,13 +287,13 @@ def _tally(
         frequency = np.diff(ngram, append=len(key))
         enough = frequency >= low
         taken = np.repeat(enough & (frequency <= high), frequency)
-        found.append(key[ngram[enough]])
+        ngrams.append(key[ngram[enough]])
         frequencies.append(frequency[enough])
         documents.append((part[entry[taken]] & ((1 << bits) - 1)).astype(np.int32))
         count = np.diff(entry, append=len(part))[taken]
         counts.append(count.astype(np.min_scalar_type(count.max(initial=0))))
         start = stop
-    keys = np.concatenate(found)
+    keys = np.concatenate(ngrams)
     keys = keys if distinct is None else distinct[keys]
     return keys, np.concatenate(frequencies), documents, counts
 

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-Symbols = NDArray[Any]  # of the smallest unsigned integer that holds the alphabet
+Symbols = NDArray[Any]  # of the smallest unsigned integer type that can number the alphabet
 Integers = NDArray[np.int64]
 
 SKIPPED = 1  # the symbol of characters that are in no token; 0 is that of no character
 
 _N_CODE_POINTS = 0x110000
 _WORD = 8  # bytes that are read at once
-_MAX_READS = 16  # of one run; what is longer is compared as bytes
+_MAX_READS = 16  # of one run; longer ones are compared as bytes
 
 
 class Alphabet:
@@ -87,34 +87,34 @@ def distinct_runs(
     masks = np.array([(1 << 8 * size * n) - 1 for n in range(step + 1)], dtype=np.uint64)
 
     def keys(at: NDArray[Any], left: NDArray[Any]) -> NDArray[np.uint64]:
-        found: NDArray[np.uint64] = reads[at].astype(np.uint64, copy=False)
-        found &= masks[np.minimum(left, step)]
-        return found
+        key: NDArray[np.uint64] = reads[at].astype(np.uint64, copy=False)
+        key &= masks[np.minimum(left, step)]
+        return key
 
-    codes, pieces = pd.factorize(keys(starts, lengths))
+    codes, distinct = pd.factorize(keys(starts, lengths))
     codes = codes.astype(np.int64, copy=False)
-    n_codes, done = len(pieces), step
+    n_codes, done = len(distinct), step
     longer = np.flatnonzero(lengths > done)
     while len(longer) and done < _MAX_READS * step:
-        ends, pieces = pd.factorize(keys(starts[longer] + done, lengths[longer] - done))
-        pairs, known = pd.factorize(codes[longer] * len(pieces) + ends)
+        ends, distinct = pd.factorize(keys(starts[longer] + done, lengths[longer] - done))
+        pairs, distinct_pairs = pd.factorize(codes[longer] * len(distinct) + ends)
         codes[longer] = pairs + n_codes
-        n_codes += len(known)
+        n_codes += len(distinct_pairs)
         done += step
         longer = longer[lengths[longer] > done]
-    rest: dict[bytes, int] = {}
+    longest: dict[bytes, int] = {}
     for i in longer.tolist():
         run = symbols[starts[i] : starts[i] + lengths[i]].tobytes()
-        codes[i] = n_codes + rest.setdefault(run, len(rest))
-    firsts = np.full(n_codes + len(rest), -1)
+        codes[i] = n_codes + longest.setdefault(run, len(longest))
+    firsts = np.full(n_codes + len(longest), -1)
     firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    used = firsts >= 0  # not: the beginnings of longer runs
+    used = firsts >= 0  # the beginnings of longer runs are not
     if not used.all():
         codes = (np.cumsum(used) - 1)[codes]
     return codes, firsts[used]
 
 
-def padded(parts: list[Symbols]) -> Symbols:
-    """Return the parts as one array of the widest one's dtype, with what `distinct_runs` asks."""
-    dtype = max((part.dtype for part in parts), key=lambda kind: kind.itemsize, default=np.uint8)
-    return np.concatenate([*parts, np.zeros(_WORD, dtype)])
+def padded(arrays: list[Symbols]) -> Symbols:
+    """Return arrays as one, of the widest dtype, with the margin that `distinct_runs` reads."""
+    dtype = max((one.dtype for one in arrays), key=lambda kind: kind.itemsize, default=np.uint8)
+    return np.concatenate([*arrays, np.zeros(_WORD, dtype)])

@@ -11,24 +11,19 @@ from ._context_vectorizer import ContextVectorizer
 
 
 def make_text_classifier(**parameters: Any) -> Pipeline:
-    """Return a classifier of texts: words in context, characters, attention, the right C.
+    """Return a classifier of texts, from words in context to calibrated probabilities.
 
     Parameters
     ----------
     **parameters
-        Parameters of :class:`ContextVectorizer` and of
+        Parameters of :class:`ContextVectorizer` and
         :class:`~sklearn_clsattn.ClsAttentionClassifier`, which have no name in common. The defaults
-        are theirs, but for ``sublinear_counts=False``, since the vectorizer damps the counts.
+        are theirs, except ``sublinear_counts=False``: the vectorizer already damps the counts.
 
     Returns
     -------
     classifier : Pipeline
-        Of the steps "vectorizer" and "classifier". It takes texts and labels of any type.
-
-    Raises
-    ------
-    TypeError
-        If a parameter is of neither.
+        With the steps "vectorizer" and "classifier". It takes texts and labels of any type.
 
     Examples
     --------
@@ -42,13 +37,12 @@ def make_text_classifier(**parameters: Any) -> Pipeline:
     1.0
     """
     vectorizer, classifier = ContextVectorizer(), ClsAttentionClassifier(sublinear_counts=False)
-    known = sorted({*vectorizer.get_params(), *classifier.get_params()})
-    if unknown := sorted(parameters.keys() - known):
-        raise TypeError(
-            f"make_text_classifier() has no parameter {unknown[0]!r}: expected one of "
-            f"{', '.join(known)}."
-        )
-    for step in (vectorizer, classifier):
-        own = step.get_params()
-        step.set_params(**{name: value for name, value in parameters.items() if name in own})
+    known = {name: step for step in (vectorizer, classifier) for name in step.get_params()}
+    for name, value in parameters.items():
+        if name not in known:
+            raise TypeError(
+                f"make_text_classifier() has no parameter {name!r}: expected one of "
+                f"{', '.join(sorted(known))}."
+            )
+        known[name].set_params(**{name: value})
     return Pipeline([("vectorizer", vectorizer), ("classifier", classifier)])

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from numbers import Integral
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from .._saved import SavedMixin, public
+from .._pickling import SavedMixin, public
 from .._transaction import all_or_nothing
-from ._characters import count_characters, count_parts, spelling_matrix
-from ._ngrams import NgramColumns, count_ngrams
-from ._raw import MIN_SIZE, checked, document_number, fast_pattern, peek, stop_words, texts
-from ._tokens import PATTERNS, Tokens, number_tokens, tokenize
+from ._characters import count_characters, count_spelled, spelling_matrix
+from ._ngrams import NgramColumns, count_ngrams, known_columns, ngram_columns, remember_columns
+from ._tokens import (
+    BETWEEN_SPACES,
+    PATTERNS,
+    checked,
+    document_number,
+    number_tokens,
+    tokenize,
+)
 
-# How many more characters are worth it for each term that has to be made ready for looking up.
+# Characters of all documents from which on counting integers is faster than scikit-learn's code,
+# and how many more are worth it for each term whose lookup has to be made.
+MIN_SIZE = 20_000
 _SIZE_PER_TERM = 2
-
-# What looking up needs of the vocabulary of each vectorizer that has looked up.
-_COLUMNS: WeakKeyDictionary[CountVectorizer, tuple[Any, NgramColumns]] = WeakKeyDictionary()
+_UNKNOWN_SIZE = 1_000  # characters of a file that has not been read
 
 
 class _Pruned(dict[str, int]):
     """A vocabulary numbered alphabetically, less its terms of too few or too many documents."""
 
-    columns: NgramColumns | None = None  # what finds its word n-grams
+    columns: NgramColumns | None = None  # the lookup of its word n-grams
 
 
 @public("sklearn_clsattn.text")
@@ -34,38 +42,30 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
     r"""Count words, word n-grams or character n-grams, several times faster.
 
     A drop-in replacement for scikit-learn's `CountVectorizer`: parameters, vocabulary and matrix
-    are the same, with the columns of every row in order. Words and their n-grams are counted as
-    integers, in whole arrays.
+    are the same, with the columns of every row in order.
 
     Parameters
     ----------
-    input, encoding, decode_error : str
+    input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer : various
         As in `CountVectorizer`, like all parameters.
-    strip_accents, lowercase, preprocessor, tokenizer, stop_words : various
-        How texts are cut into tokens.
-    token_pattern : str or None, default=r"(?u)\\b\\w\\w+\\b"
-        The default, `WORDS_AND_PUNCTUATION` and ``r"(?u)\\b\\w+(?:'\\w+)?\\b"`` are found in whole
-        arrays, which is fastest.
-    ngram_range, analyzer : various
+    stop_words, ngram_range, analyzer, max_df, min_df, max_features, vocabulary : various
         What is counted.
-    max_df, min_df, max_features, vocabulary : various
-        Which n-grams are columns.
     binary, dtype : various
-        How counts are given.
-
-    See Also
-    --------
-    HashingTokenVectorizer : Counts without a vocabulary, for streams.
+        How counts are returned.
+    token_pattern : str or None, default=r"(?u)\\b\\w\\w+\\b"
+        The default, that of :class:`ContextVectorizer` and ``r"(?u)\\b\\w+(?:'\\w+)?\\b"`` are
+        fastest.
 
     Notes
     -----
-    Where integers do not apply (a `tokenizer`, tokens with spaces, a callable `analyzer`,
-    ``analyzer="char"``) or do not pay (few documents), scikit-learn's own code counts.
+    Words are counted as integers, in whole arrays. scikit-learn's own code counts where that does
+    not apply (a `tokenizer` that returns tokens with spaces, a callable `analyzer`,
+    ``analyzer="char"``) or is not faster (few documents).
 
     Examples
     --------
-    >>> from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, TokenVectorizer
-    >>> vectorizer = TokenVectorizer(token_pattern=WORDS_AND_PUNCTUATION)
+    >>> from sklearn_clsattn.text import TokenVectorizer
+    >>> vectorizer = TokenVectorizer(token_pattern=r"\w+(?:['’]\w+)*|[^\w\s]")
     >>> vectorizer.fit_transform(["I don't like it.", "I do!"]).toarray()
     array([[0, 1, 0, 1, 1, 1, 1],
            [1, 0, 1, 0, 1, 0, 0]])
@@ -93,36 +93,41 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
         vocabulary = self.vocabulary_
         self.vocabulary_: dict[Any, int] = dict(vocabulary)
         if isinstance(vocabulary, _Pruned) and vocabulary.columns is not None:
-            _COLUMNS[self] = self.vocabulary_, vocabulary.columns
+            remember_columns(self, vocabulary.columns)
         return counts
 
     # scikit-learn calls the three methods below from fit_transform and transform, which check
-    # parameters, warn and raise. Should a release call them no more, only speed is lost.
+    # parameters, warn and raise. Should a release no longer call them, only speed is lost.
 
     def _count_vocab(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any]:
         """Return the vocabulary, and the counts of documents."""
         if self.input == "content" and self.preprocessor is None and not callable(self.analyzer):
             raw_documents = checked(raw_documents)
-        pattern, enough = fast_pattern(self), False
+        pattern, enough = _fast_pattern(self), False
         if pattern is not None:
             least = MIN_SIZE
-            if fixed_vocab and self.analyzer == "word" and self._known_columns() is None:
+            if fixed_vocab and self.analyzer == "word" and known_columns(self) is None:
                 least += _SIZE_PER_TERM * len(self.vocabulary_)
-            enough, raw_documents = peek(self, raw_documents, least)
+            enough, raw_documents = _peek(self, raw_documents, least)
         if pattern is None or not enough:
             return super()._count_vocab(raw_documents, fixed_vocab)
         self.build_analyzer()  # which warns of stop words that no token equals
         characters = self.analyzer == "char_wb"
         if characters or pattern in PATTERNS:
-            tokens = tokenize(texts(self, raw_documents), pattern, positions=False)
+            tokens = tokenize(_texts(self, raw_documents), pattern, positions=False)
         else:
             raw_documents = list(raw_documents)
-            tokens = number_tokens(texts(self, raw_documents), self.build_tokenizer())
-            if any(" " in word for word in tokens.words):  # n-grams' names do not tell them apart
+            tokens = number_tokens(_texts(self, raw_documents), self.build_tokenizer())
+            if any(" " in word for word in tokens.words):  # n-grams' names would be ambiguous
                 return super()._count_vocab(raw_documents, fixed_vocab)
-        tokens = tokens.without(stop_words(self))
+        if not characters:
+            tokens = tokens.without(self.get_stop_words() or ())
         if fixed_vocab:
-            return self.vocabulary_, self._look_up(tokens)
+            if characters:
+                spelling = spelling_matrix(tokens.words, self.ngram_range, self.vocabulary_)
+                return self.vocabulary_, count_spelled(tokens, spelling, self.dtype)
+            counts = ngram_columns(self).count(tokens, self.ngram_range, self.dtype)
+            return self.vocabulary_, counts
         longest = np.diff(tokens.indptr).max(initial=0)
         if longest < (1 if characters else self.ngram_range[0]):
             return super()._count_vocab([], fixed_vocab)  # raises: the vocabulary is empty
@@ -135,44 +140,65 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
         )
         order = np.arange(len(names))
         if characters:
-            # Entries of n-grams that many documents have lie together in the dictionary: looking
-            # up those of a document reads less memory.
+            # Frequent n-grams come first in the dictionary, and so lie together in memory: looking
+            # up those of a document is faster.
             order = np.argsort(-np.bincount(counts.indices, minlength=len(names)), kind="stable")
         vocabulary = _Pruned((names[i], i) for i in order.tolist())
         vocabulary.columns = columns[0] if columns else None
         return vocabulary, counts
 
     def _limit_features(
-        self,
-        X: Any,
-        vocabulary: dict[str, int],
-        high: Any = None,
-        low: Any = None,
-        limit: Any = None,
+        self, X: Any, vocabulary: Any, high: Any = None, low: Any = None, limit: Any = None
     ) -> Any:
-        """Return the counts less columns of too few or too many documents, and beyond `limit`."""
-        if isinstance(vocabulary, _Pruned) and vocabulary and limit is None:
-            return X
-        return super()._limit_features(X, vocabulary, high, low, limit)
+        """Return the counts without columns of too few or too many documents, or beyond `limit`."""
+        pruned = isinstance(vocabulary, _Pruned) and vocabulary and limit is None
+        return X if pruned else super()._limit_features(X, vocabulary, high, low, limit)
 
     def _sort_features(self, X: Any, vocabulary: dict[str, int]) -> Any:
         """Return the counts with columns in alphabetical order."""
         return X if isinstance(vocabulary, _Pruned) else super()._sort_features(X, vocabulary)
 
-    def _look_up(self, tokens: Tokens) -> Any:
-        """Return how often documents have each term of the vocabulary, (n_documents, n_columns)."""
-        if self.analyzer == "char_wb":
-            spelling = spelling_matrix(tokens.words, self.ngram_range, self.vocabulary_)
-            return count_parts(tokens, spelling, self.dtype)
-        columns = self._known_columns()
-        if columns is None:
-            columns = NgramColumns.of_vocabulary(self.vocabulary_)
-            _COLUMNS[self] = self.vocabulary_, columns
-        return columns.count(tokens, self.ngram_range, self.dtype)
 
-    def _known_columns(self) -> NgramColumns | None:
-        """Return what looking up needs, if the vocabulary is still that of the last time."""
-        known = _COLUMNS.get(self)
-        if known and known[0] is self.vocabulary_ and known[1].n_columns == len(known[0]):
-            return known[1]
+def _fast_pattern(vectorizer: Any) -> str | None:
+    """Return the pattern of the tokens to count for a vectorizer; None if scikit-learn counts."""
+    pattern: str | None = vectorizer.token_pattern
+    if vectorizer.analyzer == "char_wb":
+        pattern = BETWEEN_SPACES
+    elif (
+        vectorizer.analyzer != "word"
+        or vectorizer.tokenizer is not None
+        or (pattern not in PATTERNS and vectorizer.input != "content")  # files are read once
+    ):
         return None
+    bounds = vectorizer.ngram_range
+    if len(bounds) != 2 or not all(isinstance(n, Integral) for n in bounds):
+        return None
+    dtype = vectorizer.dtype
+    usual = dtype is not None and np.dtype(dtype).char in "?bBhHiIlLqQfd"
+    return pattern if usual and 1 <= bounds[0] <= bounds[1] else None
+
+
+def _peek(
+    vectorizer: Any, raw_documents: Iterable[Any], min_size: int
+) -> tuple[bool, Iterable[Any]]:
+    """Return whether documents have `min_size` characters, and all of them, from the first on."""
+    size = 0
+    documents = iter(raw_documents)
+    seen = []
+    for document in documents:
+        seen.append(document)
+        known = vectorizer.input == "content" and isinstance(document, str | bytes)
+        size += len(document) if known else _UNKNOWN_SIZE
+        if size >= min_size:
+            return True, chain(seen, documents)
+    return False, seen
+
+
+def _texts(vectorizer: Any, raw_documents: Iterable[Any]) -> Iterator[str]:
+    """Yield documents decoded and preprocessed as a vectorizer does it."""
+    preprocess = vectorizer.build_preprocessor()
+    for document in raw_documents:
+        text = preprocess(vectorizer.decode(document))
+        if not isinstance(text, str):
+            re.search("", text)  # raises as scikit-learn does: a string is expected
+        yield text

@@ -7,11 +7,13 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import is_missing
 from ._symbols import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
 
 WORDS = r"(?u)\b\w\w+\b"  # scikit-learn's default
@@ -20,9 +22,10 @@ WORDS_AND_CONTRACTIONS = r"(?u)\b\w+(?:'\w+)?\b"
 BETWEEN_SPACES = r"\S+"
 PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS, BETWEEN_SPACES)
 
-# Characters that are looked at together: few enough to stay in a processor's caches.
+# Characters that are read together: few enough to stay in a processor's caches.
 BLOCK = 1 << 18
 _SEPARATOR = "\n"  # in no token
+_FEW_DOCUMENTS = 5_000
 
 Numbers = NDArray[np.int32]
 
@@ -37,13 +40,13 @@ class Tokens:
 
     ids: Numbers  # (n_occurrences,)
     indptr: NDArray[np.int64]  # (n_documents + 1,)
-    starts: Numbers  # (n_occurrences,); none if they were not asked for
+    starts: Numbers  # (n_occurrences,), or empty if they were not asked for
     stops: Numbers
     words: list[str]  # distinct
 
     @property
     def n_documents(self) -> int:
-        """How many documents there are, those without tokens included."""
+        """The number of documents, including those without tokens."""
         return len(self.indptr) - 1
 
     @property
@@ -51,8 +54,8 @@ class Tokens:
         """The document of each occurrence, of shape (n_occurrences,)."""
         return np.repeat(np.arange(self.n_documents, dtype=np.int32), np.diff(self.indptr))
 
-    def spans(self, size: int) -> Iterator[tuple[int, int]]:
-        """Yield first and last + 1 of consecutive documents of some `size` tokens together."""
+    def blocks(self, size: int) -> Iterator[tuple[int, int]]:
+        """Yield first and last + 1 of consecutive documents with about `size` tokens together."""
         first = 0
         while first < self.n_documents:
             after = np.searchsorted(self.indptr, self.indptr[first] + size, side="right")
@@ -61,45 +64,22 @@ class Tokens:
             first = last
 
     def without(self, words: Iterable[str]) -> Tokens:
-        """Return the tokens less all occurrences of some words; the list of words stays."""
-        gone = frozenset(words)
-        if not gone:
+        """Return the tokens without the occurrences of some words; the list of words stays."""
+        removed = frozenset(words)
+        if not removed:
             return self
-        kept = np.array([word not in gone for word in self.words], dtype=bool)[self.ids]
-        indptr = np.append(0, np.cumsum(kept))[self.indptr]
-        starts, stops = (at[kept[: len(at)]] for at in (self.starts, self.stops))
-        return Tokens(self.ids[kept], indptr, starts, stops, self.words)
-
-
-def stretches(tokens: Tokens, texts: Sequence[str]) -> tuple[Tokens, NDArray[np.int64]]:
-    """Return the words between white space, and the number of each one's first token, (n_words,).
-
-    `tokens` must be those of `WORDS_AND_PUNCTUATION` in texts: nothing else is between them.
-    """
-    begins = np.ones(len(tokens.ids), dtype=bool)
-    begins[1:] = tokens.starts[1:] != tokens.stops[:-1]
-    begins[tokens.indptr[:-1][np.diff(tokens.indptr) > 0]] = True
-    firsts = np.flatnonzero(begins)
-    sizes = np.diff(firsts, append=len(begins))
-    ids, examples = distinct_runs(padded([tokens.ids.astype(np.uint32) + 1]), firsts, sizes)
-    starts, stops = tokens.starts[firsts], tokens.stops[firsts + sizes - 1]
-    places = (tokens.documents[firsts[examples]], starts[examples], stops[examples])
-    words = [
-        texts[document][start:stop]
-        for document, start, stop in zip(*(one.tolist() for one in places), strict=True)
-    ]
-    indptr = np.searchsorted(firsts, tokens.indptr)
-    return Tokens(ids.astype(np.int32), indptr, starts, stops, words), firsts
+        stays = np.array([word not in removed for word in self.words], dtype=bool)[self.ids]
+        indptr = np.append(0, np.cumsum(stays))[self.indptr]
+        starts, stops = (at[stays[: len(at)]] for at in (self.starts, self.stops))
+        return Tokens(self.ids[stays], indptr, starts, stops, self.words)
 
 
 def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = True) -> Tokens:
-    """Return the tokens that one of the `PATTERNS` finds in preprocessed texts, read once."""
-    if pattern not in PATTERNS:
-        raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")
+    """Return the tokens that one of the `PATTERNS` matches in preprocessed texts, read once."""
     wanted = {WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S")
     alphabet = Alphabet(wanted)
-    # Words are numbered block by block; of each block, the symbols of its distinct words are kept.
-    words: list[Symbols] = [np.zeros(0, np.uint8)]
+    # Words are numbered block by block, then all blocks' distinct words together.
+    words: list[Symbols] = [np.zeros(0, np.uint8)]  # the symbols of each block's distinct words
     lengths = [np.zeros(0, np.int64)]
     counts = [np.zeros(1, np.int64)]  # of tokens, in each document
     numbers = [np.zeros(0, np.int32)]
@@ -107,7 +87,7 @@ def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = Tr
     n_words = 0
     for block in batches(texts, BLOCK):
         symbols = padded([alphabet.encode(_SEPARATOR.join(["", *block, ""]))])
-        starts, stops = _runs(symbols, pattern, alphabet)
+        starts, stops = _token_runs(symbols, pattern, alphabet)
         sizes = np.fromiter(map(len, block), np.int64, len(block)) + 1
         origins = np.cumsum(sizes) - sizes + 1
         counts.append(np.diff(np.searchsorted(starts, np.append(origins, len(symbols)))))
@@ -133,16 +113,79 @@ def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = Tr
     )
 
 
-def number_tokens(texts: Iterable[str], find: Callable[[str], Iterable[str]]) -> Tokens:
-    """Return the tokens that a function finds in texts, without starts and stops."""
+def _token_runs(symbols: Symbols, pattern: str, alphabet: Alphabet) -> tuple[Any, Any]:
+    """Return where a block's tokens start and stop, two arrays of shape (n_occurrences,)."""
+    inside = symbols > SKIPPED
+    word = inside
+    if pattern in (WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS):
+        word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
+    if pattern == WORDS_AND_PUNCTUATION:
+        apostrophe = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]
+        word[1:-1] |= apostrophe[1:-1] & word[:-2] & word[2:]
+        mark = inside & ~word
+        starts = np.flatnonzero((word[1:] & ~word[:-1]) | mark[1:]) + 1
+        stops = np.flatnonzero((word[:-1] & ~word[1:]) | mark[:-1]) + 1
+        return starts, stops
+    edges = np.flatnonzero(word[1:] != word[:-1]) + 1
+    starts, stops = edges[::2], edges[1::2]
+    if pattern == WORDS:
+        long = stops - starts > 1
+        starts, stops = starts[long], stops[long]
+    elif pattern == WORDS_AND_CONTRACTIONS:
+        joined = inside[stops[:-1]] & (starts[1:] - stops[:-1] == 1)
+        # Of several apostrophes in a row of words, every other one is in a token.
+        at = np.arange(len(joined))
+        joined &= (at - np.maximum.accumulate(np.where(joined, -1, at))) % 2 == 1
+        firsts, lasts = (np.insert(~joined, k, True)[: len(starts)] for k in (0, len(joined)))
+        starts, stops = starts[firsts], stops[lasts]
+    return starts, stops
+
+
+def words_between_spaces(tokens: Tokens, texts: Sequence[str]) -> tuple[Tokens, NDArray[np.int64]]:
+    """Return the words between white space, and the number of each one's first token, (n_words,).
+
+    `tokens` must be those of `WORDS_AND_PUNCTUATION`, which has only white space between tokens.
+    """
+    begins = np.ones(len(tokens.ids), dtype=bool)
+    begins[1:] = tokens.starts[1:] != tokens.stops[:-1]
+    begins[tokens.indptr[:-1][np.diff(tokens.indptr) > 0]] = True
+    firsts = np.flatnonzero(begins)
+    sizes = np.diff(firsts, append=len(begins))
+    ids, examples = distinct_runs(padded([tokens.ids.astype(np.uint32) + 1]), firsts, sizes)
+    starts, stops = tokens.starts[firsts], tokens.stops[firsts + sizes - 1]
+    spans = (tokens.documents[firsts[examples]], starts[examples], stops[examples])
+    words = [
+        texts[document][start:stop]
+        for document, start, stop in zip(*(one.tolist() for one in spans), strict=True)
+    ]
+    indptr = np.searchsorted(firsts, tokens.indptr)
+    return Tokens(ids.astype(np.int32), indptr, starts, stops, words), firsts
+
+
+def number_tokens(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> Tokens:
+    """Return the tokens into which a function splits texts, without starts and stops."""
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
     ids, ends = array("i"), [0]
     for text in texts:
-        ids.extend(map(numbers.__getitem__, find(text)))
+        ids.extend(map(numbers.__getitem__, split(text)))
         ends.append(len(ids))
-    nowhere = np.zeros(0, np.int32)
-    return Tokens(np.array(ids, np.int32), np.array(ends), nowhere, nowhere, list(numbers))
+    none = np.zeros(0, np.int32)
+    return Tokens(np.array(ids, np.int32), np.array(ends), none, none, list(numbers))
+
+
+def matched_tokens(texts: Iterable[str], expression: re.Pattern[str]) -> Tokens:
+    """Return the tokens that a regular expression matches in texts, empty matches left out."""
+    numbers: dict[str, int] = {}
+    matches, ends = [], [0]
+    for text in texts:
+        for match in expression.finditer(text):
+            if word := match.group():
+                number = numbers.setdefault(word, len(numbers))
+                matches.append((number, match.start(), match.end()))
+        ends.append(len(matches))
+    ids, starts, stops = np.array(matches, dtype=np.int32).reshape(-1, 3).T
+    return Tokens(ids, np.array(ends), starts, stops, list(numbers))
 
 
 def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
@@ -159,30 +202,24 @@ def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
         yield batch
 
 
-def _runs(symbols: Symbols, pattern: str, alphabet: Alphabet) -> tuple[Any, Any]:
-    """Return where a block's tokens start and stop, two arrays of shape (n_occurrences,)."""
-    inside = symbols > SKIPPED
-    word = inside
-    if pattern in (WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS):
-        word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
-    if pattern != WORDS_AND_PUNCTUATION:
-        edges = np.flatnonzero(word[1:] != word[:-1]) + 1
-        starts, stops = edges[::2], edges[1::2]
-        if pattern == WORDS:
-            long = stops - starts > 1
-            starts, stops = starts[long], stops[long]
-        elif pattern == WORDS_AND_CONTRACTIONS:
-            joined = inside[stops[:-1]] & (starts[1:] - stops[:-1] == 1)
-            # Of several apostrophes in a row of words, every other one is in a token.
-            at = np.arange(len(joined))
-            joined &= (at - np.maximum.accumulate(np.where(joined, -1, at))) % 2 == 1
-            firsts, lasts = (np.insert(~joined, k, True)[: len(starts)] for k in (0, len(joined)))
-            starts, stops = starts[firsts], stops[lasts]
-        return starts, stops
-    joint = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]
-    between = joint[1:-1] & word[:-2] & word[2:]
-    word[1:-1] |= between
-    mark = inside & ~word
-    starts = np.flatnonzero((word[1:] & ~word[:-1]) | mark[1:]) + 1
-    stops = np.flatnonzero((word[:-1] & ~word[1:]) | mark[:-1]) + 1
-    return starts, stops
+def checked(raw_documents: Iterable[Any]) -> Iterator[Any]:
+    """Yield documents, and raise ValueError for one that is missing."""
+    for at, document in enumerate(raw_documents):
+        if is_missing(document):
+            raise ValueError(
+                f"Documents must be texts, but the one at position {at} is {document!r}: leave it "
+                "out, with its label if it has one, or pass '' in its place."
+            )
+        yield document
+
+
+def document_number(bound: Any, n_documents: int) -> float:
+    """Return the number of documents that `min_df` or `max_df` means: itself, or its share."""
+    return float(bound if isinstance(bound, Integral) else bound * n_documents)
+
+
+def least_documents(bound: Any, n_documents: int, *, otherwise: int) -> float:
+    """Return the number that `min_df` means; "auto" is 1 where there are few documents."""
+    if bound == "auto":
+        return 1 if n_documents < _FEW_DOCUMENTS else otherwise
+    return document_number(bound, n_documents)

@@ -2,12 +2,12 @@
 A first classifier of texts
 ===========================
 
-From texts to probabilities in one line, and a look at what was learnt.
+From texts to probabilities in one line, and a look at what the model has learned.
 """
 
 # %%
-# The texts are invented messages of customers, who are content or upset. A list of your own texts
-# with their labels goes in the same way.
+# The texts are invented messages of customers, who are content or upset. Use a list of your own
+# texts and their labels in the same way.
 
 import matplotlib.pyplot as plt
 

@@ -2,12 +2,12 @@
 Grid search and calibration
 ===========================
 
-The classifier goes wherever scikit-learn's go: here into a grid search, and then to the reliability
-diagram, which asks whether 80 % means 80 %.
+The classifier works with scikit-learn's tools: here a grid search, and the reliability diagram,
+which shows whether 80 % means 80 %.
 """
 
 # %%
-# A tenth of the labels is drawn at random, so no honest model is ever sure.
+# A tenth of the labels is random, so no good model is ever certain.
 
 import matplotlib.pyplot as plt
 from sklearn.calibration import CalibrationDisplay
@@ -26,12 +26,12 @@ texts, y = make_token_classification(
 train, test, y_train, y_test = train_test_split(texts, y, random_state=0)
 
 # %%
-# Words are cut into pieces here, which say the same thing many times over. Parameters of the
-# vectorizer and of the classifier stand in one grid.
+# The features are character n-grams, which overlap and so repeat each other. One grid has
+# parameters of the vectorizer and of the classifier.
 
-pieces = TokenVectorizer(analyzer="char_wb", ngram_range=(3, 4), min_df=10)
+characters = TokenVectorizer(analyzer="char_wb", ngram_range=(3, 4), min_df=10)
 search = GridSearchCV(
-    make_pipeline(pieces, ClsAttentionClassifier()),
+    make_pipeline(characters, ClsAttentionClassifier()),
     {
         "tokenvectorizer__binary": [False, True],
         "clsattentionclassifier__C": [0.1, 1.0],
@@ -42,9 +42,9 @@ search = GridSearchCV(
 print(search.best_params_)
 
 # %%
-# Naive Bayes takes every piece of a word for evidence of its own, and is far too sure of itself.
+# Naive Bayes treats every n-gram as independent evidence, and is overconfident.
 
-bayes = make_pipeline(pieces, MultinomialNB()).fit(train, y_train)
+bayes = make_pipeline(characters, MultinomialNB()).fit(train, y_train)
 figure, ax = plt.subplots(figsize=(5.4, 5), layout="constrained")
 for name, model in {"ClsAttentionClassifier": search, "MultinomialNB": bayes}.items():
     probabilities = model.predict_proba(test)

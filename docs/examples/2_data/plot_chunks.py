@@ -2,24 +2,24 @@
 Documents in files
 ==================
 
-Counts that do not fit into memory are written to a folder in chunks, and a fit goes through these
-again and again. It ends with the model that a fit on all documents at once ends with.
+Counts that do not fit into memory are written to a folder in chunks. The fit reads them in every
+iteration, and gives the model that a fit on all documents at once gives.
 """
 
 # %%
-# Texts come in batches of any size, from files or a database. ``HashingTokenVectorizer`` gives
-# every word its column without having seen any.
+# Texts come in batches of any size, from files or a database. ``HashingVectorizer`` needs no
+# vocabulary, so it can count the first batch before it has seen the others.
 
 import tempfile
 
 import matplotlib.pyplot as plt
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.text import HashingTokenVectorizer
 
 texts, y = make_token_classification(3000, as_text=True, random_state=0)
-vectorizer = HashingTokenVectorizer(n_features=2**12)
+vectorizer = HashingVectorizer(n_features=2**12, alternate_sign=False, norm=None)
 batches = ((texts[start : start + 500], y[start : start + 500]) for start in range(0, 3000, 500))
 folder = tempfile.TemporaryDirectory()
 counts = ChunkedCounts.write(
@@ -28,8 +28,7 @@ counts = ChunkedCounts.write(
 print(f"{counts.shape[0]:,} documents in {len(counts)} chunks")
 
 # %%
-# Fits for several C share the statistics of the corpus; with ``warm_start`` each begins where the
-# last one ended.
+# With ``warm_start`` each of several fits begins where the last one ended.
 
 model = ClsAttentionClassifier(warm_start=True, tol=1e-3)
 for C in (0.1, 1.0, 10.0):

@@ -2,26 +2,27 @@
 Documents in a Dask cluster
 ===========================
 
-The workers of a cluster train the model that one machine would, and predictions are lazy.
+A cluster trains the model that one machine would, and predictions are lazy. If a worker is lost,
+Dask computes its chunks again.
 """
 
 # %%
 # Here two workers are threads of this process; ``Client("tcp://...")`` connects to a cluster.
-# Texts in a Bag become counts where they are, by a vectorizer that needs no fit.
+# A vectorizer that needs no fit counts the texts of a Bag on the workers.
 
 import dask.bag as db
 import matplotlib.pyplot as plt
 from distributed import Client
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.dask import DaskClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.text import HashingTokenVectorizer
 
 texts, labels = make_token_classification(
     4000, delta=(0.1, 0.48), relevant_share=0.15, as_text=True, random_state=0
 )
-vectorizer = HashingTokenVectorizer(n_features=2**8)
+vectorizer = HashingVectorizer(n_features=2**8, alternate_sign=False, norm=None)
 
 with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
     X = db.from_sequence(texts, npartitions=8)
@@ -30,7 +31,7 @@ with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_addres
     probabilities = model.predict_proba(X)[:, 1].compute()
 
 # %%
-# What comes out is an ordinary estimator, which knows nothing of Dask.
+# The result is an ordinary estimator without Dask.
 
 model.to_local()
 

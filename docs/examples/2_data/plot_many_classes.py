@@ -6,7 +6,7 @@ Six themes, one model: one attention score for each word, and one value for each
 """
 
 # %%
-# Where a text is of several themes at once, the model says so in its probabilities.
+# For a text with several themes, the probabilities are divided among them.
 
 import matplotlib.pyplot as plt
 

@@ -2,25 +2,24 @@
 A stream of documents
 =====================
 
-Documents that come in batches are learnt by ``partial_fit``, each once, and end where a fit on all
-of them ends.
+``partial_fit`` learns from batches of documents, each seen once, and ends close to a fit on all of
+them.
 """
 
 # %%
-# Each batch is first a test and then training data. Nothing of it is kept but numbers for each
-# token; ``HashingTokenVectorizer`` gives every word its column without having seen any.
+# Each batch is first a test and then training data. Only numbers for each token are remembered.
 
 import matplotlib.pyplot as plt
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.metrics import log_loss
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.text import HashingTokenVectorizer
 
 texts, y = make_token_classification(
     4000, delta=(0.1, 0.48), relevant_share=0.15, as_text=True, random_state=0
 )
-X = HashingTokenVectorizer(n_features=2**14).transform(texts)
+X = HashingVectorizer(n_features=2**14, alternate_sign=False, norm=None).transform(texts)
 size = 250
 online, online_losses, all_losses = ClsAttentionClassifier(C=1.0), [], []
 for start in range(0, X.shape[0] - size, size):

@@ -2,15 +2,15 @@
 Unbalanced classes
 ==================
 
-One document in twenty is of the class that is looked for. Weights of classes move the decision;
-they do not find more.
+One document in twenty belongs to the rare class. Class weights move the decision threshold; they
+hardly change the ranking.
 """
 
 # %%
-# ``class_weight="balanced"`` counts every class as much as the other. Its labels find more of the
-# rare class and raise more false alarms. The ranking of documents, which is what the curve shows,
-# hardly changes, and the probabilities are those of balanced classes: where they matter, leave the
-# weights alone and choose a threshold.
+# ``class_weight="balanced"`` gives both classes the same total weight. Its labels find more of the
+# rare class, with more false alarms. The ranking, which the curve shows, hardly changes, and the
+# probabilities are those of balanced classes. Where probabilities matter, use no weights and choose
+# a threshold.
 
 import matplotlib.pyplot as plt
 from sklearn.metrics import precision_recall_curve, precision_score, recall_score

@@ -2,13 +2,13 @@
 Words and characters
 ====================
 
-A word with a typing error is a word never seen. Pieces of words are still there: a classifier that
-counts characters as well loses less.
+A word with a typing error is a new word, but most of its character n-grams are known. A classifier
+that counts them as well loses less.
 """
 
 # %%
-# One model reads words and pairs of words, the other the pieces of words too. Both learn from clean
-# texts and are then given texts in which more and more letters are wrong.
+# One model uses words and pairs of words, the other character n-grams as well. Both learn from
+# clean texts and are tested on texts with more and more wrong letters.
 
 import string
 

@@ -2,12 +2,12 @@
 Explaining one prediction
 =========================
 
-A decision is a sum over the document's tokens. An explanation is that sum, written out: nothing is
-sampled or approximated.
+A decision is a sum over the document's tokens. An explanation is that sum: nothing is sampled
+or approximated.
 """
 
 # %%
-# ``explain`` takes a fitted pipeline and texts. In a notebook, as here, it shows itself.
+# ``explain`` takes a fitted pipeline and texts. A notebook shows the result as a page.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,14 +27,14 @@ explanation = explain(model, [review])
 explanation
 
 # %%
-# The terms and the intercept are the decision, to the last digits.
+# The contributions and the intercept sum to the decision.
 
 total = explanation.contributions.sum() + explanation.intercept[0]
-print(f"sum of the terms {total:+.12f}")
-print(f"decision         {model.decision_function([review])[0]:+.12f}")
+print(f"contributions {total:+.12f}")
+print(f"decision      {model.decision_function([review])[0]:+.12f}")
 
 # %%
-# Attention says how much a word is looked at, the contribution what it adds.
+# Attention is the share that the model gives to a word, the contribution what the word adds.
 
 display = AttentionDisplay.from_estimator(model, review)
 plt.show()

@@ -1,14 +1,14 @@
 """
-Where a word stands, and what stands before it
-==============================================
+Position and the word before
+============================
 
-A bag of words has no order. ``ContextVectorizer`` learns how much an occurrence counts: by its
-position, and by the word before it.
+A bag of words has no order. ``ContextVectorizer`` weights an occurrence by its position, and by the
+word before it.
 """
 
 # %%
-# In these texts authors end with their own opinion and quote others before, and an opinion after
-# "hardly" means nothing.
+# In these generated texts the last opinion is nearly always that of the label, and an opinion after
+# "hardly" is random.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +38,7 @@ texts = [story(label) for label in labels]
 print(texts[0])
 
 # %%
-# Without the places of words every opinion counts alike.
+# Without context all opinions have the same weight.
 
 for context in (False, True):
     model = make_text_classifier(characters=None, ngram_range=(1, 1), context=context)
@@ -46,7 +46,7 @@ for context in (False, True):
     print(f"context={context}: {model.score(texts[1500:], labels[1500:]):.1%} right")
 
 # %%
-# What was learnt: the end counts, and what follows "hardly" does not.
+# The model has learned that the end counts, and that words after "hardly" do not.
 
 display = ContextDisplay.from_estimator(model, k=4)
 plt.show()

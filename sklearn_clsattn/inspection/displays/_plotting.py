@@ -7,9 +7,12 @@ All else has the colours of the user's matplotlib style, for dark backgrounds as
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.isotonic import isotonic_regression
 
 from ..formatting import token_text
+
+Array = NDArray[np.float64]
 
 FOR, AGAINST, NEUTRAL = "#0072B2", "#D55E00", "#8C8C8C"
 
@@ -139,3 +142,65 @@ def write_instead(ax: Any, message: str) -> None:
     ax.set_xticks([])
     ax.set_yticks([])
     ax.text(0.5, 0.5, message, ha="center", va="center", transform=ax.transAxes, parse_math=False)
+
+
+def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> Array:
+    """Return ascending heights from `low` to `high`, near the wanted ones and `gap` apart."""
+    heights = np.sort(np.asarray(wanted, dtype=np.float64))
+    if len(heights) < 2:
+        return heights.clip(low, high)
+    gap = min(gap, (high - low) / (len(heights) - 1))
+    steps = gap * np.arange(len(heights))
+    heights = isotonic_regression(heights - steps) + steps
+    heights = np.minimum(heights, high - steps[::-1])
+    return np.maximum(heights, low + steps)
+
+
+def draw_names(
+    ax: Any, x: Array, y: Array, names: NDArray[Any], tokens: list[NDArray[np.intp]]
+) -> None:
+    """Write names in the margins, `tokens[0]` left and `tokens[1]` right, with lines to points."""
+    every = np.concatenate(tokens)
+    if not len(every):
+        return
+    low, high = ax.get_ylim()
+    left, right = float(x.min()), float(x.max())
+    width = max(right - left, 1e-9)
+    few_ticks(ax.xaxis, 5)
+    ax.set_xlim(left - 0.02 * width, right + 0.02 * width)
+    ticks = ax.get_xticks()  # only where there are tokens; the margins are for names
+    ticks = ticks[(ticks >= ax.get_xlim()[0]) & (ticks <= ax.get_xlim()[1])]
+    circles = {"facecolors": "none", "edgecolors": text_color(), "linewidths": 0.7}
+    ax.scatter(x[every], y[every], s=14, zorder=5, **circles)  # where the lines end
+    edge = 0.03 * (high - low)
+    limits = []
+    for side, color, end, of_side in zip(
+        (-1, 1), (AGAINST, FOR), (left, right), tokens, strict=True
+    ):
+        of_side = of_side[np.argsort(y[of_side], kind="stable")]
+        texts = [shown(name, 18) for name in names[of_side]]
+        heights = spread(y[of_side], 2.1 * edge, low + edge, high - edge)
+        for token, text, height in zip(of_side, texts, heights, strict=True):
+            ax.annotate(
+                text,
+                (x[token], y[token]),
+                xytext=(end + side * 0.06 * width, height),
+                ha="left" if side > 0 else "right",
+                va="center",
+                fontsize=8,
+                color=color,
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": NEUTRAL,
+                    "linewidth": 0.5,
+                    "relpos": (0 if side > 0 else 1, 0.5),
+                    "shrinkA": 0,
+                    "shrinkB": 0,
+                },
+                parse_math=False,
+            )
+        margin = 0.1 + 0.03 * max(map(len, texts), default=0)
+        limits.append(end + side * margin * width)
+    ax.set_xlim(*limits)
+    ax.set_ylim(low, high)
+    ax.set_xticks(ticks)

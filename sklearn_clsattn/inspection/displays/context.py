@@ -1,25 +1,26 @@
-"""What the place of a word does: how much it counts by position, and after which words."""
+"""How much a word counts by its position, and by the word before it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
-import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from ...text import ContextVectorizer
 from . import _plotting
-from ._inputs import checked_array, object_array
+from ._inputs import Array
 from ._plotting import AGAINST, FOR, NEUTRAL
 
 # Ticks of multipliers, those first that are wanted most.
 _TICKS = (1, 0.5, 2, 0.1, 10, 0.2, 5, 0.7, 1.4, 0.33, 3, 0.85, 1.2, 0.95, 1.05, 0.98, 1.02)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ContextDisplay:
     """How much a word counts by where it stands and what stands before it.
 
@@ -29,17 +30,15 @@ class ContextDisplay:
     three. They compare occurrences within a document, whose total weight stays the same: only
     their ratios count. Positions at which nothing was learned are left out.
 
-    Make it with :meth:`from_estimator` or :meth:`from_arrays`.
-
     Parameters
     ----------
-    start_scores, end_scores : array-like of shape (n_orders, n_cells)
+    start_scores, end_scores : ndarray of shape (n_orders, n_cells)
         Scores by the number of words and by the position from the start and from the end: cell k
         has the positions from 2^k to 2^(k + 1) - 1, the first being 1, the last cell all beyond.
         The multiplier is the exponential of half the score.
-    previous_words : sequence of str of length n_previous
+    previous_words : ndarray of shape (n_previous,)
         Words that stand before others.
-    previous_word_scores : array-like of shape (n_previous,)
+    previous_word_scores : ndarray of shape (n_previous,)
         Scores of what follows them.
     min_n : int, default=1
         Number of words that the first row of scores is of.
@@ -51,46 +50,24 @@ class ContextDisplay:
     figure_ : matplotlib Figure
         The figure that they are in.
 
-    See Also
-    --------
-    sklearn_clsattn.text.ContextVectorizer : What is drawn.
-
     Examples
     --------
     >>> import matplotlib.pyplot as plt
     >>> from sklearn_clsattn.inspection import ContextDisplay
-    >>> display = ContextDisplay.from_arrays(
-    ...     [[0.2, 0.1, -0.3]], [[0.9, 0.5, -0.2]], ["not", "so"], [-0.3, 0.45]
-    ... )
-    >>> display.to_frame("words").round(2)
-      previous_word  score  multiplier
-    0            so   0.45        1.25
-    1           not  -0.30        0.86
+    >>> from sklearn_clsattn.text import ContextVectorizer
+    >>> texts = ["a good film", "good fun", "a bad film", "a dull, bad plot"] * 10
+    >>> vectorizer = ContextVectorizer().fit(texts, ["pos", "pos", "neg", "neg"] * 10)
+    >>> display = ContextDisplay.from_estimator(vectorizer)
+    >>> [ax.get_title(loc="left") for ax in display.ax_]
+    ['Position from the start', 'Position from the end', 'After these words']
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        start_scores: ArrayLike,
-        end_scores: ArrayLike,
-        previous_words: Any = (),
-        previous_word_scores: ArrayLike = (),
-        *,
-        min_n: int = 1,
-    ) -> None:
-        shape = np.shape(start_scores)
-        if len(shape) != 2 or not shape[0] * shape[1]:
-            raise ValueError(
-                f"start_scores must have shape (n_orders, n_cells), neither 0, got {shape}."
-            )
-        n_previous = np.size(previous_word_scores)
-        self.start_scores = checked_array(start_scores, "start_scores", shape)
-        self.end_scores = checked_array(end_scores, "end_scores", shape)
-        self.previous_words = object_array(previous_words, "previous_words", n_previous)
-        self.previous_word_scores = checked_array(
-            previous_word_scores, "previous_word_scores", (n_previous,)
-        )
-        self.min_n = min_n
+    start_scores: Array
+    end_scores: Array
+    previous_words: NDArray[Any]
+    previous_word_scores: Array
+    min_n: int = 1
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, k: int = 8, ax: Any = None) -> Self:
@@ -110,109 +87,34 @@ class ContextDisplay:
         -------
         display : ContextDisplay
             The display, drawn.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        TypeError
-            If there is no ContextVectorizer, if `ax` is no axes, or if `k` is no integer.
-        ValueError
-            If the vectorizer has ``context=False``, or if `k` is not positive.
-        sklearn.exceptions.NotFittedError
-            If the estimator is not fitted.
-
-        Examples
-        --------
-        >>> import matplotlib.pyplot as plt
-        >>> from sklearn_clsattn.inspection import ContextDisplay
-        >>> from sklearn_clsattn.text import ContextVectorizer
-        >>> texts = ["a good film", "good fun", "a bad film", "a dull, bad plot"] * 10
-        >>> vectorizer = ContextVectorizer().fit(texts, ["pos", "pos", "neg", "neg"] * 10)
-        >>> display = ContextDisplay.from_estimator(vectorizer)
-        >>> [ax.get_title(loc="left") for ax in display.ax_]
-        ['Position from the start', 'Position from the end', 'After these words']
-        >>> plt.close(display.figure_)
         """
         _plotting.import_pyplot()  # before anything is computed
         vectorizer = _vectorizer_of(estimator)
         check_is_fitted(vectorizer)
         if not vectorizer.context:
-            raise ValueError("The vectorizer has context=False: it has learned nothing of places.")
-        return cls.from_arrays(
-            vectorizer.start_scores_,
-            vectorizer.end_scores_,
-            vectorizer.previous_words_,
-            vectorizer.previous_word_scores_,
+            raise ValueError(
+                "The vectorizer has context=False: it has learned nothing of positions."
+            )
+        return cls(
+            start_scores=vectorizer.start_scores_,
+            end_scores=vectorizer.end_scores_,
+            previous_words=vectorizer.previous_words_,
+            previous_word_scores=vectorizer.previous_word_scores_,
             min_n=vectorizer.ngram_range[0],
-            k=k,
-            ax=ax,
-        )
-
-    @classmethod
-    def from_arrays(
-        cls,
-        start_scores: ArrayLike,
-        end_scores: ArrayLike,
-        previous_words: Any = (),
-        previous_word_scores: ArrayLike = (),
-        *,
-        min_n: int = 1,
-        k: int = 8,
-        ax: Any = None,
-    ) -> Self:
-        """Draw given scores.
-
-        Parameters
-        ----------
-        start_scores, end_scores, previous_words, previous_word_scores, min_n
-            As in :class:`ContextDisplay`.
-        k, ax
-            As in :meth:`from_estimator`.
-
-        Returns
-        -------
-        display : ContextDisplay
-            The display, drawn.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        ValueError
-            If the arrays disagree in shape or are not finite.
-
-        Examples
-        --------
-        >>> import matplotlib.pyplot as plt
-        >>> from sklearn_clsattn.inspection import ContextDisplay
-        >>> display = ContextDisplay.from_arrays([[0.2, -0.3]], [[0.9, -0.2]])
-        >>> plt.close(display.figure_)
-        """
-        display = cls(start_scores, end_scores, previous_words, previous_word_scores, min_n=min_n)
-        return display.plot(ax, k=k)
+        ).plot(ax, k=k)
 
     def plot(self, ax: Any = None, *, k: int = 8) -> Self:
         """Draw.
 
         Parameters
         ----------
-        ax : array of three matplotlib Axes, default=None
-            Where to draw; by default a new figure is made.
-        k : int, default=8
-            Maximum number of words before that raise, and that lower, what follows them.
+        ax, k
+            As in :meth:`from_estimator`.
 
         Returns
         -------
         self : ContextDisplay
             The display.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        TypeError, ValueError
-            If a parameter has the wrong type or is out of its range.
         """
         check_scalar(k, "k", Integral, min_val=1)
         axes = _plotting.axes_for(ax, 3, 3, (4.3, 4.2))
@@ -229,43 +131,6 @@ class ContextDisplay:
         _plotting.store_axes(self, axes)
         return self
 
-    def to_frame(self, of: Literal["positions", "words"] = "positions") -> pd.DataFrame:
-        """Return the numbers that are drawn.
-
-        Parameters
-        ----------
-        of : {"positions", "words"}, default="positions"
-            Whether to return one row for every number of words, side and cell of positions, or one
-            row a word before, highest score first.
-
-        Returns
-        -------
-        frame : DataFrame
-            With columns n_words, counted_from, first_position, score and multiplier; or
-            previous_word, score and multiplier.
-
-        Raises
-        ------
-        ValueError
-            If `of` is neither.
-        """
-        if of == "words":
-            order = np.argsort(-self.previous_word_scores, kind="stable")
-            scores = self.previous_word_scores[order]
-            columns: dict[str, Any] = {"previous_word": self.previous_words[order]}
-        elif of == "positions":
-            tables = np.stack([self.start_scores, self.end_scores], axis=1)
-            order, side, cell = np.indices(tables.shape).reshape(3, -1)
-            scores = tables.ravel()
-            columns = {
-                "n_words": order + self.min_n,
-                "counted_from": np.array(["start", "end"], dtype=object)[side],
-                "first_position": 2**cell,
-            }
-        else:
-            raise ValueError(f'of must be "positions" or "words", got {of!r}.')
-        return pd.DataFrame({**columns, "score": scores, "multiplier": np.exp(scores / 2)})
-
     def _draw_positions(self, ax: Any, scores: Any, side: str) -> None:
         """Draw the multipliers of one side, a line for every number of words."""
         _plotting.set_title(ax, f"Position from the {side}")
@@ -281,8 +146,8 @@ class ContextDisplay:
                 linewidth=1.4,
                 label={1: "single words", 2: "pairs of words"}.get(n_words, f"{n_words} words"),
             )
-        seen = np.flatnonzero((scores != 0).any(axis=0))
-        cells = cells[: seen.max(initial=0) + 1]
+        learned = np.flatnonzero((scores != 0).any(axis=0))
+        cells = cells[: learned.max(initial=0) + 1]
         names = [str(2**cell) for cell in cells.tolist()]
         if len(cells) == scores.shape[1] > 1:
             names[-1] += "+"
@@ -330,8 +195,8 @@ def _multiplier_axis(ax: Any, axis: str, low: float, high: float) -> None:
 
 def _vectorizer_of(estimator: Any) -> ContextVectorizer:
     """Return the ContextVectorizer that an estimator is or has for a step."""
-    found = getattr(estimator, "best_estimator_", estimator)
-    for step in [found, *(one for _, one in getattr(found, "steps", ()))]:
+    model = getattr(estimator, "best_estimator_", estimator)
+    for step in [model, *(one for _, one in getattr(model, "steps", ()))]:
         if isinstance(step, ContextVectorizer):
             return step
     raise TypeError(

@@ -1,16 +1,15 @@
 """The fewest tokens of the vocabulary that, added once to a document, change its prediction."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..terms import DecisionTerms
-from .lead import Lead, attention_logs, lead_of, present_class
-from .programme import greedy
-from .removal_of_tokens import Found
+from .integer_program import Choice, greedy
+from .margin import Margin, margin_of, present_class
+from .removal import Found
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
 
 # Tokens that are sorted first; more are rarely needed.
 _SORTED_FIRST = 64
@@ -23,42 +22,25 @@ def fewest_added(one: DecisionTerms, to: int | None, log_odds: float) -> Found:
     present = present_class(one, log_odds)
     if to == present:
         return Found(np.array([], dtype=np.intp), 0)
-    if to is None or len(one.classes) == 2:
-        start, added = _sums(one, with_added(one, present, log_odds).of_rivals())
-        rows = [_for_one(start[j], added[:, j]) for j in range(len(start))]
-        best = min((row for row in rows if row is not None), key=len, default=None)
+    is_any = to is None or len(one.classes) == 2
+    number = present if to is None or is_any else to
+    margin = margin_of(one, number, log_odds, with_vocabulary=True)
+    if is_any:
+        margin = margin.of_rivals()
+    n_tokens = len(one.tokens)
+    constant, terms = margin.linear(n_units=n_tokens)
+    start, added = constant + terms[:n_tokens].sum(axis=0), terms[n_tokens:]
+    singles = [_by_sorting(start[j], added[:, j]) for j in range(len(start))]
+    able = [single for single in singles if single is not None]
+    if is_any:
+        best = min(able, key=len, default=None)
         return Found(best, None if best is None else len(best))
-    return _for_all(one, with_added(one, to, log_odds))
+    if len(able) < len(singles):
+        return Found(None, None)
+    return _for_all(margin, n_tokens, start, added, max(map(len, able)))
 
 
-def with_added(one: DecisionTerms, number: int, log_odds: float) -> Lead:
-    """Return a class's lead in a document with each token of the vocabulary once, these last."""
-    assert one.model is not None
-    logs, cls_log = attention_logs(one)
-    logs = np.concatenate([logs, added_logs(one)])
-    values = np.concatenate([one.values, one.model.values])
-    return lead_of(one, logs, cls_log, values, number, log_odds)
-
-
-def added_logs(one: DecisionTerms) -> Array:
-    """Return the logarithm of what each token of the vocabulary adds to the attention's total."""
-    model = one.model
-    assert model is not None
-    counts = np.zeros(len(model.names))
-    counts[one.columns] = one.counts
-    weights = model.token_weights(counts + 1.0) - model.token_weights(counts)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(weights) + model.fitted.scores)
-
-
-def _sums(one: DecisionTerms, lead: Lead) -> tuple[Array, Array]:
-    """Return the document's sums (R,), and what each added token gains them, (n_tokens, R)."""
-    n = len(one.tokens)
-    constant, terms = lead.linear(n_units=n)
-    return constant + terms[:n].sum(axis=0), terms[n:]
-
-
-def _for_one(start: float, added: Array) -> NDArray[np.intp] | None:
+def _by_sorting(start: float, added: Array) -> Integers | None:
     """Return the fewest additions that make a single sum positive; None if none will do."""
     for n_sorted in (min(_SORTED_FIRST, len(added)), len(added)):
         order = np.argpartition(-added, n_sorted - 1)[:n_sorted] if n_sorted else np.arange(0)
@@ -72,18 +54,8 @@ def _for_one(start: float, added: Array) -> NDArray[np.intp] | None:
     return None
 
 
-def _for_all(one: DecisionTerms, lead: Lead) -> Found:
-    """Return few additions for a lead over several classes at once, with a bound."""
-    start, added = _sums(one, lead)
-    rows: list[Any] = [_for_one(start[j], added[:, j]) for j in range(len(start))]
-    if any(row is None for row in rows):
-        return Found(None, None)
-    bound = max(map(len, rows))
-    own = np.arange(len(one.tokens))
-
-    def ahead(columns: NDArray[np.intp]) -> bool:
-        return lead.of(np.concatenate([own, len(own) + columns])).is_ahead()
-
+def _for_all(margin: Margin, n_tokens: int, start: Array, added: Array, bound: int) -> Found:
+    """Return few additions for a margin over several classes at once, with a bound."""
     if bound == 1:
         margins = (start + added).min(axis=1)
         best = int(margins.argmax())
@@ -92,5 +64,11 @@ def _for_all(one: DecisionTerms, lead: Lead) -> Found:
         bound = 2
     useful = np.minimum(added, np.maximum(-start, 0.0)).sum(axis=1)
     pool = np.argsort(-useful, kind="stable")[:_CANDIDATES]
-    chosen = greedy(added[pool], -start, lambda some: ahead(pool[some]))
+
+    with_pool = margin.of(np.concatenate([np.arange(n_tokens), n_tokens + pool]))
+
+    def holds(some: Choice) -> bool:
+        return with_pool.weighted(np.append(np.ones(n_tokens), some)).is_ahead()
+
+    chosen = greedy(added[pool], -start, holds)
     return Found(None, bound) if chosen is None else Found(pool[chosen], bound)

@@ -1,6 +1,5 @@
 """Compute the smallest changes of documents: the questions, checked and answered one by one."""
 
-from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -10,43 +9,64 @@ from scipy.special import expit, logit, softmax
 from sklearn.utils import check_scalar
 
 from ..terms import DecisionTerms
-from .addition import added_logs, fewest_added
-from .lead import attention_logs, checked, mean, means, of_class, present_class
+from .addition import fewest_added
+from .margin import (
+    added_logs,
+    attention_logs,
+    margin_of,
+    mean,
+    means,
+    present_class,
+    with_cls,
+)
 from .minimal_set import MinimalSet
 from .minimal_sets import MinimalSets
-from .removal_of_tokens import Found, fewest_removed
-from .removal_of_words import Removal, Words, fewest_words, words_of
+from .removal import Found, fewest_removed
 from .sufficiency import fewest_sufficient
+from .units import Units, tokens_of, words_of
 
 Array = NDArray[np.float64]
 
-CHANGES = ("tokens", "words", "add")
+_CHANGES = ("tokens", "words", "add")
 
 
 def counterfactuals(
     explanation: DecisionTerms, change: str, to: Any, probability: float | None, time_limit: float
 ) -> MinimalSets:
     """Return the smallest changes, with the parameters of `Explanation.counterfactual`."""
-    checked(explanation, "a counterfactual")
-    if change not in CHANGES:
-        raise ValueError(f"change must be one of {', '.join(map(repr, CHANGES))}, got {change!r}")
-    number = _class_number(explanation, to)
-    if probability is not None and to is not None:
-        raise ValueError("pass to (a class to reach) or probability (to cross), not both")
+    _check(explanation, "a counterfactual", time_limit)
+    if change not in _CHANGES:
+        raise ValueError(f"change must be one of {', '.join(map(repr, _CHANGES))}, got {change!r}")
+    labels, number = explanation.classes.tolist(), None
+    if to is not None:
+        if np.ndim(to) != 0 or to not in labels:
+            raise ValueError(f"to must be None or one of the classes {labels}, got {to!r}")
+        if probability is not None:
+            raise ValueError("pass to (a class to reach) or probability (to cross), not both")
+        number = labels.index(to)
     threshold, probability = _threshold(explanation, probability)
-    check_scalar(time_limit, "time_limit", Real, min_val=0, include_boundaries="neither")
     sets = []
     for one in explanation:
+        present = present_class(one, threshold)
+        marks: tuple[NDArray[np.intp], ...] = ()
         if change == "add":
             found = fewest_added(one, number, threshold)
-            sets.append(_added(one, found, number, threshold))
-        elif change == "words":
-            words = words_of(one)
-            found = fewest_words(one, words, number, threshold, time_limit)
-            sets.append(_without_words(one, found, words, number, threshold))
+            steps = _steps_of_addition(one, found.numbers)
+            assert one.model is not None
+            names = one.model.names[found.numbers]
         else:
-            found = fewest_removed(one, number, threshold, time_limit)
-            sets.append(_without_tokens(one, found, number, threshold))
+            units = words_of(one) if change == "words" else tokens_of(one)
+            found = fewest_removed(units, number, threshold, time_limit)
+            steps = _steps_of_removal(units, found.numbers)
+            names = units.names[found.numbers]
+            marks = units.marks(found.numbers)
+        margins, probabilities, after = _effects(one, np.stack(steps), present, threshold)
+        if not len(names):
+            after = present
+        elif number is not None:
+            after = number
+        labelled = labels[present], labels[after]
+        sets.append(_set(one, change, found, names, marks, labelled, margins, probabilities))
     return MinimalSets(explanation, tuple(sets), probability)
 
 
@@ -54,40 +74,37 @@ def sufficient_sets(
     explanation: DecisionTerms, probability: float | None, smallest: bool, time_limit: float
 ) -> MinimalSets:
     """Return the smallest guarantees, with the parameters of `Explanation.sufficient`."""
-    checked(explanation, "a sufficient set")
+    _check(explanation, "a sufficient set", time_limit)
     threshold, probability = _threshold(explanation, probability)
-    check_scalar(time_limit, "time_limit", Real, min_val=0, include_boundaries="neither")
     sets = []
     for one in explanation:
         found = fewest_sufficient(one, threshold, smallest=smallest, time_limit=time_limit)
-        present = present_class(one, threshold)
-        lead = of_class(one, present, threshold)
-        chosen = found.numbers
-        sets.append(
-            MinimalSet(
-                document=int(one.index[0]),
-                change="keep",
-                found=found.chosen is not None,
-                tokens=tuple(str(name) for name in one.tokens[chosen]),
-                entries=chosen,
-                at_least=found.at_least,
-                before=one.classes.tolist()[present],
-                after=one.classes.tolist()[present],
-                leads=lead.lowest(chosen),
-                probabilities=np.full(len(chosen) + 1, np.nan),
-                marks=_token_marks(one, chosen),
-            )
-        )
+        present, units = present_class(one, threshold), tokens_of(one)
+        names, marks = units.names[found.numbers], units.marks(found.numbers)
+        margins = margin_of(one, present, threshold).lowest(found.numbers)
+        labelled = (explanation.classes.tolist()[present],) * 2
+        unknown = np.full(len(margins), np.nan)
+        sets.append(_set(one, "keep", found, names, marks, labelled, margins, unknown))
     return MinimalSets(explanation, tuple(sets), probability)
 
 
-def _class_number(explanation: DecisionTerms, to: Any) -> int | None:
-    if to is None:
-        return None
-    labels = explanation.classes.tolist()
-    if np.ndim(to) != 0 or to not in labels:
-        raise ValueError(f"to must be None or one of the classes {labels}, got {to!r}")
-    return labels.index(to)
+def _check(many: DecisionTerms, question: str, time_limit: float) -> None:
+    """Raise ValueError unless an explanation has what exact answers need."""
+    if many.model is None:
+        raise ValueError(
+            f"{question} is exact for one layer of attention alone; this model has two"
+        )
+    if many.others_count.any():
+        raise ValueError(
+            f"{question} needs all tokens of the documents: explain them without top "
+            f"(here {int(many.others_count.sum()):,} tokens were left out)"
+        )
+    if len(many.classes) > 2 and len(many.targets) < len(many.classes):
+        raise ValueError(
+            f"{question} compares classes, but only {many.targets.tolist()[0]!r} was explained: "
+            "explain without target"
+        )
+    check_scalar(time_limit, "time_limit", Real, min_val=0, include_boundaries="neither")
 
 
 def _threshold(explanation: DecisionTerms, probability: float | None) -> tuple[float, float | None]:
@@ -103,99 +120,57 @@ def _threshold(explanation: DecisionTerms, probability: float | None) -> tuple[f
     return float(logit(probability)), probability
 
 
-def _added(one: DecisionTerms, found: Found, to: int | None, threshold: float) -> MinimalSet:
-    model, columns = one.model, found.numbers
-    assert model is not None
-    start = mean(*attention_logs(one), one.values)
-    steps = list(means(*start, added_logs(one)[columns], model.values[columns]))
-    names = tuple(str(name) for name in model.names[columns])
-    return _set("add", one, found, names, steps, to, threshold, ())
-
-
-def _without_tokens(
-    one: DecisionTerms, found: Found, to: int | None, threshold: float
-) -> MinimalSet:
-    removed = found.numbers
-    logs, cls_log = attention_logs(one)
-    left = mean(np.delete(logs, removed), cls_log, np.delete(one.values, removed, axis=0))
-    # From the last one removed on, as those before may have all of the attention.
-    steps = list(means(*left, logs[removed[::-1]], one.values[removed[::-1]]))[::-1]
-    names = tuple(str(name) for name in one.tokens[removed])
-    return _set("tokens", one, found, names, steps, to, threshold, _token_marks(one, removed))
-
-
-def _without_words(
-    one: DecisionTerms, found: Found, words: Words, to: int | None, threshold: float
-) -> MinimalSet:
-    removed = found.numbers
-    removal = Removal(one, words)
-    logs, cls_log = attention_logs(one)
-    gone, steps = np.zeros(len(words.names), dtype=bool), []
-    for word in (None, *removed):
-        if word is not None:
-            gone[word] = True
+def _steps_of_removal(units: Units, removed: NDArray[np.intp]) -> list[Array]:
+    """Return the decisions without any, the first, the first two, ... of some units."""
+    one = units.document
+    logs, values = attention_logs(one), with_cls(one.values)
+    if units.are_tokens:
+        # From the last one removed on, as those before may have all of the attention.
+        left = mean(np.delete(logs, removed), np.delete(values, removed, axis=0))
+        steps = list(means(*left, logs[removed[::-1]], values[removed[::-1]]))[::-1]
+        return [one.intercept + step for step in steps]
+    gone, steps = np.zeros(len(units.names), dtype=bool), []
+    for n_removed in range(len(removed) + 1):
+        gone[removed[:n_removed]] = True
         with np.errstate(divide="ignore"):
-            steps.append(mean(logs + np.log(removal.weights(gone)), cls_log, one.values)[1])
-    names = tuple(words.names[word] for word in removed)
-    marks = tuple(
-        places[np.isin(places[:, 2], removed)][:, :2] if len(places) else places[:, :2]
-        for places in words.places
-    )
-    return _set("words", one, found, names, steps, to, threshold, marks)
+            left_logs = logs + np.log(np.append(units.weights(gone), 1.0))
+        steps.append(one.intercept + mean(left_logs, values)[1])
+    return steps
 
 
-def _set(
-    change: str,
-    one: DecisionTerms,
-    found: Found,
-    names: tuple[str, ...],
-    means_after: Sequence[Array],
-    to: int | None,
-    threshold: float,
-    marks: tuple[NDArray[np.intp], ...],
-) -> MinimalSet:
-    """Return an answer with the decisions after each of its steps."""
-    present = present_class(one, threshold)
-    steps = one.intercept + np.stack(means_after)
+def _steps_of_addition(one: DecisionTerms, columns: NDArray[np.intp]) -> list[Array]:
+    """Return the decisions with none, the first, the first two, ... of some tokens added."""
+    assert one.model is not None
+    start = mean(attention_logs(one), with_cls(one.values))
+    steps = means(*start, added_logs(one)[columns], one.model.values[columns])
+    return [one.intercept + step for step in steps]
+
+
+def _effects(
+    one: DecisionTerms, decisions: Array, present: int, threshold: float
+) -> tuple[Array, Array, int]:
+    """Return the present class's margins and probabilities after each step, and the last class."""
     if len(one.classes) == 2:
         explained = one.classes.tolist().index(one.targets.tolist()[0])
         side = 1.0 if explained == present else -1.0
-        leads = side * (steps[:, 0] - threshold)
-        probabilities = expit(side * steps[:, 0])
-        after = present if leads[-1] > 0 else 1 - present
-    else:
-        others = np.arange(len(one.classes)) != present
-        leads = steps[:, present] - steps[:, others].max(axis=1)
-        probabilities = softmax(steps, axis=1)[:, present]
-        after = int(steps[-1].argmax()) if len(names) else present
-        if to is not None and len(names):
-            after = to
-    if not names:
-        after = present
-    return MinimalSet(
-        document=int(one.index[0]),
-        change=change,
-        found=found.chosen is not None,
-        tokens=names,
-        entries=found.numbers,
-        at_least=found.at_least,
-        before=one.classes.tolist()[present],
-        after=one.classes.tolist()[after],
-        leads=leads,
-        probabilities=probabilities,
-        marks=marks,
-    )
+        margins = side * (decisions[:, 0] - threshold)
+        after = present if margins[-1] > 0 else 1 - present
+        return margins, expit(side * decisions[:, 0]), after
+    others = np.arange(len(one.classes)) != present
+    margins = decisions[:, present] - decisions[:, others].max(axis=1)
+    return margins, softmax(decisions, axis=1)[:, present], int(decisions[-1].argmax())
 
 
-def _token_marks(one: DecisionTerms, chosen: NDArray[np.intp]) -> tuple[NDArray[np.intp], ...]:
-    """Return for each text of a document where chosen tokens start and stop, (n_marks, 2)."""
-    marks = []
-    for text in one.texts[0]:
-        if text.words is None or text.occurrences is None:
-            marks.append(np.zeros((0, 2), dtype=np.intp))
-            continue
-        first, length, _ = text.occurrences[np.isin(text.occurrences[:, 2], chosen)].T
-        last = first + np.maximum(length, 1) - 1
-        places = np.stack([text.words[first, 0], text.words[last, 1]], axis=1)
-        marks.append(np.unique(places, axis=0).astype(np.intp).reshape(-1, 2))
-    return tuple(marks)
+def _set(
+    one: DecisionTerms,
+    change: str,
+    found: Found,
+    names: NDArray[np.object_],
+    marks: tuple[NDArray[np.intp], ...],
+    labels: tuple[Any, Any],
+    margins: Array,
+    probabilities: Array,
+) -> MinimalSet:
+    document, is_found, tokens = int(one.index[0]), found.chosen is not None, tuple(map(str, names))
+    what = (document, change, is_found, tokens, found.numbers, found.at_least)
+    return MinimalSet(*what, *labels, margins, probabilities, marks)

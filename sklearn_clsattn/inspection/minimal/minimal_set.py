@@ -44,8 +44,8 @@ class MinimalSet:
         The predicted class of the document.
     after : label
         That of the changed document; the same where no set was found.
-    leads : ndarray of shape (n_chosen + 1,)
-        The lead of the class `before` over the best of the others in log-odds, with none of the
+    margins : ndarray of shape (n_chosen + 1,)
+        The margin of the class `before` over the best of the others in log-odds, with none of the
         tokens, the first of them, the first two, ... With "keep", the lowest it can have whatever
         becomes of the others.
     probabilities : ndarray of shape (n_chosen + 1,)
@@ -56,7 +56,7 @@ class MinimalSet:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_clsattn.inspection import MinimalSet
+    >>> from sklearn_clsattn.inspection.minimal.minimal_set import MinimalSet
     >>> nothing = np.arange(0)
     >>> MinimalSet(0, "tokens", True, (), nothing, 0, "a", "a", np.ones(1), np.ones(1), ()).size
     0
@@ -70,7 +70,7 @@ class MinimalSet:
     at_least: int | None
     before: Any
     after: Any
-    leads: Array
+    margins: Array
     probabilities: Array
     marks: tuple[NDArray[np.intp], ...]
 
@@ -89,8 +89,8 @@ class MinimalSet:
 
     @property
     def margin(self) -> float:
-        """The lead in log-odds that the set leaves: of the new class, or the guaranteed one."""
-        return float(self.leads[-1] if self.change == "keep" else -self.leads[-1])
+        """The margin in log-odds that the set leaves: of the new class, or the guaranteed one."""
+        return float(self.margins[-1] if self.change == "keep" else -self.margins[-1])
 
 
 def statement(one: MinimalSet, document: DecisionTerms, probability: float | None) -> str:

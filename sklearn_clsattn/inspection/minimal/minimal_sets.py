@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,11 +14,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_scalar
 
-from ..formatting import label_text, percent, signed, token_text, visible
+from ..formatting import MINUS, label_text, percent, signed, token_text, visible
 from ..pages import framed, render
 from ..terms import DecisionTerms
 from .minimal_set import MinimalSet, statement
-from .view import minimal_views
 
 Array = NDArray[np.float64]
 
@@ -101,74 +101,25 @@ class MinimalSets:
         """
         return statement(self.sets[number], self.explanation[number], self.probability)
 
-    def to_frame(self, rows: Literal["documents", "tokens"] = "documents") -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """Return the sets as a data frame.
-
-        Parameters
-        ----------
-        rows : {"documents", "tokens"}, default="documents"
-            "documents": a row for each document. "tokens": a row for each token of each set, with
-            the lead and the probability of the class `before` after it.
 
         Returns
         -------
         frame : DataFrame
-            Sizes and bounds are NaN where there is no set.
-
-        Raises
-        ------
-        ValueError
-            If `rows` is neither.
+            A row for each document; sizes, bounds and margins are NaN where there is no set.
         """
-        if rows == "documents":
-            return pd.DataFrame(
-                {
-                    "document": [one.document for one in self],
-                    "before": [one.before for one in self],
-                    "after": [one.after for one in self],
-                    "size": self.sizes,
-                    "at_least": [np.nan if one.at_least is None else one.at_least for one in self],
-                    "tokens": [one.tokens for one in self],
-                    "margin": [one.margin if one.found else np.nan for one in self],
-                }
-            )
-        if rows != "tokens":
-            raise ValueError(f"rows must be 'documents' or 'tokens', got {rows!r}")
-        columns = ["document", "step", "token", "lead", "probability"]
         return pd.DataFrame(
-            [
-                (one.document, at + 1, token, one.leads[at + 1], one.probabilities[at + 1])
-                for one in self
-                for at, token in enumerate(one.tokens)
-            ],
-            columns=columns,
+            {
+                "document": [one.document for one in self],
+                "before": [one.before for one in self],
+                "after": [one.after for one in self],
+                "size": self.sizes,
+                "at_least": [np.nan if one.at_least is None else one.at_least for one in self],
+                "tokens": [one.tokens for one in self],
+                "margin": [one.margin if one.found else np.nan for one in self],
+            }
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the sets as nested dictionaries and lists of plain Python values.
-
-        Returns
-        -------
-        sets : dict
-            With the list `documents`. It can be written as JSON, where the labels can.
-        """
-        return {
-            "probability": self.probability,
-            "documents": [
-                {
-                    "document": one.document,
-                    "change": one.change,
-                    "found": one.found,
-                    "tokens": list(one.tokens),
-                    "at_least": one.at_least,
-                    "before": _plain(one.before),
-                    "after": _plain(one.after),
-                    "leads": one.leads.tolist(),
-                    "statement": self.statement(at),
-                }
-                for at, one in enumerate(self)
-            ],
-        }
 
     def to_text(self, *, top: int = 12) -> str:
         """Return the sets as text for a terminal: a statement for each document, and its tokens.
@@ -191,7 +142,10 @@ class MinimalSets:
             if one.tokens:
                 names = [token_text(name) for name in one.tokens[:top]]
                 width = max(map(len, names), default=0)
-                after = _after_each(one, self.explanation)
+                after = self._numbers(one)
+                if one.change == "keep":
+                    ahead = "" if self._is_binary else "ahead by "
+                    after = [f"{ahead}{number} at least" for number in after]
                 sign = {"add": "+", "keep": "="}.get(one.change, "-")
                 lines += [
                     f"  {sign} {name:{width}}  {number}"
@@ -229,20 +183,75 @@ class MinimalSets:
         return render(
             "minimal.html",
             title=_TITLES[self.sets[0].change] if self.sets else "No documents",
-            views=minimal_views(self.sets[:n_shown], self.explanation, self.probability, top),
+            views=[self._view(at, top) for at in range(n_shown)],
             more=max(len(self) - n_shown, 0),
             fragment=fragment,
         )
 
+    @property
+    def _is_binary(self) -> bool:
+        return len(self.explanation.classes) == 2
 
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
+    def _numbers(self, one: MinimalSet, minus: str = "-") -> list[str]:
+        """Return the probability, or the guaranteed one or margin, after each step."""
+        if one.change == "keep" and not self._is_binary:
+            return [signed(margin, minus) for margin in one.margins.tolist()]
+        shares = expit(one.margins) if one.change == "keep" else one.probabilities
+        return [percent(share) for share in shares.tolist()]
+
+    def _view(self, at: int, top: int) -> dict[str, Any]:
+        """Return what the template shows of a document."""
+        one, document = self.sets[at], self.explanation[at]
+        before, steps = label_text(one.before), self._steps(one)
+        more = max(len(steps) - 2 - top, 0)
+        unit = f"probability of {before} after each"
+        if one.change == "keep":
+            what, odds = ("probability", "") if self._is_binary else ("lead", " in log-odds")
+            unit = f"lowest {what} of {before}{odds}, whatever becomes of the others"
+        middle = None  # where the prediction of two classes changes, in percent of a bar
+        if self._is_binary:
+            share = 0.5 if self.probability is None else self.probability
+            middle = 100.0 * (share if one.before == document.targets.tolist()[0] else 1 - share)
+        return {
+            "number": one.document,
+            "change": one.change,
+            "sign": {"add": "+", "keep": ""}.get(one.change, MINUS),
+            "before": before,
+            "after": None if one.after == one.before else label_text(one.after),
+            "statement": self.statement(at),
+            "unit": unit,
+            "steps": [*steps[: top + 1], steps[-1]] if more else steps,
+            "middle": middle,
+            "more": more,
+            "texts": [
+                (text.name, _segments(text.text, marks))
+                for text, marks in zip(document.texts[0], one.marks, strict=False)
+            ],
+        }
+
+    def _steps(self, one: MinimalSet) -> list[dict[str, Any]]:
+        """Return the tokens of a set, and what is left after each."""
+        if not one.tokens:
+            return []
+        margins, widths = one.margins, one.probabilities
+        if one.change == "keep":
+            span = float(np.ptp(margins)) or 1.0
+            widths = expit(margins) if self._is_binary else (margins - margins.min()) / span
+        names = ["none fixed" if one.change == "keep" else "as it is", *one.tokens]
+        numbers = self._numbers(one, MINUS)
+        return [
+            {"name": name, "number": number, "width": 100.0 * width, "is_other": margin <= 0}
+            for name, number, width, margin in zip(
+                names, numbers, widths.tolist(), margins.tolist(), strict=True
+            )
+        ]
 
 
-def _after_each(one: MinimalSet, explanation: DecisionTerms) -> list[str]:
-    """Return the probability, or the guaranteed one or lead, after each number of tokens."""
-    if one.change != "keep":
-        return [percent(number) for number in one.probabilities.tolist()]
-    if len(explanation.classes) == 2:
-        return [f"{percent(float(expit(lead)))} at least" for lead in one.leads]
-    return [f"ahead by {signed(lead)} at least" for lead in one.leads.tolist()]
+def _segments(text: str, marks: NDArray[np.intp]) -> list[tuple[str, bool]]:
+    """Return a text in segments, and whether each is marked."""
+    depth = np.zeros(len(text) + 1, dtype=np.int64)
+    np.add.at(depth, marks[:, 0], 1)
+    np.add.at(depth, marks[:, 1], -1)
+    marked = np.cumsum(depth)[:-1] > 0
+    edges = [0, *(np.flatnonzero(np.diff(marked)) + 1).tolist(), len(text)]
+    return [(text[i:j], bool(marked[i])) for i, j in pairwise(edges) if j > i]

@@ -1,14 +1,11 @@
 """The fewest tokens that guarantee a document's prediction whatever becomes of the others."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..terms import DecisionTerms
-from .lead import of_class, present_class
-from .programme import fewest, without_needless
-from .removal_of_tokens import Found
-
-Chosen = NDArray[np.bool_]
+from .integer_program import Choice, fewest, without_needless
+from .margin import margin_of, present_class
+from .removal import Found
 
 
 def fewest_sufficient(
@@ -18,37 +15,34 @@ def fewest_sufficient(
 
     For several rivals without `smallest`: tokens of which none can be left out.
     """
-    lead = of_class(one, present_class(one, log_odds), log_odds)
-    constant, terms = lead.linear(side=-1)
+    margin = margin_of(one, present_class(one, log_odds), log_odds)
+    constant, terms = margin.linear(side=-1)
     helpful, worst = terms.clip(min=0.0), constant + terms.clip(max=0.0).sum(axis=0)
 
-    def holds(fixed: Chosen) -> bool:
-        if lead.cls_log == -np.inf and not fixed.any():  # nothing may be left
-            return bool((lead.base > 0).all() and (lead.net[:-1] > 0).all())
+    def holds(fixed: Choice) -> bool:
+        if margin.logs[-1] == -np.inf and not fixed.any():  # nothing may be left
+            return bool((margin.base > 0).all() and (margin.net[:-1] > 0).all())
         return bool((worst + helpful[fixed].sum(axis=0) > 0).all())
 
-    fixed = np.zeros(len(terms), dtype=bool)
-    if holds(fixed):
+    nothing, everything = np.zeros(len(terms), dtype=bool), np.ones(len(terms), dtype=bool)
+    if holds(nothing):
         return Found(np.array([], dtype=np.intp), 0)
-    if not holds(~fixed):
+    if not holds(everything):
         return Found(None, None)
     usefulness = helpful.sum(axis=1)
-    if len(lead.base) == 1:
+    if len(worst) == 1:
         order = np.argsort(-usefulness, kind="stable")
-        sums = np.cumsum(usefulness[order])
-        n_fixed = 1 + int((worst[0] + sums > 0).argmax())
+        n_fixed = 1 + int((worst[0] + np.cumsum(usefulness[order]) > 0).argmax())
         return Found(order[:n_fixed], n_fixed)
-    bound: int | None = 1
-    found: Chosen | None = None
+    found, bound = None, 1
     if smallest:
         # What is more than needed does not help; at a worst of 0 any token does.
         needs = np.where(worst == 0, 1.0, -worst)
-        found, bound = fewest(np.minimum(helpful, needs.clip(min=0.0)), needs, holds, time_limit)
-        bound = max(1, bound or 1)
+        gains = np.minimum(helpful, needs.clip(min=0.0))
+        found, least = fewest(gains, needs, holds, time_limit)
+        bound = max(1, least or 1)
     if found is None:
-        everything = ~fixed
-        slack = worst + helpful.sum(axis=0)
-        usefulness_for_hardest = (helpful / slack.clip(min=np.finfo(float).tiny)).max(axis=1)
-        found = without_needless(everything, usefulness_for_hardest, holds)
+        surplus = (worst + helpful.sum(axis=0)).clip(min=np.finfo(float).tiny)
+        found = without_needless(everything, (helpful / surplus).max(axis=1), holds)
     numbers = np.flatnonzero(found)
     return Found(numbers[np.argsort(-usefulness[numbers], kind="stable")], bound)

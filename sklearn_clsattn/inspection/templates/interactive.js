@@ -1,10 +1,9 @@
-// What an interactive page of explanations does. The page is complete without it.
+// What an interactive page does: it asks what if. The page is complete without it.
 const page = document.querySelector(".clsattn");
 const data = JSON.parse(document.getElementById("clsattn-data").textContent);
-const binary = data.classes.length === 2;
 const model = data.model && new AttentionModel(data.model);
-
-// Elements
+const labels = model ? model.classes : [];
+const binary = labels.length === 2;
 
 function element(tag, attributes, ...children) {
   const made = document.createElement(tag);
@@ -15,6 +14,7 @@ function element(tag, attributes, ...children) {
   made.append(...children.flat(9).filter((child) => child !== null && child !== ""));
   return made;
 }
+const button = (attributes, ...children) => element("button", {type: "button", ...attributes}, ...children);
 
 // A name, which may be broken after the signs in it.
 const bdi = (text) => element("bdi", null, text.split(/(?<=[_/-])(?=[\p{L}\p{N}_])/u)
@@ -22,16 +22,12 @@ const bdi = (text) => element("bdi", null, text.split(/(?<=[_/-])(?=[\p{L}\p{N}_
 
 // Numbers, as `formatting.py` writes them
 
-const minus = (text) => text.replace("-", "−");
-
 function signed(number) {
-  const size = Math.abs(number), sign = number < 0 ? "-" : "+";
-  if (size >= 999.5) return minus(sign + Number(size.toPrecision(3)));
-  if (size >= 0.0995 || size === 0) return minus(sign + size.toFixed(2));
-  if (size >= 0.00095) return minus(sign + size.toFixed(3));
-  return minus(sign + size.toExponential(0));
+  const size = Math.abs(number), sign = number < 0 ? "−" : "+";
+  if (size >= 999.5) return sign + Number(size.toPrecision(3));
+  if (size < 0.00095 && size) return sign + size.toExponential(0).replace("-", "−");
+  return sign + size.toFixed(size && size < 0.0995 ? 3 : 2);
 }
-
 // Numbers of a column, with equally many decimals.
 function aligned(numbers) {
   const magnitude = Math.floor(Math.log10(Math.max(...numbers.map(Math.abs), 1e-9)));
@@ -39,503 +35,242 @@ function aligned(numbers) {
   const decimals = magnitude >= -1 ? Math.max(0, 3 - Math.max(1, magnitude)) : 1 - magnitude;
   return numbers.map((number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(decimals));
 }
-
 const percent = (share) => share > 0 && share < 0.0005 ? "<0.1%"
   : share < 0.9995 ? (100 * share).toFixed(1) + "%" : "100%";
-const quantity = (count) => Number.isInteger(count) ? String(count) : String(Number(count.toPrecision(3)));
+const quantity = (count) => String(Number.isInteger(count) ? count : Number(count.toPrecision(3)));
+const of = (width) => `width:${width.toFixed(1)}%`;
 
-// A document seen for one class, against another (-1: none). For two classes the numbers are those
-// of the first of `one.classes`; the other's are the same with the other sign.
-
-function seen(one, k, j) {
-  const lead = binary ? (of) => (k ? -1 : 1) * of[0] : (of) => of[k] - (j < 0 ? 0 : of[j]);
-  const names = binary ? [one.classes[0], data.classes.find((label) => label !== one.classes[0])]
-    : one.classes;
-  const rival = binary ? names[1 - k] : j < 0 ? null : names[j];
-  const terms = one.terms.map(([name, count, attention, ...of], at) =>
-    ({at, name, count, attention, adds: lead(of)}));
-  const sides = [1, -1].map((sign) => {
-    const all = terms.filter((term) => sign * term.adds > 0)
-      .sort((a, b) => sign * (b.adds - a.adds));
-    const largest = Math.max(0, ...terms.map((term) => Math.abs(term.adds)));
-    const listed = all.slice(0, data.top).filter((term) => Math.abs(term.adds) >= Math.max(0.005, largest / 2000));
-    return {
-      sign, all, listed, label: sign > 0 ? `for ${names[k]}` : rival === null ? `against ${names[k]}` : `for ${rival}`,
-      total: all.reduce((sum, term) => sum + term.adds, 0) + sign * Math.max(0, sign * lead(one.others.slice(1))),
-    };
-  });
-  const pieces = one.texts.map(([name, of]) => [name, of.map(([text, own, lines, attention, ...amounts]) =>
-    ({text, own, lines, attention: attention || 0, adds: amounts.length ? lead(amounts) : 0}))]);
-  const parts = pieces.flatMap(([, of]) => of);
-  return {
-    one, k, j, terms, sides, pieces, rival, name: names[k], names,
-    start: lead(one.intercepts), end: lead(one.decisions),
-    largest: Math.max(0.05, ...parts.map((part) => Math.abs(part.adds))),
-    most: Math.max(0, ...parts.map((part) => part.attention)),
-    ordered: names[k] === one.predicted || rival !== one.predicted ? sides : [...sides].reverse(),
-  };
+// The stretch between white space that has a place, without the signs around it.
+function wordAt(text, place) {
+  const start = text.slice(0, place).search(/\S*$/);
+  const word = text.slice(start).match(/^\S*/)[0].toLowerCase();
+  return word.replace(/^[^\p{L}\p{N}_]+|[^\p{L}\p{N}_]+$/gu, "") || word;
 }
 
-// The class that a class is compared with unless one chooses another, as in Python.
-function rivalOf(one, k) {
-  if (binary || one.classes.length < 2) return -1;
-  const predicted = one.classes.indexOf(one.predicted), true_ = one.classes.indexOf(one.true);
-  if (k !== predicted) return predicted;
-  if (true_ >= 0 && true_ !== predicted) return true_;
-  return one.decisions.map((decision, at) => [at === k ? -Infinity : decision, at])
-    .sort((a, b) => b[0] - a[0])[0][1];
-}
-
-function firstShown(one) {
-  const at = one.classes.indexOf(data.target === null ? one.predicted : data.target);
-  return Math.max(at, 0);
-}
-
-const shadeOf = (view, adds) => {
-  const share = Math.abs(adds) / view.largest;
-  return share < 0.1 ? 0 : Math.min(5, 1 + Math.floor(share * 5 * 0.9999));
-};
-const outlineOf = (view, attention) => {
-  const over = view.most ? 2 * attention / view.most - 1 : -1;
-  return over >= 0 ? Math.min(2, 1 + Math.floor(2 * over)) : 0;
-};
-
-// The parts of a document
-
-function classStrip(view, show) {
-  const {one, names} = view;
-  const shares = binary ? (one.classes[0] === data.classes[0] ? [0, 1] : [1, 0]).map((at) => names[at]) : names;
-  if (names.length < 2) return "";
-  const probability = (label) => {
-    const at = one.classes.indexOf(label);
-    return at >= 0 ? one.probabilities[at] : 1 - one.probabilities[0];
-  };
-  const items = shares.map((label) => element("li", {class: label === view.name ? "shown" : "soft"},
-    element("button", {type: "button", "aria-pressed": String(label === view.name),
-      title: `show what speaks for ${label}`, onclick: () => show(names.indexOf(label))},
-      element("span", null, bdi(label), " ", element("span", null, percent(probability(label)))),
-      element("span", {class: "meter"}, element("i", {style: `width:${(100 * probability(label)).toFixed(1)}%`})))));
-  if (one.more) items.push(element("li", {class: "soft"}, `and ${one.more} more classes`));
-  const long = Math.max(...shares.map((label) => label.length)) > 12;
-  return element("ul", {class: "classes" + (long ? " long" : "")}, items);
-}
-
-function bar(view) {
-  const sides = view.sides.filter((side) => side.total);
-  if (!sides.length) return "";
-  const zero = view.rival !== null;
-  const highest = view.start + view.sides[0].total;
-  const ends = [view.start, view.end, highest, ...(zero ? [0] : [])];
-  const low = Math.min(...ends), width = Math.max(...ends) - low || 1;
-  const at = (value) => 1 + 98 * (value - low) / width;
-  const strips = sides.map((side) => {
-    let here = side.sign > 0 ? view.start : highest;
-    const stop = side.sign > 0 ? highest : view.end;
-    const segment = (there, term) => {
-      const [left, right] = [at(here), at(there)].sort((a, b) => a - b);
-      here = there;
-      return element("i", {
-        class: term ? null : "rest", "data-term": term ? term.at : null,
-        style: `left:${left.toFixed(2)}%;width:${(right - left).toFixed(2)}%`,
-        title: term ? `${term.name}: ${signed(term.adds)}` : "all other tokens together",
-      }, right - left > 2 ? bdi(term ? term.name : "others") : "");
-    };
-    const segments = side.all.slice(0, 6).map((term) => segment(here + term.adds, term));
-    if (Math.abs(stop - here) > 1e-6) segments.push(segment(stop, null));
-    return element("span", {class: "strip" + (side.sign < 0 ? " minus" : "")}, segments);
-  });
-  const tick = (kind, value) => element("span", {class: `tick ${kind}`, style: `left:${at(value).toFixed(2)}%`});
-  const axis = zero ? element("span", {class: "axis"},
-    at(0) > 8 ? element("span", {class: "left", style: `width:${at(0).toFixed(2)}%`}, element("i", null, "← ", bdi(view.rival))) : "",
-    at(0) < 92 ? element("span", {class: "right", style: `left:${at(0).toFixed(2)}%`}, element("i", null, bdi(view.name), " →")) : "") : "";
-  return element("div", {class: "bar", role: "img", "aria-label": "the decision as a sum"},
-    zero ? tick("zero", 0) : "", strips, tick("start", view.start),
-    tick("end" + (strips.length === 2 ? " second" : ""), view.end), axis);
-}
-
-function sum(view) {
-  const what = view.j >= 0 && view.rival ? `lead over ${view.rival}` : "decision";
-  return element("p", {class: "sum"},
-    element("span", null, element("i", {class: "key end"}), element("b", null, signed(view.end)), ` ${what} =`),
-    element("span", null, element("i", {class: "key start"}), element("b", null, signed(view.start)), " intercept"),
-    view.sides.filter((side) => side.total).map((side) => element("span", null,
-      element("b", null, signed(side.total)), " ",
-      element("span", {class: `t ${side.sign > 0 ? "p3" : "n3"}`}, side.label))));
-}
-
-function shaded(view) {
-  return view.pieces.map(([name, pieces]) => [
-    name === null ? "" : element("h4", null, bdi(name)),
-    element("div", {class: "text", dir: "auto", lang: ""}, pieces.map((piece) => {
-      if (!piece.own.length && !piece.adds) return piece.text;
-      const shade = shadeOf(view, piece.adds), outline = outlineOf(view, piece.attention);
-      const terms = piece.own.map((at) => view.terms[at]).sort((a, b) => Math.abs(b.adds) - Math.abs(a.adds));
-      const kind = (shade ? ` ${piece.adds > 0 ? "p" : "n"}${shade}` : "") + (outline ? ` a${outline}` : "");
-      let made = element("span", {
-        class: "t" + kind, "data-term": piece.own.join(" "),
-        title: [`here ${signed(piece.adds)}, attention ${percent(piece.attention)}, of:`,
-          ...terms.map((term) => `${term.name} ×${quantity(term.count)}: ${signed(term.adds)}`)].join("\n"),
-      }, piece.text);
-      for (const [lane, at] of piece.lines) {
-        made = element("span", {class: `g l${lane}` + (view.terms[at].adds < 0 ? " minus" : "")}, made);
-      }
-      return made;
-    })),
-  ]);
-}
-
-function lists(view) {
-  const all = view.sides.flatMap((side) => side.listed);
-  const largest = Math.max(0, ...all.map((term) => Math.abs(term.adds)));
-  const written = new Map(aligned(all.map((term) => term.adds)).map((number, at) => [all[at], number]));
-  return element("div", {class: "lists"}, view.ordered.map((side) => {
-    const rows = side.listed.map((term) => element("tr", {"data-term": term.at, tabindex: 0},
-      element("th", {scope: "row"},
-        element("span", {class: "size", style: `width:${(100 * Math.abs(term.adds) / largest).toFixed(1)}%`}), bdi(term.name)),
-      element("td", null, written.get(term)), element("td", null, percent(term.attention)),
-      element("td", null, quantity(term.count))));
-    const heads = ["token", "adds", "attention", "count"].map((head) => element("th", {scope: "col"}, head));
-    return element("table", {class: side.sign < 0 ? "minus" : null},
-      element("caption", null, `${side.sign > 0 ? "+" : "−"} ${side.label}${rows.length ? "" : ": no token"}`),
-      rows.length ? [element("thead", null, element("tr", null, heads)), element("tbody", null, rows)] : "");
-  }));
-}
-
-function remarks(view) {
-  const said = view.ordered.filter((side) => side.all.length > side.listed.length).map((side) => {
-    const rest = side.all.length - side.listed.length;
-    const adds = side.all.reduce((of, term) => of + term.adds, 0) - side.listed.reduce((of, term) => of + term.adds, 0);
-    return `${rest} more ${side.label} (${signed(adds)})`;
-  });
-  if (view.one.others[0]) said.push(`${view.one.others[0]} others, left out by top`);
-  if (view.one.cls) said.push(`<cls>, the classifier's own token, keeps ${percent(view.one.cls)} of the attention and adds 0`);
-  return said.length ? element("p", {class: "soft small"}, said.join("; ") + ".") : "";
-}
-
-function against(view, show) {
-  if (binary || view.names.length < 2) return "";
-  const choice = element("select", {onchange: () => show(view.k, Number(choice.value))},
-    element("option", {value: -1}, "all others"),
-    view.names.map((label, at) => at === view.k ? "" : element("option", {value: at, selected: at === view.j}, label)));
-  return element("label", {class: "control"}, bdi(view.name), " against ", choice);
-}
-
-// A document below its heading, for a class that may be chosen.
-function fill(holder, one, k, j, extra) {
-  const show = (next, rival) => fill(holder, one, next, rival === undefined ? rivalOf(one, next) : rival, extra);
-  const view = seen(one, k, j);
-  const tools = extra ? extra(view) : [];
-  holder.replaceChildren(...[classStrip(view, show), against(view, show), bar(view), sum(view),
-    ...shaded(view).flat(), lists(view), remarks(view),
-    tools.length ? element("p", {class: "tools"}, tools) : ""].filter((part) => part !== ""));
-}
-
-const textOf = (one) => one.texts.map(([, pieces]) => pieces.map((piece) => piece[0]).join("")).join("\n");
-
-// Saving
-
-function save(name, type, text) {
-  const address = URL.createObjectURL(new Blob([text], {type}));
-  element("a", {href: address, download: name}).click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
-}
-
-function asJson(view) {
-  const {one} = view;
-  return JSON.stringify({
-    document: one.number, text: textOf(one),
-    predicted: one.predicted, probability: one.probability, true: one.true, class: view.name, against: view.rival,
-    decision: view.end, intercept: view.start,
-    tokens: view.terms.map(({name, count, attention, adds}) => ({token: name, count, attention, contribution: adds})),
-  }, null, 1);
-}
-
-function asSvg(view) {
-  const width = 760, font = "14px system-ui, sans-serif", out = [];
-  const pen = document.createElement("canvas").getContext("2d");
-  pen.font = font;
-  const escape = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)
-    .replace(/[^\t\n -\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "");
-  const write = (x, y, text, more = "") => out.push(`<text x="${x.toFixed(1)}" y="${y}" ${more}>${escape(text)}</text>`);
-  const colour = (adds) => adds > 0 ? "0,104,178" : "222,110,0";
-  let x = 20, y = 34;
-  write(x, y, `predicted ${view.one.predicted} (${percent(view.one.probability)})` +
-    (view.one.true === null ? "" : `, truly ${view.one.true}`), 'font-weight="600"');
-  write(x, y += 22, `${signed(view.end)} = ${signed(view.start)} intercept` +
-    view.sides.map((side) => `, ${signed(side.total)} ${side.label}`).join(""));
-  y += 32;
-  for (const [, pieces] of view.pieces) {
-    for (const piece of pieces) {
-      for (const part of piece.text.split(/(\s+)/)) {
-        if (/\n/.test(part)) { x = 20; y += 24; continue; }
-        const size = pen.measureText(part).width;
-        if (x + size > width - 20 && part.trim()) { x = 20; y += 24; }
-        const shade = part.trim() ? shadeOf(view, piece.adds) : 0;
-        if (shade) out.push(`<rect x="${x.toFixed(1)}" y="${y - 14}" width="${size.toFixed(1)}" height="19" fill="rgba(${colour(piece.adds)},${[0, 0.1, 0.2, 0.31, 0.43, 0.55][shade]})"/>`);
-        if (part.trim()) write(x, y, part);
-        x += size;
-      }
-    }
-    x = 20;
-    y += 24;
-  }
-  y += 14;
-  const listed = view.ordered.flatMap((side) => side.listed);
-  const largest = Math.max(...listed.map((term) => Math.abs(term.adds)));
-  for (const term of listed) {
-    write(230, y, term.name, 'text-anchor="end"');
-    const size = 400 * Math.abs(term.adds) / largest;
-    out.push(`<rect x="240" y="${y - 12}" width="${size.toFixed(1)}" height="15" fill="rgb(${colour(term.adds)})"/>`);
-    write(246 + size, y, signed(term.adds));
-    y += 21;
-  }
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${y}" viewBox="0 0 ${width} ${y}" ` +
-    `style="font:${font};fill:#181c22"><rect width="100%" height="100%" fill="#fff"/>${out.join("")}</svg>`;
-}
-
-// What if: a text of one's own, explained as it is written
-
-function stretchAt(text, place) {
-  let start = place, stop = place;
-  while (start && /\S/.test(text[start - 1])) start--;
-  while (stop < text.length && /\S/.test(text[stop])) stop++;
-  return text.slice(start, stop).toLowerCase().replace(/^[^\p{L}\p{N}_]+|[^\p{L}\p{N}_]+$/gu, "") || text.slice(start, stop);
-}
-
-// What the model says of a text, in the form of the page's documents.
-function explained(text) {
+// A text as the model reads it, for class k against class j.
+function seen(text, k, j) {
   const answer = model.explain(text);
-  const labels = data.model.classes;
-  const order = answer.probabilities.map((share, at) => [share, at]).sort((a, b) => b[0] - a[0]);
-  const likely = order.slice(0, 6).filter(([share], place) => place < 2 || share >= 0.0005).map(([, at]) => at);
-  const chosen = binary ? [1] : labels.length > 6 ? likely : likely.sort((a, b) => a - b);
-  const of = (row) => binary ? row : chosen.map((at) => row[at]);
-  const n = text.length, amounts = chosen.map(() => new Float64Array(n)), attention = new Float64Array(n);
-  const own = Array.from({length: n}, () => new Set());
-  const terms = [], number = new Map();
-  const term = (name, token, share) => {
-    if (!number.has(name)) {
-      number.set(name, terms.length);
-      terms.push([name, 0, 0, ...chosen.map(() => 0)]);
-    }
-    const at = number.get(name);
-    [token.count, token.attention, ...of(token.contributions)].forEach((amount, i) => { terms[at][1 + i] += share * amount; });
-    return at;
-  };
-  const edges = new Set([0, n]);
+  const {tokens, decision, probabilities} = answer;
+  const ranked = probabilities.map((share, at) => at).sort((a, b) => probabilities[b] - probabilities[a]);
+  if (k === null) k = ranked[0];
+  if (j === null) j = k === ranked[0] ? ranked[1] : ranked[0];
+  const margin = (numbers) => binary ? (k ? numbers[0] : -numbers[0]) : numbers[k] - numbers[j];
+  const terms = [], numbers = new Map(), n = text.length, edges = new Set([0, n]);
+  const adds = new Float64Array(n), attention = new Float64Array(n);
+  const members = Array.from({length: n}, () => new Set());
   for (const {token: at, share, spans} of answer.occurrences) {
-    const token = answer.tokens[at];
-    const spelled = token.column >= data.model.text.n_words;
-    const name = token.name.replace(/^ +| +$/g, (spaces) => "␣".repeat(spaces.length));
-    const into = term(spelled && spans ? `${stretchAt(text, spans[0][0])} (characters)` : name, token, share);
+    const token = tokens[at], added = margin(token.contributions);
+    // Character n-grams are listed by their word.
+    const spelled = spans && (token.column >= model.n_words || !model.text.by_word);
+    const name = spelled ? `${wordAt(text, spans[0][0])} (characters)`
+      : token.name.replace(/^ +| +$/g, (spaces) => "␣".repeat(spaces.length));
+    if (!numbers.has(name)) {
+      numbers.set(name, terms.length);
+      terms.push({at: terms.length, name, count: 0, attention: 0, adds: 0});
+    }
+    const term = terms[numbers.get(name)];
+    term.count += share * token.count;
+    term.attention += share * token.attention;
+    term.adds += share * added;
     for (const [start, stop] of spans || []) {
       const part = share / spans.length / (stop - start);
       if (!spelled) edges.add(start).add(stop);
       for (let i = start; i < stop; i++) {
         attention[i] += part * token.attention;
-        of(token.contributions).forEach((amount, k) => { amounts[k][i] += part * amount; });
-        own[i].add(into);
+        adds[i] += part * added;
+        members[i].add(term);
       }
     }
   }
-  for (let i = 1; i < n; i++) if (!own[i].size !== !own[i - 1].size) edges.add(i);
-  const places = [...edges].sort((a, b) => a - b);
-  const total = (numbers, start, stop) => numbers.subarray(start, stop).reduce((a, b) => a + b, 0);
-  const pieces = places.slice(1).map((stop, i) => {
-    const start = places[i], inside = new Set();
-    for (let at = start; at < stop; at++) own[at].forEach((one) => inside.add(one));
-    return [text.slice(start, stop), [...inside], [], total(attention, start, stop), ...amounts.map((row) => total(row, start, stop))];
+  for (let i = 1; i < n; i++) if (!members[i].size !== !members[i - 1].size) edges.add(i);
+  const ends = [...edges].sort((a, b) => a - b);
+  const segments = ends.slice(1).map((stop, i) => {
+    const total = (amounts) => sumOf(amounts.subarray(ends[i], stop));
+    const inside = new Set(members.slice(ends[i], stop).flatMap((some) => [...some]));
+    return {text: text.slice(ends[i], stop), terms: [...inside], adds: total(adds), attention: total(attention)};
+  });
+  const largest = Math.max(0, ...terms.map((term) => Math.abs(term.adds)));
+  const sides = [1, -1].map((sign) => {
+    const all = terms.filter((term) => sign * term.adds > 0).sort((a, b) => sign * (b.adds - a.adds));
+    const listed = all.filter((term) => Math.abs(term.adds) >= Math.max(0.005, largest / 2000));
+    const total = sumOf(all.map((term) => term.adds));
+    return {sign, all, listed: listed.slice(0, data.top), label: `for ${labels[sign > 0 ? k : j]}`, total};
   });
   return {
-    answer,
-    one: {
-      number: null, classes: chosen.map((at) => labels[at]), probabilities: chosen.map((at) => answer.probabilities[at]),
-      decisions: of(answer.decision), intercepts: of(answer.intercept), more: binary ? 0 : labels.length - chosen.length,
-      predicted: answer.predicted, probability: Math.max(...answer.probabilities), true: null, right: false,
-      cls: answer.cls, others: [0, ...chosen.map(() => 0)], terms, texts: [[null, pieces]],
-    },
+    answer, k, j, ranked, terms, sides, segments, start: margin(model.intercept), end: margin(decision),
+    largest: Math.max(0.05, ...segments.map((one) => Math.abs(one.adds))),
+    most: Math.max(0, ...segments.map((one) => one.attention)),
+    ordered: j === ranked[0] ? [...sides].reverse() : sides,
   };
 }
 
-// The fewest tokens whose removal changes the prediction: the sign of a lead is a sum over tokens.
-function counterfactual({tokens, intercept, cls, predicted}) {
-  const labels = data.model.classes, k = labels.indexOf(predicted);
+// The parts of an explanation, as `document.html` has them
+
+function classStrip({answer: {probabilities}, ranked, k, j}, show) {
+  const likely = ranked.slice(0, 6).filter((at, place) => place < 2 || at === k || probabilities[at] >= 0.0005);
+  const shown = labels.length > 6 ? likely : labels.map((_, at) => at);
+  const items = shown.map((at) => element("li", {class: at === k ? "shown" : "soft"},
+    button({"aria-pressed": String(at === k), title: `show what speaks for ${labels[at]}`, onclick: () => show(at, null)},
+      element("span", null, bdi(labels[at]), " ", element("span", null, percent(probabilities[at]))),
+      element("span", {class: "meter"}, element("i", {style: of(100 * probabilities[at])})))));
+  if (shown.length < labels.length) items.push(element("li", {class: "soft"}, `and ${labels.length - shown.length} more classes`));
+  const long = Math.max(...shown.map((at) => labels[at].length)) > 12;
+  const strip = element("ul", {class: "classes" + (long ? " long" : "")}, items);
+  if (binary) return [strip];
+  const choice = element("select", {onchange: () => show(k, Number(choice.value))},
+    labels.map((label, at) => at === k ? "" : element("option", {value: at, selected: at === j}, label)));
+  return [strip, element("label", {class: "control"}, bdi(labels[k]), " against ", choice)];
+}
+
+function bar({sides, start, end, k, j}) {
+  const present = sides.filter((side) => side.total);
+  if (!present.length) return "";
+  const highest = start + sides[0].total, ends = [start, end, highest, 0];
+  const low = Math.min(...ends), width = Math.max(...ends) - low || 1;
+  const at = (value) => 1 + 98 * (value - low) / width;
+  const left = (value) => `left:${at(value).toFixed(2)}%`;
+  const strips = present.map((side) => {
+    let here = side.sign > 0 ? start : highest;
+    const stop = side.sign > 0 ? highest : end;
+    const part = (there, term) => {
+      const low = Math.min(here, there), size = at(Math.max(here, there)) - at(low);
+      here = there;
+      return element("i", {
+        class: term ? null : "rest", "data-term": term && term.at, style: `${left(low)};width:${size.toFixed(2)}%`,
+        title: term ? `${term.name}: ${signed(term.adds)}` : "all other tokens together",
+      }, size > 2 ? bdi(term ? term.name : "others") : "");
+    };
+    const parts = side.all.slice(0, 6).map((term) => part(here + term.adds, term));
+    if (Math.abs(stop - here) > 1e-6) parts.push(part(stop, null));
+    return element("span", {class: "strip" + (side.sign < 0 ? " minus" : "")}, parts);
+  });
+  const tick = (kind, value) => element("span", {class: `tick ${kind}`, style: left(value)});
+  return element("div", {class: "bar", role: "img", "aria-label": "the decision as a sum"},
+    tick("zero", 0), strips, tick("start", start), tick("end" + (strips.length === 2 ? " second" : ""), end),
+    element("span", {class: "axis"},
+      at(0) > 8 ? element("span", {class: "left", style: of(at(0))}, element("i", null, "← ", bdi(labels[j]))) : "",
+      at(0) < 92 ? element("span", {class: "right", style: left(0)}, element("i", null, bdi(labels[k]), " →")) : ""));
+}
+
+function sum({sides, start, end, j}) {
+  const number = (value, key) => [key ? element("i", {class: `key ${key}`}) : "", element("b", null, signed(value))];
+  return element("p", {class: "sum"},
+    element("span", null, number(end, "end"), binary ? " decision =" : ` lead over ${labels[j]} =`),
+    element("span", null, number(start, "start"), " intercept"),
+    sides.filter((side) => side.total).map((side) => element("span", null,
+      number(side.total), " ", element("span", {class: `t ${side.sign > 0 ? "p3" : "n3"}`}, side.label))));
+}
+
+function shaded({segments, largest, most}) {
+  return element("div", {class: "text", dir: "auto", lang: ""}, segments.map((segment) => {
+    if (!segment.terms.length) return segment.text;
+    const share = Math.abs(segment.adds) / largest, over = most ? 2 * segment.attention / most - 1 : -1;
+    const shade = share < 0.1 ? "" : ` ${segment.adds > 0 ? "p" : "n"}${Math.min(5, 1 + Math.floor(share * 4.9995))}`;
+    const outline = over < 0 ? "" : ` a${Math.min(2, 1 + Math.floor(2 * over))}`;
+    const terms = segment.terms.sort((a, b) => Math.abs(b.adds) - Math.abs(a.adds));
+    return element("span", {
+      class: `t${shade}${outline}`, "data-term": terms.map((term) => term.at).join(" "),
+      title: [`here ${signed(segment.adds)}, attention ${percent(segment.attention)}, of:`,
+        ...terms.map((term) => `${term.name} ×${quantity(term.count)}: ${signed(term.adds)}`)].join("\n"),
+    }, segment.text);
+  }));
+}
+
+function lists({sides, ordered}) {
+  const all = sides.flatMap((side) => side.listed);
+  const largest = Math.max(0, ...all.map((term) => Math.abs(term.adds)));
+  const numbers = aligned(all.map((term) => term.adds));
+  const heads = () => ["token", "adds", "attention", "count"].map((head) => element("th", {scope: "col"}, head));
+  return element("div", {class: "lists"}, ordered.map(({sign, listed, label}) => {
+    const rows = listed.map((term) => element("tr", {"data-term": term.at, tabindex: 0},
+      element("th", {scope: "row"},
+        element("span", {class: "size", style: of(100 * Math.abs(term.adds) / largest)}), bdi(term.name)),
+      [numbers[all.indexOf(term)], percent(term.attention), quantity(term.count)].map((cell) => element("td", null, cell))));
+    return element("table", {class: sign < 0 ? "minus" : null},
+      element("caption", null, `${sign > 0 ? "+" : "−"} ${label}${rows.length ? "" : ": no token"}`),
+      rows.length ? [element("thead", null, element("tr", null, heads())), element("tbody", null, rows)] : "");
+  }));
+}
+
+function remarks({ordered, answer}) {
+  const said = ordered.filter((side) => side.all.length > side.listed.length).map((side) => {
+    const adds = side.total - sumOf(side.listed.map((term) => term.adds));
+    return `${side.all.length - side.listed.length} more ${side.label} (${signed(adds)})`;
+  });
+  if (answer.cls) said.push(`<cls>, the classifier's own token, keeps ${percent(answer.cls)} of the attention and adds 0`);
+  return said.length ? element("p", {class: "soft small"}, said.join("; ") + ".") : "";
+}
+
+// The fewest tokens whose removal changes the prediction: the sign of a margin is a sum over tokens.
+function counterfactual({tokens, cls, predicted: k}) {
   let best = null;
   labels.forEach((label, j) => {
     if (j === k) return;
-    const lead = (of) => binary ? (k ? of[0] : -of[0]) : of[k] - of[j];
-    const parts = tokens.map((token) => [token.attention * (lead(token.values) + lead(intercept)), token.name])
+    const margin = (numbers) => binary ? (k ? numbers[0] : -numbers[0]) : numbers[k] - numbers[j];
+    const start = margin(model.intercept);
+    const parts = tokens.map((token) => [token.attention * (margin(token.values) + start), token.name])
       .sort((a, b) => b[0] - a[0]);
-    let left = cls * lead(intercept) + parts.reduce((of, [part]) => of + part, 0), n = 0;
-    const rounding = 1e-12 * parts.reduce((of, [part]) => of + Math.abs(part), Math.abs(cls * lead(intercept)));
+    let left = cls * start + sumOf(parts.map(([part]) => part)), n = 0;
+    const rounding = 1e-12 * (Math.abs(cls * start) + sumOf(parts.map(([part]) => Math.abs(part))));
     while (left >= -rounding && n < parts.length && parts[n][0] > 0) left -= parts[n++][0];
     // Without any token and without <cls>, the intercept is all there is.
-    const gone = n === parts.length && !cls ? lead(intercept) < 0 : left < -rounding;
+    const gone = n === parts.length && !cls ? start < 0 : left < -rounding;
     if (gone && (!best || n < best.names.length)) best = {label, names: parts.slice(0, n).map(([, name]) => name)};
   });
   if (!best) return "No removal of tokens changes the prediction.";
+  const n = best.names.length, more = n > 6 ? ` and ${n - 6} more` : "";
   const shown = best.names.slice(0, 6).map((name) => `“${name}”`).join(", ");
-  const more = best.names.length > 6 ? ` and ${best.names.length - 6} more` : "";
-  const n = best.names.length;
   return `Without ${n === 1 ? "the token" : `these ${n} tokens`} it is ${best.label}; no fewer would do: ${shown}${more}.`;
 }
 
 function whatIf() {
   const box = element("textarea", {id: "clsattn-text", rows: 5, "aria-label": "a text of your own", spellcheck: "false"});
   const head = element("p", {class: "head", "aria-live": "polite"}), body = element("div"), change = element("p", {class: "soft"});
-  let shownClass = null;
-  const update = () => {
-    const {one, answer} = explained(box.value);
-    head.replaceChildren(element("span", {class: "prediction"}, "predicted ", element("b", null, bdi(one.predicted)),
-      " with probability ", element("b", null, percent(one.probability))));
+  let chosen = null;  // a class that is not the predicted one
+  const show = (k, j) => {
+    const view = seen(box.value, k, j), {answer} = view;
+    chosen = binary || view.k === answer.predicted ? null : view.k;
+    head.replaceChildren(element("span", {class: "prediction"}, "predicted ", element("b", null, bdi(labels[answer.predicted])),
+      " with probability ", element("b", null, percent(Math.max(...answer.probabilities)))));
     head.dataset.decision = JSON.stringify(answer.decision);
-    const k = Math.max(one.classes.indexOf(shownClass === null ? one.predicted : shownClass), 0);
-    fill(body, one, k, rivalOf(one, k), (view) => { shownClass = binary ? null : view.name === one.predicted ? null : view.name; return []; });
+    body.replaceChildren(...[classStrip(view, show), bar(view), sum(view), shaded(view), lists(view), remarks(view)]
+      .flat().filter((part) => part !== ""));
     change.textContent = answer.tokens.length ? counterfactual(answer) : "No token that the model knows: the decision is the intercept.";
   };
-  box.addEventListener("input", update);
-  const {n_tokens: all, tokens} = data.model;
-  const bytes = document.getElementById("clsattn-data").textContent.length;
-  const size = bytes < 1e5 ? `${Math.ceil(bytes / 1e3)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
-  const part = tokens.length < all ? `the ${tokens.length.toLocaleString("en")} strongest of ${all.toLocaleString("en")} tokens, so that numbers differ from the whole model's`
+  box.addEventListener("input", () => show(chosen, null));
+  const {n_tokens: all, tokens} = model, megabytes = document.getElementById("clsattn-data").textContent.length / 1e6;
+  const size = megabytes < 0.1 ? `${Math.ceil(1e3 * megabytes)} KB` : `${megabytes.toFixed(1)} MB`;
+  const part = tokens.length < all
+    ? `the ${tokens.length.toLocaleString("en")} strongest of ${all.toLocaleString("en")} tokens, so that numbers differ from the whole model's`
     : `all ${all.toLocaleString("en")} tokens of the model`;
   const section = element("details", {class: "whatif", open: true},
     element("summary", null, element("b", null, "What if?"), " Write or edit a text; nothing leaves this page."),
     box, head, change, body, element("p", {class: "soft small"}, `This page holds ${part} (${size} of data).`));
-  return {section, edit: (text) => { box.value = text; section.open = true; update(); section.scrollIntoView(); box.focus(); }};
+  return {section, write: (text) => { box.value = text; section.open = true; show(chosen, null); }};
 }
 
-// The page
+const sections = [...page.querySelectorAll(".doc")];
+const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]);
+const theme = rules.find(({media}) => media && media.mediaText.includes("prefers-color-scheme"));
+let dark = matchMedia("(prefers-color-scheme: dark)").matches;
+const toolbar = element("div", {class: "toolbar"},
+  button({onclick: () => { dark = !dark; theme.media.mediaText = dark ? "screen" : "not all"; }}, "light / dark"));
+page.insertBefore(toolbar, sections[0]);
 
-const sections = [...page.querySelectorAll(".doc")].map((section, at) => {
-  const head = section.querySelector(".head");
-  const number = head.querySelector(".no").textContent;
-  const [label, probability] = [...head.querySelectorAll(".prediction b")].map((one) => one.textContent);
-  return {
-    section, at, head, number, label, one: data.documents[at] || null,
-    probability: data.documents[at] ? data.documents[at].probability : parseFloat(probability.replace("<", "")) / 100,
-    wrong: head.querySelector(".wrong") !== null, known: /[✓✗]/.test(head.textContent), text: (data.documents[at] ? textOf(data.documents[at]) : section.textContent).toLowerCase(),
-    compared: false,
-  };
-});
-
-const box = model && whatIf();
-
-function documentTools(one) {
-  return (view) => [
-    box && one.texts.length === 1 ? element("button", {type: "button", onclick: () => box.edit(textOf(one))}, "edit") : "",
-    element("button", {type: "button", onclick: () => save(`document-${one.number}.svg`, "image/svg+xml", asSvg(view))}, "save as SVG"),
-    element("button", {type: "button", onclick: () => save(`document-${one.number}.json`, "application/json", asJson(view))}, "save as JSON"),
-  ];
-}
-
-for (const {section, one, head} of sections) {
-  if (!one) continue;
-  const details = section.querySelector(":scope > details");
-  const holder = element("div");
-  const draw = () => {
-    const k = firstShown(one);
-    fill(holder, one, k, rivalOf(one, k), documentTools(one));
-    for (const old of [...(details || section).children]) if (old.tagName !== "SUMMARY" && old !== head) old.remove();
-    (details || section).append(holder);
-  };
-  if (details) details.addEventListener("toggle", draw, {once: true});
-  else draw();
-}
-
-// A word and the rows of its tokens, linked while the mouse is over one of them, or after a tap.
-let held = null;
-function link(target) {
-  page.querySelectorAll(".linked").forEach((one) => one.classList.remove("linked"));
-  const start = target && target.closest("[data-term]");
-  const within = start && start.closest(".doc, .whatif");
-  if (!within) return;
-  const wanted = new Set(start.dataset.term.split(" "));
-  within.querySelectorAll("[data-term]").forEach((one) => {
-    if (one.dataset.term.split(" ").some((term) => wanted.has(term))) one.classList.add("linked");
+if (model) {
+  const {section, write} = whatIf();
+  toolbar.after(section);
+  write(data.texts.find((text) => text !== null) || "");
+  data.texts.forEach((text, at) => {
+    if (text === null) return;
+    const edit = button({onclick: () => { write(text); section.scrollIntoView(); }}, "edit");
+    (sections[at].querySelector(":scope > details") || sections[at]).append(element("p", {class: "tools"}, edit));
   });
-}
-page.addEventListener("mouseover", (event) => { if (!held) link(event.target); });
-page.addEventListener("focusin", (event) => { if (!held) link(event.target); });
-page.addEventListener("click", (event) => {
-  const target = event.target.closest("[data-term]");
-  held = target && target !== held ? target : null;
-  link(held);
-});
-
-// Choosing, sorting and comparing documents
-
-function toolbar() {
-  const option = (value, text) => element("option", {value}, text);
-  const labels = [...new Set(sections.map((one) => one.label))].sort();
-  const text = element("input", {type: "search", placeholder: "text", "aria-label": "documents with this text", size: 14, oninput: refresh});
-  const label = element("select", {"aria-label": "predicted class", onchange: refresh}, option("", "any class"), labels.map((one) => option(one, one)));
-  const truth = element("select", {"aria-label": "right or wrong", onchange: refresh}, option("", "right and wrong"), option("wrong", "wrong"), option("right", "right"));
-  const order = element("select", {"aria-label": "order", onchange: refresh}, option("", "in order"), option("unsure", "least sure first"), option("sure", "surest first"));
-  const count = element("span", {class: "soft", "aria-live": "polite"});
-  const compare = element("button", {type: "button", "aria-pressed": "false", onclick: () => {
-    const on = compare.getAttribute("aria-pressed") === "false";
-    compare.setAttribute("aria-pressed", String(on));
-    page.classList.toggle("choosing", on);
-    if (!on) sections.forEach((one) => { one.compared = one.tickbox.checked = false; });
-    refresh();
-  }}, "compare two");
-  for (const one of sections) {
-    one.tickbox = element("input", {type: "checkbox", "aria-label": `compare ${one.number}`, onclick: (event) => event.stopPropagation(), onchange: () => {
-      one.compared = one.tickbox.checked;
-      refresh();
-    }});
-    one.head.prepend(element("label", {class: "choose"}, one.tickbox));
-  }
-  const list = sections.length ? sections[0].section.parentNode : page;
-  const end = element("span", {hidden: true});
-  if (sections.length) sections[sections.length - 1].section.after(end);
-  const pair = element("div", {class: "pair"});
-  end.before(pair);
-  function refresh() {
-    const chosen = sections.filter((one) => one.compared);
-    const two = chosen.length === 2;
-    const sorted = [...sections];
-    const sign = {sure: -1, unsure: 1}[order.value];
-    if (sign) sorted.sort((a, b) => sign * (a.probability - b.probability));
-    let shown = 0;
-    for (const one of sorted) {
-      const wanted = two ? one.compared : (!label.value || one.label === label.value) &&
-        (!truth.value || (one.known && one.wrong === (truth.value === "wrong"))) &&
-        (!text.value || one.text.includes(text.value.toLowerCase()));
-      one.section.hidden = !wanted;
-      shown += wanted;
-      const details = one.section.querySelector(":scope > details");
-      if (two && wanted && details) details.open = true;
-      if (two && wanted) pair.append(one.section);
-      else list.insertBefore(one.section, end);
-    }
-    const on = compare.getAttribute("aria-pressed") === "true";
-    count.textContent = on && !two ? `tick two documents (${chosen.length} ticked)` : shown < sections.length ? `${shown} of ${sections.length} documents` : "";
-  }
-  const theme = element("button", {type: "button", onclick: () => {
-    dark = !dark;
-    for (const sheet of document.styleSheets) for (const rule of sheet.cssRules) {
-      if (rule.media && (rule === themeRule || rule.media.mediaText.includes("prefers-color-scheme"))) {
-        themeRule = rule;
-        rule.media.mediaText = dark ? "screen" : "not all";
-      }
-    }
-  }}, "light / dark");
-  let dark = matchMedia("(prefers-color-scheme: dark)").matches, themeRule = null;
-  const several = sections.length > 1;
-  return element("div", {class: "toolbar", role: "group", "aria-label": "documents"},
-    several ? [text, label, sections.some((one) => one.known) ? truth : "", order, compare] : "", theme, count,
-    data.documents.length < sections.length ? element("span", {class: "soft"},
-      `The first ${data.documents.length} documents can be seen for other classes and saved.`) : "");
-}
-
-const first = page.querySelector(".doc");
-page.insertBefore(toolbar(), first);
-if (box) {
-  page.insertBefore(box.section, first);
-  const start = data.documents.find((one) => one.texts.length === 1);
-  box.edit(start ? textOf(start) : "");
-  document.activeElement.blur();
-  scrollTo(0, 0);
+  // A word and the rows of its tokens are marked together.
+  const link = ({target}) => {
+    const parts = [...section.querySelectorAll("[data-term]")], terms = (one) => one.dataset.term.split(" ");
+    const own = target.closest("[data-term]"), wanted = new Set(own ? terms(own) : []);
+    parts.forEach((one) => one.classList.toggle("linked", terms(one).some((term) => wanted.has(term))));
+  };
+  ["mouseover", "focusin", "click"].forEach((event) => section.addEventListener(event, link));
 }

@@ -1,0 +1,41 @@
+"""The pages of results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from . import machine
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def number(value: float | None, form: str) -> str:
+    """Return a number in a format, or a dash where there is none."""
+    return "–" if value is None else format(value, form)
+
+
+def page(title: str, command: str, *parts: str, described: dict[str, Any] | None = None) -> str:
+    """Return a page: title, command, date, machine, and the parts with a blank line between."""
+    described = described or machine.describe()
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    head = [f"# {title}", f"`{command}`, {date}.", machine.summary(described)]
+    head += [line for line in machine.warning(described) if line]
+    return "\n\n".join([*head, *(part for part in parts if part)]) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

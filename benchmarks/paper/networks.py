@@ -1,0 +1,108 @@
+"""Two layers with trained key-query matrices, and an MLP after the softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sklearn_clsattn.paper import AttentionNetworkClassifier
+
+from . import known, pictures
+from .data import Settings, load, subset
+from .models import along_posterior, over_seeds
+from .record import Row, row
+from .reviews import CORPORA
+from .shapes import arms, order
+
+N_DOCUMENTS = 4000  # of training and of testing: time allows no more
+MLP_EPOCHS = 8
+
+
+def run(settings: Settings) -> list[Row]:
+    """Train two layers on a part of IMDB and of Yelp, and one layer with an MLP on IMDB."""
+    rows = []
+    parameters: dict[str, Any] = {
+        "kind": AttentionNetworkClassifier,
+        "embedding_dim": settings.pick(128, 16),
+        "n_iter_no_change": 3,
+        "max_iter": settings.pick(12, 6),
+        **({"learning_rate": 0.01} if settings.fast else {}),
+    }
+    parts = {name: subset(load(name, settings), N_DOCUMENTS, N_DOCUMENTS) for name in CORPORA}
+    figure, axes = pictures.grid(2, 3, width=4.2)
+    for name, corpus in parts.items():
+        models = over_seeds(corpus, settings, n_layers=2, **parameters)
+        scores, values = (
+            [along_posterior(corpus, getattr(model, what)) for model in models]
+            for what in ("scores", "values")
+        )
+        first = scores[0].means
+        rows += [
+            row("two layers rises", name, [order(bins.means) for bins in values]),
+            row("two layers U", name, [arms(bins.centres, bins.means).worse for bins in scores]),
+            row("two layers E.p", f"{name}, left end, first start", first[0]),
+            row("two layers E.p", f"{name}, lowest, first start", first.min()),
+            row("two layers E.p", f"{name}, right end, first start", first[-1]),
+            row("two layers E.v", f"{name}, left end, first start", values[0].means[0]),
+            row("two layers E.v", f"{name}, right end, first start", values[0].means[-1]),
+            row("other accuracy", f"{name}, two layers", [model.accuracy for model in models]),
+        ]
+        if name == "IMDB":
+            _draw(
+                axes[0],
+                f"{name}, two layers",
+                corpus,
+                [
+                    (r"$E_s \cdot W_2\, p$", models[0].scores, known.TWO_LAYER_SCORES),
+                    (pictures.VALUE, models[0].values, known.TWO_LAYER_VALUES),
+                ],
+            )
+    corpus = parts["IMDB"]
+    how = {**parameters, "early_stopping": False, "max_iter": settings.pick(MLP_EPOCHS, 4)}
+    models = over_seeds(corpus, settings, mlp=True, **how)
+    scores, values, single = (
+        [along_posterior(corpus, getattr(model, what)) for model in models]
+        for what in ("scores", "values", "one_token")
+    )
+    first = scores[0].means
+    flat = [abs(left_over_right(bins.centres, bins.means)) for bins in values]
+    rows += [
+        row("mlp U", "IMDB", [arms(bins.centres, bins.means).worse for bins in scores]),
+        row("mlp E.v", "IMDB", np.abs([order(bins.means) for bins in values])),
+        row("mlp flat", "IMDB", flat),
+        row("mlp output", "IMDB", [order(bins.means) for bins in single]),
+        row("mlp E.p", "left end, first start", first[0]),
+        row("mlp E.p", "lowest, first start", first.min()),
+        row("mlp E.p", "right end, first start", first[-1]),
+        row("other accuracy", "IMDB, MLP", [model.accuracy for model in models]),
+    ]
+    panels = [
+        (pictures.SCORE, models[0].scores, known.MLP_SCORES),
+        (pictures.VALUE, models[0].values, known.MLP_VALUES),
+        (r"$f([s])$", models[0].one_token, None),
+    ]
+    _draw(axes[1], "IMDB, MLP", corpus, panels)
+    axes[0, 2].set_visible(False)
+    pictures.save(figure, settings, "paper_networks.png")
+    return rows
+
+
+def left_over_right(centres: ArrayLike, means: ArrayLike) -> float:
+    """Return how much means rise from the left end to 0, over the rise from 0 to the right end.
+
+    NaN where they do not rise on the right.
+    """
+    centres, means = np.asarray(centres, dtype=float), np.asarray(means, dtype=float)
+    middle = float(np.interp(0, centres, means))
+    right = means[-1] - middle
+    return float((middle - means[0]) / right) if right > 0 else float("nan")
+
+
+def _draw(axes: Any, title: str, corpus: Any, panels: list[tuple[str, Any, Any]]) -> None:
+    for ax, (symbol, numbers, paper) in zip(axes, panels, strict=False):
+        pictures.cloud(ax, corpus.posterior, numbers, along_posterior(corpus, numbers))
+        pictures.name_axes(ax, title, pictures.POSTERIOR, symbol)
+        if paper is not None:
+            pictures.paper_axis(ax, known.BINS, paper)

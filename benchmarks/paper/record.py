@@ -1,0 +1,176 @@
+"""What is stated and asked, what was measured, and whether it holds: one row per line measured."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of the paper or its reviews, what is asked of it, and the paper's own number.
+
+    Thresholds were written down before the runs. An empty `sign` asks nothing: numbers are
+    reported.
+    """
+
+    words: str
+    sign: str = ""
+    limit: float = float("nan")
+    paper: str = ""
+
+    @property
+    def asked(self) -> str:
+        """What is asked, as the table says it."""
+        return f"{self.sign} {self.limit:g}" if self.sign else "–"
+
+    def holds(self, number: float) -> bool:
+        """Return whether a number meets the threshold; NaN never does."""
+        return bool({"≥": operator.ge, "≤": operator.le}[self.sign](number, self.limit))
+
+
+STATEMENTS = {
+    # Synthetic data
+    "synthetic line": Statement(
+        "Synthetic data: E.v on a line through the origin, share of squares", "≥", 0.9
+    ),
+    "synthetic rises": Statement("Synthetic data: means of E.v rise", "≥", 0.95),
+    "synthetic V": Statement(
+        "Synthetic data: E.p is a V, rank correlation of its worse arm", "≥", 0.9
+    ),
+    "synthetic lowest": Statement("Synthetic data: distance of its lowest bin from 0", "≤", 0.1),
+    "synthetic accuracy": Statement("Synthetic data: test accuracy"),
+    # Reviews
+    "rises": Statement(
+        "Everything trained: means of E.v rise, rank correlation", "≥", 0.95, "0.99 (two layers)"
+    ),
+    "U": Statement("Everything trained: E.p is a U, worse arm", "≥", 0.9, "0.99 (two layers)"),
+    "accuracy": Statement("Everything trained: test accuracy", "≥", 0.95, "about 0.95"),
+    "other accuracy": Statement("Trained otherwise: test accuracy"),
+    "scatter E.v": Statement("One step on E: scatter of E.v shrinks, ratio", "≥", 1.0, "8"),
+    "scatter E.p": Statement("One step on E: scatter of E.p shrinks, ratio", "≥", 1.0, "6"),
+    "scatter over range": Statement(
+        "One step on E: the same relative to the range of the means", "≥", 1.0
+    ),
+    "one step rises": Statement("One step on E: means of E.v rise", "≥", 0.95),
+    "one step variants": Statement("One step on E, otherwise: ratios of scatter of E.v and E.p"),
+    "one step worse": Statement("One step on E: accuracy below everything trained's", "≤", 0.1),
+    "frozen below": Statement(
+        "Frozen E: accuracy below everything trained's", "≥", 0.1, "about 0.23"
+    ),
+    "frozen loss": Statement(
+        "Frozen E: distance of the test loss from the paper's", "≤", 0.1, "0.6"
+    ),
+    "frozen descent": Statement("Frozen E by gradient descent: test accuracy", paper="about 0.72"),
+    "two layers rises": Statement("Two layers: means of E.v rise", "≥", 0.95, "0.986"),
+    "two layers U": Statement("Two layers: E.W2 p is a U, worse arm", "≥", 0.9, "0.99"),
+    "two layers E.p": Statement(
+        "Two layers: E.W2 p at the left end, lowest, right end", paper="15.5, -3.9, 12.4"
+    ),
+    "two layers E.v": Statement("Two layers: E.v at the ends", paper="-1.07, 0.93"),
+    "mlp U": Statement("MLP: E.p is a U, worse arm", "≥", 0.9, "0.99"),
+    "mlp E.v": Statement("MLP: E.v neither rises nor falls", "≤", 0.95, "0.665"),
+    "mlp flat": Statement(
+        "MLP: change of E.v left of 0 over its rise right of 0", "≤", 0.5, "0.05"
+    ),
+    "mlp output": Statement("MLP: outputs of one-token documents rise", "≥", 0.95),
+    "mlp E.p": Statement("MLP: E.p at the left end, lowest, right end", paper="4.8, 0.6, 6.1"),
+    "stars": Statement(
+        "Four classes: means of E.v_k rise with the importance for class k", "≥", 0.95, "0.88, 0.90"
+    ),
+    # The theorem
+    "theorem selection": Statement(
+        "Theorem 4.3: documents that select their relevant token, share", "≥", 1.0, "1"
+    ),
+    "theorem direction": Statement(
+        "Theorem 4.3: 1 less the cosine of p to the max-margin direction", "≤", 1e-4, "0"
+    ),
+    "descent direction": Statement(
+        "The same for normalised descent alone, after 3,000 steps", "≤", 1e-4, "0"
+    ),
+    "large step": Statement(
+        "Lemma: the same share for a large eta_0 (256 times the usual)", "≥", 1.0, "1"
+    ),
+    "other steps": Statement("The same share for other eta_0"),
+    "map": Statement("Map over d, n, T, vocabulary: the same share at values of 16", "≥", 1.0, "1"),
+    "map below": Statement("Map: the same share at smaller values"),
+    "map certified": Statement("Map: smallest value with n L(p0) < log 2 certified"),
+    "map settled": Statement("Map: share of flows that settle"),
+    "several": Statement("Two relevant tokens a document: selected, share of documents"),
+    "partly": Statement(
+        "Partly relevant tokens: documents that select relevant tokens only", "≥", 0.95
+    ),
+    "turns": Statement("1 less the cosine of p's directions at a way of 60 and of 120", "≤", 1e-3),
+    "negation, one layer": Statement("Negation: accuracy of one layer", "≤", 0.8),
+    "negation, deeper": Statement("Negation: accuracy of two layers, or with an MLP", "≥", 0.95),
+    "after p": Statement(
+        "Documents that keep their selection as v, or E, is trained after p", "≥", 0.95
+    ),
+    "distance": Statement("Distance of documents from Assumption 1, mean"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The numbers of one line, one per random start (or the only one)."""
+
+    statement: str  # a key of STATEMENTS
+    line: str
+    numbers: tuple[float, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Whether the numbers of all random starts meet what is asked."""
+        statement = STATEMENTS[self.statement]
+        if not statement.sign:
+            return "reported"
+        return "holds" if all(statement.holds(number) for number in self.numbers) else "fails"
+
+
+def row(statement: str, line: str, numbers: Any) -> Row:
+    """Return the row of a line from a number or several."""
+    numbers = np.atleast_1d(np.asarray(numbers, dtype=float))
+    return Row(statement, line, tuple(float(number) for number in numbers))
+
+
+def frame(rows: Iterable[tuple[str, Row]]) -> pd.DataFrame:
+    """Return the full record, from names of experiments and their rows."""
+    return pd.DataFrame(
+        [
+            {
+                "experiment": experiment,
+                "statement": STATEMENTS[each.statement].words,
+                "line": each.line,
+                "asked": STATEMENTS[each.statement].asked,
+                "paper": STATEMENTS[each.statement].paper,
+                "starts": len(each.numbers),
+                "mean": np.mean(each.numbers),
+                "least": np.min(each.numbers),
+                "largest": np.max(each.numbers),
+                "verdict": each.verdict,
+            }
+            for experiment, each in rows
+        ]
+    )
+
+
+def summary(record: pd.DataFrame) -> str:
+    """Return the page's table: one row for each statement of which something is asked."""
+    lines = ["| statement | asked | paper | measured | lines that hold |", "|---|---|---|---|---|"]
+    for words, group in record[record["verdict"] != "reported"].groupby("statement", sort=False):
+        verdict = f"{(group['verdict'] == 'holds').sum()} of {len(group)}"
+        means = group["mean"].to_numpy()
+        defined = np.sort(means[~np.isnan(means)])
+        form = ".1e" if 0 < np.abs(defined).max(initial=0) < 1e-2 else ".3g"
+        ends = dict.fromkeys(f"{end:{form}}" for end in defined[[0, -1][: len(defined)]])
+        measured = " to ".join(ends) or "not defined"
+        if ends and len(defined) < len(means):
+            measured += f" ({len(means) - len(defined)} not defined)"
+        asked, paper = group["asked"].iloc[0], group["paper"].iloc[0] or "–"
+        lines.append(f"| {words} | {asked} | {paper} | {measured} | {verdict} |")
+    return "\n".join(lines)

@@ -1,0 +1,233 @@
+r"""The loss of the attention model, its closed-form gradient.
+
+**Model.** A document is a bag of tokens with weights :math:`c_{is} \ge 0`. Every token has an
+attention score :math:`a_s` and, per output k, a value :math:`b_{sk}`; the ``<cls>`` token has
+weight :math:`S_0`, score :math:`a_0` and value 0 (``<cls>`` and the output vectors are
+orthogonal). A document may come with evidence :math:`N_{ik}` that its tokens give whatever the
+values (:mod:`~sklearn_clsattn._core.prior_mean`; 0 without):
+
+.. math::
+
+    w_s = e^{a_s}, \quad
+    d_i = S_0 e^{a_0} + \sum_s c_{is} w_s, \quad
+    f_{ik} = \frac{1}{d_i} \Big( N_{ik} + \sum_s c_{is} w_s b_{sk} \Big), \quad
+    F_{ik} = f_{ik} + \beta_k .
+
+**Loss** (:class:`AttentionLoss`): the sum over documents :math:`\sum_i \omega_i\, \ell(y_i, F_i)`
+with document weights :math:`\omega_i`, where :math:`\ell` is the logistic loss
+:math:`\log(1 + e^{-yF})` for one output (:math:`y = \pm 1`) and the cross entropy of softmax(F)
+for K outputs. It is a function of one matrix of shape (n_tokens + 1, 1 + n_outputs), the *token
+matrix*: a row :math:`[a_s, b_{s1}, .., b_{sK}]` per token and a last row
+:math:`[a_0, \beta_1, .., \beta_K]` for ``<cls>``.
+
+**Gradient.** With :math:`g_{ik} = \omega_i\, \partial \ell / \partial F_{ik}`, one product with
+``X.T``,
+
+.. math::
+
+    R = X^\top \left[ -\tfrac{\sum_k g_k f_k}{d},\; \tfrac{g_1}{d}, \dots, \tfrac{g_K}{d} \right],
+
+gives every derivative of the sum:
+
+.. math::
+
+    \partial b_{sk} = w_s R_{sk}, \quad
+    \partial a_s = w_s \big( R_{s0} + \textstyle\sum_k b_{sk} R_{sk} \big), \quad
+    \partial a_0 = S_0 e^{a_0} \textstyle\sum_i \big( -\sum_k g_{ik} f_{ik} / d_i \big), \quad
+    \partial \beta_k = \textstyle\sum_i g_{ik} .
+
+So one evaluation is two sparse products with 1 + K columns, whatever the dimension of the
+embeddings: minimising over embeddings with an L2 penalty is the same problem (representer
+fact, ``docs/model.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .backend import floats
+from .bag import TokenBag
+from .saturated import saturated_sums
+
+# Below this a document's whole attention mass has underflowed against the largest score's.
+_SMALLEST_MASS = {torch.float32: 1e-25, torch.float64: 1e-200}
+
+_LEAST_VARIANCE = 1e-4
+
+
+def encode_targets(
+    codes: NDArray[np.intp], n_classes: int, device: torch.device | str = "cpu"
+) -> torch.Tensor:
+    """Return class codes 0..K-1, (n_documents,), in the form that :class:`AttentionLoss` takes.
+
+    For two classes +1.0 or -1.0 (float64), else the codes (int64).
+    """
+    if n_classes == 2:
+        return torch.from_numpy(2.0 * codes - 1.0).to(device)
+    return torch.from_numpy(np.ascontiguousarray(codes, dtype=np.int64)).to(device)
+
+
+class AttentionLoss:
+    """Sum over documents of the weighted loss, and its gradient by the token matrix.
+
+    See the module's docstring for the formulas. `targets`, (n_documents,), come from
+    :func:`encode_targets`; `sample_weight`, (n_documents,), is non-negative; `n_outputs` is 1 for
+    two classes, K for K > 2; `cls_weight` is S_0, 0 without ``<cls>``. `evidence`, (n_documents,
+    n_outputs) in float64, are the N_ik, None for 0. `total_weight` is the weight of all documents.
+    """
+
+    def __init__(
+        self,
+        bag: TokenBag,
+        targets: torch.Tensor,
+        sample_weight: torch.Tensor,
+        n_outputs: int,
+        *,
+        cls_weight: float = 0.0,
+        evidence: torch.Tensor | None = None,
+    ) -> None:
+        self.bag, self.targets, self.n_outputs = bag, targets, n_outputs
+        self.evidence = evidence
+        self.sample_weight = sample_weight.to(torch.float64)
+        self.cls_weight = cls_weight
+        self.total_weight = float(self.sample_weight.sum())
+        # Without <cls> an empty document attends to nothing: its output is the intercept.
+        self._missing_mass = None if cls_weight else (bag.document_totals() == 0).to(torch.float64)
+
+    def zeros(self) -> torch.Tensor:
+        """Return a token matrix of zeros."""
+        shape = (self.bag.shape[1] + 1, 1 + self.n_outputs)
+        return torch.zeros(shape, dtype=self.bag.dtype, device=self.bag.device)
+
+    def with_evidence(self, evidence: torch.Tensor | None) -> AttentionLoss:
+        """Return the loss of the same documents with other evidence."""
+        other = copy(self)
+        other.evidence = evidence
+        return other
+
+    def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """Return the sum of the documents' losses and its gradient by `matrix`."""
+        bag, tokens = self.bag, matrix[:-1]
+        intercept = matrix[-1, 1:].to(torch.float64)
+        cls_score, shift = self._cls_score_and_shift(matrix)
+        # One memory for w_s and w_s b_sk, then the product R, then the gradient.
+        gradient = torch.empty_like(matrix)
+        by_token = gradient[:-1]
+        weights = torch.exp(tokens[:, 0] - shift)
+        by_token[:, 0] = weights
+        torch.mul(tokens[:, 1:], weights[:, None], out=by_token[:, 1:])
+
+        sums = bag.sum_over_tokens(by_token).to(torch.float64)
+        mass, attended = self._attend(sums, cls_score, shift)
+        if len(mass) and float(mass.min()) < _SMALLEST_MASS[bag.dtype]:
+            return self._own_saturated_sums(matrix)
+        loss, per_output = self.output_loss(attended + intercept)
+
+        per_document = torch.empty_like(sums)
+        torch.div(per_output, mass[:, None], out=per_document[:, 1:])
+        per_document[:, 0] = -(per_document[:, 1:] * attended).sum(dim=1)
+        bag.sum_over_documents(per_document.to(bag.dtype), out=by_token)
+        for k in range(1, 1 + self.n_outputs):
+            by_token[:, 0].addcmul_(by_token[:, k], tokens[:, k])
+        by_token *= weights[:, None]
+        cls_mass = self.cls_weight * _exp(cls_score - shift)
+        gradient[-1, 0] = cls_mass * per_document[:, 0].sum()
+        gradient[-1, 1:] = per_output.sum(dim=0)
+        return loss, gradient
+
+    def mean(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """Return the mean loss, by document weight, and its gradient."""
+        loss, gradient = self(matrix)
+        return loss / self.total_weight, gradient.div_(self.total_weight)
+
+    def curvature(self, matrix: torch.Tensor) -> torch.Tensor:
+        """Return the diagonal of the Hessian by values and intercepts, (n_tokens + 1, n_outputs).
+
+        The curvature of a document's loss counts at least 1e-4, and one whose attention mass
+        underflows is left out.
+        """
+        tokens = matrix[:-1]
+        cls_score, shift = self._cls_score_and_shift(matrix)
+        weights = torch.exp(tokens[:, 0] - shift)
+        by_token = torch.cat([weights[:, None], tokens[:, 1:] * weights[:, None]], dim=1)
+        sums = self.bag.sum_over_tokens(by_token).to(torch.float64)
+        mass, attended = self._attend(sums, cls_score, shift)
+        outputs = attended.nan_to_num_() + matrix[-1, 1:].to(torch.float64)
+        p = torch.sigmoid(outputs) if self.n_outputs == 1 else torch.softmax(outputs, dim=1)
+        variance = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE) * self.sample_weight[:, None]
+        least = math.sqrt(_SMALLEST_MASS[self.bag.dtype])
+        squares = torch.where(mass > least, mass, math.inf).square_()
+        curvature = matrix.new_empty((len(matrix), self.n_outputs))
+        per_document = (variance / squares[:, None]).to(self.bag.dtype)
+        curvature[:-1] = self.bag.squared_sum_over_documents(per_document)
+        curvature[:-1] *= weights.square_()[:, None]
+        curvature[-1] = variance.sum(dim=0)
+        return curvature
+
+    def output_loss(self, outputs: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """Return the weighted sum of the losses of outputs F, and its derivative by them.
+
+        Both are of shape (n_documents, n_outputs), in float64.
+        """
+        weight = self.sample_weight
+        if self.n_outputs == 1:
+            margins = outputs[:, 0] * self.targets
+            losses = -torch.nn.functional.logsigmoid(margins)
+            derivative = (-torch.sigmoid(-margins) * self.targets * weight)[:, None]
+        else:
+            logs = torch.log_softmax(outputs, dim=1)
+            rows = self.targets[:, None]
+            losses = -logs.gather(1, rows)[:, 0]
+            derivative = logs.exp_()
+            derivative.scatter_add_(1, rows, -torch.ones_like(rows, dtype=outputs.dtype))
+            derivative *= weight[:, None]
+        return float(torch.dot(losses, weight)), derivative
+
+    def _cls_score_and_shift(self, matrix: torch.Tensor) -> tuple[float, float]:
+        """Return the score of ``<cls>``, and the largest score of what documents attend to."""
+        scores = matrix[:-1, 0]
+        largest = scores.max() if len(scores) else matrix.new_zeros(())
+        cls_score, shift = floats(matrix[-1, 0], largest)
+        return cls_score, max(shift, cls_score) if self.cls_weight else shift
+
+    def _attend(
+        self, sums: torch.Tensor, cls_score: float, shift: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return documents' attention mass, (n,), and outputs f, (n, n_outputs).
+
+        `sums`, (n, 1 + n_outputs) in float64, are those of exp(a - shift) times 1 and the values.
+        Their memory is used again.
+        """
+        cls_mass = self.cls_weight * _exp(cls_score - shift)
+        mass = sums[:, 0] + (cls_mass if self._missing_mass is None else self._missing_mass)
+        attended = sums[:, 1:]
+        if self.evidence is not None:
+            attended.add_(self.evidence, alpha=_exp(-shift))
+        return mass, attended / mass[:, None]
+
+    def _own_saturated_sums(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """Return the same with per-document maxima, where some documents' mass underflows."""
+        wide = matrix.to(torch.float64)
+        loss, by_scores, by_values, by_cls, by_intercept = saturated_sums(
+            self.bag,
+            wide[:-1, 0],
+            wide[:-1, 1:],
+            self.cls_weight,
+            float(wide[-1, 0]),
+            wide[-1, 1:],
+            self.evidence,
+            self.output_loss,
+        )
+        gradient = torch.empty_like(matrix)
+        gradient[:-1, 0], gradient[:-1, 1:] = by_scores, by_values
+        gradient[-1, 0], gradient[-1, 1:] = by_cls, by_intercept
+        return loss, gradient
+
+
+def _exp(x: float) -> float:
+    return math.inf if x > 700.0 else math.exp(x)

@@ -1,0 +1,93 @@
+"""The loop between the objective of the default training and its solver."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .lbfgs import Iterate, Minimum, Pairs, minimize_lbfgs
+from .objective import AttentionObjective
+from .result import Callback, FitResult, Progress
+
+
+def solve(
+    objective: AttentionObjective,
+    *,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None = None,
+    pairs: Pairs | None = None,
+    reached: Minimum | None = None,
+) -> tuple[FitResult, Minimum]:
+    """Minimise until the optimality gap, in nats per document, is at most `tol`.
+
+    At most `max_iter` steps are made; the criterion of `callback` is the gap. The result has
+    `optimality_gap_` among its attributes. `pairs` are the curvature pairs to start with;
+    `reached`, if given, is a minimum whose value and gradient are those of the start.
+    """
+    x, done = objective.start, 0
+    curve: list[float] = []
+    gap, stopped = math.inf, False
+
+    def evaluate(point: torch.Tensor) -> tuple[float, torch.Tensor]:
+        nonlocal reached
+        last, reached = reached, None
+        if last is not None and last.x is point:
+            return last.value, last.gradient
+        return objective(point)
+
+    def is_converged(iterate: Iterate) -> bool:
+        nonlocal gap, stopped
+        gap = objective.gap(iterate.gradient)
+        if not (curve and iterate.n_iter == 0):  # a restart begins at a recorded point
+            curve.append(iterate.value)
+            if callback is not None:
+                point, n_iter = iterate.x, done + iterate.n_iter
+                stopped = callback(
+                    Progress(n_iter, iterate.value, gap, lambda: objective.model(point))
+                )
+        return stopped or gap <= tol
+
+    while True:
+        left = max_iter - done
+        leg = minimize_lbfgs(
+            evaluate,
+            x,
+            is_converged=is_converged,
+            max_iter=min(objective.refresh or left, left),
+            inverse_curvature=objective.inverse_curvature(x),
+            pairs=pairs,
+        )
+        x, reached = leg.x, leg
+        done += leg.n_iter
+        if leg.status == "converged" or done >= max_iter or not (objective.refresh and leg.n_iter):
+            break
+    status = "stopped" if stopped and gap > tol else leg.status
+    result = FitResult(
+        model=objective.model(x),
+        loss_curve=curve,
+        n_iter=done,
+        status=status,
+        attributes={"optimality_gap_": gap},
+        not_converged=_not_converged(status, done, gap, tol),
+    )
+    return result, leg
+
+
+def _not_converged(status: str, n_iter: int, gap: float, tol: float) -> str:
+    """Return the warning about a minimisation that ended in this way; "" if none."""
+    if status == "max_iter":
+        return (
+            f"Training stopped at max_iter={n_iter} with an optimality gap of {gap:.1e} > "
+            f"tol={tol:.1e}: values, and perhaps scores, could still lower the penalised mean log "
+            "loss by about that much. Increase max_iter, or lower C or attention_C (stronger "
+            "penalties converge sooner), or raise tol."
+        )
+    if status == "no_progress":
+        return (
+            "Training cannot lower the loss any further in this precision, with an optimality gap "
+            f"of {gap:.1e} > tol={tol:.1e}. Raise tol, or pass X as float64 if it is float32 or "
+            "integer."
+        )
+    return ""

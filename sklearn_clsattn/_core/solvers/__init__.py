@@ -1,1 +1,0 @@
-"""Solvers, one algorithm a file."""

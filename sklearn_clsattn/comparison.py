@@ -1,0 +1,563 @@
+"""Our classifier and the usual ones on the same texts, measured alike."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, log_loss
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Binarizer
+from sklearn.svm import LinearSVC
+
+from ._transformer import TokenImportanceTransformer
+from ._validation import codes_of
+from .metrics import expected_calibration_error
+from .text import ContextVectorizer, TokenVectorizer, make_text_classifier
+
+__all__ = ["Comparison", "Model", "ModelResult", "compare"]
+
+Codes = NDArray[np.intp]
+Kind = Literal["ours", "baseline", "floor"]
+Features = Literal["ours", "plain", "counts"]
+
+_FEATURES: dict[Features, str] = {
+    "ours": "our features (words, punctuation and characters by their context)",
+    "plain": "the same features without context",
+    "counts": "counts of words and their n-grams",
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model to compare, before it is fitted.
+
+    Parameters
+    ----------
+    name : str
+        Its name in tables.
+    estimator : estimator
+        An unfitted classifier of its features; it is cloned, never fitted itself.
+    kind : {"ours", "baseline", "floor"}
+        Its role. A floor is what any model must beat; it is never marked as the best.
+    features : {"counts", "plain", "ours"}, default="counts"
+        What it is given: counts of words and their n-grams; the words, punctuation and characters
+        of a :class:`~sklearn_clsattn.text.ContextVectorizer` with ``context=False``; or the same
+        with the gates that it learns from the training labels.
+    """
+
+    name: str
+    estimator: Any
+    kind: Kind = "baseline"
+    features: Features = "counts"
+
+
+@dataclass(frozen=True)
+class ModelResult:
+    """The measurements of one model; seconds are of one run, without vectorizing texts.
+
+    Parameters
+    ----------
+    name : str
+        The model's name.
+    kind : {"ours", "baseline", "floor"}
+        The model's role; a floor is what any model must beat.
+    accuracy, macro_f1 : float
+        On the test texts.
+    log_loss : float or None
+        On the test texts whose class is in training; None for a model without probabilities.
+    calibration_error : float or None
+        The expected calibration error, see
+        :func:`~sklearn_clsattn.metrics.expected_calibration_error`; None for a model without
+        probabilities.
+    fit_seconds, predict_seconds : float or None
+        Of one fit on all training texts, and of predicting the class of all test texts; None
+        where that was not measured.
+    """
+
+    name: str
+    kind: Kind
+    accuracy: float
+    macro_f1: float
+    log_loss: float | None
+    calibration_error: float | None
+    fit_seconds: float | None = None
+    predict_seconds: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """A fitted model with its measurements and its predictions for the test texts.
+
+    `predicted` (n_test,) are positions among the classes; `proba` (n_test, n_classes) is None for
+    a model without probabilities.
+    """
+
+    result: ModelResult
+    estimator: Any
+    predicted: Codes
+    proba: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True)
+class ClassTokens:
+    """The tokens that speak for one class.
+
+    `important` are those that change decisions most, with their effects; `selected` those that
+    have the highest attention of most training documents, with the number of these documents.
+    """
+
+    label: Any
+    important: list[tuple[str, float]]
+    selected: list[tuple[str, int]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """A comparison of models on the same texts: the fitted models and their measurements.
+
+    Parameters
+    ----------
+    entrants : list
+        For each model, in the order in which they were given, its `result`, the fitted
+        `estimator`, and for the test texts the `predicted` positions among the classes and the
+        probabilities `proba`, None for a model without them.
+    tokens : list
+        For each class of our model its `label` and its most `important` and most `selected`
+        tokens; empty where our model was not compared.
+    classes : list
+        The classes of the training labels.
+    train_texts, test_texts : ndarray of shape (n_train,) and (n_test,)
+        The texts.
+    vectorizer : ContextVectorizer or TokenVectorizer
+        The fitted vectorizer of our model, or of the first model where ours was not compared.
+    X, X_test : csr_matrix of shape (n_train, n_tokens) and (n_test, n_tokens)
+        What it makes of the texts.
+    y, y_test : ndarray of shape (n_train,) and (n_test,)
+        The classes as positions among `classes`; -1 for test texts of other classes.
+    vectorize_seconds : dict of str to float
+        For each kind of features that a model takes, see :class:`Model`, seconds to make them of
+        all texts, once for all models.
+    notes : list of str
+        Caveats about the numbers, such as models that did not converge.
+    """
+
+    entrants: list[Entrant]
+    tokens: list[ClassTokens]
+    classes: list[Any]
+    train_texts: NDArray[np.object_]
+    test_texts: NDArray[np.object_]
+    vectorizer: ContextVectorizer | TokenVectorizer
+    X: Any
+    X_test: Any
+    y: Codes
+    y_test: Codes
+    vectorize_seconds: dict[Features, float]
+    notes: list[str]
+
+    @property
+    def models(self) -> list[ModelResult]:
+        """The measurements of each model."""
+        return [entrant.result for entrant in self.entrants]
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Our fitted model, from texts to labels; a ValueError where it was not compared."""
+        for entrant in self.entrants:
+            if entrant.result.kind == "ours":
+                steps = [("vectorizer", self.vectorizer), ("classifier", entrant.estimator)]
+                return Pipeline(steps)
+        raise ValueError("the comparison has no model of kind 'ours'")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the measurements, one row for each model, with the models' names as index."""
+        return pd.DataFrame([asdict(model) for model in self.models]).set_index("name")
+
+    def __repr__(self) -> str:
+        reached = ", ".join(f"{model.name} {model.accuracy:.3f}" for model in self.models)
+        return f"<Comparison on {len(self.y_test):,} test texts: accuracy {reached}>"
+
+
+def compare(
+    train_texts: Sequence[str] | NDArray[Any],
+    train_labels: ArrayLike,
+    test_texts: Sequence[str] | NDArray[Any],
+    test_labels: ArrayLike,
+    *,
+    ngram_range: tuple[int, int] = (1, 2),
+    min_df: int | Literal["auto"] = "auto",
+    models: Sequence[Model] | None = None,
+    n_top: int = 10,
+    progress: Callable[[int, int, ModelResult], None] | None = None,
+) -> Comparison:
+    """Fit models on the same texts, and measure them on others.
+
+    Parameters
+    ----------
+    train_texts, test_texts : sequence of str of length n_train and n_test
+        The texts to fit on and to measure on.
+    train_labels, test_labels : array-like of shape (n_train,) and (n_test,)
+        Their classes, of any type that can be sorted; numbers with fractions become strings.
+    ngram_range : tuple (min_n, max_n), default=(1, 2)
+        Lengths of the word sequences that are tokens.
+    min_df : int or "auto", default="auto"
+        Word sequences in fewer training texts are left out; "auto" is 1 for fewer than
+        5,000 texts, else 2.
+    models : sequence of Model, default=None
+        The models to compare. None for our classifier, the usual linear ones, two of them also on
+        our features without context, and a majority vote.
+    n_top : int, default=10
+        Maximum number of tokens of each class to return.
+    progress : callable, default=None
+        Called with the number of models that are done, that of all models, and a
+        :class:`ModelResult`, when a model is done.
+
+    Returns
+    -------
+    comparison : Comparison
+        The fitted models, their measurements, and the most important tokens of each class in ours.
+
+    Notes
+    -----
+    Models of the same kind of features get the same matrix; transforming it, as to TF-IDF, is part
+    of their fit seconds, and making it is not. PyTorch is imported, and each model fitted on a few
+    texts, before anything is timed, so that the time to load libraries is in no measurement.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.comparison import compare
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> texts, y = make_token_classification(n_samples=300, as_text=True, random_state=0)
+    >>> comparison = compare(texts[:200], y[:200], texts[200:], y[200:])
+    >>> comparison.models[0].name, comparison.models[0].accuracy > 0.8
+    ('ClsAttentionClassifier', True)
+    >>> [tokens.label for tokens in comparison.tokens]
+    [0, 1]
+    """
+    models = default_models() if models is None else list(models)
+    if not models:
+        raise ValueError("there are no models to compare")
+    train_texts, train_labels = _checked_texts(train_texts, train_labels, "training")
+    test_texts, test_labels = _checked_texts(test_texts, test_labels, "test")
+    if has_fractions(train_labels):
+        train_labels, test_labels = train_labels.astype(str), test_labels.astype(str)
+    unique, y = np.unique(train_labels, return_inverse=True)
+    classes = unique.tolist()
+    if len(classes) < 2:
+        raise ValueError(f"all training labels are {classes[0]!r}; expected two classes or more")
+    y_test, notes = code_test_labels(test_labels, classes)
+    notes += shared_texts(train_texts, test_texts)
+    import torch  # noqa: F401 - so that its import is in no measurement
+
+    made, vectorize_seconds = {}, {}
+    for features in dict.fromkeys(model.features for model in models):
+        start = time.perf_counter()
+        vectorizer, X = _fit_features(features, train_texts, train_labels, ngram_range, min_df)
+        made[features] = vectorizer, X, vectorizer.transform(test_texts)
+        vectorize_seconds[features] = time.perf_counter() - start
+
+    entrants: list[Entrant] = []
+    tokens: list[ClassTokens] = []
+    for model in models:
+        vectorizer, X, X_test = made[model.features]
+        entrant, unconverged = measure(model, X, train_labels, X_test, y_test)
+        entrants.append(entrant)
+        notes += unconverged
+        if model.kind == "ours":
+            tokens = class_tokens(
+                entrant.estimator, X, vectorizer.get_feature_names_out(), n_top=n_top
+            )
+        if progress is not None:
+            progress(len(entrants), len(models), entrant.result)
+    shown = next((model for model in models if model.kind == "ours"), models[0])
+    vectorizer, X, X_test = made[shown.features]
+    return Comparison(
+        entrants=entrants,
+        tokens=tokens,
+        classes=classes,
+        train_texts=train_texts,
+        test_texts=test_texts,
+        vectorizer=vectorizer,
+        X=X,
+        X_test=X_test,
+        y=y,
+        y_test=y_test,
+        vectorize_seconds=vectorize_seconds,
+        notes=notes,
+    )
+
+
+def default_models() -> list[Model]:
+    """Return our classifier, the usual linear ones and a majority vote, all with their defaults.
+
+    Ours comes first and the majority vote last.
+    """
+    logistic = make_pipeline(TfidfTransformer(), LogisticRegression())
+    svc = make_pipeline(TfidfTransformer(), LinearSVC(random_state=0))
+    nb_svm = make_pipeline(
+        Binarizer(), TokenImportanceTransformer("log_odds"), LogisticRegression()
+    )
+    ours = make_text_classifier()["classifier"]
+    return [
+        Model("ClsAttentionClassifier", ours, kind="ours", features="ours"),
+        Model("LogisticRegression, counts", LogisticRegression()),
+        Model("LogisticRegression, TF-IDF", logistic),
+        Model("MultinomialNB", MultinomialNB()),
+        Model("NB-SVM (log-odds + LR)", nb_svm),
+        Model("LinearSVC, TF-IDF", svc),
+        Model("LogisticRegression, same features", logistic, features="plain"),
+        Model("LinearSVC, same features", svc, features="plain"),
+        # "prior" predicts the most frequent class, and has a meaningful log loss.
+        Model("majority vote", DummyClassifier(strategy="prior"), kind="floor"),
+    ]
+
+
+def measure(
+    model: Model, X: Any, y: NDArray[Any], X_test: Any, y_test: Codes
+) -> tuple[Entrant, list[str]]:
+    """Fit and score one model; return it, with a note if the fit did not converge.
+
+    `y` are labels, `y_test` positions among the labels' sorted values.
+    """
+    estimator = clone(model.estimator)
+    _warm_up(estimator, X, y)
+    start = time.perf_counter()
+    with _convergence_warnings() as unconverged:
+        estimator.fit(X, y)
+    seconds = time.perf_counter() - start
+    classes = np.unique(y).tolist()
+    entrant = score(model.name, model.kind, estimator, X_test, y_test, classes, fit_seconds=seconds)
+    note = f"{model.name} did not converge in the iterations it has by default."
+    return entrant, [note] if unconverged else []
+
+
+def score(
+    name: str, kind: Kind, estimator: Any, documents: Any, y: Codes, classes: list[Any], **more: Any
+) -> Entrant:
+    """Return a fitted model's predictions for documents, with time and quality."""
+    start = time.perf_counter()
+    labels = estimator.predict(documents)
+    seconds = time.perf_counter() - start
+    predicted, proba, loss, error = codes_of(labels, classes), None, None, None
+    if hasattr(estimator, "predict_proba"):
+        proba = np.zeros((len(y), len(classes)))
+        given = np.asarray(estimator.predict_proba(documents), dtype=np.float64)
+        # Rows of float32 do not add up to exactly 1 in double precision.
+        given = given / given.sum(axis=1, keepdims=True)
+        proba[:, codes_of(estimator.classes_, classes)] = given
+        is_seen, codes = y >= 0, np.arange(len(classes))
+        loss = float(log_loss(y[is_seen], proba[is_seen], labels=codes))
+        error = expected_calibration_error(y, proba, labels=codes)
+    accuracy = float(accuracy_score(y, predicted))
+    macro_f1 = float(f1_score(y, predicted, average="macro", zero_division=0.0))
+    given_times = {"predict_seconds": seconds, **more}
+    result = ModelResult(name, kind, accuracy, macro_f1, loss, error, **given_times)
+    return Entrant(result, estimator, predicted, proba)
+
+
+def class_tokens(
+    classifier: Any, X: Any, names: Sequence[str] | NDArray[Any], *, n_top: int = 10
+) -> list[ClassTokens]:
+    """Return, for each class, its most important and its most selected tokens.
+
+    `X` (n_documents, n_tokens) is what the classifier was fitted on. A token's importance for a
+    class is its effect on decisions (see :func:`token_effects`); for a model with an MLP, its value
+    for the class, less its mean over the classes, times the standard deviation of its attention.
+    """
+    values = values_by_class(classifier.token_values_)
+    if classifier.mlp:  # decisions are not sums over tokens
+        importance = _effects_of_values(values, classifier.attention(X))
+    else:
+        importance = token_effects(classifier, X)
+    speaks_for = values.argmax(axis=0)
+    selected = np.asarray(classifier.selected_tokens_)
+    counts = np.asarray(classifier.selection_counts_)
+    tokens = []
+    for k, label in enumerate(classifier.classes_.tolist()):
+        best = np.argsort(-importance[k], kind="stable")[:n_top]
+        of_class = np.flatnonzero(speaks_for[selected] == k)[:n_top]
+        important = [(str(names[s]), float(importance[k, s])) for s in best if importance[k, s] > 0]
+        most = [(str(names[selected[i]]), int(counts[i])) for i in of_class]
+        tokens.append(ClassTokens(label, important, most))
+    return tokens
+
+
+def token_effects(classifier: Any, X: Any) -> NDArray[np.float64]:
+    """Return the effects (n_classes, n_tokens) of tokens on the decision for each class.
+
+    An effect is the standard deviation, over the documents `X`, of what the token adds to the
+    decision for the class less what it adds on average over the classes. Its sign says whether the
+    token speaks for the class. With one layer of attention it is the token's value for the class,
+    less its mean over the classes, times the standard deviation of its attention. There is a row
+    for each class, also for two classes, of which one is the other's negative.
+    """
+    if getattr(classifier, "n_layers", 1) == 1 and not classifier.mlp:
+        return _effects_of_values(classifier.token_values_, classifier.attention(X))
+    contributions = classifier.contributions(X)
+    of_classes = contributions if isinstance(contributions, list) else [contributions]
+    mean = sum(one.data for one in of_classes) / len(of_classes) if len(of_classes) > 1 else 0.0
+    n_documents, n_tokens = of_classes[0].shape
+    effects = np.empty((len(of_classes), n_tokens))
+    for effect, one in zip(effects, of_classes, strict=True):
+        data = one.data - mean
+        means = np.bincount(one.indices, data, n_tokens) / n_documents
+        squares = np.bincount(one.indices, data**2, n_tokens) / n_documents
+        effect[:] = np.sign(means) * _deviation(means, squares)
+    return values_by_class(effects[0] if len(of_classes) == 1 else effects)
+
+
+def values_by_class(values: ArrayLike) -> NDArray[np.float64]:
+    """Return values (n_classes, n_tokens), also of two classes, which the second's stand for."""
+    rows = np.asarray(values, dtype=np.float64)
+    return np.stack([-rows, rows]) + 0.0 if rows.ndim == 1 else rows  # no negative zeros
+
+
+def has_fractions(labels: NDArray[Any]) -> bool:
+    """Return whether scikit-learn would take labels for targets of a regression."""
+    return labels.dtype.kind == "f" and not np.equal(labels, np.floor(labels)).all()
+
+
+def shared_texts(train_texts: NDArray[Any], test_texts: NDArray[Any]) -> list[str]:
+    """Return a note on the number of test texts that are also in training, if there are any."""
+    n_shared = len(set(train_texts.tolist()).intersection(test_texts.tolist()))
+    return [f"{n_shared:,} distinct test texts are also in the training set."] if n_shared else []
+
+
+def code_test_labels(test_labels: NDArray[Any], classes: list[Any]) -> tuple[Codes, list[str]]:
+    """Return the test labels' positions among the classes, and notes on those without one."""
+    y_test = codes_of(test_labels, classes)
+    is_unseen = y_test < 0
+    if is_unseen.all():
+        few = ", ".join(repr(label) for label in classes[:5])
+        raise ValueError(
+            f"no test label occurs in training: test labels are such as {test_labels.tolist()[0]!r}"
+            f", training labels {few}"
+        )
+    if not is_unseen.any():
+        return y_test, []
+    labels = ", ".join(sorted({repr(label) for label in test_labels[is_unseen].tolist()})[:5])
+    return y_test, [
+        f"{is_unseen.sum():,} of {len(y_test):,} test texts have labels that are not in training "
+        f"({labels}): all models miss them, and log loss leaves them out."
+    ]
+
+
+def seconds_by_features(seconds: dict[Features, float]) -> str:
+    """Return the seconds that features took to make, in words."""
+    return ", ".join(f"{_FEATURES[of]} {spent:.2f} s" for of, spent in seconds.items())
+
+
+def shown_measure(
+    models: Sequence[ModelResult],
+    missing: str,
+    name: str,
+    form: str,
+    best_of: Callable[[list[float]], float],
+) -> list[tuple[str, bool]]:
+    """Return a measure of each model as text, and whether it is the best of several."""
+    values = [getattr(model, name) for model in models]
+    texts = [missing if value is None else format(value, form) for value in values]
+    is_ranked = [
+        value is not None and model.kind != "floor"
+        for value, model in zip(values, models, strict=True)
+    ]
+    ranked = [value for value, is_one in zip(values, is_ranked, strict=True) if is_one]
+    best = format(best_of(ranked), form) if len(ranked) > 1 else None
+    return [(text, is_one and text == best) for text, is_one in zip(texts, is_ranked, strict=True)]
+
+
+def _fit_features(
+    features: Features,
+    texts: NDArray[np.object_],
+    labels: NDArray[Any],
+    ngram_range: tuple[int, int],
+    min_df: int | Literal["auto"],
+) -> tuple[TokenVectorizer | ContextVectorizer, Any]:
+    """Return the fitted vectorizer of some features, and the texts' CSR (n_texts, n_features)."""
+    if features not in _FEATURES:
+        raise ValueError(f"a model's features must be one of {[*_FEATURES]}, got {features!r}")
+    if features != "counts":
+        is_gated = features == "ours"
+        gated = ContextVectorizer(ngram_range=ngram_range, min_df=min_df, context=is_gated)
+        return gated, gated.fit_transform(texts, labels)
+    least = (1 if len(texts) < 5000 else 2) if min_df == "auto" else min_df
+    vectorizer = TokenVectorizer(ngram_range=ngram_range, min_df=least)
+    try:
+        return vectorizer, vectorizer.fit_transform(texts)
+    except ValueError as error:
+        raise ValueError(
+            f"no word of the {len(texts):,} training texts is in {least} of them or more: lower "
+            "min_df, or pass more texts"
+        ) from error
+
+
+def _checked_texts(
+    texts: Any, labels: ArrayLike, which: str
+) -> tuple[NDArray[np.object_], NDArray[Any]]:
+    """Return the `which` texts and labels as arrays of shape (n_texts,), or raise ValueError."""
+    if isinstance(texts, str):
+        raise ValueError(f"expected a sequence of {which} texts, got one text")
+    texts = np.asarray(texts, dtype=object)
+    labels = np.asarray(labels)
+    if texts.ndim != 1 or labels.ndim != 1 or len(texts) != len(labels):
+        raise ValueError(
+            f"expected one label for each {which} text, got texts of shape {texts.shape} and "
+            f"labels of shape {labels.shape}"
+        )
+    if not len(texts):
+        raise ValueError(f"there are no {which} texts")
+    wrong = next((text for text in texts if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise ValueError(f"expected {which} texts to be strings, got {wrong!r}")
+    return texts, labels
+
+
+def _warm_up(estimator: Any, X: Any, y: NDArray[Any]) -> None:
+    """Fit a copy on three texts of each class, so that libraries load before anything is timed."""
+    few = pd.Series(y).groupby(y).head(3).index.to_numpy()
+    # Errors and warnings here also occur, and are reported, in the fit that is measured.
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        clone(estimator).fit(X[few], y[few])
+
+
+@contextmanager
+def _convergence_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect warnings of models that did not converge; pass all others on."""
+    convergence: list[warnings.WarningMessage] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        yield convergence
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            convergence.append(warning)
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+
+
+def _effects_of_values(values: ArrayLike, attention: Any) -> NDArray[np.float64]:
+    """Return the effects (n_classes, n_tokens) of tokens that contribute attention times value."""
+    centred = values_by_class(values)
+    centred = centred - centred.mean(axis=0)
+    means = np.asarray(attention.mean(axis=0)).ravel()
+    squares = np.asarray(attention.multiply(attention).mean(axis=0)).ravel()
+    return centred * _deviation(means, squares) + 0.0  # no negative zeros
+
+
+def _deviation(means: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard deviations (n_tokens,) from means and mean squares."""
+    # Rounding must not make a variance negative.
+    return np.asarray(np.sqrt(np.maximum(squares - means**2, 0.0)))

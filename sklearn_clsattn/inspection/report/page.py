@@ -1,0 +1,239 @@
+"""A model report as a page of HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...comparison import shown_measure
+from ..formatting import MINUS, aligned
+from ..pages import render
+from ..view import views
+from .measures import Calibration, wilson_interval
+
+# The maximum number of classes with a row, column or bars.
+MAX_CLASSES = 20
+# More classes than this have a line each instead of a confusion matrix.
+_MAX_MATRIX = 8
+_N_CONFUSIONS = 15
+_N_TAKEN_FOR = 3
+_TOP = 8
+# Longer explanations are collapsed to some height.
+_SHORT_TEXT = 200
+_FEW_TOKENS = 5
+
+# Heading, field, format and which value is the best.
+_COLUMNS: tuple[tuple[str, str, str, Any], ...] = (
+    ("accuracy", "accuracy", ".4f", max),
+    ("macro F1", "macro_f1", ".4f", max),
+    ("log loss", "log_loss", ".4f", min),
+    ("calibration error", "calibration_error", ".4f", min),
+    ("fit s", "fit_seconds", ".2f", min),
+    ("predict s", "predict_seconds", ".3f", min),
+)
+_SECTIONS = {
+    "data": "Data",
+    "results": "Results",
+    "calibration": "Calibration",
+    "confusion": "Confusions",
+    "tokens": "Important tokens",
+    "mistakes": "Mistakes",
+    "labels": "Labels to look at",
+    "made": "How it was made",
+    "reading": "How to read this",
+}
+
+
+def report_html(report: Any, *, fragment: bool) -> str:
+    """Return a report as a page, or as an element to put into one."""
+    n_classes = len(report.data.classes)
+    empty = {
+        "tokens": not any(of.important for of in report.tokens),
+        "mistakes": bool(report.mistakes.n_all and not len(report.mistakes.shown)),
+        "labels": report.labels is None or report.labels.empty,
+    }
+    return render(
+        "report/report.html",
+        report=report,
+        fragment=fragment,
+        title=report.title,
+        max_classes=MAX_CLASSES,
+        parts={key: title for key, title in _SECTIONS.items() if not empty.get(key)},
+        **_summary(report),
+        has_baselines=any(model.kind == "baseline" for model in report.models),
+        models=_models(report),
+        differences=_differences(report),
+        calibration_axes=calibration_axes(report.calibration, n_classes),
+        confidence_axes=confidence_axes(report.calibration, n_classes),
+        calibration_errors={model.name: model.calibration_error for model in report.models},
+        by_class=_by_class(report),
+        confused=_confused(report),
+        tokens=_token_bars(report),
+        mistakes=_mistakes(report),
+        labels=[] if report.labels is None else list(report.labels.itertuples()),
+    )
+
+
+def _summary(report: Any) -> dict[str, Any]:
+    """Return what the sentences at the top say."""
+    ours, n_test = report.models[0], report.data.n_test
+    beside = next((one for one in report.models if one.name == report.baseline), None)
+    others = [one for one in report.models if one.kind == "baseline" and one is not beside]
+    best = beside is not None and all(one.accuracy < beside.accuracy for one in others)
+    strongest = "stronger of two" if len(others) == 1 else f"strongest of {len(others) + 1}"
+    difference = None if beside is None else report.differences.to_dict("index")[beside.name]
+    bins = report.calibration[0].bins
+    confidence = np.average(bins["confidence"], weights=bins["texts"])
+    return {
+        "ours": ours,
+        "interval": wilson_interval(round(ours.accuracy * n_test), n_test),
+        "beside": beside,
+        "standing": f", the {strongest} baselines," if others and best else "",
+        "difference": difference,
+        "p_value": "" if difference is None else _p_text(difference["p_value"]),
+        "floor": next((model for model in report.models if model.kind == "floor"), None),
+        "gap": float(100 * (confidence - ours.accuracy)),
+    }
+
+
+def _models(report: Any) -> dict[str, Any]:
+    """Return the heads of the table of models, and its rows: name, style, (text, whether best)."""
+    columns = [shown_measure(report.models, "–", *column) for _, *column in _COLUMNS]
+    styles = {"ours": "r-us", "floor": "r-floor"}
+    return {
+        "heads": ["model", *(head for head, *_ in _COLUMNS)],
+        "rows": [
+            (model.name, styles.get(model.kind), list(cells))
+            for model, *cells in zip(report.models, *columns, strict=True)
+        ],
+    }
+
+
+def _differences(report: Any) -> list[tuple[Any, None, list[tuple[str, bool]]]]:
+    """Return rows of the table of differences, in the form of those of `_models`."""
+    rows = []
+    for other, one in report.differences.to_dict("index").items():
+        points = f"{100 * one['accuracy']:+.2f} ± {196 * one['standard_error']:.2f}"
+        numbers = f"{one['only_ours']:,}", f"{one['only_other']:,}", _p_text(one["p_value"])
+        cells = [(text, False) for text in (points.replace("-", MINUS), *numbers)]
+        rows.append((other, None, cells))
+    return rows
+
+
+def _p_text(p: float) -> str:
+    text = "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _confused(report: Any) -> list[tuple[Any, Any, int, float]]:
+    """Return the most frequent confusions: true, predicted, texts, share of the true class."""
+    counts, classes = report.confusion[:-1], report.data.classes
+    wrong = np.where(np.eye(len(counts), dtype=bool), 0, counts).ravel()
+    order = np.argsort(-wrong, kind="stable")[:_N_CONFUSIONS]
+    return [
+        (classes[true], classes[predicted], int(wrong[at]), wrong[at] / counts[true].sum())
+        for at in order[wrong[order] > 0]
+        for true, predicted in [divmod(int(at), len(counts))]
+    ]
+
+
+def _by_class(report: Any) -> list[tuple[Any, float, int, list[tuple[Any, int]], int]]:
+    """Return, of many classes, those with the smallest share of right predictions first."""
+    classes = report.data.classes
+    if len(classes) <= _MAX_MATRIX:
+        return []
+    rows = []
+    for k, counts in enumerate(report.confusion[:-1]):
+        total = int(counts.sum())
+        wrong = [j for j in np.argsort(-counts, kind="stable") if counts[j] and j != k]
+        others = [(classes[j], int(counts[j])) for j in wrong[:_N_TAKEN_FOR]]
+        more = int(counts[wrong[_N_TAKEN_FOR:]].sum())
+        rows.append((classes[k], counts[k] / total if total else 1.0, total, others, more))
+    return sorted(rows, key=lambda row: (row[1], -row[2]))
+
+
+def _token_bars(report: Any) -> list[dict[str, Any]]:
+    """Return each class's tokens: name, width in percent and size, all on one scale."""
+    sizes = [size for of in report.tokens for _, size in of.important]
+    # All with as many decimals; the sign, always plus, is dropped below.
+    written = iter(aligned(sizes))
+    return [
+        {
+            "label": of.label,
+            "rows": [
+                (token, 100 * size / max(sizes), next(written)[1:]) for token, size in of.important
+            ],
+        }
+        for of in report.tokens
+    ]
+
+
+def _mistakes(report: Any) -> list[dict[Hashable, Any]]:
+    """Return the mistakes that are shown, with views of their explanations."""
+    explanation, rows = report.mistakes.explanation, report.mistakes.shown.to_dict("records")
+    if explanation is None:
+        return []
+    for row, one, shown in zip(rows, explanation, views(explanation, None, _TOP), strict=True):
+        n_characters = sum(len(text.text) for text in one.texts[0])
+        row["view"] = shown
+        row["long"] = len(one.tokens) > _FEW_TOKENS or n_characters > _SHORT_TEXT
+    return rows
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axes of a chart: x from `start` to 1, y from `lowest` to `highest`."""
+
+    start: float
+    lowest: float
+    highest: float
+    values: list[tuple[float, str]]  # numbers with a grid line, and their labels
+    # About the width of a phone, so that labels keep their size there.
+    width: int = 360
+    height: int = 290
+    left: int = 44  # the ends of the x axis
+    right: int = 350
+    top: int = 12  # the ends of the y axis
+    floor: int = 248
+
+    @property
+    def shares(self) -> list[float]:
+        """The tick labels of the x axis, which starts at 1 / n_classes."""
+        step = 0.1 if self.start >= 0.45 else 0.2
+        first = math.ceil(self.start / step - 1e-9)
+        return [at * step for at in range(first, round(1 / step) + 1)]
+
+    def x(self, share: float) -> float:
+        """Return the x coordinate of a share."""
+        return self.left + (self.right - self.left) * (share - self.start) / (1.0 - self.start)
+
+    def y(self, value: float) -> float:
+        """Return the y coordinate of a number."""
+        part = (value - self.lowest) / (self.highest - self.lowest)
+        return self.floor - (self.floor - self.top) * part
+
+
+def calibration_axes(curves: Sequence[Calibration], n_classes: int) -> Axes:
+    """Return the axes of shares of right predictions, for every point and our intervals."""
+    start = 1.0 / n_classes
+    lowest = min(start, curves[0].bins["low"].min(), *(one.bins["right"].min() for one in curves))
+    steps = 10 if lowest >= 0.4 else 5
+    first = max(0, math.floor(lowest * steps))
+    ticks = [(at / steps, f"{at / steps:.0%}") for at in range(first, steps + 1)]
+    return Axes(start, first / steps, 1.0, ticks)
+
+
+def confidence_axes(curves: Sequence[Calibration], n_classes: int) -> Axes:
+    """Return the axes of numbers of texts, with round ticks from 0 to the highest or above."""
+    highest = max(max(curve.histogram) for curve in curves)
+    rough = max(highest, 1) / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * times for times in (1, 2, 2.5, 5, 10) if power * times >= rough)
+    step = max(step, 1.0)
+    counts = [step * at for at in range(math.ceil(highest / step) + 1)]
+    ticks = [(n, f"{n / 1000:g}k" if n >= 1000 else f"{n:g}") for n in counts]
+    return Axes(1.0 / n_classes, 0.0, counts[-1], ticks)

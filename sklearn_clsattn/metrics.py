@@ -1,0 +1,490 @@
+"""Measures beyond those of scikit-learn: faithfulness of explanations, and calibration.
+
+Faithfulness is whether predictions depend on the tokens that an explanation names: for any
+classifier of a token matrix, and any scores per token, the tokens with the highest scores, or all
+others, are removed, and the probability of the class is compared:
+
+- *Removing* a token of a document sets its column to 0 in that document, which removes all its
+  occurrences. Tokens are counted as distinct tokens (columns that are not 0), not as occurrences.
+- *Ranking*: tokens are taken from the highest score to the lowest, tokens of equal score in the
+  order of their columns. Only tokens with a score over 0, which is evidence for the explained
+  class, are taken. Nothing but the order and the sign of scores matters.
+- Of a document with fewer such tokens all of them are taken; one without any keeps its
+  probability when tokens are removed, and is empty when only the top tokens are kept.
+- Scores of tokens that a document does not have are ignored.
+- The model is not retrained and documents are not renormalised: when a token is removed from a
+  document of TF-IDF weights, the other weights stay the same, unless the weighting is part of
+  the estimator.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_scalar
+from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
+
+from ._documents import as_csr, canonical
+from ._validation import codes_of
+
+__all__ = [
+    "ERASER_FRACTIONS",
+    "comprehensiveness",
+    "deletion_curve",
+    "expected_calibration_error",
+    "sufficiency",
+]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ERASER_FRACTIONS: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.5)
+"""The shares of a document's tokens at which ERASER measures, for `fractions`."""
+
+_DEFAULT_K = 10
+_BLOCK_ENTRIES = 2_000_000  # of the perturbed documents in memory, at most
+
+
+def comprehensiveness(
+    estimator: Any,
+    X: Any,
+    scores: Any,
+    *,
+    k: int | None = None,
+    fractions: ArrayLike | None = None,
+    target: Any = None,
+) -> Array:
+    r"""Return how far a prediction falls when the tokens that explain it are removed.
+
+    High where the explanation names the tokens that the model needs.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted classifier with `predict_proba`, or a pipeline that ends in one and starts from
+        the token matrix.
+    X : {sparse matrix, array-like, data frame} of shape (n_documents, n_tokens)
+        Documents, as the estimator takes them. Raw texts have to be vectorized first.
+    scores : {sparse matrix, array-like} of shape (n_documents, n_tokens), or a list of them
+        Evidence of each token of each document for the explained class. A list has one matrix
+        for each class, in the order of ``estimator.classes_``, of which that of the explained
+        class is taken; for two classes and scores z of the second, it is ``[-z, z]``.
+    k : int, default=None
+        How many tokens are removed; 10 where neither `k` nor `fractions` is given.
+    fractions : array-like of shape (n_fractions,), default=None
+        Shares of the document's tokens, over 0 and up to 1, each rounded up to whole tokens. The
+        result is the mean over them, which with `ERASER_FRACTIONS` is ERASER's area over the
+        perturbation curve (AOPC).
+    target : label or array-like of shape (n_documents,), default=None
+        The explained class, of all documents or of each. By default the most probable one.
+
+    Returns
+    -------
+    drops : ndarray of shape (n_documents,)
+        In units of probability, from -1 (removing makes the class certain) to 1; 0 for a
+        document without tokens. The mean over documents is what ERASER reports.
+
+    See Also
+    --------
+    sufficiency : The same for keeping these tokens alone.
+    deletion_curve : The probability after each token.
+
+    Notes
+    -----
+    With m the probability of the explained class, x the document and r the tokens taken, it is
+    :math:`m(x) - m(x \setminus r)` [1]_ (section 4.3).
+
+    The AOPC is the mean of this over the fractions, as in ERASER's published code (their formula
+    also counts an empty bin, which divides by 6 instead of 5). The perturbed documents are unlike
+    those the model was trained on, and its probabilities for them are part of the measurement:
+    values of different models are not on the same scale.
+
+    References
+    ----------
+    .. [1] J. DeYoung, S. Jain, N. F. Rajani, E. Lehman, C. Xiong, R. Socher, B. C. Wallace (2020).
+       ERASER: A Benchmark to Evaluate Rationalized NLP Models. Proceedings of ACL 2020.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn import ClsAttentionClassifier
+    >>> from sklearn_clsattn.metrics import comprehensiveness
+    >>> X = [[2, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 2, 0, 1]]
+    >>> model = ClsAttentionClassifier().fit(X, ["good", "good", "bad", "bad"])
+    >>> z = model.contributions(X)  # for classes_[1], which is "good"
+    >>> drops = comprehensiveness(model, X, [-z, z], k=1)
+    >>> bool((drops > 0).all())
+    True
+    """
+    return _drops(estimator, X, scores, k, fractions, target, keep=False)
+
+
+def sufficiency(
+    estimator: Any,
+    X: Any,
+    scores: Any,
+    *,
+    k: int | None = None,
+    fractions: ArrayLike | None = None,
+    target: Any = None,
+) -> Array:
+    r"""Return how far a prediction falls when only the tokens that explain it are kept.
+
+    Low, or negative, where these tokens are enough for the model to predict as it does.
+
+    Parameters
+    ----------
+    estimator, X, scores, k, fractions, target
+        As in :func:`comprehensiveness`, but that `k` tokens, or these shares, are kept.
+
+    Returns
+    -------
+    drops : ndarray of shape (n_documents,)
+        In units of probability, from -1 to 1; 0 for a document without tokens.
+
+    See Also
+    --------
+    comprehensiveness : The same for removing these tokens, with the reference.
+
+    Notes
+    -----
+    With m the probability of the explained class, x the document and r the tokens taken, it is
+    :math:`m(x) - m(r)`.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_clsattn.metrics import sufficiency
+    >>> X = [[2, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 2, 0, 1]]
+    >>> model = LogisticRegression().fit(X, ["good", "good", "bad", "bad"])
+    >>> z = X * model.coef_
+    >>> sufficiency(model, X, [-z, z], k=1).round(3)
+    array([-0.016,  0.021,  0.021, -0.016])
+    """
+    return _drops(estimator, X, scores, k, fractions, target, keep=True)
+
+
+def deletion_curve(
+    estimator: Any, X: Any, scores: Any, *, k: int = _DEFAULT_K, target: Any = None
+) -> Array:
+    """Return the probability of the explained class as its tokens are removed one by one.
+
+    The faster it falls, the better the explanation.
+
+    Parameters
+    ----------
+    estimator, X, scores, target
+        As in :func:`comprehensiveness`.
+    k : int, default=10
+        How many tokens are removed at most.
+
+    Returns
+    -------
+    curves : ndarray of shape (n_documents, k + 1)
+        Probability after removing 0, 1, ... k tokens. A document that has no more tokens to
+        remove stays where it is.
+
+    See Also
+    --------
+    comprehensiveness : Where the curve starts less where it is after k tokens.
+
+    Notes
+    -----
+    The deletion metric of [1]_, for tokens in place of pixels. They summarise a curve by the area
+    under it, which is about ``curves.mean(axis=1)``, and delete until nothing is left.
+
+    References
+    ----------
+    .. [1] V. Petsiuk, A. Das, K. Saenko (2018). RISE: Randomized Input Sampling for Explanation
+       of Black-box Models. Proceedings of BMVC 2018.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_clsattn.metrics import deletion_curve
+    >>> X = [[2, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 2, 0, 1]]
+    >>> model = LogisticRegression().fit(X, ["good", "good", "bad", "bad"])
+    >>> z = X * model.coef_
+    >>> deletion_curve(model, X, [-z, z], k=2).shape
+    (4, 3)
+    """
+    check_scalar(k, "k", Integral, min_val=1)
+    documents = _RankedDocuments(estimator, X, scores, target)
+    removed = np.minimum(np.arange(k + 1), documents.n_positive[:, None])
+    return documents.probabilities(removed, keep=False)
+
+
+def expected_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    n_bins: int = 15,
+    strategy: Literal["uniform", "quantile"] = "uniform",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Return the mean gap between the confidence in predictions and the share that is right.
+
+    The confidence is the probability of the most probable class. Documents are put into bins by it,
+    and the gaps of the bins are averaged, weighted by their documents.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_documents,)
+        The true labels. A label that is not among `labels` is never predicted right.
+    y_proba : array-like of shape (n_documents, n_classes) or (n_documents,)
+        Probabilities of the classes, as of ``predict_proba``, or of the second of two.
+    labels : array-like of shape (n_classes,), default=None
+        The classes in the order of the columns, ``estimator.classes_``. By default the sorted
+        labels in `y_true`.
+    n_bins : int, default=15
+        Number of bins, those without documents included.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Whether bins have equal widths, from 0 to 1, or equal numbers of documents. An edge belongs
+        to the bin below it.
+    sample_weight : array-like of shape (n_documents,), default=None
+        Non-negative weights, not all 0.
+
+    Returns
+    -------
+    error : float
+        From 0, confidence as great as accuracy in every bin, to 1.
+
+    See Also
+    --------
+    sklearn.calibration.calibration_curve : The bins of one class's probability.
+
+    Notes
+    -----
+    With n documents, and bins B of accuracy acc and mean confidence conf [1]_,
+
+    .. math:: \sum_B \frac{|B|}{n} \, |\mathrm{acc}(B) - \mathrm{conf}(B)| .
+
+    It depends on the bins: in many bins of few documents, accuracy is far from confidence by
+    chance. Compare models by the same bins and documents.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On Calibration of Modern Neural
+       Networks. Proceedings of ICML 2017, arXiv:1706.04599.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.metrics import expected_calibration_error
+    >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.9, 0.9, 0.1]), 2)
+    0.15
+    >>> expected_calibration_error(["a", "b"], [[1, 0], [0, 1]])
+    0.0
+    """
+    check_scalar(n_bins, "n_bins", Integral, min_val=1)
+    if strategy not in ("uniform", "quantile"):
+        raise ValueError(f'strategy must be "uniform" or "quantile", got {strategy!r}.')
+    y = np.asarray(y_true)
+    proba = check_array(y_proba, ensure_2d=False, dtype=np.float64, input_name="y_proba")
+    if y.ndim != 1 or proba.ndim > 2:
+        raise ValueError(
+            "Expected y_true of shape (n_documents,) and y_proba of shape (n_documents, "
+            f"n_classes), got {y.shape} and {proba.shape}."
+        )
+    check_consistent_length(y, proba)
+    if proba.ndim == 1:
+        proba = np.column_stack([1.0 - proba, proba])
+    if proba.min() < 0 or not np.allclose(proba.sum(axis=1), 1, atol=1e-4):
+        raise ValueError("y_proba must be probabilities: from 0 to 1, in rows of a sum of 1.")
+    classes = np.unique(y) if labels is None else np.asarray(labels)
+    if classes.shape != (proba.shape[1],):
+        raise ValueError(
+            f"y_proba has {proba.shape[1]} classes, but there are {classes.size} labels: pass "
+            "labels=estimator.classes_."
+        )
+    weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample_weight must be positive for some document.")
+    confidence = proba.max(axis=1)
+    right = proba.argmax(axis=1) == codes_of(y, classes)
+    shares = np.linspace(0, 1, n_bins + 1)[1:-1]
+    edges = shares if strategy == "uniform" else np.quantile(confidence, shares)
+    gaps = np.bincount(np.searchsorted(edges, confidence), weights * (right - confidence))
+    return float(np.abs(gaps).sum() / weights.sum())
+
+
+def _drops(
+    estimator: Any,
+    X: Any,
+    scores: Any,
+    k: int | None,
+    fractions: Any,
+    target: Any,
+    *,
+    keep: bool,
+) -> Array:
+    """Return the mean drop in probability (n_documents,) when tokens are kept or removed."""
+    if k is not None and fractions is not None:
+        raise ValueError("Pass k or fractions, not both: each is a number of tokens.")
+    k = check_scalar(_DEFAULT_K if k is None else k, "k", Integral, min_val=1)
+    shares = np.asarray([1.0] if fractions is None else fractions, dtype=np.float64)
+    if shares.ndim != 1 or not len(shares) or not ((shares > 0) & (shares <= 1)).all():
+        raise ValueError(
+            "fractions must be one or more shares of a document's tokens, over 0 and up to 1, got "
+            f"{fractions!r}."
+        )
+    documents = _RankedDocuments(estimator, X, scores, target)
+    # A share such as 0.07 of 100 tokens is computed as 7.000000000000001.
+    taken = np.ceil(shares * documents.n_tokens[:, None] - 1e-9).astype(np.int64)
+    if fractions is None:
+        taken = np.minimum(taken, k)
+    left = documents.probabilities(np.minimum(taken, documents.n_positive[:, None]), keep=keep)
+    return np.asarray((documents.base[:, None] - left).mean(axis=1))
+
+
+class _RankedDocuments:
+    """Documents X with tokens ranked by their scores for the explained class.
+
+    `base` has its probability, `n_tokens` and `n_positive` the number of distinct tokens and of
+    those with a score over 0, (n_documents,).
+    """
+
+    def __init__(self, estimator: Any, X: Any, scores: Any, target: Any) -> None:
+        if not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                f"The estimator needs predict_proba, which {type(estimator).__name__} does not "
+                "have: wrap it in CalibratedClassifierCV, or choose another."
+            )
+        self._estimator, self._X = estimator, X
+        self._rows = rows = _token_rows(X)
+        self.n_tokens = np.diff(rows.indptr).astype(np.int64)
+        documents = np.arange(rows.shape[0])
+        row_of = np.repeat(documents, self.n_tokens)
+        probabilities = self._predict(documents, self.n_tokens, keep=True, ranks=None)
+        self._codes = _target_codes(estimator, target, probabilities)
+        self.base: Array = probabilities[documents, self._codes]
+        values = _explained_scores(scores, rows, self._codes[row_of], probabilities.shape[1])
+        ranks = np.empty(len(row_of), dtype=np.int64)
+        # Stable: equal scores in the order of columns.
+        ranks[np.lexsort((-values, row_of))] = np.arange(len(row_of)) - rows.indptr[row_of]
+        self._ranks = sp.csr_array((ranks, rows.indices, rows.indptr), shape=rows.shape)
+        self.n_positive = np.bincount(row_of[values > 0], minlength=len(documents))
+
+    def probabilities(self, taken: Integers, *, keep: bool) -> Array:
+        """Return the explained classes' probabilities (n_documents, n_levels)."""
+        width = int(taken.max(initial=0)) + 1
+        keys = np.arange(len(taken))[:, None] * width + taken
+        distinct, places = np.unique(keys, return_inverse=True)  # short documents repeat levels
+        which, counts = distinct // width, distinct % width
+        answers = self.base[which]
+        # The probabilities of whole documents are known.
+        changed = np.flatnonzero(counts < self.n_tokens[which] if keep else counts > 0)
+        if len(changed):
+            which = which[changed]
+            predicted = self._predict(which, counts[changed], keep=keep, ranks=self._ranks)
+            answers[changed] = predicted[np.arange(len(which)), self._codes[which]]
+        return answers[places.reshape(taken.shape)]
+
+    def _predict(self, which: Integers, counts: Integers, *, keep: bool, ranks: Any) -> Array:
+        """Return probabilities (n_questions, n_classes) of documents without some tokens."""
+        sizes = np.full(len(which), self._rows.shape[1])
+        if sp.issparse(self._X):
+            sizes = self.n_tokens[which] + 1
+        steps = np.flatnonzero(np.diff(np.cumsum(sizes) // _BLOCK_ENTRIES)) + 1
+        blocks = []
+        for first, last in pairwise(np.unique([0, *steps, len(which)]).tolist()):
+            block = self._rows[which[first:last]]
+            if ranks is not None:
+                limits = np.repeat(counts[first:last], np.diff(block.indptr))
+                stays = (ranks[which[first:last]].data < limits) == keep
+                block.data = np.where(stays, block.data, 0)
+                block.eliminate_zeros()
+            answer = np.asarray(self._estimator.predict_proba(self._in_the_form_of_X(block)))
+            if answer.ndim != 2 or len(answer) != last - first:
+                raise TypeError(
+                    "predict_proba must return an array of shape (n_documents, n_classes), got "
+                    f"shape {answer.shape} for {last - first} documents."
+                )
+            blocks.append(answer)
+        return np.concatenate(blocks)
+
+    def _in_the_form_of_X(self, block: sp.csr_array) -> Any:
+        if sp.issparse(self._X):
+            return sp.csr_matrix(block) if isinstance(self._X, sp.spmatrix) else block
+        dense = block.toarray()
+        if hasattr(self._X, "columns"):  # for an estimator fitted on named columns
+            return type(self._X)(dense, columns=self._X.columns)
+        return dense
+
+
+def _token_rows(X: Any) -> sp.csr_array:
+    """Return `X` as canonical CSR without explicit zeros; `X` itself is not changed."""
+    if not sp.issparse(X):
+        X = np.asarray(X)
+    if X.dtype.kind not in "biuf":
+        raise TypeError(
+            "X must be a matrix of token counts or weights, got an array of dtype "
+            f"{X.dtype}: in place of texts pass the output of the vectorizer, and the pipeline "
+            "without the vectorizer."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"X must have shape (n_documents, n_tokens), got {X.ndim} dimension(s).")
+    if X.shape[0] == 0:
+        raise ValueError("X must have at least one document, got none.")
+    return canonical(sp.csr_array(as_csr(X)))
+
+
+def _target_codes(estimator: Any, target: Any, probabilities: Array) -> NDArray[np.intp]:
+    """Return the columns (n_documents,) of `predict_proba` that are explained."""
+    if target is None:
+        return probabilities.argmax(axis=1)
+    n_documents, labels = len(probabilities), np.asarray(target)
+    if labels.ndim and labels.shape != (n_documents,):
+        raise ValueError(
+            f"target must be one label or {n_documents}, one for each document, got shape "
+            f"{labels.shape}."
+        )
+    labels = np.atleast_1d(labels)
+    codes = codes_of(labels, estimator.classes_)
+    if (codes < 0).any():
+        raise ValueError(
+            f"target {labels[codes < 0].tolist()[0]!r} is not a class of the estimator, which has "
+            f"{np.asarray(estimator.classes_).tolist()}."
+        )
+    return np.broadcast_to(codes, n_documents)
+
+
+def _explained_scores(
+    scores: Any, rows: sp.csr_array, codes: NDArray[np.intp], n_classes: int
+) -> Array:
+    """Return the scores (n_entries,) at the entries of `rows`, whose classes are `codes`."""
+    if not (isinstance(scores, list | tuple) and all(np.ndim(one) == 2 for one in scores)):
+        return _at_entries(scores, rows)
+    if len(scores) != n_classes:
+        raise ValueError(
+            f"scores must be one matrix, or one for each of the {n_classes} classes, got a list "
+            f"of {len(scores)}; for two classes and scores z of the second it is [-z, z]."
+        )
+    values = np.empty(len(codes))
+    for code, one in enumerate(scores):
+        values[codes == code] = _at_entries(one, rows)[codes == code]
+    return values
+
+
+def _at_entries(scores: Any, rows: sp.csr_array) -> Array:
+    """Return the scores (n_entries,) at the entries of `rows`, 0 where none is stored."""
+    sparse = sp.issparse(scores)
+    # Indexing of csr_array returns other types from one release of SciPy to another.
+    matrix = sp.csr_matrix(scores) if sparse else np.asarray(scores)
+    if matrix.shape != rows.shape:
+        raise ValueError(
+            f"scores must have the shape of X, {rows.shape}, got {matrix.shape}: one score for "
+            "each token of each document."
+        )
+    if matrix.dtype.kind not in "biuf":
+        raise TypeError(f"scores must be numbers, got dtype {matrix.dtype}.")
+    if np.isnan(matrix.data if sparse else matrix).any():
+        raise ValueError("scores must be numbers, but some are NaN.")
+    if not rows.nnz:
+        return np.empty(0)
+    row_of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return np.asarray(matrix[row_of, rows.indices], dtype=np.float64).ravel()

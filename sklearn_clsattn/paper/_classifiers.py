@@ -1,0 +1,509 @@
+"""The classifiers of this package, and what they share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import BaseAttentionClassifier
+from .._pickling import public
+
+if TYPE_CHECKING:
+    import torch
+
+    from .._core.documents import Documents
+    from .._core.result import Callback, FitResult
+    from ._fitted import FittedNetwork
+
+SHARED = {
+    "training": """
+fit_intercept : bool, default=True
+    Whether intercepts are trained, which the paper's model has not.
+attend_cls : bool, default=True
+    Whether ``<cls>`` attends to itself, which the paper leaves out.
+early_stopping : bool, default=True
+    Whether documents are held out, training stops when their loss no longer falls, and the
+    model of their lowest loss is kept. False trains on all documents until the training
+    loss no longer falls.
+validation_fraction : float, default=0.1
+    Share of every class's documents held out for that.
+""",
+    "max_iter": """
+n_iter_no_change : int, default=5
+    Number of iterations without improvement after which training stops.
+{class_weight}
+max_iter : int, default=100
+    Maximum number of iterations: of steps, or with mini-batches of epochs.
+tol : float, default=1e-3
+    Without early stopping, training stops when `n_iter_no_change` iterations together lower
+    the training loss by no more than this, in nats per document.
+random_state : int, RandomState instance or None, default=None
+    Draws the start, the mini-batches and the documents held out.
+{verbose}
+""",
+    "validation": """
+validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
+    Mean loss of the documents held out, in nats. Only with early stopping.
+""",
+    "class_weight": """
+class_weight : dict, "balanced" or None, default=None
+    Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
+""",
+    "verbose": """
+verbose : int, default=0
+    Prints the loss of every `verbose`-th iteration. scikit-learn's callbacks (from 1.9 on,
+    ``set_callbacks``) are called after every one.
+device : str or torch.device, default="cpu"
+    Where training computes: "cpu", "cuda", "auto" (CUDA where there is one) or a
+    ``torch.device``. Prediction always runs on the CPU, without PyTorch.
+""",
+    "attributes": """
+classes_ : ndarray of shape (n_classes,)
+    Class labels.
+token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+    Signed frequency alpha of each token in the training data: one row per class for more
+    than two classes. For two, positive speaks for ``classes_[1]``.
+attention_scores_ : ndarray of shape (n_tokens,)
+    Attention scores E.p: among a document's tokens, attention is in proportion to the
+    token's count times the exponential of its score.
+token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+    Token values E.v: what a token adds to the decision per unit of attention.
+intercept_ : ndarray of shape (1,) or (n_classes,)
+    Added to the attention-weighted values; 0 where there is none.
+cls_score_, cls_weight_ : float
+    Attention score of ``<cls>`` and its weight, the count with which it stands in every
+    document. Its value is 0. Where it does not attend to itself: -inf and 0.
+cls_embedding_ : ndarray of shape (d,)
+    p. Without a dimension, d is 1 + K for K > 2 classes and 2 for two.
+output_vector_ : ndarray of shape (d,) or (n_classes, d)
+    v, for more than two classes a row per class.
+token_embeddings_ : ndarray of shape (n_tokens, d)
+    E after training. Without a dimension, the embeddings of least norm that have these scores
+    and values for orthonormal p and v.
+selected_tokens_ : ndarray of shape (n_selected,)
+    Columns with the highest attention score of some training document (ties within 1e-6
+    included), most often selected first.
+selection_counts_ : ndarray of shape (n_selected,)
+    In how many training documents each of them is selected.
+n_iter_ : int
+    Number of iterations run (those that `max_iter` counts), at least 1.
+loss_curve_ : ndarray of shape (n_iterations + 1,)
+    Training loss, in nats per document, at the start and after each iteration.
+n_features_in_ : int
+    Number of tokens.
+feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    Names of the tokens, where X had string names.
+""",
+    "reference": """
+References
+----------
+D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained Embeddings Provably
+Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
+""",
+}
+
+CONSTRAINTS = {
+    "class_weight": [StrOptions({"balanced"}), dict, None],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+    "device": "no_validation",  # may be a torch.device; resolve_device checks it
+}
+TRAINING_CONSTRAINTS = {
+    **CONSTRAINTS,
+    "fit_intercept": ["boolean"],
+    "attend_cls": ["boolean"],
+    "early_stopping": ["boolean"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+}
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def documented(kind: Kind) -> Kind:
+    """Complete a docstring: ``{name}`` becomes the text of that name in `SHARED`."""
+    doc = inspect.cleandoc(kind.__doc__ or "")
+    for name, text in SHARED.items():
+        doc = doc.replace(f"{{{name}}}", text.strip())
+    kind.__doc__ = doc
+    return kind
+
+
+class PaperClassifier(BaseAttentionClassifier):
+    """Base of the classifiers of this package: what is random is drawn from `random_state`."""
+
+    random_state: int | np.random.RandomState | None
+
+    _parameter_constraints = CONSTRAINTS
+
+    def _trainer(self) -> Callable[..., FitResult]:
+        """Return the function that trains by the parameters of the classifier it is given.
+
+        It is imported here: predicting needs no PyTorch.
+        """
+        raise NotImplementedError
+
+    def _train(
+        self,
+        documents: Documents,
+        *,
+        dtype: type[np.floating[Any]],
+        device: torch.device,
+        callback: Callback,
+    ) -> FitResult:
+        """Train with the parameters of this classifier."""
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return self._trainer()(
+            documents, self, seed=seed, dtype=dtype, device=device, callback=callback
+        )
+
+
+@public("sklearn_clsattn.paper")
+@documented
+class OneStepClassifier(PaperClassifier):
+    r"""One gradient step on the embeddings, then ``<cls>`` alone: the regime of the paper.
+
+    Random embeddings E get one full-batch gradient step, which writes every token's importance
+    along the output vector (Lemma 4.1). Then E and v are frozen and p is trained until its
+    direction converges; by Theorem 4.3 that is the max-margin direction, which separates every
+    document's selected tokens from its others. There are no intercepts, and ``<cls>`` does not
+    attend to itself. On real text this predicts poorly.
+
+    Parameters
+    ----------
+    step_size : float, default=None
+        Size eta_0 of the gradient step; by default the one that makes the most important
+        token's value 1, or less for more than two classes and in finite dimensions. A step that
+        is too large or too small to work causes a warning.
+    embedding_dim : int, default=None
+        Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes. None is the
+        limit of infinitely many: nothing is drawn.
+    {class_weight}
+    flow_tol : float, default=1e-3
+        Largest local error of a score in a step along the flow, relative to one more than its
+        size.
+    max_iter : int, default=1000
+        Maximum number of steps along the flow.
+    random_state : int, RandomState instance or None, default=None
+        Draws E, p and v of finite dimension.
+    {verbose}
+
+    Attributes
+    ----------
+    {attributes}
+    step_size_ : float
+        The step size eta_0 used.
+    direction_error_ : float
+        Certified bound on 1 less the cosine of p to the max-margin direction of the selected
+        tokens; 2, which says nothing, where the selection did not settle.
+
+    Notes
+    -----
+    p is trained until the selected tokens have not changed over a way of 60 in score units and
+    hold 99 % of the attention; its direction is then that of :func:`max_margin_direction`, which
+    needs PIQP (``pip install 'sklearn-clsattn[theory]'``). ``docs/theory.md`` says how the flow is
+    integrated. A step along the flow takes from three to a thousand evaluations of the gradient,
+    more where it is stiff.
+
+    {reference}
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.paper import OneStepClassifier
+    >>> X, y = make_token_classification(120, delta=0, single_relevant=True, random_state=0)
+    >>> model = OneStepClassifier().fit(X, y)
+    >>> bool(model.direction_error_ < 1e-6)
+    True
+    >>> model.score(X, y)
+    1.0
+    """
+
+    _solver_name, _criterion = "flow", "unselected attention"
+
+    _parameter_constraints = {
+        **CONSTRAINTS,
+        "step_size": [Interval(Real, 0, None, closed="neither"), None],
+        "embedding_dim": [Interval(Integral, 2, None, closed="left"), None],
+        "flow_tol": [Interval(Real, 0, 0.1, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        step_size: float | None = None,
+        embedding_dim: int | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        flow_tol: float = 1e-3,
+        max_iter: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        device: Any = "cpu",
+    ) -> None:
+        self.step_size = step_size
+        self.embedding_dim = embedding_dim
+        self.class_weight = class_weight
+        self.flow_tol = flow_tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.device = device
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # scikit-learn checks the accuracy on three classes of documents of two tokens. The
+        # importances of two tokens are opposite numbers: one line cannot separate three classes.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _trainer(self) -> Callable[..., FitResult]:
+        from ._gradient_flow import fit_one_step
+
+        return fit_one_step
+
+
+@public("sklearn_clsattn.paper")
+@documented
+class EmbeddingClassifier(PaperClassifier):
+    r"""Embeddings, ``<cls>`` and output vectors trained together by Adam or gradient descent.
+
+    The training behind the figures of the paper, from its random start, and two of its ablations:
+    embeddings that stay as drawn, or get one step. Nothing of that is penalised: training stops
+    early instead.
+
+    Parameters
+    ----------
+    embedding_dim : int, default=None
+        Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes; 2048 in the
+        paper. None trains scores E.p and values E.v in place of the embeddings, from 0.
+    learning_rate : float, default=None
+        None is 1e-3 for Adam, or 0.036 without a dimension, and 1 for gradient descent.
+    solver : {"adam", "sgd"}, default="adam"
+        Adam, or plain (stochastic) gradient descent.
+    batch_size : int, default=None
+        Documents in a mini-batch. None takes all documents in every step.
+    train_embeddings : bool or "one_step", default=True
+        Whether E is trained. False leaves it as drawn and trains p and the output vectors alone:
+        the ablation of frozen embeddings, like for like. "one_step" makes one full-batch gradient
+        step on E first and then does the same. Both need an `embedding_dim`.
+    step_size : float, default=None
+        Size eta_0 of that one step; by default the one that makes the most important token's
+        value 1, or less for more than two classes.
+    {training}
+    {max_iter}
+
+    Attributes
+    ----------
+    {attributes}
+    {validation}
+
+    Notes
+    -----
+    Training with a dimension needs memory for five matrices of the size of E, four without
+    early stopping.
+
+    {reference}
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.paper import EmbeddingClassifier
+    >>> X, y = make_token_classification(200, random_state=0)
+    >>> model = EmbeddingClassifier(embedding_dim=16, learning_rate=0.1, random_state=0).fit(X, y)
+    >>> model.token_embeddings_.shape[1]
+    16
+    """
+
+    _solver_name, _criterion = "adam", "validation loss"
+    _optional_attributes = ("validation_loss_curve_",)
+
+    _parameter_constraints = {
+        **TRAINING_CONSTRAINTS,
+        "embedding_dim": [Interval(Integral, 2, None, closed="left"), None],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "solver": [StrOptions({"adam", "sgd"})],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "train_embeddings": ["boolean", StrOptions({"one_step"})],
+        "step_size": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        embedding_dim: int | None = None,
+        learning_rate: float | None = None,
+        solver: str = "adam",
+        batch_size: int | None = None,
+        train_embeddings: bool | str = True,
+        step_size: float | None = None,
+        fit_intercept: bool = True,
+        attend_cls: bool = True,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        device: Any = "cpu",
+    ) -> None:
+        self.embedding_dim = embedding_dim
+        self.learning_rate = learning_rate
+        self.solver = solver
+        self.batch_size = batch_size
+        self.train_embeddings = train_embeddings
+        self.step_size = step_size
+        self.fit_intercept = fit_intercept
+        self.attend_cls = attend_cls
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+        self.device = device
+
+    def _trainer(self) -> Callable[..., FitResult]:
+        from ._embeddings import fit_embeddings
+
+        return fit_embeddings
+
+
+@public("sklearn_clsattn.paper")
+@documented
+class AttentionNetworkClassifier(PaperClassifier):
+    r"""One or two layers of attention, with or without an MLP, trained by mini-batches.
+
+    The deeper ablations of the paper. With two layers, the first is self-attention among the
+    document's tokens, and both have a key-query matrix. With the MLP, a hidden layer of
+    `embedding_dim` units follows the softmax, and decisions are no sums over tokens.
+
+    Parameters
+    ----------
+    n_layers : {1, 2}, default=1
+        Layers of attention.
+    mlp : bool, default=False
+        Whether a hidden layer follows the softmax.
+    embedding_dim : int, default=128
+        Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes.
+    learning_rate : float, default=1e-3
+        Learning rate of Adam.
+    batch_size : int, default=50
+        Documents in a mini-batch.
+    {training}
+    {max_iter}
+
+    Attributes
+    ----------
+    {attributes}
+    key_query_ : ndarray of shape (2, d, d)
+        The key-query matrices W_1 and W_2 of two layers: a token i attends to j by E_i W_1 E_j, and
+        ``<cls>`` to i by p W_2 h_i. Only with two layers.
+    {validation}
+
+    Notes
+    -----
+    With two layers `attention_scores_` are E.W_2' p, with the key-query matrix W_2 of the second,
+    and a token adds the values of what it attends to as well as its own. With the MLP
+    `token_values_` are a diagnostic only, and :meth:`contributions` raises a ValueError.
+
+    {reference}
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.paper import AttentionNetworkClassifier
+    >>> X, y = make_token_classification(200, random_state=0)
+    >>> model = AttentionNetworkClassifier(
+    ...     n_layers=2, embedding_dim=8, learning_rate=0.1, random_state=0
+    ... ).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    _solver_name, _criterion = "adam", "validation loss"
+    _optional_attributes = ("validation_loss_curve_",)
+
+    _network: FittedNetwork
+
+    _parameter_constraints = {
+        **TRAINING_CONSTRAINTS,
+        "n_layers": [Options(Integral, {1, 2})],
+        "mlp": ["boolean"],
+        "embedding_dim": [Interval(Integral, 2, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_layers: int = 1,
+        mlp: bool = False,
+        embedding_dim: int = 128,
+        learning_rate: float = 1e-3,
+        batch_size: int = 50,
+        fit_intercept: bool = True,
+        attend_cls: bool = True,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        class_weight: dict[Any, float] | str | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        device: Any = "cpu",
+    ) -> None:
+        self.n_layers = n_layers
+        self.mlp = mlp
+        self.embedding_dim = embedding_dim
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.fit_intercept = fit_intercept
+        self.attend_cls = attend_cls
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+        self.device = device
+
+    @property
+    def key_query_(self) -> NDArray[np.floating[Any]]:
+        """The key-query matrices W_1 and W_2 of two layers."""
+        check_is_fitted(self)
+        network = self._network
+        if network.first_key_query is None or network.second_key_query is None:
+            raise AttributeError("key_query_ is of two layers: this model has n_layers=1.")
+        return np.stack([network.first_key_query, network.second_key_query])
+
+    def _trainer(self) -> Callable[..., FitResult]:
+        from ._network import fit_network
+
+        return fit_network
+
+    def _model(self) -> FittedNetwork:
+        return self._network
+
+    def _model_attributes(self, model: Any, *units: Any) -> dict[str, Any]:
+        attributes = super()._model_attributes(model, *units)
+        network = replace(model, cls_weight=attributes["cls_weight_"])
+        return {**attributes, "_network": network}

@@ -1,0 +1,200 @@
+"""The paper's one gradient step on random embeddings, exactly and in its limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state, check_scalar
+
+from ..importance import class_totals, signed_frequency
+from ._documents import CodedDocuments, coded_documents, listed
+
+
+@dataclass(frozen=True, eq=False)
+class OneStepEmbeddings:
+    r"""Embeddings after one full-batch gradient step, with the prediction of Lemma 4.1.
+
+    `n_outputs` is 1 for two classes and K for K > 2. In the limit of infinitely many dimensions
+    vectors are in a basis of the rows of :math:`E^0` followed by the output vectors, so that
+    d = n_tokens + n_outputs there.
+
+    Attributes
+    ----------
+    embeddings : {ndarray, csr_array} of shape (n_tokens, d)
+        :math:`E^1`; in the limit the sparse matrix [I | S].
+    initial_embeddings : {ndarray, csr_array} of shape (n_tokens, d)
+        :math:`E^0`; in the limit the sparse matrix [I | 0].
+    cls_embedding : ndarray of shape (d,)
+        :math:`p^0`. In the limit its products with embeddings and output vectors vanish: it is 0.
+    output_vectors : ndarray of shape (n_outputs, d)
+        The :math:`v_k`, orthonormal.
+    importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
+        Signed frequency alpha.
+    shifts : ndarray of shape (n_tokens, n_outputs)
+        S, what the step adds along the output vectors by Lemma 4.1:
+        :math:`\tfrac{\eta_0}{2} \alpha_s` for two classes, :math:`\eta_0 \alpha_{sk}` for K.
+    step_size : float
+        :math:`\eta_0`.
+    classes : ndarray of shape (n_classes,)
+        The labels in y, sorted. For two, positive importance is evidence for the second.
+    """
+
+    embeddings: Any
+    initial_embeddings: Any
+    cls_embedding: NDArray[np.float64]
+    output_vectors: NDArray[np.float64]
+    importance: NDArray[np.float64]
+    shifts: NDArray[np.float64]
+    step_size: float
+    classes: NDArray[Any]
+
+    def lemma_error(self) -> NDArray[np.float64]:
+        r"""Return how far each token's step is from that of Lemma 4.1, in units of the step.
+
+        Returns
+        -------
+        error : ndarray of shape (n_tokens,)
+            The norm of :math:`E^1_s - E^0_s - \sum_k S_{sk} v_k`, divided by :math:`\eta_0`: of
+            the order :math:`d^{-1/2}`, and 0 in the limit.
+        """
+        if sp.issparse(self.embeddings):
+            return np.zeros(len(self.shifts))
+        rest = self.embeddings - self.initial_embeddings
+        rest -= self.shifts @ self.output_vectors
+        return np.asarray(np.linalg.norm(rest, axis=1) / self.step_size)
+
+
+def one_step_embeddings(
+    X: Any,
+    y: ArrayLike,
+    *,
+    step_size: float,
+    embedding_dim: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> OneStepEmbeddings:
+    r"""Make one full-batch gradient step on random token embeddings.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
+        Non-negative token counts or weights. Never altered.
+    y : array-like of shape (n_documents,)
+        Class labels, of any type, two classes or more.
+    step_size : float
+        :math:`\eta_0`, positive.
+    embedding_dim : int, default=None
+        d, at least 2, or 1 + K for K > 2 classes. None is the limit of infinitely many
+        dimensions: nothing is drawn, and nothing of the size n_tokens times d is stored.
+    sample_weight : array-like of shape (n_documents,), default=None
+        Non-negative weights; a weight of 2 is the document twice.
+    random_state : int, RandomState instance or None, default=None
+        Draws :math:`E^0, p^0` and v. Pass an int for the same ones each time.
+
+    Returns
+    -------
+    result : OneStepEmbeddings
+        :math:`E^1` with :math:`E^0`, :math:`p^0`, v, and what Lemma 4.1 predicts.
+
+    Notes
+    -----
+    Rows of :math:`E^0` and :math:`p^0` are drawn from N(0, I / d); v is a uniformly random unit
+    vector, or K orthonormal ones. The step on the mean loss, without self-attention of ``<cls>``
+    and intercept, is computed exactly by two sparse products. By Lemma 4.1 of Wu et al. (2025),
+    arXiv:2505.17282, on any data,
+
+    .. math:: E^1_s = E^0_s + \frac{\eta_0}{2} \alpha_s v + O(\eta_0 d^{-1/2}),
+
+    and for K classes :math:`E^1_s = E^0_s + \eta_0 \sum_k \alpha_{sk} v_k + O(\eta_0 d^{-1/2})`.
+    As d grows, :math:`E^1 {E^1}^\top` tends to :math:`I + S S^\top`, S being `shifts`.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.paper import one_step_embeddings
+    >>> X, y = [[1, 0, 2], [0, 1, 2]], ["bad", "good"]
+    >>> step = one_step_embeddings(X, y, step_size=6, embedding_dim=4096, random_state=0)
+    >>> step.importance.round(3)
+    array([-0.167,  0.167,  0.   ])
+    >>> bool(step.lemma_error().max() < 0.02)
+    True
+    >>> one_step_embeddings(X, y, step_size=6).embeddings.toarray()
+    array([[ 1. ,  0. ,  0. , -0.5],
+           [ 0. ,  1. ,  0. ,  0.5],
+           [ 0. ,  0. ,  1. ,  0. ]])
+    """
+    check_scalar(step_size, "step_size", Real, min_val=0, include_boundaries="neither")
+    if not np.isfinite(step_size):
+        raise ValueError(f"step_size must be finite, got {step_size!r}.")
+    if embedding_dim is not None:
+        check_scalar(embedding_dim, "embedding_dim", Integral, min_val=2)
+    documents = coded_documents(X, y, sample_weight)
+    empty = np.flatnonzero((np.diff(documents.presence.indptr) == 0) & (documents.weights > 0))
+    if len(empty):
+        raise ValueError(
+            f"Every document must have a token, but {len(empty)} have none (rows "
+            f"{listed(empty)}): the paper's model does not define their output. Remove these "
+            "rows, or give them weight 0."
+        )
+    n_classes, n_tokens = len(documents.classes), documents.X.shape[1]
+    shares = class_totals(documents.X, documents.codes, n_classes, documents.weights, kind="shares")
+    importance = signed_frequency(shares, documents.class_weights)
+    step_size = float(step_size)
+    shifts = step_size * shifts_per_step(importance)
+    n_outputs = shifts.shape[1]
+    if embedding_dim is None:
+        p, v = np.zeros(n_tokens + n_outputs), np.eye(n_outputs, n_tokens + n_outputs, k=n_tokens)
+        initial = sp.eye_array(n_tokens, n_tokens + n_outputs, format="csr")
+        embeddings = limit_embeddings(shifts)
+    else:
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        initial, p, v, embeddings = _finite_step(
+            documents, n_outputs, int(embedding_dim), step_size, seed
+        )
+    return OneStepEmbeddings(
+        embeddings=embeddings,
+        initial_embeddings=initial,
+        cls_embedding=p,
+        output_vectors=v,
+        importance=importance,
+        shifts=shifts,
+        step_size=step_size,
+        classes=documents.classes,
+    )
+
+
+def shifts_per_step(importance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return S of a step of size 1, (n_tokens, n_outputs)."""
+    return 0.5 * importance[:, None] if importance.ndim == 1 else np.ascontiguousarray(importance.T)
+
+
+def limit_embeddings(shifts: NDArray[np.float64]) -> sp.csr_array:
+    """Return [I | S] as a sparse array, (n_tokens, n_tokens + n_outputs)."""
+    return sp.csr_array(sp.hstack([sp.eye_array(len(shifts)), sp.csr_array(shifts)]))
+
+
+def _finite_step(
+    documents: CodedDocuments, n_outputs: int, embedding_dim: int, step_size: float, seed: int
+) -> tuple[NDArray[np.float64], ...]:
+    """Return E^0, p^0 and v as drawn, and E^1."""
+    import torch  # here, because the rest of the folder's functions do not need it
+
+    from .._core.bag import TokenBag
+    from .._core.loss import AttentionLoss, encode_targets
+    from ._gradient_step import add_step, draw_embeddings
+
+    loss = AttentionLoss(
+        TokenBag(documents.X, dtype=np.float64),
+        encode_targets(documents.codes, len(documents.classes)),
+        torch.from_numpy(documents.weights),
+        n_outputs,
+    )
+    drawn = draw_embeddings(documents.X.shape[1], n_outputs, embedding_dim, seed=seed)
+    initial = drawn.embeddings.numpy().copy()
+    add_step(loss, drawn, step_size)
+    p, v = drawn.cls_embedding.numpy(), drawn.output_vectors.numpy()
+    return initial, p, v, drawn.embeddings.numpy()

@@ -1,0 +1,241 @@
+r"""Scores of occurrences by their positions, learned on leave-one-out evidence.
+
+An occurrence o of n-gram s in document i counts :math:`v_o = (1 + \ln c_{is}) / c_{is}`. Its
+evidence for class k is :math:`v_o r_{sk}^{(-i)}`, with the n-gram's log-odds by all other
+documents, and it adds :math:`v_o e^{\pi_s}` to the attention mass. With the scores :math:`e_o`
+(``docs/texts.md``) the model is naive Bayes with attention,
+
+.. math::
+
+    d_i = S_0 + \sum_o e^{e_o} v_o e^{\pi_s}, \qquad
+    F_{ik} = \beta_k + \frac{\alpha}{d_i} \sum_o e^{e_o}\, 2 S_0 v_o r_{sk}^{(-i)}.
+
+Evidence that includes a document's own label would give high scores to the positions of words that
+occur in no other document.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import Bounds, minimize
+from scipy.special import expit, log_softmax
+
+from .._core.leave_one_out import leave_one_out_log_odds, same_documents
+from .._core.statistics import CorpusStatistics, class_log_odds, token_scaling
+from ._token_positions import N_CELLS, Words
+
+Array = NDArray[np.float64]
+
+POSITION_PENALTY = 1.0
+PREVIOUS_PENALTY = 5.0
+# Penalties are doubled at this number of documents, and larger with fewer: scores overfit.
+PENALTY_DOCUMENTS = 200.0
+MAX_SCORE = 6.0
+_MAX_ITER = 10  # 40 are no better
+_START_SCALE = 0.3
+
+
+class Labels(NamedTuple):
+    """Class labels (n_classes,), and the documents' class codes and weights, (n_documents,)."""
+
+    classes: NDArray[Any]
+    codes: NDArray[np.intp]
+    weights: Array
+
+
+@dataclass(frozen=True)
+class GateEvidence:
+    """Sums over occurrences by document and position, and what belongs to the documents."""
+
+    numerators: list[Any]  # by output, CSR (n_documents, n_positions), times 2 x the <cls> weight
+    masses: Any  # CSR (n_documents, n_positions)
+    # (n_positions, 3): the indices of the scores whose sum is that of a position, by start, end
+    # and the word before; `n_scores` where there is none.
+    score_indices: NDArray[np.intp]
+    n_scores: int
+    codes: NDArray[np.intp]
+    weights: Array  # of the documents
+    intercepts: Array  # (n_outputs,), those that depend on the class weights alone
+    cls_weight: float  # attention mass of <cls>
+
+
+def gather_evidence(
+    counts: Any, words: Words, labels: Labels, n_previous: int, limit: float
+) -> GateEvidence:
+    """Return the evidence of documents of positive weight, as many as `limit` allows.
+
+    `counts` is canonical CSR (n_documents, n_columns), `n_previous` the number of words that can be
+    the word before. Documents with equal counts are taken together or not at all, in an order by
+    their counts alone, until entries times outputs reach `limit`.
+    """
+    codes, weights = labels.codes, labels.weights
+    bag = sparse.csr_array(counts, dtype=np.float64)
+    bag.data = 1.0 + np.log(bag.data)
+    statistics = CorpusStatistics.of(bag, codes, len(labels.classes), weights)
+    scaling = token_scaling(statistics, scaling="log_odds", attend_cls=True)
+    assert scaling.totals is not None
+    n_outputs = scaling.totals.n_outputs
+
+    groups = same_documents(bag)
+    chosen = _within_limit(groups, np.diff(bag.indptr), weights, limit / n_outputs)
+    rows = np.flatnonzero(chosen)
+    bag, repeats, groups = bag[rows], counts[rows].data, groups[rows]
+    factors = bag.data / repeats
+    odds = np.empty((bag.nnz, n_outputs))
+    for _, entries, block in leave_one_out_log_odds(
+        bag, codes[rows], weights[rows], scaling.totals, groups
+    ):
+        odds[entries] = block
+    odds *= (2.0 * scaling.cls_weight * factors)[:, None]
+    mass = factors * np.exp(scaling.starting_scores)[bag.indices]
+
+    row_of = np.full(len(chosen), -1)
+    row_of[rows] = np.arange(len(rows))
+    row, column, position = _occurrences(row_of[words.tokens.documents], words, n_previous)
+    per_row = np.diff(bag.indptr)
+    keys = np.repeat(np.arange(len(rows)), per_row) * np.int64(bag.shape[1]) + bag.indices
+    entry = np.searchsorted(keys, row * np.int64(bag.shape[1]) + column)
+    code, distinct = pd.factorize(position)
+    code = code.astype(np.int32)
+    indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(rows)))).astype(np.int32)
+    shape = (len(rows), len(distinct))
+
+    def by_position(values: Array) -> Any:
+        return sparse.csr_array((values[entry], code, indptr), shape=shape)
+
+    n_cells = len(words.columns) * N_CELLS
+    rest, previous = np.divmod(distinct, n_previous + 1)
+    start, end = np.divmod(rest, N_CELLS)
+    end += start // N_CELLS * N_CELLS
+    return GateEvidence(
+        numerators=[by_position(odds[:, k]) for k in range(n_outputs)],
+        masses=by_position(mass),
+        score_indices=np.stack([start, n_cells + end, 2 * n_cells + previous]).T,
+        n_scores=2 * n_cells + n_previous,
+        codes=codes[rows],
+        weights=weights[rows],
+        intercepts=class_log_odds(statistics.class_weights),
+        cls_weight=scaling.cls_weight,
+    )
+
+
+def _within_limit(
+    groups: NDArray[np.intp], sizes: NDArray[Any], weights: Array, limit: float
+) -> NDArray[np.bool_]:
+    """Return which documents (n_documents,) to read: groups in a random order until `limit`."""
+    positive = weights > 0
+    entries = np.zeros(groups.max(initial=-1) + 1)
+    entries[groups[positive]] = sizes[positive]
+    # Groups are numbered by their contents, so that the order of the documents has no influence.
+    order = np.random.default_rng(0).permutation(len(entries))
+    before = np.empty_like(entries)
+    before[order] = np.cumsum(entries[order]) - entries[order]
+    return np.asarray(positive & (before < limit)[groups])
+
+
+def _occurrences(
+    rows: NDArray[np.intp], words: Words, n_previous: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return row, column and code of the position of all occurrences in rows from 0 on, by row."""
+    at = np.flatnonzero(rows >= 0)
+    positions, columns = words.positions, words.columns
+    column = np.stack([column[at] for column in columns], axis=1)
+    cells = positions.from_start[at].astype(np.intp) * N_CELLS + positions.from_end[at]
+    previous = np.where(positions.previous[at] < 0, n_previous, positions.previous[at])
+    first = cells * (n_previous + 1) + previous
+    code = first[:, None] + np.arange(len(columns)) * (N_CELLS**2 * (n_previous + 1))
+    present = column >= 0
+    return np.repeat(rows[at], present.sum(axis=1)), column[present], code[present]
+
+
+def learn_scores(evidence: GateEvidence, n_cells: int) -> tuple[Array, float]:
+    """Return the scores, first those of `n_cells` cells, then of words before, and alpha."""
+    from .._core.backend import ThreadShare
+
+    n_scores = evidence.n_scores
+    penalties = np.full(n_scores, PREVIOUS_PENALTY)
+    penalties[:n_cells] = POSITION_PENALTY
+    penalties *= 1.0 + PENALTY_DOCUMENTS / evidence.weights.sum()
+    start = np.concatenate([np.zeros(n_scores), [_START_SCALE], evidence.intercepts])
+    units = 1.0 / np.sqrt(_curvature(evidence, penalties))
+    lowest = np.full(len(start), -np.inf)
+    lowest[n_scores] = 0.0
+
+    def function(x: Array) -> tuple[float, Array]:
+        loss, gradient = loss_and_gradient(units * x, evidence, penalties)
+        return loss, units * gradient
+
+    options = {"maxiter": _MAX_ITER}
+    bounds = Bounds(lowest)
+    with ThreadShare():
+        result = minimize(
+            function, start / units, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
+    x = units * result.x
+    return x[:n_scores], float(x[n_scores])
+
+
+def _curvature(evidence: GateEvidence, penalties: Array) -> Array:
+    """Return about the loss's second derivatives at the start, (n_scores + 1 + n_outputs,)."""
+    n_outputs = len(evidence.intercepts)
+    variance = evidence.weights / max(n_outputs, 4)
+    ones = np.ones(evidence.masses.shape[1])
+    masses = evidence.cls_weight + evidence.masses @ ones
+    by_position, by_scale = np.zeros(len(ones)), 0.0
+    for table in evidence.numerators:
+        # Not table.power(2), which would sort the indices that all tables share.
+        squares = sparse.csr_array((table.data**2, table.indices, table.indptr), table.shape)
+        by_position += squares.T @ (variance * (_START_SCALE / masses) ** 2)
+        by_scale += float(variance @ (table @ ones / masses) ** 2)
+    by_score = _with_sums(penalties, evidence, by_position)
+    by_intercept = np.full(n_outputs, variance.sum())
+    return np.concatenate([by_score, [by_scale or 1.0], by_intercept])
+
+
+def loss_and_gradient(x: Array, evidence: GateEvidence, penalties: Array) -> tuple[float, Array]:
+    """Return the penalised loss and its gradient at x = [scores, alpha, beta]."""
+    n_scores, weights = evidence.n_scores, evidence.weights
+    scores, scale, intercepts = x[:n_scores], x[n_scores], x[n_scores + 1 :]
+    summed = np.append(scores, 0.0)[evidence.score_indices].sum(axis=1)
+    factors = np.exp(summed.clip(-MAX_SCORE, MAX_SCORE))
+    masses = evidence.cls_weight + evidence.masses @ factors
+    outputs = np.stack([table @ factors for table in evidence.numerators], axis=1)
+    outputs /= masses[:, None]
+    losses, residuals = _log_loss(intercepts + scale * outputs, evidence.codes)
+    residuals *= weights[:, None]
+
+    by_output = scale * residuals / masses[:, None]
+    by_position = evidence.masses.T @ -(by_output * outputs).sum(axis=1)
+    for table, slope in zip(evidence.numerators, by_output.T, strict=True):
+        by_position += table.T @ np.ascontiguousarray(slope)
+    by_position *= factors * (np.abs(summed) < MAX_SCORE)
+    by_score = _with_sums(penalties * scores, evidence, by_position)
+    loss = float(weights @ losses + 0.5 * penalties @ scores**2)
+    by_scale = (residuals * outputs).sum()
+    return loss, np.concatenate([by_score, [by_scale], residuals.sum(axis=0)])
+
+
+def _with_sums(start: Array, evidence: GateEvidence, by_position: Array) -> Array:
+    """Return `start` (n_scores,) plus the sums of (n_positions,) over each score's positions."""
+    sums = start.copy()
+    for indices in evidence.score_indices.T:
+        sums += np.bincount(indices, by_position, evidence.n_scores + 1)[:-1]
+    return sums
+
+
+def _log_loss(outputs: Array, codes: NDArray[np.intp]) -> tuple[Array, Array]:
+    """Return losses (n_documents,) and their derivatives (n_documents, n_outputs)."""
+    if outputs.shape[1] == 1:
+        signs = 2.0 * codes - 1.0
+        margins = signs * outputs[:, 0]
+        return np.logaddexp(0.0, -margins), -(signs * expit(-margins))[:, None]
+    logs = log_softmax(outputs, axis=1)
+    rows = np.arange(len(codes))
+    losses = -logs[rows, codes]
+    residuals = np.exp(logs)
+    residuals[rows, codes] -= 1.0
+    return losses, residuals

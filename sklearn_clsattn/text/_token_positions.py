@@ -1,0 +1,103 @@
+"""Where tokens are in their texts: how far from the start and the end, and after which word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ._tokens import Tokens
+
+N_CELLS = 10  # of distances, by powers of two: 1, 2-3, 4-7, ..., 512 and beyond
+
+BREAK = re.compile(r"[.!?;:,\n]")
+NEW_LINE = re.compile(r"\n")
+
+Numbers = NDArray[np.signedinteger[Any]]
+
+
+@dataclass(frozen=True)
+class TokenPositions:
+    """Where the occurrences of tokens are, arrays of shape (n_occurrences,)."""
+
+    from_start: Numbers  # cell, counted in tokens
+    from_end: Numbers
+    previous: Numbers  # number of the word before, -1 where it is unknown or beyond a break
+
+    def __getitem__(self, here: slice | NDArray[Any]) -> TokenPositions:
+        """Return the positions of some occurrences."""
+        return TokenPositions(self.from_start[here], self.from_end[here], self.previous[here])
+
+
+class Words(NamedTuple):
+    """The words of preprocessed texts."""
+
+    tokens: Tokens
+    columns: list[NDArray[Any]]  # for each length, of the n-grams that begin at tokens, or -1
+    positions: TokenPositions
+
+
+def token_positions(
+    tokens: Tokens,
+    texts: Sequence[str],
+    known: Mapping[str, int],
+    between: re.Pattern[str] = BREAK,
+) -> TokenPositions:
+    """Return the positions of the tokens of texts; `between` matches breaks between tokens.
+
+    `known` are the numbers of the words that count as the word before.
+    """
+    lengths = np.diff(tokens.indptr)
+    position = np.arange(len(tokens.ids)) - np.repeat(tokens.indptr[:-1], lengths)
+    remaining = np.repeat(lengths, lengths) - position
+    numbers = np.array([known.get(word, -1) for word in tokens.words], dtype=np.int32)
+    previous = np.full(len(tokens.ids), -1, dtype=np.int32)
+    previous[1:] = numbers[tokens.ids[:-1]]
+    previous[_follows_break(tokens, texts, between)] = -1
+    return TokenPositions(_cells(position + 1), _cells(remaining), previous)
+
+
+def frequent_words(tokens: Tokens, weights: NDArray[np.float64], least: float) -> list[str]:
+    """Return the words in documents of a weight of at least `least`, in alphabetical order."""
+    shape = (tokens.n_documents, len(tokens.words))
+    ones = np.ones(len(tokens.ids))
+    # Without a copy, sum_duplicates would sort the tokens themselves.
+    present = sparse.csr_array((ones, tokens.ids, tokens.indptr), shape=shape, copy=True)
+    present.sum_duplicates()
+    per_entry = np.repeat(weights, np.diff(present.indptr))
+    frequency = np.bincount(present.indices, per_entry, len(tokens.words))
+    return sorted(tokens.words[word] for word in np.flatnonzero(frequency >= least))
+
+
+def _cells(distance: NDArray[np.int64]) -> Numbers:
+    """Return the cells of distances (n,) from 1 on: the integer part of log2, at most the last."""
+    return np.searchsorted(2 ** np.arange(1, N_CELLS), distance, side="right").astype(np.int8)
+
+
+def _follows_break(
+    tokens: Tokens, texts: Sequence[str], between: re.Pattern[str]
+) -> NDArray[np.bool_]:
+    """Return whether a break or the document's start is before tokens, (n_occurrences,).
+
+    A break within the token before counts as well: the token may be nothing but a break.
+    """
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
+    origins = np.cumsum(sizes) - sizes
+    breaks = [
+        origin + match.start()
+        for origin, text in zip(origins.tolist(), texts, strict=True)
+        for match in between.finditer(text)
+    ]
+    starts = tokens.starts + np.repeat(origins, np.diff(tokens.indptr))
+    after = np.searchsorted(starts, np.array(breaks, dtype=np.int64), side="right")
+    follows = np.zeros(len(starts) + 1, dtype=bool)
+    follows[after] = True
+    follows[tokens.indptr[:-1]] = True
+    broken = np.array([BREAK.search(word) is not None for word in tokens.words], dtype=bool)
+    follows[1:] |= broken[tokens.ids]
+    return follows[:-1]

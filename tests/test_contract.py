@@ -1,0 +1,1125 @@
+"""What every estimator promises: what it takes, what it refuses, and what a fit leaves behind."""
+
+import importlib
+import inspect
+import itertools
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn.feature_extraction.tests.test_text as vectorizer_tests
+import torch
+from helpers import assert_same_fit, data, settled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.decomposition import TruncatedSVD
+from sklearn.exceptions import ConvergenceWarning, NotFittedError, UnsetMetadataPassedError
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.feature_selection import SelectFromModel
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.tests.metadata_routing_common import assert_request_is_empty
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, _machine, paper
+from sklearn_clsattn._callbacks import HAS_CALLBACKS
+from sklearn_clsattn.checks import expected_failed_checks
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.text import (
+    ContextVectorizer,
+    TokenVectorizer,
+    _token_vectorizer,
+    make_text_classifier,
+)
+
+OneStep, Embedding = paper.OneStepClassifier, paper.EmbeddingClassifier
+Network = paper.AttentionNetworkClassifier
+
+
+def made(kind, **parameters):
+    """Return an estimator with those of the parameters that its class has."""
+    known = inspect.signature(kind).parameters
+    return kind(**{name: value for name, value in parameters.items() if name in known})
+
+
+SHORT = {"max_iter": 6, "random_state": 0}
+AT_ONCE = {"early_stopping": False, "batch_size": 1000, **SHORT}
+CLASSIFIERS = {
+    "joint": ClsAttentionClassifier(),
+    "joint, without cls": ClsAttentionClassifier(attend_cls=False, token_scaling=None, C=3.0),
+    "one step": OneStep(max_iter=15, random_state=0),
+    "one step, d = 64": OneStep(max_iter=15, embedding_dim=64, random_state=0),
+    "adam": made(Embedding, **AT_ONCE),
+    "adam, d = 8": made(Embedding, embedding_dim=8, **AT_ONCE),
+    "adam, stopping early": made(Embedding, learning_rate=0.2, **SHORT),
+    "frozen": made(Embedding, train_embeddings=False, embedding_dim=16, **AT_ONCE),
+    "two layers": made(Network, n_layers=2, embedding_dim=8, **AT_ONCE),
+    "mlp": made(Network, mlp=True, embedding_dim=8, **AT_ONCE),
+    "two layers, mlp, stopping early": made(
+        Network, n_layers=2, mlp=True, embedding_dim=8, **SHORT
+    ),
+}
+ESTIMATORS = {**CLASSIFIERS, "importance": TokenImportanceTransformer()}
+OURS = ["joint", "joint, without cls"]
+DRAWS_NOTHING = {"one step", "adam"}  # in infinitely many dimensions
+PER_CLASSIFIER = pytest.mark.parametrize("name", CLASSIFIERS)
+PER_ESTIMATOR = pytest.mark.parametrize("name", ESTIMATORS)
+CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
+
+# Nothing here is trained to the end.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def new(name, **parameters):
+    return clone(ESTIMATORS[name]).set_params(**parameters)
+
+
+def contributions_of(model, X):
+    terms = model.contributions(X)
+    return terms if isinstance(terms, list) else [terms]
+
+
+def answers(model, X):
+    """Return everything that an estimator says of documents, as arrays."""
+    if isinstance(model, TokenImportanceTransformer):
+        weighted = model.transform(X)
+        return [weighted.toarray() if sp.issparse(weighted) else np.asarray(weighted)]
+    return [
+        model.predict(X),
+        model.predict_proba(X),
+        model.predict_log_proba(X),
+        model.decision_function(X),
+        model.attention(X).toarray(),
+        model.select_tokens(X).toarray(),
+        *([] if model.mlp else [term.toarray() for term in contributions_of(model, X)]),
+    ]
+
+
+def assert_same_answers(one, other, X, Z=None, **tolerance):
+    """Require an estimator to say of X what another one says of Z, to the last bit by default."""
+    for a, b in zip(answers(one, X), answers(other, X if Z is None else Z), strict=True):
+        if tolerance:
+            assert_allclose(a, b, **tolerance)
+        else:
+            assert_array_equal(a, b)
+
+
+def sparse_bytes(X):
+    return [array.tobytes() for array in (X.data, X.indices, X.indptr)]
+
+
+# What is fitted
+
+
+@PER_CLASSIFIER
+@CLASSES
+def test_fitted_attributes(name, n_classes):
+    X, y = data(n_classes)
+    # The search for C may end where the fit does, which then has no iteration of its own.
+    model = new(name, **({"C": 1.0} if name == "joint" else {})).fit(X, y)
+    n, outputs = X.shape[1], () if n_classes == 2 else (n_classes,)
+    d = model.cls_embedding_.shape[0]
+    if getattr(model, "embedding_dim", None) is not None:
+        assert d == model.embedding_dim
+    assert model.token_importance_.shape == model.token_values_.shape == (*outputs, n)
+    assert model.attention_scores_.shape == (n,)
+    assert model.intercept_.shape == (1 if n_classes == 2 else n_classes,)
+    assert model.output_vector_.shape == (*outputs, d)
+    assert model.token_embeddings_.shape == (n, d)
+    assert 1 <= model.n_iter_ <= model.max_iter
+    assert model.loss_curve_.shape == (model.n_iter_ + 1,)
+    attends = getattr(model, "attend_cls", False)
+    assert (np.isfinite(model.cls_score_), model.cls_weight_ > 0) == 2 * (attends,)
+    counts = np.asarray(model.select_tokens(X).sum(axis=0)).ravel()
+    assert_array_equal(model.selection_counts_, counts[model.selected_tokens_])
+    assert model.selection_counts_.sum() == counts.sum()
+    assert b"torch" not in pickle.dumps(model)  # nothing needs PyTorch or a GPU to be loaded
+    public = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    assert all(isinstance(value, np.ndarray | float | int) for value in public.values()), public
+    for attribute in ("attention_scores_", "token_values_", "intercept_"):
+        assert getattr(model, attribute).dtype == np.float64
+
+
+@PER_CLASSIFIER
+@CLASSES
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_embeddings_have_the_scores_and_the_values(name, n_classes, dtype):
+    X, y = data(n_classes)
+    model = new(name).fit(X.astype(dtype), y)
+    E, p, v = model.token_embeddings_, model.cls_embedding_, model.output_vector_
+    pairs = [(E @ v.T, model.token_values_.T), (E @ p, model.attention_scores_)]
+    if getattr(model, "n_layers", 1) == 2:
+        pairs.pop()  # of two layers p meets a key-query matrix first
+    rtol = 1e-10 if dtype == np.float64 else 2e-5
+    for product, array in pairs:
+        assert_allclose(product, array, rtol=rtol, atol=rtol * np.abs(array).max())
+
+
+@PER_CLASSIFIER
+@CLASSES
+def test_contributions_add_up_and_attention_is_shared_out(name, n_classes):
+    X, y = data(n_classes)
+    model = new(name).fit(X, y)
+    attention = model.attention(X)
+    shares = np.asarray(attention.sum(axis=1)).ravel()
+    assert attention.data.min() >= 0
+    assert shares.max() <= 1 + 1e-12
+    if not getattr(model, "attend_cls", False):
+        assert_allclose(shares[:-1], 1)
+    assert_array_equal(attention.toarray() > 0, X.toarray() > 0)
+    if model.mlp:
+        with pytest.raises(ValueError, match="no sum over tokens"):
+            model.contributions(X)
+        return
+    decision = model.decision_function(X).reshape(len(y), -1)
+    sums = [np.asarray(term.sum(axis=1)).ravel() for term in contributions_of(model, X)]
+    assert_allclose(np.column_stack(sums) + model.intercept_, decision, rtol=1e-9, atol=1e-12)
+
+
+# What X may be
+
+
+def sparse_formats(X):
+    for layout in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia"):
+        yield getattr(sp, f"{layout}_array")(X)
+        yield getattr(sp, f"{layout}_matrix")(X)
+
+
+def strided(X):
+    """Yield X with strided views as index arrays, which PyTorch would read as contiguous."""
+    for name, step in itertools.product(("data", "indices", "indptr"), (2, -1)):
+        array = getattr(X, name)
+        base = np.zeros(2 * len(array), dtype=array.dtype)
+        view = base[::2] if step == 2 else base[: len(array)][::-1]
+        view[:] = array
+        Z = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+        setattr(Z, name, view)
+        yield Z
+
+
+def odd_layouts(X):
+    """Yield what has the entries of X, kept in other ways."""
+    wide = X.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    roomy = sp.csr_matrix(X, copy=True)  # room beyond the last entry is not read
+    roomy.data = np.append(roomy.data, [7, 7])
+    roomy.indices = np.append(roomy.indices, [0, 0]).astype(roomy.indices.dtype)
+    stored = X.toarray() == 0
+    stored[:, 1::2] = False
+    rows, columns = np.nonzero((X.toarray() != 0) | stored)
+    zeros = sp.csr_matrix((X.toarray()[rows, columns], (rows, columns)), shape=X.shape)
+    assert zeros.nnz > X.nnz
+    yield from (wide, roomy, zeros, *strided(X))
+
+
+@PER_ESTIMATOR
+def test_every_format_gives_the_same_fit(name):
+    X, y = data(3)
+    expected = new(name).fit(X, y)
+    forms = [*sparse_formats(X), *odd_layouts(X)] if name in OURS else [*sparse_formats(X)][::3]
+    for Z in [*forms, X.toarray(), np.asfortranarray(X.toarray()), X.toarray().tolist()]:
+        assert_same_answers(new(name).fit(Z, y), expected, X, rtol=1e-9, atol=1e-12)
+        assert_same_answers(expected, expected, X, Z, rtol=1e-9, atol=1e-12)
+
+
+@PER_ESTIMATOR
+def test_feature_names(name):
+    X, y = data(3)
+    plain = new(name).fit(X, y)
+    assert not hasattr(plain, "feature_names_in_")
+    with pytest.raises(ValueError, match=r"19 features.*expecting 20 features"):
+        answers(plain, X[:, :-1])
+    frame = pd.DataFrame(X.toarray(), columns=[f"word {s}" for s in range(X.shape[1])])
+    framed = new(name).fit(frame, pd.Series(y))
+    assert_same_answers(framed, plain, frame, X.toarray(), rtol=1e-9, atol=1e-12)
+    assert_array_equal(framed.feature_names_in_, frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        answers(framed, frame[frame.columns[::-1]])
+
+
+@PER_ESTIMATOR
+@pytest.mark.parametrize("sparse", [True, False])
+def test_every_number_type(name, sparse):
+    """Integers are trained on in single precision; the order of bytes makes no difference."""
+    X, y = data(3)
+    counts = np.minimum(X.toarray(), 2)
+    counts[0, 0] = 2  # has the bytes of another number in another order
+
+    def fitted(dtype):
+        if not sparse:
+            return new(name).fit(counts.astype(dtype), y)
+        Z = sp.csr_array(counts)
+        Z.data = Z.data.astype(dtype)
+        return new(name).fit(Z, y)
+
+    single, double = fitted("<f4"), fitted("<f8")
+    others = {"<i8": single, "u1": single, ">f4": single, ">f8": double}
+    if name in OURS:
+        others |= dict.fromkeys(["?", "i1", "u4", ">i8"], single)
+    for dtype, expected in others.items():
+        if dtype != "?" and not isinstance(single, TokenImportanceTransformer):
+            assert_same_answers(fitted(dtype), expected, counts, rtol=1e-6, atol=1e-9)
+    if name in (*OURS, "adam"):
+        assert_allclose(single.predict_proba(X), double.predict_proba(X), atol=5e-3)
+
+
+@PER_ESTIMATOR
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_input_is_never_altered_and_may_be_read_only(name, dtype, tmp_path):
+    X, y = data(3)
+    X = X.astype(dtype)
+    for row in range(X.shape[0]):  # unsorted indices must stay as they are, too
+        entries = slice(X.indptr[row], X.indptr[row + 1])
+        X.data[entries] = X.data[entries][::-1].copy()
+        X.indices[entries] = X.indices[entries][::-1].copy()
+    X.has_sorted_indices = False
+    joblib.dump((X, X.toarray(), y, np.ones(len(y))), tmp_path / "data.joblib")
+    mapped, dense, labels, weights = joblib.load(tmp_path / "data.joblib", mmap_mode="r")
+    assert not mapped.data.flags.writeable
+    before = sparse_bytes(mapped), dense.tobytes(), labels.tobytes(), weights.tobytes()
+    model = new(name).fit(mapped, labels, sample_weight=weights)
+    answers(model, mapped)
+    answers(new(name).fit(dense, labels), dense)
+    assert before == (sparse_bytes(mapped), dense.tobytes(), labels.tobytes(), weights.tobytes())
+    assert_same_answers(model, new(name).fit(X, y, sample_weight=np.ones(len(y))), X)
+
+
+@PER_CLASSIFIER
+@CLASSES
+def test_tokens_never_seen_and_documents_without_tokens(name, n_classes):
+    X, y = data(n_classes)  # the last token is in no document, the last document is empty
+    X, y = sp.vstack([X, sp.csr_matrix((3, X.shape[1]))]).tocsr(), np.append(y, [0, 1, 1])
+    model = new(name).fit(X, y)
+    unseen = np.zeros((2, X.shape[1]))
+    unseen[0, -1], unseen[1, [0, -1]] = 3.0, 1.0
+    for said in answers(model, np.vstack([unseen, np.zeros(X.shape[1])])):
+        assert np.isfinite(said).all()
+    empty = np.zeros((1, X.shape[1]))
+    assert model.attention(empty).sum() == 0
+    assert not model.select_tokens(empty).toarray().any()
+    if not model.mlp:
+        assert_allclose(np.ravel(model.decision_function(empty)), model.intercept_, rtol=1e-12)
+    alone = np.concatenate([model.predict_proba(X[[i]]) for i in range(20)])
+    assert_allclose(alone, model.predict_proba(X)[:20], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", OURS)
+@CLASSES
+def test_all_counts_zero(name, n_classes):
+    X, y = np.zeros((9, 4)), np.arange(9) % n_classes
+    model = new(name).fit(X, y)
+    frequencies = np.bincount(y) / 9
+    assert_allclose(model.predict_proba(X), np.tile(frequencies, (9, 1)), atol=2e-3)
+    assert len(model.selected_tokens_) == 0
+    assert np.isfinite(model.predict_proba(np.ones((2, 4)))).all()
+
+
+# scikit-learn takes as many labels as documents for a regression's.
+@pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")
+@pytest.mark.parametrize("n_classes", [2, 5, 100])
+def test_one_document_per_class(n_classes):
+    X = sp.csr_matrix(np.eye(n_classes) * 3)
+    model = ClsAttentionClassifier(C=100.0).fit(X, np.arange(n_classes))
+    assert_array_equal(model.predict(X), np.arange(n_classes))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint64, np.float64])
+def test_entries_stored_in_several_parts_are_one(dtype):
+    """Integers are added up in a type that holds the sum."""
+    X, y = data()
+    entry = 90 if np.dtype(dtype).itemsize == 1 else 2
+    rows, columns = X.nonzero()
+    entries = np.full(X.nnz, 2 * entry, "f8" if dtype == np.float64 else "f4")
+    whole = sp.csr_matrix((entries, (rows, columns)), shape=X.shape)
+    split = sp.csr_matrix(
+        (np.full(2 * X.nnz, entry, dtype), np.repeat(whole.indices, 2), 2 * whole.indptr),
+        shape=X.shape,
+    )
+    model, expected = (ClsAttentionClassifier(C=1.0).fit(Z, y) for Z in (split, whole))
+    assert_allclose(model.predict_proba(split), expected.predict_proba(whole), atol=1e-5)
+    assert_array_equal(model.selection_counts_, expected.selection_counts_)
+    assert_array_equal(model.select_tokens(split).toarray(), model.select_tokens(whole).toarray())
+
+
+def test_where_pytorch_has_no_sparse_kernels(monkeypatch):
+    """A whole fit on SciPy's products, as on macOS and Arm."""
+    X, y = data(3)
+    expected = ClsAttentionClassifier().fit(X, y)
+    monkeypatch.setattr("torch.backends.mkl.is_available", lambda: False)
+    model = ClsAttentionClassifier().fit(X, y)
+    assert_allclose(model.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
+
+
+# Laws
+
+
+def drawn(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(rng.uniform(0.2, 2.0, 6), (24, 6)).astype(float)
+    y = np.arange(24) % n_classes
+    X[np.arange(24), y] += 1
+    return rng, X, y
+
+
+LAW = settings(max_examples=15, deadline=None)
+DRAWN = given(
+    seed=st.integers(0, 2**32 - 1), n_classes=st.integers(2, 3), name=st.sampled_from(OURS)
+)
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}
+
+
+@LAW
+@DRAWN
+def test_the_order_of_documents_and_tokens_says_nothing(seed, n_classes, name):
+    rng, X, y = drawn(seed, n_classes)
+    rows, columns = rng.permutation(24), rng.permutation(6)
+    model, other = (
+        new(name, C=1.0).fit(*some) for some in ((X, y), (X[rows][:, columns], y[rows]))
+    )
+    assert_allclose(other.decision_function(X[:, columns]), model.decision_function(X), **CLOSE)
+    assert_allclose(other.token_values_, model.token_values_[..., columns], **CLOSE)
+    assert_allclose(other.attention_scores_, model.attention_scores_[columns], **CLOSE)
+
+
+@LAW
+@DRAWN
+def test_single_precision_is_close_to_double(seed, n_classes, name):
+    _, X, y = drawn(seed, n_classes)
+    single, double = (new(name, C=1.0).fit(X.astype(dtype), y) for dtype in ("f4", "f8"))
+    assert_allclose(single.predict_proba(X), double.predict_proba(X), atol=5e-3)
+
+
+@LAW
+@DRAWN
+def test_a_multiple_of_X_gives_the_same_model(seed, n_classes, name):
+    rng, X, y = drawn(seed, n_classes)
+    factor = 10.0 ** rng.uniform(-4, 4)
+    model = new(name, C=1.0, tol=1e-8, max_iter=500).fit(X, y)
+    scaled = clone(model).fit(X * factor, y)
+    assert_allclose(scaled.predict_proba(X * factor), model.predict_proba(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSIFIERS if "early" not in name])
+@CLASSES
+def test_weights_are_repetition(name, n_classes):
+    X, y = data(n_classes)
+    repeats = np.random.default_rng(0).integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), repeats)
+    weighted = new(name).fit(X, y, sample_weight=repeats)
+    seen = np.flatnonzero(repeats)
+    for other in (
+        new(name).fit(X[rows], y[rows]),
+        new(name).fit(X[seen], y[seen], sample_weight=repeats[seen]),
+    ):
+        assert_allclose(other.decision_function(X), weighted.decision_function(X), atol=1e-6)
+        assert_allclose(other.token_importance_, weighted.token_importance_, atol=1e-14)
+        assert_array_equal(np.sort(other.selected_tokens_), np.sort(weighted.selected_tokens_))
+    unweighted = new(name).fit(X, y)
+    assert_same_fit(new(name).fit(X, y, sample_weight=np.ones(len(y))), unweighted)
+
+
+# Labels
+
+LABELS = [
+    np.array(["spam", "ham"]),
+    np.array(["spam", "", "=1+1"], dtype=object),
+    np.array([False, True]),
+    np.array([-7, -3, 40]),
+    np.array([2**62, -(2**62)]),
+    np.array([0.0, 2.0]),
+]
+
+
+@PER_CLASSIFIER
+def test_labels_of_any_type(name):
+    for labels in LABELS if name in OURS else LABELS[1:3]:
+        X, y = data(len(labels))
+        model = new(name).fit(X, labels[y])
+        assert_array_equal(model.classes_, np.sort(labels))
+        assert model.classes_.dtype == labels.dtype
+        expected = new(name).fit(X, np.argsort(np.argsort(labels))[y])
+        assert_same_fit(model, expected)
+        assert_array_equal(model.predict(X), np.sort(labels)[expected.predict(X)])
+        listed = new(name).fit(X, labels[y].tolist())
+        assert_array_equal(listed.predict(X), model.predict(X))
+
+
+def test_a_class_without_weight_among_three():
+    X, y = data(3)
+    model = settled(tol=1e-6).fit(X, y, sample_weight=(y != 1).astype(float))
+    assert_array_equal(model.classes_, [0, 1, 2])
+    assert (model.predict_proba(X)[:, 1] < 1e-3).all()
+
+
+# What is refused
+
+
+def with_entry(value):
+    X, _ = data()
+    X = X.toarray().astype(complex if value == 1j else float)
+    X[3, 2] = value
+    return X
+
+
+def with_label(value):
+    labels = np.array(["ham", "spam"], dtype=object)[data()[1]]
+    labels[7] = value
+    return labels
+
+
+def with_weight(value):
+    weights = np.ones(60)
+    weights[2] = value
+    return weights
+
+
+X, Y = data()
+TEXTS = np.array(["so good", "so bad"], dtype=object)[Y]
+ARE_TEXTS = r"X holds texts.*make_pipeline\(CountVectorizer\(\).*make_text_classifier"
+BAD_FITS = {
+    "negative": ((with_entry(-1.0), Y), "Negative values"),
+    "negative, sparse": ((sp.csr_matrix(with_entry(-1.0)), Y), "Negative values"),
+    "nan": ((with_entry(np.nan), Y), "NaN"),
+    "infinity, sparse": ((sp.csr_matrix(with_entry(np.inf)), Y), "infinity"),
+    "complex": ((with_entry(1j), Y), "Complex data"),
+    "texts": ((TEXTS, Y), ARE_TEXTS),
+    "list of texts": ((TEXTS.tolist(), Y), ARE_TEXTS),
+    "frame of texts": ((pd.DataFrame({"text": TEXTS}), Y), ARE_TEXTS),
+    "one class": ((X, ["spam"] * 60), r"one class"),
+    "continuous labels": ((X, Y + 0.5 * np.arange(60) + 0.1), "continuous"),
+    "several labels": ((X, np.eye(2, dtype=int)[Y]), r"several labels.*MultiLabelBinarizer"),
+    "no label": ((X, with_label(None)), r"1 missing labels.*position 7.*leave these out"),
+    "label nan": ((X, with_label(np.nan).tolist()), r"1 missing labels.*position 7"),
+    "label NA": ((X, pd.Series(with_label(pd.NA))), r"1 missing labels.*position 7"),
+    "another length": ((X, Y[:-1]), "inconsistent numbers of samples"),
+    "negative weight": ((X, Y, with_weight(-1.0)), r"(?i)negative"),
+    "weight nan": ((X, Y, with_weight(np.nan)), "NaN"),
+    "a class without weight": ((X, Y, Y), r"positive weight.*\[1\].*sample_weight"),
+    "no weight at all": ((X, Y, np.zeros(60)), r"positive weight|non-zero"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FITS)
+@PER_ESTIMATOR
+def test_a_fit_that_fails_says_why_and_changes_nothing(name, case):
+    arguments, message = BAD_FITS[case]
+    if name == "importance" and case in ("one class", "several labels", "a class without weight"):
+        pytest.skip("an importance is defined for these, or refused in other words")
+    for model in (new(name), new(name).fit(X[:, :5], Y)):
+        before = pickle.dumps(model)
+        with pytest.raises(ValueError, match=message):
+            model.fit(*arguments)
+        assert pickle.dumps(model) == before
+
+
+@PER_CLASSIFIER
+def test_what_is_asked_of_a_fitted_model(name):
+    fitted = new(name).fit(X, Y)
+    methods = ["predict", "predict_proba", "decision_function", "attention", "select_tokens"]
+    for method in [*methods, *([] if fitted.mlp else ["contributions"])]:
+        ask = getattr(fitted, method)
+        for value, message in ((-1.0, "Negative values"), (np.nan, "NaN"), (np.inf, "infinity")):
+            for bad in (with_entry(value), sp.csr_matrix(with_entry(value))):
+                with pytest.raises(ValueError, match=message):
+                    ask(bad)
+        with pytest.raises(ValueError, match=ARE_TEXTS):
+            ask(TEXTS)
+        with pytest.raises(NotFittedError):
+            getattr(new(name), method)(X)
+    for attribute in ("token_embeddings_", "cls_embedding_", "output_vector_"):
+        assert not hasattr(new(name), attribute)
+
+
+@PER_CLASSIFIER
+def test_parameters_that_cannot_be_used(name):
+    model = new(name).fit(X, Y)
+    before = answers(model, X)
+    for parameters, message in (
+        ({"device": "gpu"}, "expected 'cpu', 'cuda', 'auto' or a torch.device"),
+        ({"device": "mps"}, "'mps' has no sparse matrix products"),
+        ({"device": torch.device("meta")}, "'meta' has no sparse matrix products"),
+        ({"class_weight": {0: -1.0, 1: 1}}, "class_weight must be finite and not negative"),
+        ({"class_weight": {0: np.nan, 1: 1}}, "class_weight must be finite and not negative"),
+        ({"class_weight": {0: 1.0, 1: 0.0}}, "positive weight.*class_weight"),
+        ({"max_iter": -1}, "max_iter"),
+        ({"tol": -1.0}, "tol"),
+    ):
+        if parameters.keys() - model.get_params().keys():  # one step has no `tol`
+            continue
+        usual = {parameter: model.get_params()[parameter] for parameter in parameters}
+        with pytest.raises(ValueError, match=message):
+            model.set_params(**parameters).fit(X[:, :5], Y)
+        model.set_params(**usual)
+    for one, other in zip(answers(model, X), before, strict=True):
+        assert_array_equal(one, other)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+@PER_CLASSIFIER
+def test_cuda_where_there_is_none(name):
+    with pytest.raises(ValueError, match="finds no CUDA device"):
+        new(name, device="cuda").fit(X, Y)
+    assert_same_fit(new(name, device="auto").fit(X, Y), new(name).fit(X, Y))
+
+
+def test_batches_are_refused_alike():
+    for (given_X, given_y, *weights), message in BAD_FITS.values():
+        if "one class" in message or "positive weight" in message or given_X is TEXTS:
+            continue  # a batch need not have all classes
+        model = ClsAttentionClassifier(C=1.0).partial_fit(X, Y, classes=np.unique(Y))
+        before = pickle.dumps(model)
+        with pytest.raises(ValueError, match=rf"{message}|classes"):
+            model.partial_fit(given_X, given_y, None, *weights)
+        assert pickle.dumps(model) == before
+    with pytest.raises(ValueError, match=r"classes=.*None or NaN"):
+        ClsAttentionClassifier().partial_fit(X, Y, classes=[0, 1, None])
+
+
+COUNTS, LABELLED = make_token_classification(300, n_irrelevant=40, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("before", "message"),
+    [
+        (HashingVectorizer(norm=None, n_features=50), "HashingVectorizer.*alternate_sign=False"),
+        (make_pipeline(CountVectorizer(), TruncatedSVD(5)), "TruncatedSVD.*counts that went"),
+    ],
+)
+@pytest.mark.parametrize("name", ["joint", "one step"])
+def test_negative_values_of_pipelines(before, message, name):
+    texts, y = make_token_classification(100, as_text=True, random_state=0)
+    with pytest.raises(ValueError, match=rf"passed to {type(new(name)).__name__}.*{message}"):
+        make_pipeline(before, new(name)).fit(texts, y)
+
+
+def test_scalers_are_told_apart():
+    dense = COUNTS.toarray().astype(float)
+    with pytest.raises(ValueError, match=r"StandardScaler.*MaxAbsScaler"):
+        make_pipeline(StandardScaler(), ClsAttentionClassifier()).fit(dense, LABELLED)
+    model = make_pipeline(MinMaxScaler(), ClsAttentionClassifier(C=1.0))
+    model.fit(dense[:200] + 5, LABELLED[:200])
+    with pytest.raises(ValueError, match=r"MinMaxScaler.*clip=True"):
+        model.predict(dense[200:] + np.where(np.arange(80) % 20, 5.0, 4.8))
+    model.set_params(minmaxscaler__clip=True)
+    assert model.predict(dense[200:]).shape == (100,)
+    with pytest.raises(ValueError, match="Use counts or TF-IDF"):
+        ClsAttentionClassifier().fit(-dense, LABELLED)
+
+
+def test_memory_that_there_is_not(monkeypatch):
+    for kind in (OneStep, Embedding, Network):
+        with pytest.raises(ValueError, match=r"embedding_dim=10{12} for 20 tokens takes at least"):
+            kind(embedding_dim=10**12).fit(X, Y)
+    monkeypatch.setattr(_machine, "memory", lambda: 1000.0)
+    for method in ("fit", "partial_fit"):
+        with pytest.warns(UserWarning, match=r"20 columns with 2 classes.*partial_fit") as caught:
+            getattr(ClsAttentionClassifier(C=1.0), method)(X, Y)
+        assert caught[0].filename == __file__
+
+
+# One fit and the next
+
+
+@PER_CLASSIFIER
+def test_random_state(name):
+    X, y = data(3)
+    first = new(name).fit(X, y)
+    assert_same_fit(new(name).fit(X, y), first)
+    assert_array_equal(first.token_embeddings_, new(name).fit(X, y).token_embeddings_)
+    if name in OURS:
+        assert "random_state" not in first.get_params()
+        return
+    other = new(name, random_state=1).fit(X, y)
+    # A generator is drawn from, so that its second fit is another.
+    generator = np.random.RandomState(0)
+    assert_same_fit(new(name, random_state=generator).fit(X, y), first)
+    again = new(name, random_state=generator).fit(X, y)
+    for one in (other, again):
+        difference = np.abs(one.decision_function(X) - first.decision_function(X)).max()
+        assert (difference < 1e-8) if name in DRAWS_NOTHING else (difference > 1e-6)
+
+
+@PER_ESTIMATOR
+def test_a_second_fit_forgets_the_first(name):
+    X, y = data(2)
+    Z, z = data(3, seed=1, n_tokens=15)
+    model, fresh = new(name).fit(X, y).fit(Z, z), new(name).fit(Z, z)
+    assert set(vars(model)) == set(vars(fresh))
+    assert_same_answers(model, fresh, Z)
+
+
+def test_warm_starts():
+    X, y = data(2)
+    names = [f"token {s}" for s in range(X.shape[1])]
+    frame = pd.DataFrame(X.toarray(), columns=names)
+    model = ClsAttentionClassifier(warm_start=True).fit(frame, y)
+    with pytest.raises(ValueError, match="one class only"):
+        model.fit(frame[names[:5]], np.zeros(len(y)))
+    model.fit(frame, y)
+    assert model.loss_curve_[0] < 0.9 * np.log(2)  # it goes on
+    backwards = frame[names[::-1]]
+    cold = ClsAttentionClassifier().fit(backwards, y)
+    assert model.fit(backwards, y).loss_curve_[0] == cold.loss_curve_[0]
+
+
+@PER_ESTIMATOR
+def test_clones_pickles_and_representations(name, tmp_path):
+    X, y = data(3)
+    model = new(name).fit(X, y)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not any(attribute.endswith("_") for attribute in vars(copy))
+    assert_same_answers(copy.fit(X, y), model, X)
+    joblib.dump(model, tmp_path / "model.joblib")
+    for again in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model.joblib")):
+        assert_same_answers(again, model, X)
+    with config_context(print_changed_only=True):
+        assert repr(type(model)()) == f"{type(model).__name__}()"
+
+
+@PER_CLASSIFIER
+def test_a_subclass_with_a_constructor_of_its_own(name):
+    kind = type(new(name))
+
+    class Sub(kind):
+        def __init__(self, extra=1, max_iter=5):
+            super().__init__(max_iter=max_iter)
+            self.extra = extra
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # five iterations are few
+        model = Sub().fit(X, Y)
+    assert model.n_iter_ <= 5
+    assert clone(model).get_params() == {"extra": 1, "max_iter": 5}
+
+
+WITHOUT_TORCH = """
+import pickle, sys
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ImportError("PyTorch is not here")
+
+sys.meta_path.insert(0, NoTorch())
+with open(sys.argv[1], "rb") as file:
+    fits = pickle.load(file)
+results = []
+for model, X in fits:
+    terms = model.contributions(X)
+    results.append([
+        model.predict(X), model.predict_proba(X), model.predict_log_proba(X),
+        model.decision_function(X), model.attention(X).toarray(),
+        model.select_tokens(X).toarray(),
+        *(term.toarray() for term in (terms if isinstance(terms, list) else [terms])),
+    ])
+assert "torch" not in sys.modules
+with open(sys.argv[2], "wb") as file:
+    pickle.dump(results, file)
+"""
+
+
+def test_pickled_models_of_one_layer_predict_where_there_is_no_torch(tmp_path):
+    kinds = (ClsAttentionClassifier, OneStep, Embedding)
+    names = [name for name in CLASSIFIERS if isinstance(new(name), kinds)]
+    problems = [data(2), data(3)]
+    fits = [(new(name).fit(X, y), X) for name in names for X, y in problems]
+    path, written = tmp_path / "models.pickle", tmp_path / "answers.pickle"
+    path.write_bytes(pickle.dumps(fits))
+    subprocess.run([sys.executable, "-c", WITHOUT_TORCH, path, written], check=True, timeout=120)
+    for fit, results in zip(fits, pickle.loads(written.read_bytes()), strict=True):
+        for one, other in zip(answers(*fit), results, strict=True):
+            assert_array_equal(one, other)
+
+
+# Texts
+
+GOOD = "a good film with a good heart/good fun and a plot/a good film/warm and fine and good"
+BAD = "a bad film with a dull plot/dull and bad and long/a long dull bad mess/no plot no heart"
+REVIEWS = 3 * [*GOOD.split("/"), *BAD.split("/")]
+MOODS = np.array(3 * (["pos"] * 4 + ["neg"] * 4))
+READERS = {
+    "counts": TokenVectorizer(),
+    "context": ContextVectorizer(min_df=1),
+    "words alone": ContextVectorizer(min_df=1, characters=None, context=False),
+    "text classifier": make_text_classifier(min_df=1),
+}
+PER_READER = pytest.mark.parametrize("name", READERS)
+
+
+def read(model, texts):
+    """Return what a fitted vectorizer or text classifier makes of texts."""
+    X = model.transform(texts) if hasattr(model, "transform") else model[0].transform(texts)
+    return X.toarray()
+
+
+@PER_READER
+def test_texts_in_any_container_are_read_alike(name):
+    model = clone(READERS[name]).fit(REVIEWS, MOODS)
+    expected = read(model, REVIEWS)
+    for made_of in (np.array, pd.Series, tuple, lambda texts: np.array(texts, dtype=object)):
+        assert_array_equal(
+            read(clone(model).fit(made_of(REVIEWS), MOODS), made_of(REVIEWS)), expected
+        )
+    for copy in (clone(model).fit(REVIEWS, MOODS), pickle.loads(pickle.dumps(model))):
+        assert_array_equal(read(copy, REVIEWS), expected)
+    assert_array_equal(np.vstack([read(model, [text]) for text in REVIEWS]), expected)
+    vectorizer = model if hasattr(model, "transform") else model[0]
+    names = vectorizer.get_feature_names_out()
+    assert len(set(names)) == len(names) == expected.shape[1]
+    assert not read(model, ["", "unheard-of"])[0].any()
+
+
+@PER_READER
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        (["a film", "b film", None], ["x", "y", "x"], "position 2 is None: leave it out|None"),
+        (["a film", "b film", np.nan], ["x", "y", "x"], "position 2 is nan: leave it out|nan"),
+        ("a film", ["x"], "(?i)string object received|expected"),
+        (["a film", "b film", "a film"], ["x", "y", None], r"1 missing labels.*position 2: leave"),
+        (["a film", "b film"], ["x", "x"], r"one class only: 'x'\. Add documents of another"),
+    ],
+)
+def test_texts_that_cannot_be_read(name, texts, labels, message):
+    if name in ("counts", "words alone") and ("label" in message or "class" in message):
+        pytest.skip("it takes no labels")
+    model = clone(READERS[name])
+    before = pickle.dumps(model)
+    with pytest.raises((ValueError, TypeError, AttributeError), match=message):
+        model.fit(texts, labels)
+    if name != "text classifier":  # a Pipeline replaces its steps
+        assert pickle.dumps(model) == before
+
+
+def test_text_classifiers():
+    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(REVIEWS, MOODS)
+    assert_array_equal(model.predict(["good good film", "dull long mess"]), ["pos", "neg"])
+    words = model[0].get_feature_names_out()
+    importance = model[-1].token_importance_
+    assert words[importance.argmax()] == "good"
+    assert importance[model[0].vocabulary_["dull"]] < 0
+    # Nothing about a text of unknown words but the intercept.
+    assert_array_equal(model.decision_function(["unheard"]), model[-1].intercept_)
+    assert make_text_classifier(min_df=1).fit(REVIEWS, MOODS).score(REVIEWS, MOODS) == 1.0
+    with pytest.raises(TypeError, match=r"'min_d': expected one of C, .*, lowercase, .*, min_df, "):
+        make_text_classifier(min_d=3)
+
+
+@pytest.mark.parametrize("importance", ["log_odds", "signed_frequency", "posterior_difference"])
+def test_the_transformer_among_others(importance):
+    before = TokenImportanceTransformer(importance, k=30)
+    model = make_pipeline(before, ClsAttentionClassifier())
+    assert model.fit(COUNTS[:200], LABELLED[:200]).score(COUNTS[200:], LABELLED[200:]) > 0.75
+    weighted = before.transform(COUNTS)
+    assert sp.issparse(weighted)
+    assert weighted.shape[1] == before.get_support().sum() <= 30
+    assert (weighted.data >= 0).all()
+    names = [f"word {s}" for s in range(COUNTS.shape[1])]
+    frame = pd.DataFrame(COUNTS.toarray(), columns=names)
+    framed = clone(before).set_output(transform="pandas").fit(frame, LABELLED)
+    assert framed.transform(frame).columns.tolist() == framed.get_feature_names_out().tolist()
+    assert_array_equal(framed.get_feature_names_out(), np.array(names)[framed.get_support()])
+
+
+# Among scikit-learn's
+
+
+def test_a_search_gives_the_same_answer_in_threads():
+    X, y = data(2)
+
+    def search(n_jobs):
+        return GridSearchCV(
+            Pipeline([("model", new("joint"))]),
+            {"model": [new(name) for name in CLASSIFIERS]},
+            cv=2,
+            n_jobs=n_jobs,
+            scoring="neg_log_loss",
+            error_score="raise",
+        ).fit(X, y)
+
+    threads = torch.get_num_threads()
+    serial = search(1)
+    with joblib.parallel_backend("threading"):
+        parallel = search(2)
+    assert torch.get_num_threads() == threads
+    for key in ("split0_test_score", "split1_test_score"):
+        assert np.isfinite(serial.cv_results_[key]).all()
+        assert_array_equal(parallel.cv_results_[key], serial.cv_results_[key])
+    assert_same_fit(parallel.best_estimator_[-1], serial.best_estimator_[-1])
+
+
+def test_among_scikit_learns_meta_estimators():
+    X, y = data(3)
+    model = ClsAttentionClassifier()
+    assert (cross_val_score(model, X, y, cv=3) > 0.5).all()
+    selector = SelectFromModel(model, importance_getter="token_importance_", max_features=5)
+    chosen = selector.fit(X, y).get_support(indices=True)
+    assert {0, 1, 2} <= set(chosen)  # the tokens that tell the classes apart
+    assert selector.transform(X).shape == (60, len(chosen))
+    calibrated = CalibratedClassifierCV(model, cv=3).fit(X, y)
+    assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
+    assert calibrated.score(X, y) > 0.7
+    one_against_rest = OneVsRestClassifier(model).fit(X, y)
+    assert len(one_against_rest.estimators_) == 3
+    assert one_against_rest.score(X, y) > 0.7
+
+
+@config_context(enable_metadata_routing=True)
+def test_weights_are_routed():
+    for name in ESTIMATORS:
+        assert_request_is_empty(new(name).get_metadata_routing())
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.poisson(1.0, (60, 8)), np.arange(60) % 2, rng.integers(1, 4, 60)
+    model = ClsAttentionClassifier(C=1.0)
+    steps = Pipeline([("model", model)])
+    with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+        steps.fit(X, y, sample_weight=weights)
+    model.set_fit_request(sample_weight=True)
+    scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+    search = GridSearchCV(steps, {"model__C": [1.0]}, cv=2, scoring=scorer)
+    search.fit(X, y, sample_weight=weights)
+    alone = ClsAttentionClassifier(C=1.0).fit(X, y, sample_weight=weights)
+    assert_array_equal(search.best_estimator_["model"].token_values_, alone.token_values_)
+
+
+# Two checks feed their blobs as they are to estimators that take non-negative numbers only
+# (tag `positive_only`), where all others call _enforce_estimator_tags_X. They are run all
+# the same, on the same blobs moved into the positive.
+NEGATIVE_BLOBS = {"check_class_weight_classifiers", "check_decision_proba_consistency"}
+
+# Weights are repetition where nothing is held out and all documents are in one mini-batch. Few
+# and large steps: what is checked is the estimator, not how close it comes.
+ADAM = {**AT_ONCE, "max_iter": 40, "n_iter_no_change": 40}
+
+# A list of what scikit-learn 1.6 gives as a generator, which pytest 9 warns of.
+CHECKS = parametrize_with_checks(
+    [
+        ClsAttentionClassifier(),
+        ClsAttentionClassifier(C=30.0, token_scaling=None, attention_C=1.0, warm_start=True),
+        # The tag `poor_score` of one step in infinitely many dimensions leaves out the accuracy on
+        # three blobs of two tokens alone: these have one number by which nothing tells them apart.
+        OneStep(max_iter=40, random_state=0),
+        made(Embedding, learning_rate=1.3, **ADAM),
+        made(Network, n_layers=2, mlp=True, embedding_dim=8, learning_rate=0.1, **ADAM),
+    ]
+)
+
+
+@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
+def test_scikit_learn_checks(estimator, check, monkeypatch):
+    if check.func.__name__ in NEGATIVE_BLOBS:
+        make_blobs = estimator_checks.make_blobs
+
+        def make_non_negative_blobs(**options):
+            X, y = make_blobs(**options)
+            return X - X.min(), y
+
+        monkeypatch.setattr(estimator_checks, "make_blobs", make_non_negative_blobs)
+    check(estimator)
+
+
+def test_check_estimator_as_a_user_calls_it():
+    estimator = ClsAttentionClassifier(C=30.0)
+    failing = expected_failed_checks(estimator)
+    assert set(failing) == NEGATIVE_BLOBS
+    assert expected_failed_checks(TokenImportanceTransformer()) == {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # each check that fails as expected is warned of
+        results = check_estimator(estimator, expected_failed_checks=failing, on_fail=None)
+    failed = {result["check_name"] for result in results if result["status"] == "xfail"}
+    assert failed == NEGATIVE_BLOBS  # and none passes by now: then take it off the list
+    assert not [result for result in results if result["status"] == "failed"]
+
+
+# What scikit-learn runs on its own estimators beside check_estimator.
+BESIDE = [
+    "check_param_validation",
+    "check_dataframe_column_names_consistency",
+    "check_all_zero_sample_weights_error",
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("check", BESIDE)
+@PER_ESTIMATOR
+def test_checks_beside_check_estimator(name, check):
+    function = getattr(estimator_checks, check, None)
+    if function is None:
+        pytest.skip(f"this scikit-learn has no {check}")
+    function(type(new(name)).__name__, new(name))
+
+
+def vectorizer_cases():
+    """Yield scikit-learn's tests of CountVectorizer that take no parameters, by name."""
+    for name, function in vars(vectorizer_tests).items():
+        if not (name.startswith("test_") and inspect.isfunction(function)):
+            continue
+        if inspect.signature(function).parameters:
+            continue
+        if "CountVectorizer" in inspect.getsource(function):
+            yield name
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("name", sorted(vectorizer_cases()))
+@pytest.mark.parametrize("fast", [True, False])
+def test_of_count_vectorizer(name, fast, monkeypatch):
+    assert issubclass(TokenVectorizer, CountVectorizer)
+    monkeypatch.setattr(vectorizer_tests, "CountVectorizer", TokenVectorizer)
+    if fast:  # however few documents
+        monkeypatch.setattr(_token_vectorizer, "MIN_SIZE", 0)
+        monkeypatch.setattr(_token_vectorizer, "_SIZE_PER_TERM", 0)
+    getattr(vectorizer_tests, name)()
+
+
+# Progress
+
+CALLBACKS = pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn < 1.9 has no callbacks")
+
+
+class Recorder:
+    """Sees every task of a fit; stops it after `stop_after` iterations, or fails."""
+
+    def __init__(self, X, stop_after=None, error=None):
+        self.X, self.stop_after, self.error = X, stop_after, error
+        self.begun, self.ended, self.probabilities, self.hooks = [], [], [], []
+
+    def setup(self, estimator, context):
+        self.hooks.append("setup")
+        self.max_subtasks = context.max_subtasks
+
+    def teardown(self, estimator, context):
+        self.hooks.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
+        self.begun.append(context.task_name)
+        self.shapes = X.shape, y.shape
+
+    def on_fit_task_end(self, estimator, context, *, y=None, fitted_estimator=None):
+        if self.error is not None:
+            raise self.error
+        self.ended.append(context.task_name)
+        self.probabilities.append(fitted_estimator.predict_proba(self.X))
+        if not fitted_estimator.mlp:
+            fitted_estimator.contributions(self.X)
+        iterations = sum(task.endswith("-iter") for task in self.ended)
+        return self.stop_after is not None and iterations >= self.stop_after
+
+
+@CALLBACKS
+@PER_CLASSIFIER
+def test_callbacks_see_every_iteration(name):
+    X, y = data(3)
+    recorder = Recorder(X)
+    # Fitted before: what a callback sees of a fit must not be the last one's.
+    model = new(name).fit(X[:, :-3], y).set_callbacks(recorder).fit(X, y)
+    assert recorder.hooks == ["setup", "teardown"]
+    assert recorder.max_subtasks == model.max_iter
+    assert len(recorder.begun) == len(recorder.ended) == model.n_iter_ + 1
+    assert (recorder.begun[0], recorder.ended[-1]) == ("fit", "fit")
+    assert recorder.shapes == (X.shape, y.shape)
+    # The end of the fit shows the whole model, as fitted.
+    assert_array_equal(recorder.probabilities[-1], model.predict_proba(X))
+    assert_same_fit(model, new(name).fit(X, y))
+
+
+@CALLBACKS
+@PER_CLASSIFIER
+def test_a_callback_can_stop_the_fit_or_fail(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # and no ConvergenceWarning: it was asked for
+        endless = {"tol": 0.0} if "tol" in new(name).get_params() else {"flow_tol": 1e-12}
+        model = new(name, **endless).set_callbacks(Recorder(X, stop_after=2)).fit(X, Y)
+    assert model.n_iter_ == 2
+    assert len(model.loss_curve_) == 3
+    failing = Recorder(X, error=RuntimeError("no more"))
+    with pytest.raises(RuntimeError, match="no more"):
+        new(name).set_callbacks(failing).fit(X, Y)
+    assert failing.hooks == ["setup", "teardown"]
+
+
+@CALLBACKS
+def test_scikit_learns_own_callbacks():
+    from sklearn.callback import ProgressBar, ScoringMonitor
+
+    monitor = ScoringMonitor(scoring="accuracy")
+    model = ClsAttentionClassifier().set_callbacks(monitor, ProgressBar()).fit(X, Y)
+    assert model.score(X, Y) > 0.8
+    search = GridSearchCV(ClsAttentionClassifier(), {"C": [0.1, 1.0]}, cv=2)
+    assert search.fit(X, Y).best_score_ > 0.5
+
+
+class MaxIterEstimator(ClsAttentionClassifier):
+    """Ours as scikit-learn's tests call theirs: without data, for all of its iterations."""
+
+    def __init__(self, max_iter=20):
+        super().__init__(C=1.0, tol=0.0, max_iter=max_iter)
+
+    def fit(self, X=None, y=None):
+        rng = np.random.default_rng(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return super().fit(rng.poisson(1.0, (200, 20)), rng.integers(0, 2, 200))
+
+
+CALLBACK_TESTS = {
+    "test_callback_support": [
+        *("test_set_callbacks", "test_set_callbacks_error", "test_set_callback_empty"),
+        *("test_callback_error", "test_multiple_teardown_errors_are_grouped"),
+        "test_teardown_matches_setup_calls_on_partial_setup_failure",
+    ],
+    "test_callback_context": [
+        *("test_callback_hooks_called", "test_hook_calling_invalid_kwargs_out"),
+        *("test_hook_calling_return_value", "test_hook_calling_lazy_evaluation"),
+        "test_hook_calling_lazy_evaluation_reconstruction_attributes",
+        *("test_from_reconstruction_attributes", "test_subcontext_task_id_ordering"),
+        *("test_subcontext_task_id_ordering_error", "test_callback_context_repr"),
+    ],
+    "test_pickle": [
+        "test_estimator_with_callback_pickle_roundtrip_pre_fit",
+        "test_estimator_with_callback_pickle_roundtrip_post_fit",
+    ],
+}
+if HAS_CALLBACKS:
+    for home, names in CALLBACK_TESTS.items():
+        module = importlib.import_module(f"sklearn.callback.tests.{home}")
+        for test in names:  # collected here, with scikit-learn's parameters
+            globals()[test] = getattr(module, test)
+
+
+@pytest.fixture(autouse=True)
+def ours_for_theirs(request, monkeypatch):
+    """Put our estimator in the place of theirs in scikit-learn's tests of callbacks."""
+    theirs = request.function.__globals__
+    if theirs["__name__"].startswith("sklearn.callback"):
+        monkeypatch.setitem(theirs, "MaxIterEstimator", MaxIterEstimator)
+
+
+@pytest.mark.parametrize("verbose", [1, 3])
+@PER_CLASSIFIER
+def test_verbose_prints_iterations(name, verbose, capsys):
+    silent = new(name).fit(X, Y)
+    assert capsys.readouterr() == ("", "")
+    model = new(name, verbose=verbose).fit(X, Y)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "iteration" in line]
+    shown = [re.match(r"iteration +(\d+) +loss (\S+)", line) for line in lines][-model.n_iter_ :]
+    for match in shown:
+        assert float(match[2]) == pytest.approx(model.loss_curve_[int(match[1])], abs=1e-4)
+    assert all(int(match[1]) % verbose == 0 for match in shown)
+    assert_same_fit(model, silent)

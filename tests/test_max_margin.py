@@ -1,0 +1,342 @@
+"""Selected tokens, the pairs they order, and the max-margin direction with its proof."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import counts
+from scipy.optimize import minimize, nnls
+
+from sklearn_clsattn.paper import (
+    InfeasibleSelectionError,
+    _max_margin,
+    max_margin_direction,
+    selected_tokens,
+)
+from sklearn_clsattn.paper._selection import divide, token_pairs
+
+pytest.importorskip("piqp")
+
+FORMS = {
+    "csr_matrix": sp.csr_matrix,
+    "csc": sp.csc_matrix,
+    "coo": sp.coo_array,
+    "ndarray": lambda X: X.toarray(),
+    "int_list": lambda X: X.toarray().astype(int).tolist(),
+    "frame": lambda X: pd.DataFrame(X.toarray()),
+}
+
+
+# Selected tokens and their pairs
+
+
+def slow_pairs(X, selected):
+    return sorted(
+        {
+            (s, t)
+            for row, chosen in zip(X > 0, selected, strict=True)
+            for s in np.flatnonzero(chosen)
+            for t in np.flatnonzero(row & ~chosen)
+        }
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_selection_and_pairs_agree_with_loops(form):
+    X = counts(0, 40, 15)
+    scores = np.random.default_rng(1).integers(-3, 3, 15).astype(float)  # with ties
+    selected = selected_tokens(scores, FORMS[form](X))
+    assert selected.format == "csr"
+    assert selected.dtype == bool
+    assert selected.data.all()
+    for row, chosen in zip(X.toarray() > 0, selected.toarray(), strict=True):
+        highest = scores[row].max(initial=-np.inf)
+        np.testing.assert_array_equal(chosen, row & (scores >= highest - 1e-6))
+    pairs = token_pairs(*divide(FORMS[form](X), FORMS[form](sp.csr_matrix(selected, dtype=float))))
+    found = list(zip(pairs.better.tolist(), pairs.worse.tolist(), strict=True))
+    assert found == slow_pairs(X.toarray(), selected.toarray())
+
+
+@given(st.integers(0, 10_000))
+def test_every_document_with_tokens_selects_and_the_pairs_follow_the_scores(seed):
+    X = counts(seed)
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=X.shape[1])
+    selected = selected_tokens(scores, X)
+    np.testing.assert_array_equal(selected.sum(axis=1) > 0, X.sum(axis=1).A1 > 0)
+    pairs = token_pairs(*divide(X, selected))
+    assert (pairs.differences(scores) > 0).all()
+    weights = rng.random(len(pairs))
+    assert pairs.totals(weights) @ scores == pytest.approx(weights @ pairs.differences(scores))
+
+
+def test_tolerance_infinite_scores_and_stored_zeros():
+    tied = selected_tokens([0.0, -0.05, -0.2], [[1, 1, 1]], tol=0.1)
+    assert tied.toarray().tolist() == [[True, True, False]]
+    exact = selected_tokens([0.0, -1e-9, 1e-9], [[1, 1, 1]], tol=0)
+    assert exact.toarray().tolist() == [[False, False, True]]
+    infinite = selected_tokens([-np.inf, np.inf, 1e6], [[1, 0, 0], [1, 0, 1], [1, 1, 1]])
+    assert infinite.indices.tolist() == [0, 2, 1]
+    data, indices, indptr = [0.0, 1.0, 2.0, 1.0], [2, 1, 0, 0], [0, 4, 4]
+    X = sp.csr_matrix((data, indices, indptr), shape=(2, 3))
+    assert selected_tokens([1.0, 0.0, 5.0], X).toarray()[0].tolist() == [True, False, False]
+    assert (X.indices.tolist(), X.data.tolist()) == (indices, data)
+
+
+@pytest.mark.parametrize(
+    ("scores", "X", "match"),
+    [
+        ([1.0, 2.0], [[1, 1, 1]], r"shape \(3,\), one score for each column of X, got \(2,\)"),
+        ([1.0, np.nan, 0.0], [[1, 1, 1]], "1 are NaN, the first at token 1"),
+        ([1.0, 2.0, 0.0], [[1, -2, 1]], "Negative values"),
+        ([1.0, 2.0, 0.0], sp.csr_matrix([[1.0, -2.0, 1.0]]), "Negative values"),
+        ([1.0, 2.0, 0.0], [[1.0, np.nan, 1.0]], "X contains NaN"),
+        ([1.0, 2.0, 0.0], [1, 1, 1], "Expected 2D array"),
+    ],
+)
+def test_bad_scores_and_documents(scores, X, match):
+    with pytest.raises(ValueError, match=match):
+        selected_tokens(scores, X)
+    with pytest.raises(ValueError, match="tol must be 0 or more"):
+        selected_tokens([1.0], [[1]], tol=-1)
+
+
+# The direction
+
+
+def instance(seed, n_documents=15, n_tokens=8, length=3, d=None):
+    """Return documents, a selection by random scores, and generic embeddings."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n_documents, n_tokens))
+    for row in X:
+        row[rng.choice(n_tokens, length, replace=False)] = rng.integers(1, 4, length)
+    E = rng.normal(size=(n_tokens, d or n_tokens + 3))
+    scores = rng.normal(size=n_tokens) if d is None else E @ rng.normal(size=d)
+    return sp.csr_array(X), selected_tokens(scores, X), E
+
+
+def deep_instance(n_tokens=300, n_documents=600, length=25):
+    """Return documents of Zipfian tokens whose selection makes long chains of pairs."""
+    rng = np.random.default_rng(0)
+    frequency = 1 / np.arange(1, n_tokens + 1) ** 0.7
+    X = rng.multinomial(length, frequency / frequency.sum(), n_documents)
+    return X, selected_tokens(rng.normal(size=n_tokens), X), rng.uniform(-1, 1, (n_tokens, 1))
+
+
+def limit(shifts):
+    return sp.csr_array(sp.hstack([sp.eye_array(len(shifts)), sp.csr_array(shifts)]))
+
+
+def check_optimality(result, E, X, selected):
+    """Check the Karush-Kuhn-Tucker conditions on every pair; return the pairs' differences."""
+    rows = token_pairs(*divide(X, selected)).differences(E)
+    p = result.direction
+    assert (rows @ p).min() >= 1 - 1e-9
+    assert result.duality_gap <= 1e-8
+    assert (result.multipliers >= 0).all()
+    support = result.support_pairs
+    tight = E[support[:, 0]] - E[support[:, 1]]
+    np.testing.assert_allclose(tight @ p, 1, atol=2e-6)
+    np.testing.assert_allclose(result.multipliers @ tight, p, atol=1e-9 * np.abs(p).max())
+    np.testing.assert_allclose(result.scores, E @ p, atol=1e-9)
+    np.testing.assert_allclose(result.margin, 1 / np.linalg.norm(p))
+    assert result.n_pairs == len(rows)
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_agrees_with_slsqp_and_with_non_negative_least_squares(seed):
+    X, selected, E = instance(seed, d=None if seed % 2 else 5)
+    result = max_margin_direction(E, X, selected)
+    rows = check_optimality(result, E, X, selected)
+    slsqp = minimize(
+        lambda p: p @ p / 2,
+        result.direction + 0.1,
+        jac=lambda p: p,
+        constraints={"type": "ineq", "fun": lambda p: rows @ p - 1, "jac": lambda p: rows},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    np.testing.assert_allclose(result.direction, slsqp.x, atol=1e-5)
+    # The least distance of Z'm from 0 and of 1'm from 1, over m >= 0, is Lawson and Hanson's
+    # way to the same p: it is Z'm / (1 - 1'm).
+    stacked = np.vstack([rows.T, np.ones(len(rows))])
+    m, _ = nnls(stacked, np.append(np.zeros(E.shape[1]), 1.0))
+    np.testing.assert_allclose(result.direction, rows.T @ m / (1 - m.sum()), atol=1e-7)
+
+
+def test_a_deep_instance_is_solved_to_optimality():
+    X, selected, shifts = deep_instance()
+    result = max_margin_direction(limit(shifts), X, selected)
+    assert result.n_pairs > 4000
+    check_optimality(result, np.hstack([np.eye(300), shifts]), X, selected)
+    assert np.ptp(result.scores) > 8  # chains, not one step
+
+
+@pytest.mark.parametrize("n_tokens", [2, 50, 2000])
+def test_a_chain_is_a_ladder_of_scores_however_long(n_tokens):
+    # Its norm is 26,000 for 2,000 tokens, far from the units in which the solver starts.
+    links = np.arange(n_tokens - 1)
+    selected = sp.csr_array((np.ones(n_tokens - 1), (links, links)), (n_tokens - 1, n_tokens))
+    X = selected + sp.csr_array((np.ones(n_tokens - 1), (links, links + 1)), selected.shape)
+    result = max_margin_direction(limit(np.zeros((n_tokens, 1))), X, selected)
+    ladder = (n_tokens - 1) / 2 - np.arange(n_tokens)
+    np.testing.assert_allclose(result.scores, ladder, atol=1e-5)
+    assert len(result.support_pairs) == n_tokens - 1
+
+
+def test_sparse_dense_and_reduced_embeddings_agree():
+    X, selected, _ = instance(3, 40, 20, 5)
+    shifts = np.random.default_rng(0).normal(size=(20, 3))
+    E = limit(shifts)
+    sparse = max_margin_direction(E, X, selected)
+    check_optimality(sparse, E.toarray(), X, selected)
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(500, 23)))[0]
+    for other in (E.toarray(), E.toarray() @ rotation.T):  # the latter of many dimensions
+        dense = max_margin_direction(other, X, selected)
+        np.testing.assert_allclose(dense.scores, sparse.scores, atol=1e-7)
+        np.testing.assert_allclose(dense.margin, sparse.margin, rtol=1e-8)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=15)
+def test_invariances(seed):
+    X, selected, E = instance(seed)
+    rng = np.random.default_rng(seed)
+    p = max_margin_direction(E, X, selected).direction
+    tolerance = 1e-6 * np.abs(p).max()
+    documents = rng.integers(0, X.shape[0], 5)
+    repeated = np.concatenate([rng.permutation(X.shape[0]), documents])
+    again = max_margin_direction(E, X[repeated] * 3, selected[repeated])
+    np.testing.assert_allclose(again.direction, p, atol=tolerance)
+    tokens = rng.permutation(X.shape[1])
+    again = max_margin_direction(E[tokens], X[:, tokens], selected[:, tokens])
+    np.testing.assert_allclose(again.direction, p, atol=tolerance)
+    scale = 10.0 ** rng.integers(-4, 5)
+    again = max_margin_direction(scale * E, X, selected)
+    np.testing.assert_allclose(again.direction * scale, p, atol=tolerance)
+
+
+def test_columns_and_documents_without_entries_change_nothing():
+    X, selected, _ = instance(6)
+    wider = sp.csr_array((X.data, X.indices, np.append(X.indptr, X.indptr[-1])), shape=(16, 10))
+    chosen = sp.csr_array(
+        (selected.data, selected.indices, np.append(selected.indptr, selected.indptr[-1])),
+        shape=(16, 10),
+    )
+    result = max_margin_direction(np.eye(10), wider, chosen)
+    expected = max_margin_direction(np.eye(8), X, selected)
+    np.testing.assert_allclose(result.direction, [*expected.direction, 0, 0], atol=1e-9)
+
+
+def test_without_pairs_the_direction_is_zero_and_its_margin_infinite():
+    X = np.array([[1, 1, 0], [0, 0, 0]])
+    result = max_margin_direction(np.eye(3), X, X > 0)
+    assert (result.margin, result.n_pairs) == (np.inf, 0)
+    assert result.direction.tolist() == [0, 0, 0]
+    assert result.support_pairs.shape == (0, 2)
+
+
+# Selections that no direction makes
+
+
+def test_a_cycle_is_found_and_explained():
+    """Documents 0, 1 and 3 ask for 0 > 1 > 2 > 0; document 2 is no part of it."""
+    X = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1], [1, 0, 1, 1, 0]])
+    selected = np.array([[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0, 1, 0, 0]])
+    with pytest.raises(InfeasibleSelectionError, match="cycle") as caught:
+        max_margin_direction(np.eye(5), X, selected)
+    error = caught.value
+    assert error.tokens.tolist() == [0, 1, 2]
+    assert error.documents.tolist() == [0, 1, 3]
+    start = error.cycle.index(0)
+    assert [*error.cycle[start:], *error.cycle[:start]] == [0, 1, 2]
+    assert "token 2 over 0 (document 3)" in str(error)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.cycle, str(copy)) == (error.cycle, str(error))
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30)
+def test_infeasible_exactly_where_the_graph_has_a_cycle(seed):
+    rng = np.random.default_rng(seed)
+    X = (rng.random((6, 7)) < 0.4).astype(float)
+    selected = np.zeros(X.shape, dtype=bool)
+    for row, chosen in zip(X, selected, strict=True):
+        if row.any():
+            chosen[rng.choice(np.flatnonzero(row))] = True
+    pairs = slow_pairs(X, selected)
+    # Tokens without a predecessor are taken away until none is left, or only cycles are.
+    edges = set(pairs)
+    while starts := {s for s, _ in edges} - {t for _, t in edges}:
+        edges = {(s, t) for s, t in edges if s not in starts}
+    if not edges:
+        assert max_margin_direction(np.eye(7), X, selected).margin > 0
+        return
+    with pytest.raises(InfeasibleSelectionError) as caught:
+        max_margin_direction(np.eye(7), X, selected)
+    cycle = caught.value.cycle
+    assert len(set(cycle)) == len(cycle) >= 2
+    assert set(zip(cycle, [*cycle[1:], cycle[0]], strict=True)) <= set(pairs)
+    assert set(cycle) <= set(caught.value.tokens)
+    assert len(caught.value.documents) >= 2
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 10])
+def test_too_few_dimensions_are_detected_and_said(d):
+    X, selected, _ = deep_instance(60, 200, 8)
+    E = np.random.default_rng(0).normal(size=(60, d))
+    with pytest.raises(InfeasibleSelectionError, match="more dimensions") as caught:
+        max_margin_direction(E, X, selected)
+    assert caught.value.cycle == []
+    assert max_margin_direction(np.eye(60), X, selected).margin > 0
+
+
+@pytest.mark.parametrize("others", [0, 30])
+def test_equal_embeddings_cannot_be_told_apart(others):
+    E = np.random.default_rng(0).normal(size=(2 + others, 50))
+    E[0] = E[1]
+    with pytest.raises(InfeasibleSelectionError, match="more dimensions"):
+        max_margin_direction(E, np.ones((1, 2 + others)), np.eye(1, 2 + others))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"embeddings": np.eye(2)}, r"one row for each of the 3 columns.*\(2, 2\)"),
+        ({"embeddings": np.ones(3)}, "Expected 2D array"),
+        ({"embeddings": np.full((3, 3), np.nan)}, "embeddings contains NaN"),
+        ({"X": [[1, -1, 0]]}, "Negative values"),
+        ({"selected": [[True, False]]}, r"shape of X, \(1, 3\), got \(1, 2\)"),
+        ({"selected": [[0, 0, 1]]}, "1 entries where X has no token.*document 0, token 2"),
+        ({"selected": [[0, 0, 0]]}, "1 documents have tokens but select none"),
+    ],
+)
+def test_bad_input_is_refused(arguments, match):
+    good = {"embeddings": np.eye(3), "X": [[1, 1, 0]], "selected": [[1, 0, 0]]}
+    with pytest.raises(ValueError, match=match):
+        max_margin_direction(**{**good, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("status", "multipliers", "match"),
+    [
+        ("PIQP_SOLVED", [1.0, 0.0], "not feasible"),
+        ("PIQP_SOLVED", [0.5, 0.9], "fails the checks"),
+        ("PIQP_MAX_ITER_REACHED", [1.0, 0.0], "PIQP_MAX_ITER_REACHED"),
+    ],
+)
+def test_a_solver_that_did_not_deliver_is_found_out(monkeypatch, status, multipliers, match):
+    def wrong(*_):
+        return status, np.array(multipliers)
+
+    monkeypatch.setattr(_max_margin, "_piqp_solve", wrong)
+    with pytest.raises(RuntimeError, match=match):
+        max_margin_direction(np.eye(4), [[1, 1, 0, 0], [0, 0, 1, 1]], [[1, 0, 0, 0], [0, 0, 1, 0]])

@@ -1,0 +1,353 @@
+"""Tokens are found where they stand, or not at all, and share what they add among their places."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.pipeline import make_pipeline, make_union
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.inspection.segments import N_LANES, cut
+from sklearn_clsattn.inspection.terms import DocumentText
+from sklearn_clsattn.inspection.token_positions import CountLocator
+from sklearn_clsattn.inspection.view import views
+from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
+
+# Characters whose lower case or accent-free form has another length, or depends on others.
+AWKWARD = "aBé İıßẞΣσςΑﬁŉǰ½①Ǆ한가각\u0301\u0327\u200d\u00ad日本語😀_-'’.!\n\t\r\u2028אבІ"
+WORD_PARAMETERS = [
+    {},
+    {"lowercase": False},
+    {"strip_accents": "unicode"},
+    {"strip_accents": "ascii"},
+    {"ngram_range": (1, 3)},
+    {"ngram_range": (2, 2), "stop_words": ["the", "a", "ab"]},
+    {"token_pattern": r"\S+", "strip_accents": "unicode"},
+    {"token_pattern": r"#(\w+)"},
+    {"token_pattern": r"(?i)[a-z]"},
+    {"preprocessor": str.upper},
+]
+CHARACTER_PARAMETERS = [
+    {"analyzer": "char", "ngram_range": (1, 3)},
+    {"analyzer": "char", "ngram_range": (2, 2), "lowercase": False},
+    {"analyzer": "char_wb", "ngram_range": (1, 4)},
+    {"analyzer": "char_wb", "ngram_range": (3, 5), "strip_accents": "unicode"},
+    {"analyzer": "char_wb", "ngram_range": (2, 3), "strip_accents": "ascii"},
+]
+
+
+def words_of(vectorizer, text):
+    """Return the words that a vectorizer finds in a text, as they stand there."""
+    return [text[a:b] for a, b in CountLocator(vectorizer).locate(text).spans]
+
+
+@pytest.mark.parametrize("kind", [CountVectorizer, TfidfVectorizer, TokenVectorizer])
+@pytest.mark.parametrize("parameters", WORD_PARAMETERS + CHARACTER_PARAMETERS, ids=str)
+@settings(max_examples=30)
+@given(text=st.text(alphabet=AWKWARD, max_size=40) | st.text(max_size=30))
+@example(text="Le CAFÉ du cafe\u0301 était fermé: the café, a #tag")
+@example(text="ΟΔΟΣ ΣΑΣ ﬁne ½½ İstanbul")
+@example(text="So  good,\n\t\tso  good ")
+@example(text="")
+def test_positions_hold_the_tokens_that_the_vectorizer_counts(kind, parameters, text):
+    vectorizer = kind(**parameters)
+    located = CountLocator(vectorizer).locate(text)
+    if parameters.get("preprocessor") and located is None:
+        return  # a sigma or the like, of which only a preprocessor of one's own knows
+    assert sorted(located.terms) == sorted(vectorizer.build_analyzer()(text))
+    sigmas = str.maketrans("ς", "σ")
+    preprocess = vectorizer.build_preprocessor()
+    for first, length, term in zip(located.first, located.lengths, located.terms, strict=True):
+        spans = located.spans[first : first + max(length, 1)].tolist()
+        parts = term.split(" ") if length > 1 else [term]
+        assert len(parts) == len(spans)
+        assert (length == 0) == ("analyzer" in parameters)
+        for (start, stop), part in zip(spans, parts, strict=True):
+            assert 0 <= start < stop <= len(text)
+            # The span holds the token; a ligature that was cut in two is shown whole.
+            there = preprocess(text[start:stop]).translate(sigmas)
+            if length == 0:
+                there = re.sub(r"\s\s+", " ", there)
+            if parameters.get("analyzer") == "char_wb":  # spaces around a word are not in the text
+                assert not re.search(r"\s", there)
+                part = part.strip(" ")
+            assert part.translate(sigmas) in there
+
+
+def test_marks_and_ligatures_belong_to_their_letters():
+    strips = CountVectorizer(strip_accents="unicode")
+    assert words_of(strips, "un cafe\u0301 ferme\u0301") == ["un", "cafe\u0301", "ferme\u0301"]
+    assert words_of(strips, "oﬃce ½ cup") == ["oﬃce", "cup"]
+    digits = CountVectorizer(strip_accents="unicode", token_pattern=r"\d")
+    assert words_of(digits, "oﬃce ½ cup") == ["½", "½"]
+    reaches = CountVectorizer(ngram_range=(2, 2), stop_words=["the"])
+    assert CountLocator(reaches).locate("Not the best film").terms == ["not best", "best film"]
+    assert words_of(reaches, "Not the best film") == ["Not", "best", "film"]
+
+
+class Backwards(CountVectorizer):
+    """A vectorizer that reads words from right to left."""
+
+    def build_tokenizer(self):
+        return lambda text: [word[::-1] for word in text.split()]
+
+
+class Shorter(CountVectorizer):
+    """A vectorizer that leaves the first letter out before it looks for words."""
+
+    def build_preprocessor(self):
+        return lambda text: text[1:].lower()
+
+
+class Reversed(CountVectorizer):
+    """A vectorizer of characters that reads texts from the end."""
+
+    def build_analyzer(self):
+        return lambda text: text[::-1]
+
+
+class Fewer(CountVectorizer):
+    """A vectorizer of characters that leaves some out."""
+
+    def _char_ngrams(self, text):
+        return list(text)[1:]
+
+
+def strict(text):
+    if len(text) < 3:
+        raise ValueError("too short")
+    return text.upper()
+
+
+@pytest.mark.parametrize(
+    "vectorizer",
+    [
+        CountVectorizer(tokenizer=str.split, token_pattern=None),
+        CountVectorizer(analyzer=str.split),
+        CountVectorizer(preprocessor=lambda text: re.sub("<[^>]*>", "", text)),
+        CountVectorizer(preprocessor=lambda text: " ".join(reversed(text.split()))),
+        CountVectorizer(preprocessor=lambda text: text[3:]),
+        CountVectorizer(preprocessor=lambda text: {"long": text}["long"] + text),
+        CountVectorizer(preprocessor=strict),
+        CountVectorizer(strip_accents=lambda text: text.replace("so", "very")),
+        CountVectorizer(token_pattern=r"\w*"),
+        Backwards(),
+        Shorter(),
+        CountVectorizer(analyzer="char", preprocessor=lambda text: text + "!"),
+        Reversed(analyzer="char"),
+        Fewer(analyzer="char"),
+    ],
+    ids=lambda vectorizer: re.sub(r" at 0x\w+", "", str(vectorizer)),
+)
+def test_no_positions_are_better_than_wrong_ones(vectorizer):
+    assert CountLocator(vectorizer).locate("<b>so</b> good, so good") is None
+
+
+def test_preprocessors_that_keep_positions_are_followed():
+    def upper(text):
+        if not text:
+            raise ValueError("nothing to do")
+        return text.upper()
+
+    text, vectorizer = "straße, so good", CountVectorizer(preprocessor=upper)
+    assert CountLocator(vectorizer).locate(text).terms == ["STRASSE", "SO", "GOOD"]
+    assert words_of(vectorizer, text) == ["straße", "so", "good"]
+
+
+# Words in context.
+
+TEXTS, LABELS = make_token_classification(
+    80, n_relevant_per_class=6, n_irrelevant=40, document_length=8, as_text=True, random_state=0
+)
+WORDS = sorted({word for text in TEXTS[:8] for word in text.split()})
+MODEL = make_text_classifier().fit(TEXTS, LABELS)
+BIGRAMS = make_text_classifier(ngram_range=(2, 3), characters=(1, 3), token_pattern="[a-zé]+")
+MODELS = [
+    MODEL,
+    make_text_classifier(characters=None).fit(TEXTS, np.arange(80) % 3),
+    BIGRAMS.fit([f"{text} É so so" for text in TEXTS], LABELS),
+]
+
+documents = st.lists(
+    st.sampled_from([*WORDS, *map(str.upper, WORDS[:3]), "so", "É", "unseen", "İ", ",", "ΣΑΣ"]),
+    max_size=14,
+).map(" ".join) | st.text(alphabet="aethİßéΣ .,\n\u0307", max_size=20)
+
+
+@settings(max_examples=60)
+@given(documents, st.sampled_from(MODELS))
+@example("", MODEL)
+@example("unseen", MODEL)
+@example("İ a", BIGRAMS)
+@example(f"İ{WORDS[0]} İ İ {WORDS[0]}. {WORDS[0]}", MODEL)
+def test_occurrences_and_segments_add_up_to_the_decision(text, model):
+    explanation = explain(model, [text])
+    found = model[0].occurrences(text)
+    entry = np.bincount(found.columns, found.weights, model[-1].n_features_in_)
+    number = {column: at for at, column in enumerate(explanation.columns.tolist())}
+    at = [number[column] for column in found.columns.tolist()]
+    by_occurrence = (found.weights / entry[found.columns])[:, None] * explanation.contributions[at]
+    decision = np.ravel(model.decision_function([text]))
+    summed = by_occurrence.sum(axis=0) + explanation.intercept
+    assert_allclose(summed, decision, rtol=0, atol=1e-10)
+
+    (shown,) = explanation.texts[0]
+    for k in range(len(explanation.targets)):
+        contributions = explanation.contributions[:, k]
+        segments = cut(shown, contributions, explanation.attention)
+        assert "".join(segment.text for segment in segments) == text
+        pairs = [(segment.contribution, segment.attention) for segment in segments]
+        summed = np.sum(np.reshape(pairs, (-1, 2)), axis=0)
+        expected = contributions.sum(), explanation.attention.sum()
+        assert_allclose(summed, expected, rtol=0, atol=1e-10)
+        assert all((segment.contribution != 0) <= bool(segment.tokens) for segment in segments)
+        assert not any(segment.tokens for segment in segments if segment.text.isspace())
+        for segment in segments:
+            lanes = [lane for lane, _ in segment.lines]
+            assert lanes == sorted(set(lanes))
+            assert all(lane < N_LANES for lane in lanes)
+
+    # The positions are those of the vectorizer.
+    columns = explanation.columns[shown.occurrences[:, 2]]
+    first, length = shown.occurrences[:, 0], shown.occurrences[:, 1]
+    starts = shown.words[first, 0]
+    stops = shown.words[first + length.clip(min=1) - 1, 1]
+    kept = {
+        tuple(row[:3]): row[3]
+        for row in zip(columns.tolist(), starts.tolist(), stops.tolist(), shown.shares, strict=True)
+    }
+    rows = zip(found.columns.tolist(), found.starts.tolist(), found.stops.tolist(), strict=True)
+    assert len(columns) == len(found.columns)
+    for row, weight in zip(rows, found.weights, strict=True):
+        assert row in kept
+        if text.isascii():  # else the two letters of one may be an n-gram each, at one place
+            assert_allclose(kept[row], weight / entry[row[0]])
+
+
+def test_segments_are_those_of_a_loop_over_characters():
+    text = f"{WORDS[0]}, {WORDS[1]} {WORDS[0]} {WORDS[2]}."
+    explanation = explain(MODEL, [text])
+    (shown,) = explanation.texts[0]
+    added = np.zeros(len(text))
+    for (first, length, token), share in zip(shown.occurrences, shown.shares, strict=True):
+        for word in range(first, first + max(length, 1)):
+            start, stop = shown.words[word]
+            for at in range(start, stop):
+                amount = explanation.contributions[token, 0] * share
+                added[at] += amount / max(length, 1) / (stop - start)
+    segments = cut(shown, explanation.contributions[:, 0], explanation.attention)
+    assert [segment.text for segment in segments] == re.findall(r"\w+|\W", text)
+    start = 0
+    for segment in segments:
+        stop = start + len(segment.text)
+        assert_allclose(segment.contribution, added[start:stop].sum(), rtol=0, atol=1e-12)
+        start = stop
+
+
+def test_the_same_word_is_shared_by_what_it_counts_where_it_stands():
+    word = WORDS[0]
+    filler = [other for other in WORDS[1:] if other != word]
+    model = make_text_classifier(characters=None, ngram_range=(1, 1)).fit(TEXTS, LABELS)
+    # Gates as of labels for which the start of a text matters most.
+    model[0].start_scores_[:] = np.linspace(2.0, -2.0, 10)
+    model[0].previous_word_scores_[:] = 0.0
+    text = " ".join([word, *filler[:6], word])
+    explanation = explain(model, [text])
+    (shown,) = explanation.texts[0]
+    of_word = shown.occurrences[:, 2] == explanation.tokens.tolist().index(word)
+    first, last = shown.shares[of_word]
+    assert first > 2 * last
+    assert_allclose(first + last, 1.0)
+    segments = cut(shown, explanation.contributions[:, 0], explanation.attention)
+    parts = [segment for segment in segments if segment.text == word]
+    assert_allclose(parts[0].contribution / parts[1].contribution, first / last)
+    assert_allclose(parts[0].attention / parts[1].attention, first / last)
+    assert "here" in explanation.to_html()
+
+
+def test_characters_are_listed_by_the_word_they_are_in():
+    text = f"{WORDS[0]}, {WORDS[1]} {WORDS[0].upper()}"
+    explanation = explain(MODEL, [text])
+    one = views(explanation, None, 100)[0]
+    inside = [token for token in one.listable if token.prefix == "characters"]
+    assert [token.term for token in inside] == [WORDS[0], WORDS[1]]
+    of_characters = [token for token in one.tokens if token.is_characters]
+    assert len(of_characters) + len(one.listable) - 2 == len(one.tokens)
+    for number in ("contribution", "attention", "count"):
+        sums = [sum(getattr(token, number) for token in some) for some in (inside, of_characters)]
+        assert_allclose(*sums)
+    terms = one.plus.total + one.minus.total + one.start
+    assert_allclose(terms, one.end, rtol=0, atol=1e-10)
+    said = explanation.to_text(color=False, width=100, top=100)
+    assert f"{WORDS[0]} (characters)" in said
+    assert "char:" not in said
+    page = explanation.to_html(top=100)
+    assert "character n-grams" in page
+    assert "char:" not in page
+
+
+def test_top_leaves_the_same_decision():
+    explanation = explain(MODEL, TEXTS[:3], top=10)
+    for one in explanation:
+        (shown,) = one.texts[0]
+        assert_array_equal(shown.shares[shown.occurrences[:, 2] < 0], 0.0)
+        segments = cut(shown, one.contributions[:, 0], one.attention)
+        total = sum(segment.contribution for segment in segments)
+        assert_allclose(total, one.contributions.sum(), rtol=0, atol=1e-10)
+        one.to_html()
+
+
+def test_words_and_characters_share_the_text():
+    texts, labels = TEXTS, LABELS
+    union = make_union(
+        CountVectorizer(ngram_range=(1, 2)), TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 4))
+    )
+    model = make_pipeline(union, ClsAttentionClassifier()).fit(texts, labels)
+    explanation = explain(model, texts[:4])
+    for one in explanation:
+        (text,), shown = one.texts[0], views(one, None, 100)[0]
+        assert set(text.occurrences[:, 2]) == set(range(len(one.tokens)))
+        assert not shown.unplaced
+        segments = sum(segment.contribution for segment in shown.texts[0].segments)
+        assert_allclose(segments + one.intercept[0], one.decision[0, 0], rtol=0, atol=1e-10)
+        kinds = {token.name.partition("__")[0] for token in shown.tokens if not token.is_characters}
+        assert kinds == {"countvectorizer"}
+        assert any(token.name.endswith("(characters)") for token in shown.listable)
+        one.to_html()
+
+
+@pytest.mark.parametrize("text", ["good fun ", "  good fun\n", " ", ""])
+def test_spaces_at_the_ends_of_a_text(text):
+    texts, labels = TEXTS, LABELS
+    characters = CountVectorizer(analyzer="char", ngram_range=(1, 3))
+    model = make_pipeline(characters, ClsAttentionClassifier()).fit(texts, labels)
+    explanation = explain(model, [text])
+    shown = views(explanation, None, 8)[0]
+    listed = sum(token.contribution for token in shown.listable)
+    assert listed + shown.start == pytest.approx(shown.end)
+    assert "characters" in explanation.to_text() or not text.strip()
+    explanation.to_html()
+
+
+def test_overlapping_ngrams_have_lines_of_their_own():
+    words = np.array([[0, 3], [4, 6], [7, 11]], dtype=np.int32)
+    occurrences = np.array([[0, 2, 0], [1, 2, 1], [2, 1, 2]], dtype=np.int32)
+    text = DocumentText(None, "not so good", words, occurrences, np.ones(3))
+    segments = cut(text, np.array([-1.0, 2.0, 0.5]), np.full(3, 0.2))
+    assert [segment.text for segment in segments] == ["not", " ", "so", " ", "good"]
+    assert [segment.lines for segment in segments] == [
+        ((1, 0),),
+        ((1, 0),),
+        ((0, 1), (1, 0)),
+        ((0, 1),),
+        ((0, 1),),
+    ]
+    assert [segment.contribution for segment in segments] == [-0.5, 0.0, 0.5, 0.0, 1.5]
+    unplaced = DocumentText(None, "not so good", None, None, None)
+    assert [segment.text for segment in cut(unplaced, np.zeros(0), np.zeros(0))] == ["not so good"]
