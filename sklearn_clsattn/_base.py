@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -477,7 +478,8 @@ def fit_corpus(
     classifier.__dict__.pop("feature_names_in_", None)
     if summary.names is not None:
         classifier.feature_names_in_ = np.array(summary.names, dtype=object)
-    key = classifier.class_weight, classifier.sublinear_counts, least_strength(classifier) > 1e-20
+    class_weight = copy(classifier.class_weight)  # a dict may be changed between two fits
+    key = class_weight, classifier.sublinear_counts, least_strength(classifier) > 1e-20
     prepared = {} if prepared is None else prepared
     if prepared.get("key") != key:
         prepared["documents"] = weighted_documents(

@@ -137,6 +137,15 @@ def test_fits_for_several_C_share_what_comes_before(tmp_path, monkeypatch):
     assert asked == 2 * once
 
 
+def test_weights_of_classes_that_change_in_place_are_seen(tmp_path):
+    X, y, _ = documents()
+    counts = written(tmp_path / "counts", X, y)
+    model = ClsAttentionClassifier(C=1.0, class_weight=dict.fromkeys(np.unique(y).tolist(), 1.0))
+    assert_same(model.fit_chunks(counts), _fit(1.0, X, y))
+    model.class_weight[y[0]] = 5.0
+    assert_same(model.fit_chunks(counts), ClsAttentionClassifier(**model.get_params()).fit(X, y))
+
+
 def _fit(C, X, y):
     return ClsAttentionClassifier(C=C).fit(X, y)
 
