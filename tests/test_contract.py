@@ -500,7 +500,7 @@ BAD_FITS = {
     "texts": ((TEXTS, Y), ARE_TEXTS),
     "list of texts": ((TEXTS.tolist(), Y), ARE_TEXTS),
     "frame of texts": ((pd.DataFrame({"text": TEXTS}), Y), ARE_TEXTS),
-    "one class": ((X, ["spam"] * 60), r"one class"),
+    "one class": ((X, ["spam"] * 60), r"one class|got 1 class: \['spam'\]"),
     "continuous labels": ((X, Y + 0.5 * np.arange(60) + 0.1), "continuous"),
     "several labels": ((X, np.eye(2, dtype=int)[Y]), r"several labels.*MultiLabelBinarizer"),
     "no label": ((X, with_label(None)), r"1 missing labels.*position 7.*leave these out"),
@@ -518,8 +518,9 @@ BAD_FITS = {
 @PER_ESTIMATOR
 def test_a_fit_that_fails_says_why_and_changes_nothing(name, case):
     arguments, message = BAD_FITS[case]
-    if name == "importance" and case in ("one class", "several labels", "a class without weight"):
-        pytest.skip("an importance is defined for these, or refused in other words")
+    if (name, case) == ("importance", "a class without weight"):  # which has an importance, 0
+        assert np.isfinite(new(name).fit(*arguments).token_importance_).all()
+        return
     for model in (new(name), new(name).fit(X[:, :5], Y)):
         before = pickle.dumps(model)
         with pytest.raises(ValueError, match=message):
@@ -789,9 +790,9 @@ def test_texts_in_any_container_are_read_alike(name):
 @pytest.mark.parametrize(
     ("texts", "labels", "message"),
     [
-        (["a film", "b film", None], ["x", "y", "x"], "position 2 is None: leave it out|None"),
-        (["a film", "b film", np.nan], ["x", "y", "x"], "position 2 is nan: leave it out|nan"),
-        ("a film", ["x"], "(?i)string object received|expected"),
+        (["a film", "b film", None], ["x", "y", "x"], "position 2 is None: leave it out"),
+        (["a film", "b film", np.nan], ["x", "y", "x"], "position 2 is nan: leave it out"),
+        ("a film", ["x"], "string object received|got one text"),
         (["a film", "b film", "a film"], ["x", "y", None], r"1 missing labels.*position 2: leave"),
         (["a film", "b film"], ["x", "x"], r"one class only: 'x'\. Add documents of another"),
     ],
@@ -801,7 +802,7 @@ def test_texts_that_cannot_be_read(name, texts, labels, message):
         pytest.skip("it takes no labels")
     model = clone(READERS[name])
     before = pickle.dumps(model)
-    with pytest.raises((ValueError, TypeError, AttributeError), match=message):
+    with pytest.raises(ValueError, match=message):
         model.fit(texts, labels)
     if name != "text classifier":  # a Pipeline replaces its steps
         assert pickle.dumps(model) == before
