@@ -355,14 +355,15 @@ def test_fits_in_threads_wait_for_each_other(tmp_path, monkeypatch):
         finally:
             running.pop()
 
-    monkeypatch.setattr(corpus.CorpusLoss, "__call__", loss)
     X, y, _ = documents()
     counts = written(tmp_path / "counts", X, y)
     strengths = [0.3, 1.0, 3.0, 0.5]
+    expected = [_fit(C, X, y) for C in strengths]
+    monkeypatch.setattr(corpus.CorpusLoss, "__call__", loss)
     with ThreadPoolExecutor(4) as pool:
         models = pool.map(lambda C: ClsAttentionClassifier(C=C).fit_chunks(counts), strengths)
-        for C, model in zip(strengths, models, strict=True):
-            assert_same(model, _fit(C, X, y))
+        for model, in_memory in zip(models, expected, strict=True):
+            assert_same(model, in_memory)
     assert max(most) == 1
 
 
