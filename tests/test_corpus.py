@@ -15,7 +15,7 @@ from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.chunk import (
     Chunk,
     class_sums,
-    derivatives,
+    expansion,
     loss_and_gradient,
     multiple_sums,
     selections,
@@ -24,7 +24,6 @@ from sklearn_clsattn._core.chunk import (
 )
 from sklearn_clsattn._core.corpus import Corpus, added
 from sklearn_clsattn._core.documents import Documents
-from sklearn_clsattn._core.objective import model_of
 from sklearn_clsattn._core.prior_mean import prior_mean
 from sklearn_clsattn._core.statistics import token_scaling
 
@@ -81,10 +80,12 @@ def sums_of(X, y, weights, bounds, again=lambda corpus: corpus):
     found += [best.scale, best.precision, best.loss, *loss.corpus.sum(multiple_sums, x)]
     loss.corpus = again(loss.corpus)
     matrix = torch.from_numpy(np.random.default_rng(0).normal(size=loss.zeros().shape))
-    model = model_of(matrix, units.cls_weight)
     value, gradient = loss(matrix)
     found += [value, gradient.numpy(), loss.curvature(matrix).numpy()]
-    found += [*loss.corpus.sum(derivatives, model), loss.corpus.sum(selections, model.scores)]
+    found += [
+        *loss.corpus.sum(expansion, matrix),
+        loss.corpus.sum(selections, matrix[:-1, 0].numpy()),
+    ]
     return found
 
 

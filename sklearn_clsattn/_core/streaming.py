@@ -30,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 
 from .choose_c import choose_C
-from .chunk import derivatives
+from .chunk import expansion
 from .documents import Documents
 from .fit import default_tol
 from .fitted import FittedAttention
@@ -109,8 +109,11 @@ def learn_batch(
     assert isinstance(model, FittedAttention)
     counts = batch.count_selected(model.scores)
     trained = model if mean is None else mean.subtracted_from(model)
+    matrix = torch.from_numpy(trained.token_matrix()).to(loss.device)
+    value, *derivatives = loss.corpus.sum(expansion, matrix)
+    gradient, curvature = (array.cpu().numpy() for array in derivatives)
     kept = Stream(
-        add_batch(memory, trained, loss.corpus.sum(derivatives, trained)),
+        add_batch(memory, trained, (value, gradient, curvature)),
         statistics,
         stream.selection_counts + counts,
         stream.C,
