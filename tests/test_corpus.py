@@ -76,8 +76,7 @@ def sums_of(X, y, weights, bounds, again=lambda corpus: corpus):
     loss = documents.loss(np.float64, "cpu", units.cls_weight)
     mean = prior_mean(documents, loss, units)
     x = np.linspace(0.3, 0.7, 1 + loss.n_outputs)
-    best = mean.best
-    found += [best.scale, best.precision, best.loss, *loss.corpus.sum(multiple_sums, x)]
+    found += [mean.scale, mean.precision, mean.mean_loss, *loss.corpus.sum(multiple_sums, x)]
     loss.corpus = again(loss.corpus)
     matrix = torch.from_numpy(np.random.default_rng(0).normal(size=loss.zeros().shape))
     value, gradient = loss(matrix)
@@ -131,7 +130,7 @@ def test_what_is_made_of_a_corpus_leaves_it_as_it_was(cut):
     value, _ = plain.sum(loss_and_gradient, matrix)
     mean = prior_mean(documents, loss, units)
     with_half, (changed, _) = loss.corpus, loss(matrix)
-    mean.at(0.01)
+    mean.fit(0.01)
     assert with_half.sum(loss_and_gradient, matrix)[0] == changed
     assert plain.sum(loss_and_gradient, matrix)[0] == value
     assert pickle.dumps(corpus.chunks) == before

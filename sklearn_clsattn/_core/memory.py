@@ -13,9 +13,9 @@ parameters by
 
 with the share :math:`q_{i0}` of ``<cls>``. The curvature sums
 :math:`h_{ik} = \omega_i \tanh(|\mu_{ik}| / 2) / (2 |\mu_{ik}|)` times their squares, with the
-log-odds :math:`\mu_{ik}` of class k in document i: the curvature of the parabola that is tangent to
-the loss and nowhere below it, as a function of one output [1]_. The loss's own, p (1 - p), is almost
-0 where a prediction is confident: expanded with that, such documents would have no influence.
+log-odds :math:`\mu_{ik}` of class k in document i: the curvature of the parabola that is tangent
+to the loss and nowhere below it, as a function of one output [1]_. The loss's own, p (1 - p), is
+almost 0 where a prediction is confident: such documents would have no influence.
 
 .. [1] T. S. Jaakkola, M. I. Jordan (2000). Bayesian parameter estimation via variational methods.
    Statistics and Computing 10.

@@ -83,7 +83,7 @@ class AttentionPath:
         objective = self.objective
         weakness = min(C, 1.0)
         if objective.mean is not None and weakness != self._mean_C:
-            objective.mean = self.mean = objective.mean.at(C)
+            objective.mean.fit(C)
             self._mean_C, self._reached = weakness, None
         objective.set_C(C)
         return objective

@@ -87,7 +87,8 @@ def learn_batch(
         choice = choose_C(batch, mean, np.float64, device, **how)
         stream, start = replace(stream, C=choice.C), choice.point
     C = C or stream.C or 1.0
-    mean = mean and mean.at(C)
+    if mean is not None:
+        mean.fit(C)
     class_weights, total = statistics.class_weights, statistics.total_weight
     objective = AttentionObjective(
         loss,
@@ -117,7 +118,7 @@ def learn_batch(
         statistics,
         stream.selection_counts + counts,
         stream.C,
-        (0.0, 0.0) if mean is None else (mean.best.scale, mean.best.precision),
+        (0.0, 0.0) if mean is None else (mean.scale, mean.precision),
         batch.entry_scale,
     )
     attributes = result.attributes | {"C_": C}
