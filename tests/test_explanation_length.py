@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.inspection import explain, segments, token_positions
 from sklearn_clsattn.inspection.minimal import margin
-from sklearn_clsattn.inspection.minimal.units import words_of
+from sklearn_clsattn.inspection.minimal.units import units_of
 from sklearn_clsattn.text import ContextVectorizer
 
 COUNTED = [0]
@@ -119,7 +119,7 @@ QUESTIONS = {
     "removal said": lambda one: one.counterfactual().to_text(),
     "addition": lambda one: one.counterfactual("add").to_html(),
     "sufficiency": lambda one: one.sufficient().to_html(),
-    "words": words_of,
+    "words": lambda one: units_of(one, "words"),
 }
 
 

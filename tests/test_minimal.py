@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.inspection.minimal.units import words_of
+from sklearn_clsattn.inspection.minimal.units import units_of
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import ContextVectorizer
 from sklearn_clsattn.text._context_vectorizer import CHARACTER_PREFIX
@@ -192,10 +192,10 @@ def test_the_fewest_added_tokens(drawn, data):
 
 
 @settings(max_examples=40, deadline=None)
-@given(models(), st.booleans())
-def test_the_fewest_sufficient_tokens(drawn, smallest):
+@given(models())
+def test_the_fewest_sufficient_tokens(drawn):
     model, X = drawn
-    sets = explain(model, X).sufficient(smallest=smallest)
+    sets = explain(model, X).sufficient()
     for x, one in zip(X.toarray(), sets, strict=True):
         tokens, before = np.flatnonzero(x), present(model, x, one)
 
@@ -216,9 +216,7 @@ def test_the_fewest_sufficient_tokens(drawn, smallest):
             assert (one.at_least, one.found) == (None, False)
             continue
         assert guarantees(one.entries)
-        assert one.at_least <= expected <= one.size
-        if smallest or len(model.classes_) == 2:
-            assert one.size == one.at_least == expected
+        assert one.size == one.at_least == expected
         for left_out in one.entries:
             assert not guarantees([entry for entry in one.entries if entry != left_out])
         # The margin is the lowest there is: also if others are there in part.
@@ -408,17 +406,17 @@ def test_words_that_are_not_in_the_vocabulary_have_their_characters():
     """With an unknown word go the character n-grams in it, but not the known comma behind it."""
     model = text_model(ContextVectorizer(min_df=1, characters=(2, 3), context=False))
     explanation = explain(model, ["a goodish, badly filmed story"])
-    words = words_of(explanation)
+    words = units_of(explanation, "words")
     assert {name for name in words.names if "," in name} == {","}
     assert {"goodish", ",", "badly", "filmed", "story"} <= set(words.names)
-    kept = words.weights(words.names == "goodish")
+    kept = words.weights(words.every, words.names == "goodish")[:, 0]
     for name, weight in zip(explanation.tokens, kept, strict=True):
         _, is_characters, ngram = name.partition(CHARACTER_PREFIX)
         if is_characters and ngram in "goodish":
             assert weight == 0
         if name == "story":
             assert weight == 1
-    assert words.weights(np.ones(len(words.names), dtype=bool)).max() == 0
+    assert words.weights(words.every, np.ones(words.n, dtype=bool)).max() == 0
 
 
 def test_what_cannot_be_answered_is_refused():
@@ -465,7 +463,7 @@ def test_sets_as_text_frame_and_page(labels):
     model = text_model(CountVectorizer(ngram_range=(1, 2)), labels)
     explanation = explain(model, [*ASKED, "<b>good</b> & bad, bad, bad"])
     asked = [explanation.counterfactual(change) for change in ("tokens", "words", "add")]
-    asked.append(explanation.sufficient(smallest=False))
+    asked.append(explanation.sufficient())
     if labels is LABELS:
         asked.append(explanation.counterfactual(probability=0.2))
     for sets in asked:
