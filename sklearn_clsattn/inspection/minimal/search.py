@@ -13,13 +13,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from .margin import Margin
-from .units import Choice, Integers, Units, mask
+from .units import Array, Choice, Integers, Margin, Units, mask
 
-Array = NDArray[np.float64]
 # The numbers of the units, the most effective first, None where none were found; and a proven lower
 # bound of how many it takes, None where no number will do.
 Found = tuple[Integers | None, int | None]
@@ -88,7 +85,8 @@ def _for_all(units: Units, margin: Margin, time_limit: float, at_most: int | Non
             return np.array([best]), 1
         bound = max(bound, 2)
     forced = _forced(units, margin)
-    found, least = forced, bound
+    found: Choice | None = forced
+    least: int | None = bound
     if not units.changed(margin, forced).is_ahead():
         found, of_others = None, (needs, gains)
         if forced.any():
@@ -99,10 +97,10 @@ def _for_all(units: Units, margin: Margin, time_limit: float, at_most: int | Non
             return None, None
         if found is None and at_most is None:
             found = _greedy(units, margin, *of_others, forced)
-    numbers = None if found is None else np.flatnonzero(found)
-    if numbers is not None:
-        numbers = _ordered(units, margin, gains, numbers)
-    return numbers, max(bound, least, int(forced.sum()))
+    bound = max(bound, least or 0, int(forced.sum()))
+    if found is None:
+        return None, bound
+    return _ordered(units, margin, gains, np.flatnonzero(found)), bound
 
 
 def _linear(units: Units, margin: Margin) -> tuple[Array, Array]:

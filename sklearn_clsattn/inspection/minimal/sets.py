@@ -10,17 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 from sklearn.utils import check_scalar
 
 from ..formatting import MINUS, label_text, percent, signed, token_text, visible
 from ..pages import framed, render
 from ..terms import DecisionTerms
-from .search import fewest
-from .units import units_of
-
-Array = NDArray[np.float64]
+from .search import Found, fewest
+from .units import Array, Integers, units_of
 
 # The maximum number of documents in a notebook's cell.
 _SHOWN_IN_NOTEBOOK = 10
@@ -90,14 +87,12 @@ def _minimal_set(
     # Of classes that tie, the first is predicted.
     present = int(units.of_classes(one.decision[0], log_odds).argmax())
     margin = units.margin(present if to is None else to)
-    numbers, at_least = np.arange(0), 0
-    if change == "keep" or to is not None:
-        if to != present:
-            numbers, at_least = fewest(units, margin, time_limit)
-    else:
-        numbers, at_least = fewest(units, margin.of_rivals(), time_limit, over_any=True)
-    is_found = numbers is not None
-    numbers = numbers if is_found else np.arange(0)
+    found: Found = np.arange(0), 0
+    if to is None and change != "keep":
+        found = fewest(units, margin.of_rivals(), time_limit, over_any=True)
+    elif to != present:
+        found = fewest(units, margin, time_limit)
+    numbers = np.arange(0) if found[0] is None else found[0]
     if change == "keep":
         margins, after = margin.lowest(numbers), present
         probabilities = np.full(len(margins), np.nan)
@@ -111,10 +106,10 @@ def _minimal_set(
     return MinimalSet(
         int(one.index[0]),
         change,
-        is_found,
+        found[0] is not None,
         tuple(map(str, units.names[numbers])),
         numbers,
-        at_least,
+        found[1],
         labels[present],
         labels[after],
         margins,
@@ -133,7 +128,7 @@ class MinimalSet:
     tokens: tuple[str, ...]  # tokens, or words, the most effective first
     # (n_chosen,), their numbers: of the document's tokens; columns where tokens are added; of the
     # text's distinct words, in order of their places, where words are removed.
-    entries: NDArray[np.intp]
+    entries: Integers
     at_least: int | None  # no smaller set will do: proved; None where no set at all will do
     before: Any  # the predicted class of the document
     after: Any  # that of the changed one
@@ -142,7 +137,7 @@ class MinimalSet:
     # lowest margin it can have whatever becomes of the others, and NaN.
     margins: Array
     probabilities: Array
-    marks: tuple[NDArray[np.intp], ...]  # for each text, starts and stops of the chosen, (n, 2)
+    marks: tuple[Integers, ...]  # for each text, starts and stops of the chosen, (n, 2)
 
     def __repr__(self) -> str:
         return f"<MinimalSet of document {self.document}: {self.tokens}>"
@@ -343,7 +338,7 @@ class MinimalSets:
         ]
 
 
-def _segments(text: str, marks: NDArray[np.intp]) -> list[tuple[str, bool]]:
+def _segments(text: str, marks: Integers) -> list[tuple[str, bool]]:
     """Return a text in segments, and whether each is marked."""
     depth = np.zeros(len(text) + 1, dtype=np.int64)
     np.add.at(depth, marks[:, 0], 1)
