@@ -9,18 +9,14 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import Any
 
-from sklearn_clsattn._visible import visible
-from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, UsageError, parser
+from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, UsageError, parser, say
 
 BAD_INPUT = 2
 # Exit codes of a shell for programs ended by these signals.
 INTERRUPTED = 128 + 2
 BROKEN_PIPE = 128 + 13
-
-# Colours and the like, as rich writes them.
-_STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,17 +65,6 @@ def _run(argv: list[str]) -> None:
 
     arguments.argv = argv
     getattr(commands, f"run_{arguments.command}")(arguments)
-
-
-def say(text: str, file: IO[str] | None = None, *, styled: bool = False) -> None:
-    """Print text, on stdout by default, with its control characters made visible.
-
-    This is the one place that prints: nothing foreign controls the terminal. `styled` text has
-    codes of colours that this package has put there, around text that was made visible already.
-    """
-    parts = _STYLE.split(text) if styled else [text]
-    shown = [part if at % 2 else visible(part, keep_lines=True) for at, part in enumerate(parts)]
-    print("".join(shown), file=sys.stdout if file is None else file, flush=True)
 
 
 def _complain(message: str) -> None:

@@ -1,16 +1,21 @@
-"""The arguments of the commands."""
+"""The arguments of the commands, and the function by which they print."""
 
 # No libraries that are slow to load, so that --help is fast.
 import argparse
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from sklearn_clsattn import __version__
+from sklearn_clsattn._visible import visible
 
 PROGRAM = "sklearn-clsattn"
 STDIN = "-"
 
+# Colours and the like, as rich writes them.
+_STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
 _FORMATS = "CSV, TSV, JSON lines or Parquet, compressed or not; - is standard input"
 _TRUST = (
     "A model in a file *.skops can be loaded whoever made it. Any other file is a pickle: loading "
@@ -165,3 +170,14 @@ def _number(kind: type, *, auto: bool = False) -> Callable[[str], Any]:
         return number
 
     return read
+
+
+def say(text: str, file: IO[str] | None = None, *, styled: bool = False) -> None:
+    """Print text, on stdout by default, with its control characters made visible.
+
+    This is the one place that prints: nothing foreign controls the terminal. `styled` text has
+    codes of colours that this package has put there, around text that was made visible already.
+    """
+    parts = _STYLE.split(text) if styled else [text]
+    shown = [part if at % 2 else visible(part, keep_lines=True) for at, part in enumerate(parts)]
+    print("".join(shown), file=sys.stdout if file is None else file, flush=True)
