@@ -80,19 +80,15 @@ def _for_all(units: Units, margin: Margin, time_limit: float, at_most: int | Non
         if bound == n:
             return None, None
     if units.change == "add":
-        best = int((gains - needs).min(axis=1).argmax())
-        if units.changed(margin, mask(best, n)).is_ahead():
-            return np.array([best]), 1
-        bound = max(bound, 2)
+        return _added(units, margin, needs, gains, max(bound, 2))
     forced = _forced(units, margin)
     found: Choice | None = forced
     least: int | None = bound
     if not units.changed(margin, forced).is_ahead():
-        found, of_others = None, (needs, gains)
+        of_others = needs, gains
         if forced.any():
             of_others = _linear(units, units.changed(margin, forced))
-        if units.change != "add":
-            found, least = _program(units, margin, *of_others, forced, time_limit, at_most)
+        found, least = _program(units, margin, *of_others, forced, time_limit, at_most)
         if least is None or forced.all():
             return None, None
         if found is None and at_most is None:
@@ -101,6 +97,19 @@ def _for_all(units: Units, margin: Margin, time_limit: float, at_most: int | Non
     if found is None:
         return None, bound
     return _ordered(units, margin, gains, np.flatnonzero(found)), bound
+
+
+def _added(units: Units, margin: Margin, needs: Array, gains: Array, bound: int) -> Found:
+    """Return the best single token to add, or a few of the most useful ones, found greedily."""
+    best = int((gains - needs).min(axis=1).argmax())
+    if units.changed(margin, mask(best, units.n)).is_ahead():
+        return np.array([best]), 1
+    useful = np.minimum(gains, needs.clip(min=0.0)).sum(axis=1)
+    pool = np.argsort(-useful, kind="stable")[:_CANDIDATES]
+    nothing = np.zeros(len(pool), dtype=bool)
+    chosen = _greedy(units, units.with_some(margin, pool), needs, gains[pool], nothing)
+    found = None if chosen is None else _ordered(units, margin, gains, pool[chosen])
+    return found, bound
 
 
 def _linear(units: Units, margin: Margin) -> tuple[Array, Array]:
@@ -139,7 +148,7 @@ def _greedy(
     None of those that are not forced is needless.
     """
     useful = np.minimum(gains, needs.clip(min=0.0)).sum(axis=1)[: units.n]
-    ranked = np.argsort(-useful, kind="stable")[: _CANDIDATES if units.change == "add" else None]
+    ranked = np.argsort(-useful, kind="stable")
     scale = np.abs(gains).max(axis=0, initial=0.0)
     scale[scale == 0] = 1.0
     chosen, order = forced.copy(), list[int]()

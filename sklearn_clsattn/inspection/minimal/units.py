@@ -197,6 +197,12 @@ class Units:
             sizes[:, one] + sizes[:, others],
         )
 
+    def with_some(self, margin: Margin, added: Integers) -> Margin:
+        """Return a margin of which only some tokens of the vocabulary can be added."""
+        m = len(self.document.counts)
+        rows = np.concatenate([np.arange(m), m + added, [-1]])
+        return Margin(margin.base, margin.logs[rows], margin.gains[rows], margin.sizes[rows])
+
     def changed(self, margin: Margin, chosen: Choice) -> Margin:
         """Return a margin of the document that a choice makes."""
         return margin.weighted(self.weights(margin, chosen))
@@ -226,7 +232,8 @@ class Units:
         constant, terms = margin.linear((off > 0) & harm)
         if self.change == "words":
             gains = self.shares @ np.where(terms < 0, -terms, -terms * self._slopes)
-            return (constant + terms.sum(axis=0)) * (1 - 1e-9), np.zeros_like(gains), gains
+            lead = constant + terms.sum(axis=0)
+            return lead + 1e-9 * np.abs(lead), np.zeros_like(gains), gains
         off, on, first = off * terms, on * terms, len(terms) - self.n
         return constant + off[:first].sum(axis=0), off[first:], on[first:]
 
