@@ -4,7 +4,6 @@ import csv
 import errno
 import gzip
 import io
-import json
 import os
 import pickle
 import re
@@ -13,7 +12,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tomllib
 import warnings
 from pathlib import Path
 
@@ -27,11 +25,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_clsattn import comparison
+from sklearn_clsattn import ClsAttentionClassifier, comparison
 from sklearn_clsattn._writing import written_whole
-from sklearn_clsattn.cli import commands, main, tables
-from sklearn_clsattn.cli.commands import guarded_cell
-from sklearn_clsattn.cli.output import say, shown_size
+from sklearn_clsattn.cli import commands, main
+from sklearn_clsattn.cli.arguments import say
+from sklearn_clsattn.cli.commands import fit_text, guarded_cell, shown_size
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.text import make_text_classifier
@@ -119,7 +117,7 @@ def put(path, content):
 
 
 def test_compare_prints_a_table_and_tokens(data, run):
-    code, out, err = run("compare", data, "--top", 3)
+    code, out, err = run("compare", data)
     assert code == 0
     lines = out.splitlines()
     assert f"{data}: texts in column 'text', labels in 'label'." in lines
@@ -128,28 +126,22 @@ def test_compare_prints_a_table_and_tokens(data, run):
         row = next(line for line in lines if line[2:].startswith(model.name))
         assert row.startswith("> " if model.kind == "ours" else "  ")
         assert len(re.findall(r"\d\.\d{3,4}|-", row.removeprefix(f"  {model.name}"))) >= 5
-    assert next(line for line in lines if "LinearSVC" in line).split()[4] == "-"
     assert "*" not in next(line for line in lines if "majority" in line)
-    assert sum("*" in line for line in lines) > 1
-    for said in ("Making the features of all texts", "Most important tokens", "Most selected"):
+    for said in ("*", "Making the features of all texts", "Most important", "Most selected"):
         assert said in out
-    assert not any(line.endswith(" ") for line in lines)
     assert max(len(line) for line in lines if str(data) not in line) <= 79
-    progress = err.splitlines()
-    assert len(progress) == len(comparison.default_models())
-    assert progress[0].startswith("[1/9] ClsAttentionClassifier: fitted in ")
+    assert len(err.splitlines()) == len(comparison.default_models())
+    assert err.startswith("[1/9] ClsAttentionClassifier: fitted in ")
 
 
 def test_compare_measures_on_a_test_file(frame, data, tmp_path, run, few_models):
     test = tmp_path / "test.jsonl"
     frame[:40].to_json(test, orient="records", lines=True)
-    options = ["--test", test, "--min-df", 1, "--top", 0, "--quiet"]
-    code, out, err = run("compare", data, *options)
+    code, out, err = run("compare", data, "--test", test, "--min-df", 1, "--quiet")
     assert (code, err) == (0, "")
     assert f"Test set: {test}." in out
     assert "160 training texts, 40 test texts" in out
     assert "40 distinct test texts are also in the training set" in out
-    assert "tokens of each class" not in out
 
 
 def test_without_a_file_reviews_are_generated(run, few_models, tmp_path, monkeypatch):
@@ -163,31 +155,30 @@ def test_without_a_file_reviews_are_generated(run, few_models, tmp_path, monkeyp
     assert "200 generated reviews" in (tmp_path / "report.html").read_text("utf-8")
 
 
-def test_report_writes_a_page(data, tmp_path, run):
+def test_report_writes_a_page(data, tmp_path, run, few_models):
     page = tmp_path / "page.html"
-    argv = ["report", data, "-o", page, "--top", 3, "--mistakes", 2]
+    argv = ["report", data, "-o", page]
     code, out, err = run(*argv)
     assert (code, out) == (0, "")
-    progress = err.splitlines()
+    *progress, accuracy, size = err.splitlines()
     assert progress[0].startswith("[1/4] ClsAttentionClassifier: fitted in ")
-    assert progress[-2].startswith("accuracy on 32 test texts: ClsAttentionClassifier ")
-    assert progress[-1] == f"{page}: {shown_size(page.stat().st_size)}"
+    assert accuracy.startswith("accuracy on 32 test texts: ClsAttentionClassifier ")
+    assert size == f"{page}: {shown_size(page.stat().st_size)}"
     html = page.read_text("utf-8")
     assert "<title>Model report: reviews.csv</title>" in html
-    assert "20% of the texts, drawn at random (seed 0), are the test set." in html
     assert " ".join(map(str, ["sklearn-clsattn", *argv])) in html
 
 
 def test_lists_of_tokens():
     tokens = [comparison.ClassTokens(k, [("good", 1.0)], [("good", 3)]) for k in range(30)]
-    out = tables.fit_text({"texts": "30"}, tokens)
+    out = fit_text({"texts": "30"}, tokens)
     assert "  class 19: good (3)\n" in out
     assert "  class 20" not in out
     assert out.count("and 10 more classes") == 2
     # Tokens that are commas are told apart, and none is broken at a line's end.
     names = [",", ", really good", "a , b", "e acute"] * 5
     tokens = [comparison.ClassTokens("so\n[b]", [(name, 1.0) for name in names], [])]
-    _, *lines = tables.fit_text({"texts": "[bold]"}, tokens).split("\n\n")[1].split("\n")
+    _, *lines = fit_text({"texts": "[bold]"}, tokens).split("\n\n")[1].split("\n")
     assert " ".join(map(str.strip, lines)) == f"so [b]: {' · '.join(names)}"
     assert all(len(line) <= 79 and line.endswith(" ·") for line in lines[:-1])
 
@@ -199,14 +190,12 @@ def write(frame, path):
     name = path.name.removesuffix(".gz")
     if name.endswith(".csv"):
         content = frame.to_csv(index=False).encode("utf-16" if "utf16" in name else "utf-8")
-    elif name.endswith(".jsonl"):
-        content = frame.to_json(orient="records", lines=True).encode()
     else:
         content = frame.to_parquet(index=False)
     return put(path, gzip.compress(content) if path.name.endswith(".gz") else content)
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl", "a.parquet", "utf16.csv"])
+@pytest.mark.parametrize("name", ["a.csv.gz", "utf16.csv"])
 def test_round_trip(frame, tmp_path, run, name):
     data = write(frame, tmp_path / name)
     encoding = ["--encoding", "utf-16"] if "utf16" in name else []
@@ -227,9 +216,8 @@ def test_round_trip(frame, tmp_path, run, name):
     np.testing.assert_allclose(read.iloc[:, -2:], pipeline.predict_proba(texts), rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.parquet"])
-def test_standard_input(frame, data, model, tmp_path, run, monkeypatch, name):
-    content = write(frame, tmp_path / name).read_bytes()
+def test_standard_input(frame, data, model, tmp_path, run, monkeypatch):
+    content = write(frame, tmp_path / "a.parquet").read_bytes()
 
     def run_with(*argv):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -244,39 +232,23 @@ def test_standard_input(frame, data, model, tmp_path, run, monkeypatch, name):
     assert "input is closed" in run("predict", model, "-")[2]
 
 
-@pytest.mark.parametrize(
-    ("labels", "dtype"),
-    [
-        ([False, True], "bool"),
-        ([1.0, 2.0], "float64"),
-        ([0.5, 1.5], "float64"),
-        (["schlecht", "très bien"], None),
-    ],
-)
-def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels, dtype):
-    data = tmp_path / "typed.parquet"
+@pytest.mark.parametrize("labels", [[False, True], [1.0, 2.0], [0.5, 1.5], ["très bien", "weak"]])
+def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels):
+    data, model = tmp_path / "typed.parquet", tmp_path / "model.joblib"
     frame.assign(label=np.array(labels)[frame["label"]]).to_parquet(data)
-    model = tmp_path / "model.joblib"
     assert run("fit", data, "-o", model, "--C", 1, "--quiet")[0] == 0
     code, out, err = run("predict", model, data)
     assert (code, err) == (0, "")
     read = pd.read_csv(io.StringIO(out))
     assert read.columns.tolist()[2:] == ["prediction", *(f"probability_{y}" for y in labels)]
     assert set(read["prediction"]) == set(labels)
-    assert dtype is None or read["prediction"].dtype == dtype
-    # A class that the model takes for a name may be a number in the file.
-    argv = ["explain", model, data, "--label", "label", "--target", labels[1]]
-    code, out, err = run(*argv)
-    assert code == 0
-    assert "  right" in out
-    assert "does not know" not in err
 
 
 def test_fit_passes_parameters(data, tmp_path, run):
     model = tmp_path / "model.joblib"
-    options = ["--C", "0.5", "--ngrams", "3", "--min-df", "3", "--quiet"]
+    options = ["--C", "0.5", "--min-df", "3", "--quiet"]
     assert run("fit", data, "-o", model, *options)[0] == 0
-    expected = make_text_classifier(C=0.5, ngram_range=(1, 3), min_df=3)
+    expected = make_text_classifier(C=0.5, min_df=3)
     assert str(joblib.load(model)) == str(expected)
     assert run("fit", data, "-o", model, "--C", "auto", "--quiet", "--force")[0] == 0
     assert str(joblib.load(model)) == str(make_text_classifier())
@@ -328,33 +300,26 @@ def test_predictions_stand_beside_the_columns_of_the_file(model, tmp_path, run, 
     assert "has a column 'prediction' already" in refused("predict", model, out, "--text", "words")
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
-def test_typed_columns_are_repeated(model, tmp_path, run, name):
-    data, out = tmp_path / name, tmp_path / "out.csv"
-    identity = [2**53 + 1, None, 3]
-    if name == "a.jsonl":
-        texts = ["good \ud800", "bad", "so"]
-        records = [{"id": i, "text": t, "ok": True} for i, t in zip(identity, texts, strict=True)]
-        put(data, "\n".join(map(json.dumps, records)))
-    else:
-        table = {"id": pd.array(identity, "Int64"), "text": ["good", "bad", "so"], "ok": True}
-        pd.DataFrame(table).to_parquet(data)
-        # As others write it, without what pandas notes of its types.
-        parquet.write_table(parquet.read_table(data).replace_schema_metadata(), data)
+def test_typed_columns_are_repeated(model, tmp_path, run):
+    data, out = tmp_path / "a.parquet", tmp_path / "out.csv"
+    table = {"id": pd.array([2**53 + 1, None, 3], "Int64"), "text": ["good", "bad", "so"]}
+    pd.DataFrame(table).to_parquet(data)
+    # As others write it, without what pandas notes of its types.
+    parquet.write_table(parquet.read_table(data).replace_schema_metadata(), data)
     assert run("predict", model, data, "-o", out) == (0, "", "")
-    found = [(row[0], row[2]) for row in cells(out)[1:]]
-    assert found == [("9007199254740993", "True"), ("", "True"), ("3", "True")]
+    assert [row[0] for row in cells(out)[1:]] == ["9007199254740993", "", "3"]
+    put(data := tmp_path / "a.jsonl", '{"text": "good \\ud800", "ok": true}\n{"text": "bad"}')
+    assert run("predict", model, data, "-o", out, "--force") == (0, "", "")
+    assert [row[1] for row in cells(out)[1:]] == ["True", ""]
 
 
 # explain
 
 
 def test_explain_prints_what_every_word_adds(frame, data, model, run):
-    code, out, err = run("explain", model, data, "--limit", 3, "--top", 2, "--label", "label")
+    code, out, err = run("explain", model, data, "--limit", 3)
     assert (code, err) == (0, "The first 3 of 160 texts; --limit N explains more.\n")
-    pipeline = joblib.load(model)
-    expected = explain(pipeline, frame["text"][:3].to_numpy(), y_true=frame["label"][:3])
-    assert out == expected.to_text(top=2) + "\n"
+    assert out == explain(joblib.load(model), frame["text"][:3].to_numpy()).to_text() + "\n"
     said = frame["text"][0]
     code, out, err = run("explain", model, "--say", said, "--say", "", "--target", "0")
     assert (code, err) == (0, "")
@@ -364,22 +329,22 @@ def test_explain_prints_what_every_word_adds(frame, data, model, run):
 
 def test_explain_compares_classes(tmp_path, run, refused):
     texts, y = make_token_classification(120, n_classes=3, as_text=True, random_state=0)
-    data, model = tmp_path / "three.csv", tmp_path / "three.joblib"
-    pd.DataFrame({"text": texts, "label": y}).to_csv(data, index=False)
-    assert run("fit", data, "-o", model, "--quiet")[0] == 0
-    explanation = explain(joblib.load(model), texts[:1])
+    model = tmp_path / "three.joblib"
+    pipeline = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y)
+    joblib.dump(pipeline, model)
     said = ("explain", model, "--say", texts[0])
-    assert run(*said)[1] == explanation.to_text() + "\n"
-    for target in (0, 1, 2):
-        assert run(*said, "--target", target)[1] == explanation.to_text(target=target) + "\n"
+    for target in (None, 0, 2):
+        options = [] if target is None else ["--target", target]
+        expected = explain(pipeline, texts[:1]).to_text(target=target)
+        assert run(*said, *options)[1] == expected + "\n"
     assert "classes, 0, 1, 2; got '7'" in refused(*said, "--target", "7")
 
 
 def test_explain_writes_a_page(data, model, tmp_path, run):
     page = tmp_path / "page.html"
-    code, out, err = run("explain", model, data, "-o", page, "--limit", 200)
+    code, out, err = run("explain", model, data, "-o", page, "--limit", 20)
     assert (code, out) == (0, "")
-    assert re.fullmatch(rf"{re.escape(str(page))}: \d\.\d MB\n", err)
+    assert re.match(rf"{re.escape(str(page))}: [\d.]+ [KM]B\n", err)
     assert page.read_text("utf-8").startswith("<!doctype html>")
     assert run("explain", model, "--say", "<b>", "-o", page, "--force")[:2] == (0, "")
     assert "&lt;b&gt;" in page.read_text("utf-8")
@@ -387,61 +352,40 @@ def test_explain_writes_a_page(data, model, tmp_path, run):
 
 
 def test_explain_shows_the_smallest_changes(frame, model, tmp_path, run):
-    said = ("explain", model, "--say", frame["text"][0])
-    pipeline = joblib.load(model)
-    for options, change in (([], "words"), (["add"], "add")):
-        expected = explain(pipeline, [frame["text"][0]]).counterfactual(change)
-        assert run(*said, "--counterfactual", *options) == (0, expected.to_text(top=8) + "\n", "")
-    target = str(1 - int(pipeline.predict([frame["text"][0]])[0]))
-    expected = run(*said, "--counterfactual")[1]
-    assert run(*said, "--target", target, "--counterfactual")[1] == expected
+    text, pipeline = frame["text"][0], joblib.load(model)
+    said = ("explain", model, "--say", text, "--counterfactual")
+    expected = explain(pipeline, [text]).counterfactual("add")
+    assert run(*said, "add") == (0, expected.to_text(top=8) + "\n", "")
+    target = 1 - pipeline.predict([text])[0]
+    assert run(*said[:4], "--target", target, "--counterfactual") == run(*said)
     page = tmp_path / "changes.html"
-    assert run(*said, "--counterfactual", "-o", page)[0] == 0
+    assert run(*said, "-o", page)[0] == 0
     assert "whose removal changes" in page.read_text()
-
-
-def test_explain_warns_of_labels_that_the_model_does_not_know(frame, model, tmp_path, run):
-    data = tmp_path / "stars.csv"
-    frame.assign(label=frame["label"] + 3).to_csv(data, index=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        code, out, err = run("explain", model, data, "--label", "label", "--limit", 60)
-    assert code == 0
-    assert "warning: column 'label' has labels that the model does not know, such as '3'" in err
-    assert "WRONG, truly" in out
 
 
 # What is refused
 
-BAD_FILES = {
-    "one class": ("a.csv", "text,label\ngood,1\nbad,1\n", "are 1; expected two classes"),
-    "no label column": ("a.csv", "text,other\na,1\n", "name one with --label"),
-    "other separator": ("a.csv", "text^label\na, b^1\n", r"or pass --sep '\^'$"),
-    "undecodable": ("a.csv", b"text,label\n\xff\xfe,1\n", "--encoding latin-1"),
-    "damaged": ("a.csv.gz", "text,label\n", "cannot be decompressed"),
-    "label missing": ("a.csv", "text,label\ngood,1\nbad,\n", "row 2 .* has no label"),
-    "labels all differ": (
-        "a.csv",
-        "text,label\n" + "".join(f"good,{i}\n" for i in range(50)),
-        "50 different labels in 50 rows",
-    ),
-    "no token twice": (
-        "a.csv",
-        "text,label\n" + "".join(f"a{i},{i % 2}\n" for i in range(20)),
-        "--min-df",
-    ),
-    "few": ("a.csv", "text,label\ngood,1\nbad,0\nbad,0\n", "cannot hold out|--min-df"),
-}
+DIFFERENT = "text,label\n" + "".join(f"good,{i}\n" for i in range(50))
+RARE = "text,label\n" + "".join(f"a{i},{i % 2}\n" for i in range(20))
 
 
-@pytest.mark.parametrize("case", BAD_FILES)
 @pytest.mark.parametrize("command", ["compare", "fit"])
-def test_bad_files(case, command, tmp_path, refused):
-    name, content, message = BAD_FILES[case]
-    path = put(tmp_path / name, content)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("text,label\ngood,1\nbad,1\n", "are 1; expected two classes"),
+        ("text,other\na,1\n", "name one with --label"),
+        ("text^label\na, b^1\n", r"or pass --sep '\^'$"),
+        (b"text,label\n\xff\xfe,1\n", "--encoding latin-1"),
+        (DIFFERENT, "50 different labels in 50 rows"),
+        (RARE, "--min-df"),
+        ("text,label\ngood,1\nbad,0\nbad,0\n", "cannot hold out|--min-df"),
+    ],
+)
+def test_bad_files(content, message, command, tmp_path, refused):
+    path = put(tmp_path / "a.csv", content)
     output = ["-o", tmp_path / "model"] if command == "fit" else []
-    asked = [*output, "--min-df", "3", "--quiet"]
-    assert re.search(message, refused(command, path, *asked))
+    assert re.search(message, refused(command, path, *output, "--min-df", "3", "--quiet"))
 
 
 @pytest.mark.parametrize(
@@ -450,37 +394,27 @@ def test_bad_files(case, command, tmp_path, refused):
         ("", "COMMAND"),
         ("nonsense", "invalid choice"),
         ("compare --nonsense", "unrecognized arguments: --nonsense"),
-        ("compare --ngrams 0", "expected a whole number above 0, got '0'"),
         ("compare --min-df many", "expected a whole number above 0, got 'many'"),
-        ("compare --top -1", "expected a whole number of 0 or more"),
-        ("compare --test a.csv", "no file a.csv"),
         ("compare --test DATA", "--test needs a file"),
-        ("compare gone.csv", "no file gone.csv"),
         ("compare DATA --test gone.csv", "no file gone.csv"),
         ("compare DATA --label gone", "no column 'gone'; its columns are 'text', 'label': name"),
         ("compare DATA --encoding gone", "Python knows"),
         ("report DATA -o nowhere/OUT", "no folder"),
         ("fit DATA", "-o"),
         ("fit DATA -o m --C nan", "expected a number above 0"),
-        ("fit DATA -o m --C high", "expected a number above 0"),
         ("fit DATA -o .", "is a folder"),
         ("fit DATA -o DATA --force", "read as well"),
         ("predict MODEL", "DATA"),
-        ("predict MODEL gone.csv", "no file gone.csv"),
         ("predict gone DATA", "no file gone"),
         ("predict DATA DATA", "not a model that can be loaded"),
         ("predict MODEL DATA --text gone", "has no column 'gone'"),
         ("predict MODEL DATA -o MODEL", "read as well"),
-        ("explain", "MODEL"),
         ("explain MODEL", "either a file DATA or --say TEXT"),
         ("explain MODEL DATA --say x", "either a file DATA or --say TEXT"),
         ("explain MODEL --say x --sep ;", "--sep needs a file"),
         ("explain MODEL --say x --target 2", "classes, 0, 1; got '2'"),
         ("explain MODEL --say x --counterfactual y", "invalid choice"),
-        ("explain MODEL DATA --limit 0", "expected a whole number above 0"),
-        ("explain MODEL DATA --label gone", "has no column 'gone'"),
         ("report --text words -o OUT", "--text needs a file"),
-        ("report DATA -o OUT --mistakes -1", "expected a whole number of 0"),
     ],
 )
 def test_bad_arguments(argv, message, data, model, tmp_path, refused):
@@ -488,25 +422,16 @@ def test_bad_arguments(argv, message, data, model, tmp_path, refused):
     assert message in refused(*(given.get(word, word) for word in argv.split()))
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (["a"] * 10, "expected two classes or more"),
-        (["a"] * 9 + ["b"], "smallest, b, has 1"),
-        (["a", "b", "c", "d", "e"] * 2, "all 5 classes"),
-    ],
-)
-def test_no_test_set_can_be_held_out(labels, message, tmp_path, refused):
-    data = tmp_path / "few.csv"
-    pd.DataFrame({"text": ["good"] * 10, "label": labels}).to_csv(data, index=False)
-    assert message in refused("compare", data)
-
-
-def test_test_file_of_another_kind(data, tmp_path, refused):
-    words = put(tmp_path / "words.csv", "text,label\ngood,pos\nbad,neg\n")
-    assert "no test label occurs in training" in refused("compare", data, "--test", words)
-    other = put(tmp_path / "other.csv", "review,label\ngood,1\nbad,0\n")
-    assert "has no column 'text'" in refused("compare", data, "--test", other)
+def test_no_test_set(data, tmp_path, refused):
+    few = pd.DataFrame({"text": ["good"] * 10, "label": ["a"] * 9 + ["b"]})
+    few.to_csv(path := tmp_path / "few.csv", index=False)
+    assert "smallest, b, has 1" in refused("compare", path)
+    few.assign(label=["a", "b", "c", "d", "e"] * 2).to_csv(path, index=False)
+    assert "all 5 classes" in refused("compare", path)
+    put(path, "text,label\ngood,pos\nbad,neg\n")
+    assert "no test label occurs in training" in refused("compare", data, "--test", path)
+    put(path, "review,label\ngood,1\nbad,0\n")
+    assert "has no column 'text'" in refused("compare", data, "--test", path)
 
 
 def test_no_model_of_texts(data, tmp_path, refused):
@@ -530,29 +455,23 @@ def test_a_file_larger_than_memory(data, tmp_path, refused, monkeypatch):
 # Files
 
 
-def test_failure_leaves_no_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "disk full"), "disk full: '.*out'"),  # named, as it names no file
+        (OSError("disk full"), "^disk full$"),
+        (KeyboardInterrupt(), None),
+    ],
+)
+def test_failure_leaves_no_file(error, message, tmp_path, monkeypatch):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fail)
     path = put(tmp_path / "out", "before")
-
-    def write_half(error):
-        with written_whole(path, text=True) as file:
-            file.write("half")
-            raise error
-
-    for error in (OSError("disk full"), KeyboardInterrupt()):
-        with pytest.raises(type(error)):
-            write_half(error)
-        assert path.read_text() == "before"
-        assert list(tmp_path.iterdir()) == [path]
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with (
-        pytest.raises(OSError, match=r"No space left on device: '.*out'"),
-        written_whole(path, text=True) as file,
-    ):
-        file.write("x")
+    with pytest.raises(type(error), match=message), written_whole(path, text=True) as file:
+        file.write("half")
+    assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -564,8 +483,7 @@ def test_links_and_modes_are_kept(tmp_path):
     with written_whole(tmp_path / "link", text=True) as file:
         file.write("b")
     assert (tmp_path / "link").is_symlink()
-    assert path.read_text() == "b"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("b", 0o640)
     mask = os.umask(0o027)
     try:
         with written_whole(tmp_path / "new", text=True):
@@ -573,11 +491,6 @@ def test_links_and_modes_are_kept(tmp_path):
     finally:
         os.umask(mask)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
-
-
-def test_sizes_have_two_digits():
-    sizes = [shown_size(n) for n in (4_321, 99_400, 100_000, 2_345_678)]
-    assert sizes == ["4 KB", "99 KB", "0.1 MB", "2.3 MB"]
 
 
 # Terminals and spreadsheets
@@ -603,7 +516,7 @@ def folder(tmp_path):
     [
         ("fit {f}/data.csv -o {f}/other", 0),
         ("fit {f}/data.csv -o {f}/model", 2),
-        ("compare {f}/data.csv --top 3", 0),
+        ("compare {f}/data.csv", 0),
         ("predict {f}/model {f}/none.csv", 2),
         ("explain {f}/model {f}/data.csv --limit 2", 0),
         ("explain {f}/model {f}/data.csv --limit 2 -o {f}/page.html", 0),
@@ -625,13 +538,10 @@ def test_one_function_prints_and_one_writes_files():
     writes = re.compile(r"""\.write_(text|bytes)\(|open\([^)]*["'](w|wb|a|x)["']|to_csv\(""")
     found = {prints: set(), writes: set()}
     for path in PACKAGE.rglob("*.py"):
-        for line in path.read_text().splitlines():
-            if ">>>" in line or "..." in line:
-                continue
-            for pattern, names in found.items():
-                if pattern.search(line):
-                    names.add(str(path.relative_to(PACKAGE)))
-    assert {name for name in found[prints] if name.startswith("cli")} == {"cli/output.py"}
+        for pattern, names in found.items():
+            if pattern.search(re.sub(r"(?m)^.*(>>>|\.\.\.).*$", "", path.read_text())):
+                names.add(str(path.relative_to(PACKAGE)))
+    assert {name for name in found[prints] if name.startswith("cli")} == {"cli/arguments.py"}
     # A folder of chunks says that it is not whole until it is.
     assert found[writes] <= {"_writing.py", "_chunked_counts.py"}
 
@@ -650,17 +560,11 @@ def test_styles_are_kept_and_nothing_else(capsys):
     assert capsys.readouterr().out == "␛[1mbold\n"
 
 
-@pytest.mark.parametrize(
-    ("label", "cell"),
-    [
-        *((one, f"'{one}") for one in ("=1+1", "@SUM(A1)", "+1+1", "-1+1", "\t=1", " =1", "\r=1")),
-        *((one, one) for one in ("good", "", "-1", "+3.5", "1e-5", "a=b")),
-        (-1, "-1"),
-        (True, "True"),
-    ],
-)
-def test_cells_that_would_be_formulas(label, cell):
-    assert guarded_cell(label) == cell
+def test_cells_that_would_be_formulas():
+    for label in ("=1+1", "@SUM(A1)", "+1+1", "-1+1", "\t=1", " =1", "\r=1"):
+        assert guarded_cell(label) == f"'{label}"
+    for label in ("good", "", "-1", "+3.5", "1e-5", "a=b", -1, True):
+        assert guarded_cell(label) == str(label)
 
 
 @pytest.mark.parametrize("option", [[], ["--raw-labels"]])
@@ -680,7 +584,7 @@ def test_interruption(data, run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "compare", interrupt)
+    monkeypatch.setattr(comparison, "compare", interrupt)
     assert run("compare", data) == (130, "", "sklearn-clsattn: interrupted\n")
 
 
@@ -746,32 +650,12 @@ sys.exit(main(sys.argv[1:]))
 
 
 @POSIX
-def test_the_module_runs_and_says_that_standard_output_is_closed(model, data):
-    command = [sys.executable, "-m", "sklearn_clsattn", "predict", model]
-    done = subprocess.run([*command, "gone"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("sklearn-clsattn: there is no file gone")
-    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command, data]
+def test_the_module_says_that_standard_output_is_closed(model, data):
+    command = [sys.executable, "-m", "sklearn_clsattn", "predict", model, data]
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
     done = subprocess.run(closed, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "sklearn-clsattn: standard output is closed\n"
-
-
-def test_a_plain_install_has_what_the_commands_need():
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
-    needed = {re.split("[<>=]", one)[0] for one in project["project"]["dependencies"]}
-    assert needed >= {"skops", "rich", "jinja2"}
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is needed")
-@pytest.mark.parametrize("target", ["demo", "report"])
-def test_make_passes_columns_and_separator(target):
-    given = ["DATA=a.csv", "TEST=b.csv", "TEXT=my text", "LABEL=mood", "SEP=|"]
-    makefile = Path(__file__).parents[1] / "Makefile"
-    make = ["make", "-n", "-f", makefile, target, *given]
-    said = subprocess.run(make, capture_output=True, text=True, check=True).stdout
-    assert "a.csv --test b.csv --text 'my text' --label 'mood' --sep '|'" in said
-    assert "--text" not in subprocess.check_output(make[:5], text=True)
 
 
 def test_arguments_are_read_without_the_heavy_libraries():

@@ -12,8 +12,7 @@ from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.inspection import explain, segments, token_positions
-from sklearn_clsattn.inspection.minimal import margin
-from sklearn_clsattn.inspection.minimal.units import words_of
+from sklearn_clsattn.inspection.minimal import units
 from sklearn_clsattn.text import ContextVectorizer
 
 COUNTED = [0]
@@ -119,13 +118,13 @@ QUESTIONS = {
     "removal said": lambda one: one.counterfactual().to_text(),
     "addition": lambda one: one.counterfactual("add").to_html(),
     "sufficiency": lambda one: one.sufficient().to_html(),
-    "words": words_of,
+    "words": lambda one: units.units_of(one, "words"),
 }
 
 
 def test_twice_as_many_words_take_twice_as_much(model, monkeypatch):
     counted = CountingNumpy("numpy")
-    for module in (segments, token_positions, margin):
+    for module in (segments, token_positions, units):
         monkeypatch.setattr(module, "np", counted)
     taken = {}
     for n_words in (500, 1000):

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.inspection.minimal.units import words_of
+from sklearn_clsattn.inspection.minimal.units import units_of
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import ContextVectorizer
 from sklearn_clsattn.text._context_vectorizer import CHARACTER_PREFIX
@@ -101,9 +101,9 @@ def fewest_by_trying(n, does):
     return next((size for size, chosen in subsets(n) if does(chosen)), None)
 
 
-def without(x, columns):
+def without(x, numbers):
     left = np.array(x)
-    left[columns] = 0
+    left[np.flatnonzero(x)[numbers]] = 0
     return left
 
 
@@ -115,25 +115,37 @@ def present(model, x, one):
     return code
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(models(), st.data())
-def test_the_fewest_removed_tokens(drawn, data):
+def test_the_fewest_removed_or_added_tokens(drawn, data):
     model, X = drawn
+    change = data.draw(st.sampled_from(["tokens", "add"]))
     to = data.draw(st.sampled_from([None, *model.classes_.tolist()]))
-    sets = explain(model, X).counterfactual(to=to)
-    for x, one in zip(X.toarray(), sets, strict=True):
-        tokens, before = np.flatnonzero(x), present(model, x, one)
+    is_exact = change == "tokens" or to is None or len(model.classes_) == 2
+    for x, one in zip(X.toarray(), explain(model, X).counterfactual(change, to=to), strict=True):
+        n = len(x) if change == "add" else np.count_nonzero(x)
+        before = present(model, x, one)
 
-        def changes(chosen, x=x, tokens=tokens, before=before):
-            return is_changed(model, without(x, tokens[chosen]), before, to)
+        def changed(chosen, x=x):
+            return x + np.isin(np.arange(len(x)), chosen) if change == "add" else without(x, chosen)
+
+        def changes(chosen, changed=changed, before=before):
+            return is_changed(model, changed(chosen), before, to)
 
         if to == before:
             assert (one.size, one.after) == (0, to)
             continue
-        assert one.size == one.at_least == fewest_by_trying(len(tokens), changes)
+        expected = fewest_by_trying(n, changes)
+        if is_exact or expected is None:
+            assert one.size == expected
+        if is_exact:
+            assert one.at_least == expected
+        elif expected is not None:  # several conditions at once: found step by step, with a bound
+            assert one.at_least <= expected
+            assert expected > 1 or one.size == 1
         if one.found:
             assert changes(one.entries)
-            assert one.after == model.predict(without(x, tokens[one.entries])[None])[0]
+            assert one.after == model.predict(changed(one.entries)[None])[0]
             assert one.margin > 0
         else:
             assert one.after == one.before == model.classes_[before]
@@ -143,8 +155,8 @@ def test_the_fewest_removed_tokens(drawn, data):
 @given(models(classes=(2,)), st.sampled_from([0.05, 0.3, 0.5, 0.8]), st.booleans())
 def test_across_a_probability(drawn, probability, first):
     model, X = drawn
-    explanation = explain(model, X, target=0 if first else None)
-    threshold = -logit(probability) if first else logit(probability)
+    sets = explain(model, X, target=0 if first else None).counterfactual(probability=probability)
+    threshold = logit(probability) * (-1 if first else 1)
 
     def side(x):
         """Return -1 or 1, or 0 for neither."""
@@ -152,56 +164,28 @@ def test_across_a_probability(drawn, probability, first):
         beyond = abs(decision - threshold) > AHEAD * (size + abs(threshold)) + UNDERFLOWN
         return beyond * np.sign(decision - threshold)
 
-    for x, one in zip(
-        X.toarray(), explanation.counterfactual(probability=probability), strict=True
-    ):
-        tokens = np.flatnonzero(x)
+    for x, one in zip(X.toarray(), sets, strict=True):
 
-        def changes(chosen, x=x, tokens=tokens):
-            return side(without(x, tokens[chosen])) == -side(x)
+        def changes(chosen, x=x):
+            return side(without(x, chosen)) == -side(x)
 
         if side(x):
-            assert one.size == one.at_least == fewest_by_trying(len(tokens), changes)
+            assert one.size == one.at_least == fewest_by_trying(np.count_nonzero(x), changes)
             assert not one.found or changes(one.entries)
 
 
 @settings(max_examples=40, deadline=None)
-@given(models(), st.data())
-def test_the_fewest_added_tokens(drawn, data):
+@given(models())
+def test_the_fewest_sufficient_tokens(drawn):
     model, X = drawn
-    to = data.draw(st.sampled_from([None, *model.classes_.tolist()]))
-    sets = explain(model, X).counterfactual("add", to=to)
-    for x, one in zip(X.toarray(), sets, strict=True):
-        before = present(model, x, one)
-
-        def changes(chosen, x=x, before=before):
-            return is_changed(model, x + np.isin(np.arange(len(x)), chosen), before, to)
-
-        if to == before:
-            assert one.size == 0
-            continue
-        expected = fewest_by_trying(len(x), changes)
-        if to is None or len(model.classes_) == 2:
-            assert one.size == one.at_least == expected
-        elif expected is None:
-            assert one.size is None
-        else:  # several conditions at once: found step by step, with a bound
-            assert one.at_least <= expected
-            assert expected > 1 or one.size == 1
-        assert not one.found or changes(one.entries)
-
-
-@settings(max_examples=40, deadline=None)
-@given(models(), st.booleans())
-def test_the_fewest_sufficient_tokens(drawn, smallest):
-    model, X = drawn
-    sets = explain(model, X).sufficient(smallest=smallest)
+    sets = explain(model, X).sufficient()
     for x, one in zip(X.toarray(), sets, strict=True):
         tokens, before = np.flatnonzero(x), present(model, x, one)
 
         def documents_with(fixed, x=x, tokens=tokens):
             chosen = (some for _, some in subsets(len(tokens)) if set(fixed) <= set(some))
-            return np.array([without(x, np.delete(tokens, some)) for some in chosen])
+            every = np.arange(len(tokens))
+            return np.array([without(x, np.delete(every, some)) for some in chosen])
 
         def guarantees(fixed, documents_with=documents_with, before=before):
             return all(
@@ -216,9 +200,7 @@ def test_the_fewest_sufficient_tokens(drawn, smallest):
             assert (one.at_least, one.found) == (None, False)
             continue
         assert guarantees(one.entries)
-        assert one.at_least <= expected <= one.size
-        if smallest or len(model.classes_) == 2:
-            assert one.size == one.at_least == expected
+        assert one.size == one.at_least == expected
         for left_out in one.entries:
             assert not guarantees([entry for entry in one.entries if entry != left_out])
         # The margin is the lowest there is: also if others are there in part.
@@ -239,44 +221,31 @@ def four_classes(seed):
     model = copy(hardly_fitted(4, 14, True))
     model.token_values_, model.attention_scores_ = rng.normal(size=(4, 14)), rng.normal(size=14)
     model.token_values_[0] += 0.5
-    X = rng.integers(0, 3, (4, 14)).astype(float)
-    return model, X, explain(model, X)
+    return explain(model, rng.integers(0, 3, (4, 14)).astype(float))
+
+
+@pytest.mark.parametrize("asked", [{"to": 0}, None], ids=["removed", "kept"])
+def test_without_time_there_are_sets_and_no_proofs(asked):
+    n_open = 0
+    for seed in range(2, 6):
+        explanation = four_classes(seed)
+        ask = explanation.sufficient if asked is None else explanation.counterfactual
+        exact, hasty = (ask(time_limit=limit, **(asked or {})) for limit in (10.0, 1e-9))
+        for at, (one, quick) in enumerate(zip(exact, hasty, strict=True)):
+            assert one.is_minimal
+            assert one.found or not quick.found
+            if quick.found and quick.size:
+                assert quick.at_least <= one.size <= quick.size
+                assert quick.margin > 0
+                assert ("is open" in hasty.statement(at)) == (not quick.is_minimal)
+                n_open += not quick.is_minimal
+    assert n_open
 
 
 def test_several_additions_reach_a_class_of_four():
-    sizes = []
-    for seed in range(2, 6):
-        model, X, explanation = four_classes(seed)
-        for x, one in zip(X, explanation.counterfactual("add", to=0), strict=True):
-            if one.found and one.size:
-                more = np.isin(np.arange(14), one.entries)
-                assert is_changed(model, x + more, present(model, x, one), to=0)
-                assert one.at_least <= one.size
-                sizes.append(one.size)
-    assert max(sizes) > 1
-
-
-@pytest.mark.parametrize("change", ["removed", "kept"])
-def test_without_time_there_are_sets_and_no_proofs(change):
-    n_open = 0
-    for seed in range(2, 6):
-        answers = []
-        for limit in (10.0, 1e-9):
-            *_, explanation = four_classes(seed)
-            removed = explanation.counterfactual(to=0, time_limit=limit)
-            answers.append(
-                removed if change == "removed" else explanation.sufficient(time_limit=limit)
-            )
-        for at, (one, hasty) in enumerate(zip(*answers, strict=True)):
-            assert one.is_minimal
-            assert one.found or not hasty.found
-            if hasty.found and hasty.size:
-                assert hasty.at_least <= one.size <= hasty.size
-                assert hasty.margin > 0
-                is_open = "is open" in answers[1].statement(at)
-                assert is_open == (not hasty.is_minimal)
-                n_open += is_open
-    assert n_open
+    sets = [one for seed in range(2, 6) for one in four_classes(seed).counterfactual("add", to=0)]
+    assert max(one.size for one in sets if one.found) > 1
+    assert all(one.at_least <= one.size and one.after == 0 for one in sets if one.found)
 
 
 def test_what_a_token_with_nearly_all_of_the_attention_hides():
@@ -366,8 +335,10 @@ def test_the_fewest_removed_words(vectorizer, attend_cls, far):
     # Attention shares of scores so far apart underflow.
     scores += far * np.random.default_rng(0).integers(-3, 4, len(scores))
     explanation = explain(model, ASKED[:4])
+    sets, hasty = (explanation.counterfactual("words", time_limit=t) for t in (10.0, 1e-9))
+    assert not (hasty.sizes < sets.sizes).any()
     n_found = 0
-    for document, one in zip(explanation, explanation.counterfactual("words"), strict=True):
+    for document, one in zip(explanation, sets, strict=True):
         expected = words_tried(document)
         if expected is None:
             assert not one.found
@@ -394,67 +365,58 @@ def test_a_removed_word_is_a_word_that_the_model_does_not_know(labels):
             assert to is None or not one.found or one.after == to
 
 
-def test_words_without_time():
-    explanation = explain(text_model(CountVectorizer(ngram_range=(1, 2))), ASKED[:4])
-    exact = explanation.counterfactual("words")
-    hasty = explanation.counterfactual("words", time_limit=1e-9)
-    possible = np.isfinite(exact.sizes)
-    assert possible.sum() >= 2
-    assert (hasty.sizes >= exact.sizes)[possible].all()
-    assert all(one.margin > 0 for one in hasty if one.found)
-
-
 def test_words_that_are_not_in_the_vocabulary_have_their_characters():
     """With an unknown word go the character n-grams in it, but not the known comma behind it."""
     model = text_model(ContextVectorizer(min_df=1, characters=(2, 3), context=False))
     explanation = explain(model, ["a goodish, badly filmed story"])
-    words = words_of(explanation)
+    words = units_of(explanation, "words")
     assert {name for name in words.names if "," in name} == {","}
     assert {"goodish", ",", "badly", "filmed", "story"} <= set(words.names)
-    kept = words.weights(words.names == "goodish")
+    kept = words.weights(words.every, words.names == "goodish")[:, 0]
     for name, weight in zip(explanation.tokens, kept, strict=True):
         _, is_characters, ngram = name.partition(CHARACTER_PREFIX)
         if is_characters and ngram in "goodish":
             assert weight == 0
         if name == "story":
             assert weight == 1
-    assert words.weights(np.ones(len(words.names), dtype=bool)).max() == 0
+    assert words.weights(words.every, np.ones(words.n, dtype=bool)).max() == 0
 
 
-def test_what_cannot_be_answered_is_refused():
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"change": "letters"}, "change must be one of"),
+        ({"to": "fair"}, "one of the classes"),
+        ({"to": "good", "probability": 0.4}, "not both"),
+        ({"probability": 1.0}, "probability"),
+        ({"time_limit": 0}, "time_limit"),
+    ],
+)
+def test_questions_that_are_refused(asked, message):
+    with pytest.raises(ValueError, match=message):
+        explain(text_model(CountVectorizer()), ASKED).counterfactual(**asked)
+
+
+def test_models_and_explanations_that_cannot_be_asked():
     model = text_model(CountVectorizer())
-    with pytest.raises(ValueError, match="without top"):
-        explain(model, ASKED, top=1).counterfactual()
-    explanation = explain(model, ASKED)
-    with pytest.raises(ValueError, match="change must be one of"):
-        explanation.counterfactual("letters")
-    with pytest.raises(ValueError, match="one of the classes"):
-        explanation.counterfactual(to="fair")
-    with pytest.raises(ValueError, match="not both"):
-        explanation.counterfactual(to="good", probability=0.4)
-    with pytest.raises(ValueError, match="probability"):
-        explanation.sufficient(probability=1.0)
-    with pytest.raises(ValueError, match="time_limit"):
-        explanation.sufficient(time_limit=0)
-    with pytest.raises(ValueError, match=r"places of \d tokens.*not known"):
-        explain(model, ASKED, places=False).counterfactual("words")
-    mixed = text_model(make_union(CountVectorizer(), CountVectorizer(analyzer=str.split)))
-    with pytest.raises(ValueError, match="such as 'countvectorizer-2__"):
-        explain(mixed, ASKED).counterfactual("words")
     X = model[0].transform(TEXTS)
     several = ClsAttentionClassifier().fit(X, np.arange(6) % 3)
-    with pytest.raises(ValueError, match="without target"):
-        explain(several, X, target=1).sufficient()
-    with pytest.raises(ValueError, match="two classes alone"):
-        explain(several, X).counterfactual(probability=0.3)
-    network = AttentionNetworkClassifier(
-        n_layers=2, embedding_dim=4, early_stopping=False, max_iter=1, random_state=0
-    )
+    mixed = text_model(make_union(CountVectorizer(), CountVectorizer(analyzer=str.split)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        network.fit(X, LABELS)
-    with pytest.raises(ValueError, match="one layer"):
-        explain(network, X).counterfactual()
+        network = AttentionNetworkClassifier(
+            n_layers=2, embedding_dim=4, early_stopping=False, max_iter=1, random_state=0
+        ).fit(X, LABELS)
+    for explanation, asked, message in (
+        (explain(model, ASKED, top=1), {}, "without top"),
+        (explain(model, ASKED, places=False), {"change": "words"}, r"places of \d tokens.*not"),
+        (explain(mixed, ASKED), {"change": "words"}, "such as 'countvectorizer-2__"),
+        (explain(several, X), {"probability": 0.3}, "two classes alone"),
+        (explain(several, X, target=1), {}, "without target"),
+        (explain(network, X), {}, "one layer"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            explanation.counterfactual(**asked)
 
 
 # ---- what is shown -------------------------------------------------------------------------------
@@ -465,7 +427,7 @@ def test_sets_as_text_frame_and_page(labels):
     model = text_model(CountVectorizer(ngram_range=(1, 2)), labels)
     explanation = explain(model, [*ASKED, "<b>good</b> & bad, bad, bad"])
     asked = [explanation.counterfactual(change) for change in ("tokens", "words", "add")]
-    asked.append(explanation.sufficient(smallest=False))
+    asked.append(explanation.sufficient())
     if labels is LABELS:
         asked.append(explanation.counterfactual(probability=0.2))
     for sets in asked:
@@ -487,7 +449,6 @@ def test_sets_as_text_frame_and_page(labels):
 def test_pages_mark_what_is_removed():
     model = text_model(CountVectorizer(ngram_range=(1, 2)))
     sets = explain(model, ["bad film, bad"]).counterfactual("words")
-    assert sets[0].tokens == ("bad",)
     assert [marks.tolist() for marks in sets[0].marks] == [[[0, 3], [10, 13]]]
     assert sets.to_html().count('<span class="t">bad</span>') == 2
 

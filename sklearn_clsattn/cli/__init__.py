@@ -8,11 +8,10 @@ import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, UsageError, parser
-from sklearn_clsattn.cli.output import say
+from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, UsageError, parser, say
 
 BAD_INPUT = 2
 # Exit codes of a shell for programs ended by these signals.
@@ -27,7 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     output's reader has closed it; raises SystemExit after ``--help`` and ``--version``.
     """
     try:
-        with _one_line_warnings():
+        with warnings.catch_warnings():
+            # In one line, as errors; called only for those that are shown.
+            warnings.showwarning = lambda message, *_, **__: _complain(f"warning: {_line(message)}")
             _run(sys.argv[1:] if argv is None else list(argv))
             sys.stdout.flush()
         return 0
@@ -42,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.close(nowhere)
         return BROKEN_PIPE
     except (UsageError, ValueError, OSError, ImportError) as error:
-        _complain(_one_line(error))
+        _complain(_line(error))
         return BAD_INPUT
 
 
@@ -72,27 +73,12 @@ def _complain(message: str) -> None:
         say(f"{PROGRAM}: {message}", sys.stderr)
 
 
-@contextlib.contextmanager
-def _one_line_warnings() -> Iterator[None]:
-    """Print warnings as errors are printed, without the line of code."""
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        _complain(f"warning: {_one_line(message)}")
-
-    with warnings.catch_warnings():
-        # Called only for warnings that are shown: filters and recording still work.
-        warnings.showwarning = show
-        yield
-
-
-def _one_line(error: BaseException | str) -> str:
+def _line(error: Any) -> str:
     """Return an error's message in one line, with parameters named as options."""
+    message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
-        message = (
-            error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-        )
-    else:
-        message = " ".join(str(error).split()) or type(error).__name__
+        message = f"{error.filename}: " if error.filename is not None else ""
+        message += error.strerror
     # Parameters of the loader are options here.
     message = message.replace(", or pass label=False to read texts alone", "")
     message = re.sub(

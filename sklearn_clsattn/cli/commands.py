@@ -1,13 +1,13 @@
-"""The commands, one function each, and how they read texts and models."""
+"""The commands, one function each, and how they read, write and print."""
 
 import contextlib
 import csv
 import datetime
 import io
+import os
 import shlex
 import sys
 import time
-import warnings
 from argparse import Namespace
 from pathlib import Path
 from typing import IO, Any
@@ -19,16 +19,15 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_clsattn import saving
+from sklearn_clsattn import comparison, saving
 from sklearn_clsattn._machine import memory
 from sklearn_clsattn._writing import written_whole
-from sklearn_clsattn.cli.arguments import PROGRAM, STDIN
-from sklearn_clsattn.cli.output import check_output, say, shown_size
-from sklearn_clsattn.cli.tables import fit_text, progress_text, result_text
-from sklearn_clsattn.comparison import class_tokens, compare, has_fractions
+from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, say
+from sklearn_clsattn.comparison import seconds_by_features, shown_measure
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
 from sklearn_clsattn.datasets._reviews import read_texts
 from sklearn_clsattn.inspection import ModelReport, explain
+from sklearn_clsattn.inspection.formatting import WIDTH, filled, in_columns, token_lists, token_text
 from sklearn_clsattn.text import make_text_classifier
 
 SEED = 0
@@ -36,44 +35,40 @@ HELD_OUT = 0.2
 
 Texts = NDArray[Any]
 
+_COLUMNS: tuple[tuple[str, str, str, Any], ...] = (
+    ("accuracy", "accuracy", ".4f", max),
+    ("macro F1", "macro_f1", ".4f", max),
+    ("log loss", "log_loss", ".4f", min),
+    ("fit s", "fit_seconds", ".3f", min),
+    ("predict s", "predict_seconds", ".3f", min),
+)
+
 
 def run_compare(arguments: Namespace) -> None:
     """Compare models on the same texts and print the results."""
-    texts_and_labels, source = _split_texts(arguments)
-    result = compare(
-        *texts_and_labels,
-        ngram_range=(1, arguments.ngrams),
-        min_df=arguments.min_df,
-        n_top=arguments.top,
-        progress=_progress(arguments),
-    )
-    say(result_text(result, source=source))
+    split, source = _split_texts(arguments)
+    result = comparison.compare(*split, min_df=arguments.min_df, progress=_progress(arguments))
+    say(result_text(result, source))
 
 
 def run_fit(arguments: Namespace) -> None:
     """Fit a pipeline from texts to classes, save it and print its most important tokens."""
     path, output = arguments.data, arguments.output
-    check_output(output, overwrite=arguments.force, inputs=[path])
+    _output(arguments, path)
     size = 0 if str(path) == STDIN else path.expanduser().stat().st_size
     if size > memory():
         raise ValueError(
             f"{path} has {size / 1e9:,.3g} GB, and this machine {memory() / 1e9:,.3g} GB of "
             "memory; ClsAttentionClassifier.fit_chunks, in Python, learns from one part at a time"
         )
-    texts, labels, columns = _read_labelled(path, arguments)
+    reviews = _read_labelled(path, arguments)
+    texts, labels = reviews.data, reviews.target
     classes, sizes = np.unique(labels, return_counts=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{path}: all labels in column {columns[1]!r} are {classes.tolist()[0]!r}; "
-            "expected two classes or more"
-        )
-    if has_fractions(labels):
+    if comparison.has_fractions(labels):
         labels = np.array([str(label) for label in labels.tolist()], dtype=object)
     given = {} if arguments.C is None else {"C": arguments.C}
-    model = make_text_classifier(
-        ngram_range=(1, arguments.ngrams), min_df=arguments.min_df, **given
-    )
-    vectorizer, classifier = (step for _, step in model.steps)
+    model = make_text_classifier(min_df=arguments.min_df, **given)
+    vectorizer, classifier = model[0], model[-1]
     _tell(arguments, "vectorizing texts")
     start = time.perf_counter()
     X = vectorizer.fit_transform(texts, labels)
@@ -88,20 +83,20 @@ def run_fit(arguments: Namespace) -> None:
     counted = [f"{label} ({n:,})" for label, n in zip(classes.tolist(), sizes, strict=True)]
     more = f" and {len(counted) - 8} more" if len(counted) > 8 else ""
     facts = {
-        "texts": f"{len(texts):,} of {path}, column {columns[0]!r}",
-        "classes": f"{', '.join(counted[:8])}{more} (column {columns[1]!r})",
+        "texts": f"{len(texts):,} of {path}, column {reviews.text_column!r}",
+        "classes": f"{', '.join(counted[:8])}{more} (column {reviews.label_column!r})",
         "features": f"{X.shape[1]:,}, made in {vectorizing_seconds:.2f} s",
         "fit": f"{fit_seconds:.2f} s, {int(np.max(classifier.n_iter_))} iterations, "
         f"loss {classifier.loss_curve_[-1]:.4f}, C {classifier.C_:.3g}",
         "model": f"{output}, {shown_size(output.expanduser().stat().st_size)}",
     }
     names = vectorizer.get_feature_names_out()
-    say(fit_text(facts, class_tokens(classifier, X, names, n_top=arguments.top)))
+    say(fit_text(facts, comparison.class_tokens(classifier, X, names)))
 
 
 def run_predict(arguments: Namespace) -> None:
     """Classify texts with a saved model and write a CSV."""
-    output = _output(arguments)
+    output = _output(arguments, arguments.model, arguments.data)
     model = _load_model(arguments.model)
     table, texts = read_texts(_source(arguments.data), **_reading(arguments))
     try:  # the texts are vectorized once for both
@@ -136,9 +131,10 @@ def run_explain(arguments: Namespace) -> None:
     """Explain a saved model's predictions for texts, in the terminal or as a page."""
     if (arguments.data is None) == (arguments.say is None):
         raise ValueError("pass texts to explain: either a file DATA or --say TEXT")
-    if arguments.data is None:
-        _check_no_columns(arguments, ("text", "label", "sep"), "explain MODEL DATA")
-    output = _output(arguments)
+    output = _output(arguments, arguments.model, arguments.data)
+    texts, n_all = arguments.say, 0
+    if texts is not None:
+        _check_no_columns(arguments, ("text", "sep"), "explain MODEL DATA")
     model = _load_model(arguments.model)
     classes = {str(label): label for label in model.classes_.tolist()}
     if arguments.target is not None and arguments.target not in classes:
@@ -147,25 +143,17 @@ def run_explain(arguments: Namespace) -> None:
             f"got {arguments.target!r}"
         )
     target, change = classes.get(arguments.target), arguments.counterfactual
-    texts, labels = arguments.say, None
-    if arguments.data is not None:
-        label = False if arguments.label is None else arguments.label
-        reviews = _read_reviews(arguments.data, arguments, label=label)
-        texts, labels = reviews.data, reviews.target
-    n_all = len(texts)
-    if arguments.data is not None:
-        texts = texts[: arguments.limit]
-    if labels is not None:
-        labels = _known_labels(labels[: arguments.limit], arguments.label, classes)
-    shown: dict[str, Any] = {"top": arguments.top}
+    if texts is None:
+        _, texts = read_texts(_source(arguments.data), **_reading(arguments))
+        n_all, texts = len(texts), texts[: arguments.limit]
     try:
         answer: Any
+        shown: dict[str, Any] = {"top": 8}
         if change is not None:
             answer = explain(model, texts, removal=False).counterfactual(change, to=target)
         else:
             of_one = target if len(classes) == 2 else None  # of more, two are compared
-            answer = explain(model, texts, target=of_one, y_true=labels)
-            shown["target"] = target
+            answer, shown["target"] = explain(model, texts, target=of_one), target
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"the model in {arguments.model} cannot be explained ({type(error).__name__}: {error})"
@@ -180,15 +168,11 @@ def run_explain(arguments: Namespace) -> None:
 
 def run_report(arguments: Namespace) -> None:
     """Fit models on texts and write a page on them."""
-    inputs = [arguments.data, arguments.test]
-    check_output(arguments.output, overwrite=arguments.force, inputs=inputs)
-    texts_and_labels, source = _split_texts(arguments)
+    _output(arguments, arguments.data, arguments.test)
+    split, source = _split_texts(arguments)
     report = ModelReport.from_texts(
-        *texts_and_labels,
-        ngram_range=(1, arguments.ngrams),
+        *split,
         min_df=arguments.min_df,
-        n_top=arguments.top,
-        n_mistakes=arguments.mistakes,
         title="Model report" + ("" if arguments.data is None else f": {arguments.data.name}"),
         source=source,
         made={
@@ -202,23 +186,130 @@ def run_report(arguments: Namespace) -> None:
     _write_page(arguments.output, report.to_html(), quiet=arguments.quiet)
 
 
-def _tell(arguments: Namespace, state: str) -> None:
-    """Print how far a command is, unless it is to be quiet."""
-    if not arguments.quiet:
-        say(state, sys.stderr)
+# Texts and models
 
 
-def _progress(arguments: Namespace) -> Any:
-    """Return what is called when a model of a comparison is done."""
-    return lambda *done: _tell(arguments, progress_text(*done))
+def _split_texts(arguments: Namespace) -> tuple[tuple[Texts, Texts, Texts, Texts], str]:
+    """Return training and test texts and labels, generated without a file, and their source."""
+    if arguments.data is None:
+        asked = f"{arguments.command} DATA"
+        _check_no_columns(arguments, ("text", "label", "sep", "test"), asked)
+        # Texts on which models differ, and which they fit in seconds.
+        texts, y = make_token_classification(
+            n_samples=5000,
+            n_relevant_per_class=40,
+            n_irrelevant=4000,
+            document_length=80,
+            relevant_share=0.08,
+            delta=(0.1, 0.45),
+            flip_y=0.1,
+            as_text=True,
+            random_state=SEED,
+        )
+        labels = np.array(["negative", "positive"], dtype=object)[y]
+        source = (
+            f"{len(texts):,} generated reviews, a tenth of their labels drawn at random.\n"
+            "Pass a file of labelled texts to use yours."
+        )
+    else:
+        reviews = _read_labelled(arguments.data, arguments)
+        texts, labels = reviews.data, reviews.target
+        text, label = reviews.text_column, reviews.label_column
+        source = f"{arguments.data}: texts in column {text!r}, labels in {label!r}."
+    if arguments.test is not None:
+        # The same columns as in the training file.
+        given = {**_reading(arguments), "text": text, "label": label}
+        test = load_reviews(_source(arguments.test), **given)
+        return (texts, labels, test.data, test.target), f"{source}\nTest set: {arguments.test}."
+    classes, sizes = np.unique(labels, return_counts=True)
+    if sizes.min() < 2 or round(HELD_OUT * len(texts)) < len(classes):
+        raise ValueError(
+            f"cannot hold out {HELD_OUT:.0%} of {len(texts)} texts with all {len(classes)} classes "
+            f"on both sides (the smallest, {classes[sizes.argmin()]!s}, has {sizes.min()}); give "
+            "more texts, or a test set of its own"
+        )
+    source += f"\n{HELD_OUT:.0%} of the texts, drawn at random (seed {SEED}), are the test set."
+    train, test, y_train, y_test = train_test_split(
+        texts, labels, test_size=HELD_OUT, stratify=labels, random_state=SEED
+    )
+    return (train, y_train, test, y_test), source
 
 
-def _output(arguments: Namespace) -> Path | None:
-    """Return the file to write with a model's answer, None for standard output."""
-    if arguments.output is None or str(arguments.output) == STDIN:
+def _check_no_columns(arguments: Namespace, names: tuple[str, ...], asked: str) -> None:
+    """Raise ValueError for options that say how to read a file, where there is none."""
+    for name in names:
+        if getattr(arguments, name):
+            raise ValueError(f"--{name} needs a file of texts: {asked} --{name} ...")
+
+
+def _reading(arguments: Namespace) -> dict[str, Any]:
+    """Return the options of a command that say how to read a file."""
+    return {name: getattr(arguments, name) for name in ("text", "sep", "encoding")}
+
+
+def _source(path: Path) -> Any:
+    """Return what to read: a file or standard input."""
+    if str(path) != STDIN:
+        return path
+    if sys.stdin is None:
+        raise ValueError("standard input is closed; name a file to read")
+    return sys.stdin.buffer
+
+
+def _read_labelled(path: Path, arguments: Namespace) -> Any:
+    """Return the texts and labels of a file of two classes or more, as `load_reviews` does."""
+    reviews = load_reviews(_source(path), label=arguments.label, **_reading(arguments))
+    classes, n_rows = np.unique(reviews.target).tolist(), len(reviews.target)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{path}: all labels in column {reviews.label_column!r} are {classes[0]!r}; "
+            "expected two classes or more"
+        )
+    if len(classes) > 20 and 2 * len(classes) > n_rows:
+        raise ValueError(
+            f"{path} has {len(classes):,} different labels in {n_rows:,} rows of column "
+            f"{reviews.label_column!r}; name the column of the classes with --label"
+        )
+    return reviews
+
+
+def _load_model(path: Path) -> Pipeline:
+    """Load a pipeline from texts to probabilities that ``fit`` has saved."""
+    if not path.expanduser().is_file():
+        raise ValueError(f"there is no file {path}; expected a model that 'fit' has saved")
+    model = saving.load_model(path)
+    if not (isinstance(model, Pipeline) and len(model) > 1 and hasattr(model, "predict_proba")):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}, not a pipeline from texts to probabilities "
+            "such as 'fit' saves"
+        )
+    check_is_fitted(model)
+    return model
+
+
+# What is written
+
+
+def _output(arguments: Namespace, *inputs: Path | None) -> Path | None:
+    """Return the file to write, None for standard output, or raise an error if it cannot be.
+
+    Devices such as /dev/null are there to be written.
+    """
+    path = arguments.output
+    if path is None or (str(path) == STDIN and arguments.command in ("predict", "explain")):
         return None
-    inputs = [arguments.model, arguments.data]
-    check_output(arguments.output, overwrite=arguments.force, inputs=inputs)
+    path = path.expanduser()
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file to write")
+    if not path.parent.is_dir():
+        raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
+    if path.exists():
+        if any(other and other.exists() and path.samefile(other) for other in inputs):
+            raise ValueError(f"{path} is read as well; name another file to write")
+        if path.is_file() and not arguments.force:
+            raise ValueError(f"{path} is there already; pass --force to overwrite it")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise PermissionError(f"cannot write {path}: permission denied")
     return arguments.output
 
 
@@ -227,6 +318,11 @@ def _write_page(output: Path, page: str, *, quiet: bool = False) -> None:
         file.write(page)
     if not quiet:
         say(f"{output}: {shown_size(len(page.encode()))}", sys.stderr)
+
+
+def shown_size(n_bytes: int) -> str:
+    """Return a file's size as it is printed."""
+    return f"{n_bytes / 1e3:.0f} KB" if n_bytes < 100_000 else f"{n_bytes / 1e6:.1f} MB"
 
 
 def _write_csv(file: IO[str], table: pd.DataFrame) -> None:
@@ -255,115 +351,54 @@ def guarded_cell(label: Any) -> str:
     return f"'{text}"
 
 
-def _split_texts(arguments: Namespace) -> tuple[tuple[Texts, Texts, Texts, Texts], str]:
-    """Return training and test texts and labels, generated without a file, and their source."""
-    if arguments.data is None:
-        asked = f"{arguments.command} DATA"
-        _check_no_columns(arguments, ("text", "label", "sep", "test"), asked)
-        # Texts on which models differ, and which they fit in seconds.
-        texts, y = make_token_classification(
-            n_samples=5000,
-            n_relevant_per_class=40,
-            n_irrelevant=4000,
-            document_length=80,
-            relevant_share=0.08,
-            delta=(0.1, 0.45),
-            flip_y=0.1,
-            as_text=True,
-            random_state=SEED,
-        )
-        labels = np.array(["negative", "positive"], dtype=object)[y]
-        source = (
-            f"{len(texts):,} generated reviews, a tenth of their labels drawn at random.\n"
-            "Pass a file of labelled texts to use yours."
-        )
-    else:
-        texts, labels, columns = _read_labelled(arguments.data, arguments)
-        source = f"{arguments.data}: texts in column {columns[0]!r}, labels in {columns[1]!r}."
-    if arguments.test is not None:
-        # The same columns as in the training file.
-        test = _read_reviews(arguments.test, arguments, text=columns[0], label=columns[1])
-        return (texts, labels, test.data, test.target), f"{source}\nTest set: {arguments.test}."
-    source += f"\n{HELD_OUT:.0%} of the texts, drawn at random (seed {SEED}), are the test set."
-    return _hold_out(texts, labels), source
+def _tell(arguments: Namespace, state: str) -> None:
+    """Print how far a command is, unless it is to be quiet."""
+    if not arguments.quiet:
+        say(state, sys.stderr)
 
 
-def _hold_out(texts: Texts, labels: Texts) -> tuple[Texts, Texts, Texts, Texts]:
-    """Return training and test texts and labels, both with texts of all classes."""
-    classes, sizes = np.unique(labels, return_counts=True)
-    if len(classes) < 2:
-        raise ValueError(f"all labels are {classes.tolist()[0]!r}; expected two classes or more")
-    if sizes.min() < 2 or round(HELD_OUT * len(texts)) < len(classes):
-        raise ValueError(
-            f"cannot hold out {HELD_OUT:.0%} of {len(texts)} texts with all {len(classes)} classes "
-            f"on both sides (the smallest, {classes[sizes.argmin()]!s}, has {sizes.min()}); give "
-            "more texts, or a test set of its own"
-        )
-    train, test = train_test_split(
-        np.arange(len(texts)), test_size=HELD_OUT, stratify=labels, random_state=SEED
+def _progress(arguments: Namespace) -> Any:
+    """Return what is called when a model of a comparison is done."""
+    return lambda n, n_models, one: _tell(
+        arguments, f"[{n}/{n_models}] {one.name}: fitted in {one.fit_seconds:.2f} s"
     )
-    return texts[train], labels[train], texts[test], labels[test]
 
 
-def _check_no_columns(arguments: Namespace, names: tuple[str, ...], asked: str) -> None:
-    """Raise ValueError for options that say how to read a file, where there is none."""
-    for name in names:
-        if getattr(arguments, name):
-            raise ValueError(f"--{name} needs a file of texts: {asked} --{name} ...")
+def result_text(result: comparison.Comparison, source: str) -> str:
+    """Return the report of a comparison, the best of each column with a star."""
+    heads, cells = ["  model"], []
+    for head, *column in _COLUMNS:
+        heads.append(head)
+        # A space in place of the star keeps numbers aligned.
+        pairs = shown_measure(result.models, "-", *column)
+        cells.append([f"{shown}{'*' if is_best else ' '}" for shown, is_best in pairs])
+    names = [f"{'> ' if one.kind == 'ours' else '  '}{one.name}" for one in result.models]
+    head, *rows = in_columns([heads, *zip(names, *cells, strict=True)], gap=" ").split("\n")
+    legend = "  >: this package's classifier; *: best of its column, the majority vote aside"
+    times = seconds_by_features(result.vectorize_seconds)
+    notes = [f"Making the features of all texts, in none of these times: {times}.", *result.notes]
+    sections = [
+        f"{source}\n{len(result.y):,} training texts, {len(result.y_test):,} test texts, "
+        f"{len(result.classes)} classes, {result.X.shape[1]:,} features.",
+        "\n".join([head, "─" * WIDTH, *rows, legend]),
+        "\n".join(filled(note.split(), "- ", "  ") for note in notes),
+    ]
+    return "\n\n".join([*sections, *_token_sections(result.tokens)])
 
 
-def _reading(arguments: Namespace) -> dict[str, Any]:
-    """Return the options of a command that say how to read a file."""
-    return {name: getattr(arguments, name) for name in ("text", "sep", "encoding")}
+def fit_text(facts: dict[str, str], tokens: Any) -> str:
+    """Return the report of one fit: named facts, then tokens."""
+    width = max(map(len, facts)) + 2
+    lines = [filled(fact.split(), name.ljust(width), " " * width) for name, fact in facts.items()]
+    return "\n\n".join(["\n".join(lines), *_token_sections(tokens)])
 
 
-def _read_reviews(path: Path, arguments: Namespace, **columns: Any) -> Any:
-    """Read a file with the options of a command; `columns` are passed to `load_reviews`."""
-    return load_reviews(_source(path), **{**_reading(arguments), **columns})
-
-
-def _source(path: Path) -> Any:
-    """Return what to read: a file or standard input."""
-    if str(path) != STDIN:
-        return path
-    if sys.stdin is None:
-        raise ValueError("standard input is closed; name a file to read")
-    return sys.stdin.buffer
-
-
-def _read_labelled(path: Path, arguments: Namespace) -> tuple[Texts, Texts, tuple[str, str]]:
-    """Return the texts and labels (n_texts,) of a file, and the names of their columns."""
-    reviews = _read_reviews(path, arguments, label=arguments.label)
-    n_classes, n_rows = len(np.unique(reviews.target)), len(reviews.target)
-    if n_classes > 20 and 2 * n_classes > n_rows:
-        raise ValueError(
-            f"{path} has {n_classes:,} different labels in {n_rows:,} rows of column "
-            f"{reviews.label_column!r}; name the column of the classes with --label"
-        )
-    return reviews.data, reviews.target, (reviews.text_column, reviews.label_column)
-
-
-def _known_labels(labels: Texts, column: str, classes: dict[str, Any]) -> Texts:
-    """Return labels as the model's classes, which may be names where the file has numbers."""
-    unknown = sorted({str(label) for label in labels.tolist()} - set(classes))
-    if unknown:
-        warnings.warn(
-            f"column {column!r} has labels that the model does not know, such as "
-            f"{unknown[0]!r}; its classes are {', '.join(classes)}",
-            stacklevel=2,
-        )
-    return np.array([classes.get(str(label), label) for label in labels.tolist()], dtype=object)
-
-
-def _load_model(path: Path) -> Pipeline:
-    """Load a pipeline from texts to probabilities that ``fit`` has saved."""
-    if not path.expanduser().is_file():
-        raise ValueError(f"there is no file {path}; expected a model that 'fit' has saved")
-    model = saving.load_model(path)
-    if not (isinstance(model, Pipeline) and len(model) > 1 and hasattr(model, "predict_proba")):
-        raise ValueError(
-            f"{path} holds a {type(model).__name__}, not a pipeline from texts to probabilities "
-            "such as 'fit' saves"
-        )
-    check_is_fitted(model)
-    return model
+def _token_sections(tokens: Any) -> list[str]:
+    """Return the lists of each class's most important and most selected tokens."""
+    important = [(of.label, [token_text(one) for one, _ in of.important]) for of in tokens]
+    selected = [(of.label, [f"{token_text(one)} ({n})" for one, n in of.selected]) for of in tokens]
+    lists = {
+        "Most important tokens of each class (value × standard deviation of attention)": important,
+        "Most selected tokens of each class (in how many texts it has most attention)": selected,
+    }
+    return [token_lists(title, of) for title, of in lists.items() if any(names for _, names in of)]

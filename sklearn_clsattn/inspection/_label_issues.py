@@ -1,34 +1,22 @@
-r"""Training documents whose labels look wrong: their margins as if each had been left out.
-
-Without document i the loss is least at about one Newton step from the fitted numbers,
-
-.. math:: F_{ik}^{(-i)} \approx F_{ik} + r_{ik} \, J_{ik} D^{-1} J_{ik}^\top ,
-
-with the derivative J of its outputs, the residual :math:`r_{ik} = p_{ik} - [y_i = k]`, and the
-diagonal D of the curvature: to neglect that tokens occur together makes the leverage larger by
-about as much as to take the document's own curvature out of it would.
-"""
+"""Training documents whose labels look wrong: their margins as if each had been left out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight
+from scipy.special import softmax
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
 from .._base import checked_documents, fitted_attention, training_documents
 from .._classifier import ClsAttentionClassifier
-from .._core.fitted import probabilities
 from .._validation import codes_of
 from ..importance import signed_frequency
 from .feature_origins import split_pipeline
-
-if TYPE_CHECKING:
-    from .._core.documents import Documents
 
 Array = NDArray[np.float64]
 
@@ -41,9 +29,7 @@ def label_issues(
     sample_weight: ArrayLike | None = None,
     top: int | None = None,
 ) -> pd.DataFrame:
-    """Rank training documents by how much the others' labels contradict theirs.
-
-    Every document is judged as by the model without it, from one fit: nothing is fitted again.
+    r"""Rank training documents by how much the others' labels contradict theirs.
 
     Parameters
     ----------
@@ -63,25 +49,15 @@ def label_issues(
     issues : DataFrame
         A row for each document, those to look at first: `document` (its position), `label`, the
         most probable class without it (`suggested`), the `margin` of its label over the best other
-        class in log-odds, and the `probability` of its label; both to rank by, as the Notes say.
-
-    Raises
-    ------
-    ValueError
-        If the documents, labels or weights are not those of the fit.
-
-    See Also
-    --------
-    explain : What every token of a document adds to its decision.
+        class in log-odds, and the `probability` of its label.
 
     Notes
     -----
-    The model without a document is approximated by a Newton step with a diagonal curvature. Where
-    tokens occur together, and where few labels are wrong, the step is too long: the ranking is that
-    of cross-validation, but more margins are negative, and their number says nothing about how
-    many labels are wrong.
-    ``benchmarks/bench_minimal.py --labels`` compares it with five-fold cross-validation. A document
-    that is there several times tells the others' labels as well.
+    Without document i the loss is least at about one Newton step from the fitted numbers:
+    :math:`F_{ik} + (p_{ik} - [y_i = k]) J_{ik} D^{-1} J_{ik}^\top`, with the derivative J of its
+    outputs and the diagonal D of the curvature. The step is too long where tokens occur together,
+    so that only the ranking is that of cross-validation: the number of negative margins says
+    nothing about how many labels are wrong.
 
     Examples
     --------
@@ -90,10 +66,8 @@ def label_issues(
     >>> from sklearn_clsattn.inspection import label_issues
     >>> X, y = make_token_classification(400, random_state=0)
     >>> y[7] = 1 - y[7]  # a wrong label
-    >>> issues = label_issues(ClsAttentionClassifier().fit(X, y), X, y)
-    >>> bool(issues["margin"].is_monotonic_increasing)
-    True
-    >>> 7 in issues["document"].head(40).tolist()
+    >>> issues = label_issues(ClsAttentionClassifier().fit(X, y), X, y, top=40)
+    >>> 7 in issues["document"].tolist()
     True
     """
     steps, classifier = split_pipeline(estimator)
@@ -107,32 +81,27 @@ def label_issues(
     labels = np.asarray(y)
     fit = _fit_of(classifier, X, labels, sample_weight)
     outputs = fit.left_out()
-    chances = probabilities(outputs[:, 0] if outputs.shape[1] == 1 else outputs)
-    if outputs.shape[1] == 1:
-        outputs = np.column_stack([np.zeros(len(outputs)), outputs[:, 0]])
-    documents = np.arange(len(labels))
+    label = np.arange(len(labels)), fit.codes
     others = outputs.copy()
-    others[documents, fit.codes] = -np.inf
-    margins = outputs[documents, fit.codes] - others.max(axis=1)
-    order = np.argsort(margins, kind="stable")[:top]
-    return pd.DataFrame(
-        {
-            "document": order,
-            "label": labels[order],
-            "suggested": classifier.classes_[outputs.argmax(axis=1)[order]],
-            "margin": margins[order],
-            "probability": chances[documents, fit.codes][order],
-        }
-    )
+    others[label] = -np.inf
+    issues = {
+        "document": label[0],
+        "label": labels,
+        "suggested": classifier.classes_[outputs.argmax(axis=1)],
+        "margin": outputs[label] - others.max(axis=1),
+        "probability": softmax(outputs, axis=1)[label],
+    }
+    order = np.argsort(issues["margin"], kind="stable")[:top]
+    return pd.DataFrame({name: column[order] for name, column in issues.items()})
 
 
 def _fit_of(classifier: ClsAttentionClassifier, X: Any, y: NDArray[Any], sample_weight: Any) -> Fit:
     """Return the fit of a classifier, or raise ValueError if it was fitted on other data."""
-    model, X = fitted_attention(classifier), checked_documents(classifier, X)
-    if y.shape != (X.shape[0],):
-        raise ValueError(
-            f"expected one label in y for each of {X.shape[0]} documents, got shape {y.shape}"
-        )
+    from .._core.path import AttentionPath
+
+    model: Any = fitted_attention(classifier)
+    X = checked_documents(classifier, X)
+    check_consistent_length(X, y)
     codes = codes_of(y, classifier.classes_)
     if (codes < 0).any():
         raise ValueError(
@@ -148,24 +117,6 @@ def _fit_of(classifier: ClsAttentionClassifier, X: Any, y: NDArray[Any], sample_
             "the token importances of X and y are not those of the fit: pass all documents, "
             "labels and weights that the model was fitted on, and nothing else"
         )
-    shares = sp.csr_array(model.attention(X))
-    cls_shares = (1.0 - shares.sum(axis=1)).clip(min=0.0) if model.cls_weight else np.zeros(len(y))
-    return Fit(
-        shares,
-        cls_shares,
-        model.intercept,
-        *_training(classifier, documents),
-        codes,
-        documents.weights,
-    )
-
-
-def _training(
-    classifier: ClsAttentionClassifier, documents: Documents
-) -> tuple[Array, Array, Array, tuple[float, float, float]]:
-    """Return `values`, `evidence`, `scales` and `penalties` of a :class:`Fit`."""
-    from .._core.path import AttentionPath
-
     path = AttentionPath(
         documents.trained_in(np.float64, "cpu"),
         np.float64,
@@ -175,21 +126,21 @@ def _training(
         scaling=classifier.token_scaling,
     )
     objective = path.set_C(classifier.C_)
-    model: Any = fitted_attention(classifier)
     values = model.values if path.mean is None else path.mean.subtracted_from(model).values
-    evidence = np.zeros((documents.X.shape[0], values.shape[1]))
+    shares = sp.csr_array(model.attention(X))
+    cls_shares = (1.0 - shares.sum(axis=1)).clip(min=0.0) if model.cls_weight else np.zeros(len(y))
+    evidence = np.zeros((len(y), values.shape[1]))
     (chunk,) = objective.loss.corpus.chunks
-    added = chunk.trained_loss.evidence
-    if added is not None:
+    if chunk.trained_loss.evidence is not None:
         mass = np.asarray(documents.X @ np.exp(model.scores), dtype=np.float64)
         if model.cls_weight:
             mass += model.cls_weight * np.exp(model.cls_score)
-        evidence = added.cpu().numpy() / np.where(mass > 0, mass, 1.0)[:, None]
-    scores, of_values, cls_score = (
-        objective.total_weight * block.penalty for block in objective.blocks[:3]
-    )
+        added = chunk.trained_loss.evidence.cpu().numpy()
+        evidence = added / np.where(mass > 0, mass, 1.0)[:, None]
+    penalties = [objective.total_weight * block.penalty for block in objective.blocks[:3]]
     scales = objective.value_scales.cpu().numpy().astype(np.float64)
-    return values, evidence, scales, (scores, of_values, cls_score)
+    parts = values, evidence, scales, penalties
+    return Fit(shares, cls_shares, model.intercept, *parts, codes, documents.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +153,7 @@ class Fit:
     values: Array  # (V, K), token values less their prior mean
     evidence: Array  # (n, K), what the prior mean, learned from all other documents, adds
     scales: Array  # (V, K), units of the trained values
-    penalties: tuple[float, float, float]  # on scores, values, <cls>, in units of a document
+    penalties: list[float]  # on scores, values, <cls>, in units of a document
     codes: NDArray[np.intp]  # (n,)
     weights: Array  # (n,)
 
@@ -212,36 +163,33 @@ class Fit:
         return np.asarray(self.shares @ self.values + self.evidence)
 
     def left_out(self) -> Array:
-        """Return every document's outputs by a Newton step without it, (n, K)."""
-        outputs = self.means + self.intercept
-        n_outputs = outputs.shape[1]
-        chances = probabilities(outputs[:, 0] if n_outputs == 1 else outputs)[:, -n_outputs:]
-        first = 1 if n_outputs == 1 else 0
-        residuals = chances - (self.codes[:, None] == np.arange(first, first + n_outputs))
-        leverages = self._leverages(chances * (1 - chances) * self.weights[:, None])
-        return np.asarray(outputs + leverages * residuals * self.weights[:, None])
+        """Return every document's outputs by a Newton step without it, for all classes."""
+        outputs, n_outputs = self.means + self.intercept, self.values.shape[1]
+        if n_outputs == 1:  # the first of two classes has 0
+            outputs = np.pad(outputs, ((0, 0), (1, 0)))
+        chances = softmax(outputs, axis=1)
+        residuals = chances - (self.codes[:, None] == np.arange(outputs.shape[1]))
+        own = (chances * (1 - chances) * self.weights[:, None])[:, -n_outputs:]
+        steps = residuals[:, -n_outputs:] * self.weights[:, None] * self._leverages(own)
+        outputs[:, -n_outputs:] += steps
+        return outputs
 
     def _leverages(self, own: Array) -> Array:
         """Return J / D J^T, (n, K), from the weighted variances of the outputs, (n, K)."""
-        squares = self.shares.power(2)
-        by_document = squares.T
+        squares, values, means = self.shares.power(2), self.values, self.means
         on_scores, on_values, on_cls = self.penalties
-        values, means = self.values, self.means
         # The diagonal: by values, by scores, by the score of <cls>, by intercepts.
-        by_value = on_values + self.scales**2 * (by_document @ own)
-        by_score = on_scores + (
-            values**2 * (by_document @ own)
-            - 2 * values * (by_document @ (own * means))
-            + by_document @ (own * means**2)
-        ).sum(axis=1)
+        of_own, of_slopes, of_both = (squares.T @ (own * means**power) for power in (0, 1, 2))
+        by_value = on_values + self.scales**2 * of_own
+        curvature = values**2 * of_own - 2 * values * of_slopes + of_both
+        by_score = on_scores + curvature.sum(axis=1, keepdims=True)
         slopes = self.cls_shares[:, None] * means
         by_cls = on_cls + (own * slopes**2).sum()
         by_intercept = own.sum(axis=0).clip(min=np.finfo(float).tiny)
-        of_scores = 1.0 / by_score[:, None]
         return np.asarray(
-            squares @ (self.scales**2 / by_value + values**2 * of_scores)
-            - 2 * means * (squares @ (values * of_scores))
-            + means**2 * (squares @ of_scores)
+            squares @ (self.scales**2 / by_value + values**2 / by_score)
+            - 2 * means * (squares @ (values / by_score))
+            + means**2 * (squares @ (1.0 / by_score))
             + slopes**2 / by_cls
             + 1.0 / by_intercept
         )

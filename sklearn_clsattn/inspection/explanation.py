@@ -11,8 +11,7 @@ import pandas as pd
 from sklearn.utils import check_scalar
 
 from ._page_model import page_data
-from .minimal.answers import counterfactuals, sufficient_sets
-from .minimal.minimal_sets import MinimalSets
+from .minimal.sets import MinimalSets, minimal_sets
 from .page_space import listed_tokens, overview, spaces
 from .pages import framed, render, script_of
 from .terminal import render_text
@@ -152,10 +151,10 @@ class Explanation(DecisionTerms):
         >>> sets.statement(0)
         'Without the token "terrific", it is bad (69.2%).'
         """
-        return counterfactuals(self, change, to, probability, time_limit)
+        return minimal_sets(self, change, to, probability, time_limit)
 
     def sufficient(
-        self, *, probability: float | None = None, smallest: bool = True, time_limit: float = 10.0
+        self, *, probability: float | None = None, time_limit: float = 10.0
     ) -> MinimalSets:
         """Return the fewest tokens of each document that guarantee its prediction, proved.
 
@@ -168,11 +167,9 @@ class Explanation(DecisionTerms):
         probability : float, default=None
             For two classes, the probability of the explained class (``targets[0]``) on whose side
             the document shall stay, instead of 0.5.
-        smallest : bool, default=True
-            For more than two classes, whether to look for the smallest set by an integer
-            program. False returns a set of which no token can be left out, which takes no search.
         time_limit : float, default=10.0
-            Seconds for the integer program of one document.
+            Seconds for the integer program of one document of more than two classes. Without an
+            answer in time, the set is one of which no token can be left out.
 
         Returns
         -------
@@ -195,7 +192,7 @@ class Explanation(DecisionTerms):
         >>> sets[0].tokens, bool(sets[0].margin > 0)
         (('x0',), True)
         """
-        return sufficient_sets(self, probability, smallest, time_limit)
+        return minimal_sets(self, probability=probability, time_limit=time_limit, is_kept=True)
 
     def to_frame(
         self, rows: Literal["tokens", "documents"] = "tokens", *, target: Any = None

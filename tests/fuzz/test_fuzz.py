@@ -20,8 +20,8 @@ from sklearn.base import clone
 
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, paper
 from sklearn_clsattn._core.fitted import FittedAttention
+from sklearn_clsattn.cli.arguments import say
 from sklearn_clsattn.cli.commands import guarded_cell
-from sklearn_clsattn.cli.output import say
 
 # What training and the package's other regimes warn of; a warning of NumPy's is an error.
 pytestmark = [
