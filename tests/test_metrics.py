@@ -239,7 +239,11 @@ def test_what_the_caller_gave_stays_as_it_is():
         ({"X": np.ones(3)}, ValueError, r"a document, got shape \(3,\)"),
         ({"X": sp.csr_array((0, 3))}, ValueError, r"a document, got shape \(0, 3\)"),
         ({"scores": sp.csr_array((3, 2))}, ValueError, r"shape of X, \(2, 3\), got \(3, 2\)"),
-        ({"scores": np.array([["a"] * 3] * 2)}, ValueError, "scores must be numbers without NaN, got dtype <U1"),
+        (
+            {"scores": np.array([["a"] * 3] * 2)},
+            ValueError,
+            "scores must be numbers without NaN, got dtype <U1",
+        ),
         ({"scores": sp.csr_array([[np.nan, 0, 0]] * 2)}, ValueError, "without NaN"),
         ({"scores": [np.ones((2, 3))]}, ValueError, "each of the 2 classes, got a list of 1"),
         ({"k": 0}, ValueError, "k == 0, must be >= 1"),
