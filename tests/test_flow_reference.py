@@ -13,7 +13,7 @@ from scipy.integrate import LSODA
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.paper import OneStepClassifier, one_step_embeddings
+from sklearn_clsattn.paper import OneStepClassifier, _gradient_flow, one_step_embeddings
 
 
 class Padded:
@@ -107,7 +107,9 @@ def in_the_span(E, p, v):
         (1024, 2.0, 2, 1.0),
     ],
 )
-def test_the_flow_selects_what_an_independent_integrator_selects(dimension, value, seed, share):
+def test_the_flow_selects_what_an_independent_integrator_selects(
+    dimension, value, seed, share, monkeypatch
+):
     """And so does it at a tenth of the tolerance: no step size is left in the result."""
     X, y, model = start(seed, dimension, value)
     step = one_step_embeddings(
@@ -124,7 +126,8 @@ def test_the_flow_selects_what_an_independent_integrator_selects(dimension, valu
     assert np.mean(expected[:, relevant].sum(axis=1) > 0) == share
 
     for tolerance in (1e-3, 1e-4):
-        model.set_params(flow_tol=tolerance).fit(X, y)
+        monkeypatch.setattr(_gradient_flow, "TOLERANCE", tolerance)
+        model.fit(X, y)
         assert (model.select_tokens(X) != expected.tocsr()).nnz == 0
 
 

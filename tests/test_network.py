@@ -9,9 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils import check_random_state
 
 from sklearn_clsattn.paper import AttentionNetworkClassifier, _network
-from sklearn_clsattn.paper._gradient_step import draw_embeddings
 from sklearn_clsattn.paper._network import AttentionNetwork, make_batch
-from sklearn_clsattn.paper._training import hold_out
+from sklearn_clsattn.paper._training import draw_embeddings, hold_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KINDS = pytest.mark.parametrize(("n_layers", "mlp"), [(1, False), (2, False), (1, True), (2, True)])

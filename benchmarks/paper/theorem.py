@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.loss import encode_targets
+from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
@@ -22,7 +22,7 @@ from sklearn_clsattn.paper import (
     one_step_embeddings,
     selected_tokens,
 )
-from sklearn_clsattn.paper._gradient_flow import FrozenEmbeddings, GradientFlow
+from sklearn_clsattn.paper._gradient_flow import GradientFlow
 from sklearn_clsattn.paper._selective_gradient import SelectiveObjective
 
 from . import pictures
@@ -281,9 +281,9 @@ def _limit(data: Data) -> tuple[Any, SelectiveObjective]:
     """Return E after one step in infinitely many dimensions, and the loss by the scores."""
     X, y = data
     step = one_step_embeddings(X, y, step_size=usual_step(X, y))
-    values = torch.from_numpy(step.shifts)
-    objective = SelectiveObjective(sp.csr_matrix(X), encode_targets(y, 2), np.ones(len(y)), values)
-    return step, objective
+    X = sp.csr_matrix(X)
+    loss = Documents.of(X, y, np.ones(len(y)), 2).attention_loss(np.float64, "cpu")
+    return step, SelectiveObjective(X, loss, torch.from_numpy(step.shifts))
 
 
 def descent(data: Data, n_steps: int) -> float:
@@ -303,9 +303,7 @@ def descent(data: Data, n_steps: int) -> float:
 def turns(data: Data, ways: tuple[int, int], most_steps: int) -> float:
     """Return 1 less the cosine of p's directions at two ways along the flow, in score units."""
     step, objective = _limit(data)
-    values = torch.from_numpy(step.shifts)
-    p, v = torch.from_numpy(step.cls_embedding), torch.from_numpy(step.output_vectors)
-    path = GradientFlow(objective, FrozenEmbeddings(None, values, p, v, 1.0, ""), tol=1e-3)
+    path = GradientFlow(objective, None, torch.zeros_like(objective.values[:, 0]))
     way, directions = 0.0, []
     for end in ways:
         for _ in range(most_steps):

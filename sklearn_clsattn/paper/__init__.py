@@ -16,14 +16,12 @@
 
 from ._assumptions import SingleRelevantTokenCheck, check_single_relevant_token
 from ._classifiers import AttentionNetworkClassifier, EmbeddingClassifier, OneStepClassifier
-from ._max_margin import MaxMargin, max_margin_direction
+from ._max_margin import MaxMargin, max_margin_direction, selected_tokens
 from ._one_step_embeddings import OneStepEmbeddings, one_step_embeddings
-from ._selection import InfeasibleSelectionError, selected_tokens
 
 __all__ = [
     "AttentionNetworkClassifier",
     "EmbeddingClassifier",
-    "InfeasibleSelectionError",
     "MaxMargin",
     "OneStepClassifier",
     "OneStepEmbeddings",

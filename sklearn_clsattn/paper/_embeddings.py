@@ -1,13 +1,7 @@
 r"""Training of embeddings by Adam or gradient descent, and the same without a dimension.
 
 The loss sees E, p and v through the scores :math:`a = E p` and the values :math:`b_k = E v_k`
-alone. Its gradient D by these takes two thin sparse products; autograd takes it on to
-
-.. math::
-
-    \frac{\partial L}{\partial E} = D\,[p, v_1, ..]^\top, \quad
-    \frac{\partial L}{\partial p} = E^\top D_0, \quad
-    \frac{\partial L}{\partial v_k} = E^\top D_k .
+alone. Its gradient D by these takes two thin sparse products; autograd takes it on to E, p and v.
 
 **Without a dimension**, scores and values are the parameters, from 0, where random ones tend as d
 grows. A step of Adam on E changes a score by its learning rate times :math:`\sum_j |p_j|`, which is
@@ -31,9 +25,8 @@ from .._core.result import Callback, FitResult
 from .._core.statistics import class_log_odds
 from ..importance import signed_frequency
 from ._fitted import StoredEmbeddings
-from ._gradient_flow import default_step_size
-from ._gradient_step import add_step, draw_embeddings
-from ._training import Indices, epochs, hold_out, run_training
+from ._one_step_embeddings import default_step_size
+from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training
 
 EMBEDDINGS_LEARNING_RATE = 1e-3  # of Adam on E, p and v
 # Of Adam on scores and values: the former times sqrt(2 d / pi) at d = 2048.
@@ -84,11 +77,10 @@ def fit_embeddings(
     usual = EMBEDDINGS_LEARNING_RATE if embedding_dim else SCORES_LEARNING_RATE
     usual = usual if adam else DESCENT_LEARNING_RATE
     rate = usual if classifier.learning_rate is None else classifier.learning_rate
-    embeddings: torch.Tensor | None = None
-    if embedding_dim is None:
-        trained, rates = [torch.cat([loss.zeros()[:-1], last_row[None]])], [rate]
-    else:
-        drawn = draw_embeddings(
+    E: torch.Tensor | None = None
+    trained, rates = [torch.cat([loss.zeros()[:-1], last_row[None]])], [rate]
+    if embedding_dim is not None:
+        E, p, v = draw_embeddings(
             documents.X.shape[1],
             documents.n_outputs,
             embedding_dim,
@@ -99,12 +91,12 @@ def fit_embeddings(
         )
         if how == "one_step":
             importance = signed_frequency(statistics.shares, statistics.class_weights)
-            add_step(loss, drawn, classifier.step_size or default_step_size(importance, None))
-        embeddings = drawn.embeddings
-        trained = [torch.vstack([drawn.cls_embedding, drawn.output_vectors]), last_row]
+            step_size = classifier.step_size or default_step_size(importance, None)
+            add_step(loss, E, p, v, step_size)
+        trained = [torch.vstack([p, v]), last_row]
         rates = [rate, rate * math.sqrt(2 * embedding_dim / math.pi) if adam else rate]
         if how is True:
-            trained, rates = [embeddings, *trained], [rate, *rates]
+            trained, rates = [E, *trained], [rate, *rates]
     for tensor in trained:
         tensor.requires_grad_()
     groups = [{"params": [one], "lr": lr} for one, lr in zip(trained, rates, strict=True)]
@@ -115,10 +107,10 @@ def fit_embeddings(
 
     def token_matrix() -> torch.Tensor:
         """Return the scores and values over the last row, (n_tokens + 1, 1 + n_outputs)."""
-        if embeddings is None:
+        if E is None:
             return trained[0]
         directions, last = trained[-2:]
-        return torch.cat([embeddings @ directions.T, last[None]])
+        return torch.cat([E @ directions.T, last[None]])
 
     def set_gradients(loss: AttentionLoss, weight: float) -> float:
         """Return the loss over a weight, whose gradients are set."""
@@ -156,10 +148,11 @@ def fit_embeddings(
     def model() -> FittedAttention:
         matrix = token_matrix().detach().to("cpu", torch.float64).numpy().copy()
         stored = None
-        if embeddings is not None:
-            p, v = np.split(trained[-2].detach().double().cpu().numpy().copy(), [1])
+        if E is not None:
+            directions = trained[-2].detach().double().cpu().numpy().copy()
             # A copy, as callbacks may look at E while it is being trained.
-            stored = StoredEmbeddings(p[0], v, embeddings.detach().cpu().numpy().copy())
+            matrix_of_tokens = E.detach().cpu().numpy().copy()
+            stored = StoredEmbeddings(directions[0], directions[1:], matrix_of_tokens)
         return FittedAttention(
             np.ascontiguousarray(matrix[:-1, 0]),
             np.ascontiguousarray(matrix[:-1, 1:]),

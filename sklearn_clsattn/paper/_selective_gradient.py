@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from .._core.fitted import SELECTION_TOLERANCE
-from ._training import weighted_loss
+from .._core.loss import AttentionLoss
 
 
 @dataclass(frozen=True)
@@ -41,14 +40,12 @@ class SelectiveGradient:
 class SelectiveObjective:
     """The mean loss, without ``<cls>``, as a function of the scores, with values fixed.
 
-    `X` is CSR (n_documents, n_tokens); `targets` and `sample_weight`, (n_documents,), are those of
-    :class:`AttentionLoss`; `values` are (n_tokens, n_outputs), on the device that computes.
-    `entries` are the positions of the positive entries in the data of `X`.
+    `X` is CSR (n_documents, n_tokens), and `loss` that of its documents; `values` are (n_tokens,
+    n_outputs), on the device that computes. `entries` are the positions of the positive entries in
+    the data of `X`.
     """
 
-    def __init__(
-        self, X: Any, targets: torch.Tensor, sample_weight: NDArray[Any], values: torch.Tensor
-    ) -> None:
+    def __init__(self, X: Any, loss: AttentionLoss, values: torch.Tensor) -> None:
         device = values.device
         self.n_documents, self.n_tokens = X.shape
         self.entries = np.flatnonzero(X.data > 0)
@@ -57,14 +54,11 @@ class SelectiveObjective:
         self.tokens = torch.from_numpy(X.indices[self.entries].astype(np.int64)).to(device)
         logs = np.log(X.data[self.entries], dtype=np.float64)
         self._log_weights = torch.from_numpy(logs).to(device)
-        self._targets = targets
-        self._weights = torch.tensor(sample_weight, dtype=torch.float64, device=device)
-        self._total_weight = float(self._weights.sum())
-        self._values = values.to(torch.float64)
-        self._of_entries = self._values[self.tokens]
+        self._loss = loss
+        self.values = values.to(torch.float64)
+        self._of_entries = self.values[self.tokens]
         self._empty = torch.ones(self.n_documents, dtype=torch.bool, device=device)
         self._empty[self.documents] = False
-        self._n_filled = int((~self._empty).sum())
 
     def __call__(self, scores: torch.Tensor) -> SelectiveGradient:
         """Return loss, direction of the gradient and selection at `scores`, in float64."""
@@ -81,13 +75,15 @@ class SelectiveObjective:
         log_attention = above - torch.log(mass).index_select(0, documents)
         attention /= mass.index_select(0, documents)
 
-        leading = self._first(logits == of_leading)
-        reference = self._values.new_zeros((self.n_documents, self._values.shape[1]))
-        reference[~self._empty] = self._values[tokens[leading]]
+        reference = self.values.new_zeros((self.n_documents, self.values.shape[1]))
+        tied = torch.nonzero(logits == of_leading)[:, 0]
+        first = torch.zeros_like(self._empty, dtype=torch.int64).scatter_reduce_(
+            0, documents[tied], tied, reduce="amin", include_self=False
+        )
+        reference[~self._empty] = self._of_entries[first[~self._empty]]
         differences = self._of_entries - reference.index_select(0, documents)
         outputs = reference + self._sums(attention[:, None] * differences)
-        loss = weighted_loss(outputs.requires_grad_(), self._targets, self._weights)
-        per_output = torch.autograd.grad(loss, outputs)[0]
+        loss, per_output = self._loss.output_loss(outputs)
 
         signed = (differences * per_output.index_select(0, documents)).sum(dim=1)
         log_terms = log_attention + torch.log(signed.abs())
@@ -105,8 +101,8 @@ class SelectiveObjective:
         return SelectiveGradient(
             by_score=by_score,
             magnitude=magnitude,
-            log_scale=largest - float(np.log(self._total_weight)),
-            loss=float(loss.detach()) / self._total_weight,
+            log_scale=largest - float(np.log(self._loss.total_weight)),
+            loss=loss / self._loss.total_weight,
             selected=selected,
             log_selected_attention=torch.log(on_selected),
         )
@@ -119,13 +115,3 @@ class SelectiveObjective:
     def _sums(self, per_entry: torch.Tensor) -> torch.Tensor:
         shape = (self.n_documents, *per_entry.shape[1:])
         return per_entry.new_zeros(shape).index_add_(0, self.documents, per_entry)
-
-    def _first(self, flags: torch.Tensor) -> torch.Tensor:
-        """Return the index of each document's first flagged entry, of those that have entries."""
-        flagged = torch.nonzero(flags)[:, 0]
-        if len(flagged) == self._n_filled:  # no ties
-            return flagged
-        rows = self.documents[flagged]
-        first = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
-        first[1:] = rows[1:] != rows[:-1]
-        return flagged[first]
