@@ -133,16 +133,6 @@ def test_what_is_returned(n_classes, dimension):
 
 
 @CLASSES
-def test_documents_of_a_single_token_and_without_any_change_nothing_of_the_direction(n_classes):
-    """They are no constraints. Their loss is another, but a token's importance keeps its sign."""
-    X, y, relevant = assumption_1(n_classes)
-    larger, labels = sp.vstack([X, relevant, sp.csr_matrix(X.shape)]).tocsr(), np.tile(y, 3)
-    model = fit(larger, labels)
-    assert_array_equal(model.select_tokens(X).toarray(), relevant.toarray())
-    assert model.direction_error_ < 1e-6
-
-
-@CLASSES
 def test_weights_are_repetition(n_classes):
     """A document of weight 0 is as good as absent: it has no pairs of tokens either."""
     X, y, _ = assumption_1(n_classes)

@@ -114,64 +114,40 @@ def assert_outputs(estimator, model, X):
     assert_allclose(estimator.decision_function(X), outputs, rtol=1e-7, atol=1e-9)
 
 
+def largest_value_one(importance):
+    """Return the size of the step on E after which the largest value is 1, or less for K > 2."""
+    per_step = 0.5 * importance[None] if importance.ndim == 1 else importance
+    size = 1 / np.abs(per_step).max()
+    return size if importance.ndim == 1 else min(size, 2 / np.linalg.norm(per_step, 2))
+
+
 @unfinished
 @CLASSES
-@pytest.mark.parametrize("frozen", [False, True])
-def test_everything_trained_and_frozen_embeddings(n_classes, frozen):
+@pytest.mark.parametrize("solver", ["adam", "sgd"])
+@pytest.mark.parametrize(
+    ("how", "step_size"), [(True, None), (False, None), ("one_step", None), ("one_step", 30.0)]
+)
+def test_everything_trained_frozen_embeddings_and_one_step(n_classes, solver, how, step_size):
     X, y = problem(n_classes)
+    rate = {"adam": RATE, "sgd": 0.5}[solver]
+    estimator = EmbeddingClassifier(
+        train_embeddings=how,
+        step_size=step_size,
+        **{**ADAM, "solver": solver, "learning_rate": rate},
+    ).fit(X, y)
     _, drawn = start(X.shape[1], n_classes)
     model = Paper(**dict(zip("Epv", drawn, strict=True)))
-    losses = train(model, X, y, "pv" if frozen else "Epv")
-    estimator = EmbeddingClassifier(train_embeddings=not frozen, **ADAM).fit(X, y)
+    if how == "one_step":
+        model.loss(sequences_of(X), torch.from_numpy(y)).backward()
+        with torch.no_grad():
+            size = step_size or largest_value_one(estimator.token_importance_)
+            model.E -= size * model.E.grad
+    kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[solver]
+    losses = train(model, X, y, "Epv" if how is True else "pv", kind, rate)
     assert_allclose(estimator.loss_curve_, losses, rtol=1e-9)
     assert_allclose(estimator.token_embeddings_, model.E.detach(), atol=1e-8)
     assert_allclose(estimator.cls_embedding_, model.p.detach(), atol=1e-8)
     assert_allclose(np.atleast_2d(estimator.output_vector_), model.v.detach(), atol=1e-8)
-    assert_outputs(estimator, model, X)
-
-
-@unfinished
-@CLASSES
-@pytest.mark.parametrize("every_step", [True, False, "one_step"])
-def test_gradient_descent(n_classes, every_step):
-    """The step on E is of the size that makes the largest value 1, or as given."""
-    X, y = problem(n_classes)
-    _, drawn = start(X.shape[1], n_classes)
-    model = Paper(**dict(zip("Epv", drawn, strict=True)))
-    how = {"step_size": 30.0} if every_step == "one_step" else {}
-    if every_step == "one_step":
-        model.loss(sequences_of(X), torch.from_numpy(y)).backward()
-        with torch.no_grad():
-            model.E -= 30.0 * model.E.grad
-    names = "Epv" if every_step is True else "pv"
-    losses = train(model, X, y, names, torch.optim.SGD, 0.5)
-    parameters = {**ADAM, "learning_rate": 0.5, "solver": "sgd", **how}
-    estimator = EmbeddingClassifier(train_embeddings=every_step, **parameters).fit(X, y)
-    assert_allclose(estimator.loss_curve_, losses, rtol=1e-9)
-    assert_allclose(estimator.token_embeddings_, model.E.detach(), atol=1e-8)
-    assert_allclose(estimator.cls_embedding_, model.p.detach(), atol=1e-8)
-    assert_outputs(estimator, model, X)
-
-
-@unfinished
-@CLASSES
-def test_one_step_then_p_and_v_by_adam(n_classes):
-    """The default step is the one that OneStepClassifier takes without a flow's bound."""
-    X, y = problem(n_classes)
-    _, drawn = start(X.shape[1], n_classes)
-    estimator = EmbeddingClassifier(train_embeddings="one_step", **ADAM).fit(X, y)
-    alpha = estimator.token_importance_
-    per_step = 0.5 * alpha[:, None] if n_classes == 2 else alpha.T
-    size = 1 / np.abs(per_step).max()
-    if n_classes > 2:
-        size = min(size, 2 / np.linalg.norm(per_step, 2))
-    model = Paper(**dict(zip("Epv", drawn, strict=True)))
-    model.loss(sequences_of(X), torch.from_numpy(y)).backward()
-    with torch.no_grad():
-        model.E -= size * model.E.grad
-    losses = train(model, X, y, "pv")
-    assert_allclose(estimator.loss_curve_, losses, rtol=1e-9)
-    assert_allclose(estimator.token_embeddings_, model.E.detach(), atol=1e-8)
     assert_outputs(estimator, model, X)
 
 
