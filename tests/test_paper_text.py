@@ -178,7 +178,6 @@ def test_mini_batches(kind):
     ("parameters", "message"),
     [
         ({"embedding_dim": None, "train_embeddings": "one_step"}, "set embedding_dim"),
-        ({"step_size": 3.0}, 'train_embeddings="one_step"'),
         ({"train_embeddings": "two_steps"}, "train_embeddings"),
     ],
 )

@@ -269,8 +269,8 @@ class EmbeddingClassifier(PaperClassifier):
         the ablation of frozen embeddings, like for like. "one_step" makes one full-batch gradient
         step on E first and then does the same. Both need an `embedding_dim`.
     step_size : float, default=None
-        Size eta_0 of that one step; by default the one that makes the most important token's
-        value 1, or less for more than two classes.
+        Size eta_0 of that one step, and used for it alone; by default the one that makes the most
+        important token's value 1, or less for more than two classes.
     {training}
 
     Attributes

@@ -26,26 +26,17 @@ from .._core.statistics import class_log_odds
 from ..importance import signed_frequency
 from ._fitted import StoredEmbeddings
 from ._one_step_embeddings import default_step_size
-from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training
+from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training, to_array
 
-EMBEDDINGS_LEARNING_RATE = 1e-3  # of Adam on E, p and v
-# Of Adam on scores and values: the former times sqrt(2 d / pi) at d = 2048.
-SCORES_LEARNING_RATE = 0.036
-SCORES_EPSILON = 4.5e-7  # of Adam there: its usual 1e-8 times sqrt(d) at d = 2048
-EPSILON = 1e-8
+# Learning rate and epsilon of Adam on E, p and v, and on scores and values: the former times
+# sqrt(2 d / pi) and sqrt(d) at d = 2048.
+ADAM_ON_EMBEDDINGS, ADAM_ON_SCORES = (1e-3, 1e-8), (0.036, 4.5e-7)
 DESCENT_LEARNING_RATE = 1.0  # of gradient descent, on whatever is trained
-
 CLS_PENALTY = 1.0  # on the score of <cls>, as in the default training
 
 
 def fit_embeddings(
-    documents: Documents,
-    classifier: Any,
-    *,
-    seed: int,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    callback: Callback,
+    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, callback: Callback
 ) -> FitResult:
     """Train embeddings, or scores and values, from the paper's random start."""
     embedding_dim, batch_size = classifier.embedding_dim, classifier.batch_size
@@ -54,12 +45,6 @@ def fit_embeddings(
         raise ValueError(
             f"train_embeddings={how!r} is about random embeddings, but embedding_dim=None has "
             "none: set embedding_dim, for example to 2048 as in the paper."
-        )
-    if classifier.step_size is not None and how != "one_step":
-        raise ValueError(
-            f"step_size={classifier.step_size!r} is the size of the one step of "
-            f'train_embeddings="one_step", but train_embeddings={how!r}: leave step_size=None, '
-            "or set both."
         )
     cls_weight = documents.statistics.cls_weight if classifier.attend_cls else 0.0
     trained_on, validation = documents, None
@@ -74,9 +59,8 @@ def fit_embeddings(
     last_row = loss.zeros()[-1]  # the score of <cls>, and the intercepts
     if classifier.fit_intercept:
         last_row[1:] = torch.from_numpy(class_log_odds(statistics.class_weights))
-    usual = EMBEDDINGS_LEARNING_RATE if embedding_dim else SCORES_LEARNING_RATE
-    usual = usual if adam else DESCENT_LEARNING_RATE
-    rate = usual if classifier.learning_rate is None else classifier.learning_rate
+    usual, epsilon = ADAM_ON_EMBEDDINGS if embedding_dim else ADAM_ON_SCORES
+    rate = classifier.learning_rate or (usual if adam else DESCENT_LEARNING_RATE)
     E: torch.Tensor | None = None
     trained, rates = [torch.cat([loss.zeros()[:-1], last_row[None]])], [rate]
     if embedding_dim is not None:
@@ -102,7 +86,6 @@ def fit_embeddings(
     groups = [{"params": [one], "lr": lr} for one, lr in zip(trained, rates, strict=True)]
     optimizer: torch.optim.Optimizer = torch.optim.SGD(groups)
     if adam:
-        epsilon = EPSILON if embedding_dim else SCORES_EPSILON
         optimizer = torch.optim.Adam(groups, eps=epsilon, fused=True)
 
     def token_matrix() -> torch.Tensor:
@@ -141,26 +124,17 @@ def fit_embeddings(
         optimizer.step()
         return value
 
-    def validation_loss() -> float:
-        assert validation is not None
-        return validation(token_matrix().detach())[0] / validation.total_weight
-
     def model() -> FittedAttention:
-        matrix = token_matrix().detach().to("cpu", torch.float64).numpy().copy()
-        stored = None
+        matrix, stored = token_matrix().detach(), None
         if E is not None:
-            directions = trained[-2].detach().double().cpu().numpy().copy()
+            directions = to_array(trained[-2])
             # A copy, as callbacks may look at E while it is being trained.
-            matrix_of_tokens = E.detach().cpu().numpy().copy()
-            stored = StoredEmbeddings(directions[0], directions[1:], matrix_of_tokens)
-        return FittedAttention(
-            np.ascontiguousarray(matrix[:-1, 0]),
-            np.ascontiguousarray(matrix[:-1, 1:]),
-            matrix[-1, 1:].copy(),
-            cls_weight,
-            float(matrix[-1, 0]) if cls_weight else -np.inf,
-            stored,
-        )
+            copied = E.detach().cpu().numpy().copy()
+            stored = StoredEmbeddings(directions[0], directions[1:], copied)
+        scores, values = to_array(matrix[:-1, 0]), to_array(matrix[:-1, 1:])
+        cls_score = float(matrix[-1, 0]) if cls_weight else -np.inf
+        intercept = to_array(matrix[-1, 1:])
+        return FittedAttention(scores, values, intercept, cls_weight, cls_score, stored)
 
     advance = step
     if batch_size is not None:
@@ -171,7 +145,7 @@ def fit_embeddings(
         trained,
         set_gradients(loss, loss.total_weight),
         advance,
-        validation_loss if classifier.early_stopping else None,
+        (lambda: validation.mean(token_matrix().detach())[0]) if validation else None,
         model,
         learning_rate=max(rates),
         unit="step" if batch_size is None else "epoch",

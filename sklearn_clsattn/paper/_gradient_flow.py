@@ -24,7 +24,7 @@ from ._fitted import StoredEmbeddings
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
 from ._selective_gradient import SelectiveObjective
-from ._training import add_step, draw_embeddings
+from ._training import add_step, draw_embeddings, to_array
 
 Array = NDArray[np.float64]
 
@@ -117,13 +117,7 @@ def _kernel(
 
 
 def fit_one_step(
-    documents: Documents,
-    classifier: Any,
-    *,
-    seed: int,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    callback: Callback,
+    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, callback: Callback
 ) -> FitResult:
     """Make one gradient step on random embeddings, then train p until its direction converges.
 
@@ -153,16 +147,19 @@ def fit_one_step(
     selective = SelectiveObjective(documents.X, loss, values)
     flow = GradientFlow(selective, E, start)
 
-    def model(scores: Any = None, direction: Any = None) -> FittedAttention:
-        """Return the model of these scores and p; by default, where the flow is."""
+    def model() -> FittedAttention:
+        """Return the model where the flow is."""
+        if E is None:
+            return of_scores(to_array(flow.scores), np.empty(0))
+        direction = p.double() + E.T.double() @ flow.coefficients
+        return of_scores(to_array(flow.scores), to_array(direction))
+
+    def of_scores(scores: Array, direction: Array) -> FittedAttention:
         embeddings = None
         if E is not None:
-            if direction is None:
-                direction = p.double() + E.T.double() @ flow.coefficients
-            embeddings = StoredEmbeddings(_array(direction), _array(v), E.cpu().numpy())
-        scores = flow.scores if scores is None else scores
+            embeddings = StoredEmbeddings(direction, to_array(v), E.cpu().numpy())
         none = np.zeros(n_outputs)
-        return FittedAttention(_array(scores), _array(values), none, 0.0, -np.inf, embeddings)
+        return FittedAttention(scores, to_array(values), none, 0.0, -np.inf, embeddings)
 
     losses: list[float] = []
     n_changed, way, n_iter, status = 0, 0.0, 0, ""
@@ -195,7 +192,7 @@ def fit_one_step(
     if status == "converged":
         flags = np.zeros(len(documents.X.data), dtype=bool)
         flags[selective.entries[point.selected.cpu().numpy()]] = True
-        frozen = limit_embeddings(_array(values)) if E is None else E.cpu().numpy()
+        frozen = limit_embeddings(to_array(values)) if E is None else E.cpu().numpy()
         try:
             limit = max_margin_direction(frozen, documents.X, in_the_layout_of(documents.X, flags))
         except (ValueError, RuntimeError) as failure:
@@ -204,7 +201,7 @@ def fit_one_step(
             error = limit.duality_gap
             if np.isfinite(limit.margin):  # otherwise any direction is a solution
                 length = _length(documents.X, flags)
-                fitted = model(limit.scores * length, limit.direction * length)
+                fitted = of_scores(limit.scores * length, limit.direction * length)
     changes = f"they changed in {n_changed} of {n_iter} steps"
     if way >= PATIENCE:
         changes = "some document still attends to others"
@@ -238,12 +235,6 @@ def _step_size_warning(
         f"{noise / largest:.3g} to {LARGEST_VALUE / largest:.3g}, or more dimensions; "
         f"step_size=None is {default:.3g} here."
     )
-
-
-def _array(numbers: Any) -> Array:
-    """Return a tensor or an array as a copy in float64."""
-    numbers = numbers.cpu().numpy() if isinstance(numbers, torch.Tensor) else numbers
-    return np.array(numbers, dtype=np.float64, order="C")
 
 
 def _length(X: Any, flags: NDArray[np.bool_]) -> float:

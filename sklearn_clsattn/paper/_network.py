@@ -22,7 +22,7 @@ from .._core.result import Callback, FitResult
 from .._core.statistics import class_log_odds
 from .._documents import as_csr
 from ._fitted import FittedNetwork, StoredEmbeddings
-from ._training import Indices, draw_embeddings, epochs, hold_out, run_training
+from ._training import Indices, draw_embeddings, epochs, hold_out, run_training, to_array
 
 # A group has documents of at least this share of its longest one's tokens, for less padding ...
 _FULLNESS = 0.8
@@ -139,9 +139,7 @@ class AttentionNetwork(torch.nn.Module):
         """Return the present network as copies in NumPy."""
         intercept = self.v.new_zeros(len(self.v)) if self.intercept is None else self.intercept
         tensors = self.E @ self._direction(), self.E @ self.v.T, intercept, self.p, self.v
-        scores, values, intercepts, p, v = (
-            np.array(tensor.cpu().numpy(), dtype=np.float64, order="C") for tensor in tensors
-        )
+        scores, values, intercepts, p, v = (to_array(tensor) for tensor in tensors)
         return FittedNetwork(
             scores,
             values,
@@ -156,13 +154,7 @@ class AttentionNetwork(torch.nn.Module):
 
 
 def fit_network(
-    documents: Documents,
-    classifier: Any,
-    *,
-    seed: int,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    callback: Callback,
+    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, callback: Callback
 ) -> FitResult:
     """Train a network of attention layers by Adam on mini-batches of documents."""
     X, codes, n_classes = as_csr(documents.X), documents.codes, documents.n_classes

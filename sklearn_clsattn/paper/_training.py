@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 Indices = NDArray[np.intp]
 
 
+def to_array(tensor: torch.Tensor) -> NDArray[np.float64]:
+    """Return a tensor as a copy in NumPy and float64."""
+    return np.array(tensor.detach().cpu().numpy(), dtype=np.float64, order="C")
+
+
 def draw_embeddings(
     n_tokens: int,
     n_outputs: int,
@@ -76,8 +81,8 @@ def hold_out(
 ) -> tuple[Indices, Indices]:
     """Split documents at random into those trained on and those held out, class by class.
 
-    Of every class with documents of positive weight the same `fraction` is held out, rounded, but
-    at least one is and at least one stays: a class of one is a ValueError. Rows are ascending.
+    Of every class's documents of positive weight the same `fraction` is held out, but at least one
+    is and at least one stays.
     """
     rng = np.random.default_rng(seed)
     held_out = np.zeros(len(codes), dtype=bool)
@@ -85,9 +90,8 @@ def hold_out(
         rows = np.flatnonzero((codes == code) & (sample_weight > 0))
         if len(rows) == 1:
             raise ValueError(
-                "Early stopping holds out documents of every class, but class number "
-                f"{code} has one document only (of positive weight). Give it more, or set "
-                "early_stopping=False."
+                f"Early stopping holds out documents of every class, but class number {code} has "
+                "one document only of positive weight: give it more, or early_stopping=False."
             )
         if len(rows):
             size = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
