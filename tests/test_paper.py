@@ -43,9 +43,8 @@ def test_orders_arms_and_lines():
     assert (u.left, u.right, u.worse) == (1, 1, 1)
     assert u.lowest_at == pytest.approx(0)
     assert np.isnan(shapes.arms(x, x).worse)
-    slope, share = shapes.slope_through_origin(x, -4 * x)
-    assert (slope, share) == (pytest.approx(-4), pytest.approx(1))
-    assert shapes.slope_through_origin(x, x + 10)[1] < 0.5  # an offset is no line through 0
+    assert shapes.share_on_line(x, -4 * x) == pytest.approx(1)
+    assert shapes.share_on_line(x, x + 10) < 0.5  # an offset is no line through 0
 
 
 def test_statistics_give_classes_equal_weight():

@@ -11,7 +11,7 @@ from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 from . import known, pictures
 from .data import Settings, load, subset
-from .models import along_posterior, over_seeds
+from .models import along_posterior, draw, over_seeds
 from .record import Row, row
 from .reviews import CORPORA
 from .shapes import arms, order
@@ -102,7 +102,6 @@ def left_over_right(centres: ArrayLike, means: ArrayLike) -> float:
 
 def _draw(axes: Any, title: str, corpus: Any, panels: list[tuple[str, Any, Any]]) -> None:
     for ax, (symbol, numbers, paper) in zip(axes, panels, strict=False):
-        pictures.cloud(ax, corpus.posterior, numbers, along_posterior(corpus, numbers))
-        pictures.name_axes(ax, title, pictures.POSTERIOR, symbol)
+        draw(ax, corpus, numbers, title, symbol)
         if paper is not None:
             pictures.paper_axis(ax, known.BINS, paper)

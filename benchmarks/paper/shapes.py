@@ -83,8 +83,6 @@ def binned(x: ArrayLike, y: ArrayLike, n_bins: int = N_BINS, min_tokens: int = M
     centres = (edges[1:] + edges[:-1]) / 2
     counts = np.bincount(which, minlength=n_bins)
     kept = counts >= max(min_tokens, 1)
-    if not kept.any():
-        raise ValueError(f"No bin has {min_tokens} of the {y.size} points.")
     divisors = np.maximum(counts, 1)
     means = np.bincount(which, y, n_bins) / divisors
     variances = np.bincount(which, (y - means[which]) ** 2, n_bins) / divisors
@@ -110,14 +108,9 @@ def arms(centres: ArrayLike, means: ArrayLike) -> Arms:
     return Arms(-order(means[: lowest + 1]), order(means[lowest:]), float(centres[lowest]))
 
 
-def slope_through_origin(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
-    """Return the slope of the line through the origin that fits best, and its share of variance.
-
-    The share is of the squares about 0, not about the mean: a line through the origin is asked for.
-    """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    slope = float(x @ y / (x @ x))
-    return slope, float(1 - np.sum((y - slope * x) ** 2) / (y @ y))
+def share_on_line(x: Array, y: Array) -> float:
+    """Return the share of the squares about 0 on the best line through the origin."""
+    return float(1 - np.sum((y - x @ y / (x @ x) * x) ** 2) / (y @ y))
 
 
 def frequent_tokens(X: Any, least: int = MIN_COUNT) -> NDArray[np.int64]:
