@@ -1,13 +1,8 @@
 """What the figures show, as numbers: means over bins, their order, and the scatter around them.
 
-The paper groups tokens into 20 bins of equal width along the difference of posteriors and reports
-means over bins. How posteriors are estimated, which tokens count, and how "monotone" or "U-shaped"
-becomes a number is ours:
-
-- tokens that occur at least 10 times in the training documents, bins of at least 5 tokens;
-- classes of equal total weight, so that a token that says nothing stands at 0;
-- monotone: Spearman's correlation between the bins' order and their means;
-- U: the same on either side of the lowest bin, which belongs to both arms.
+The 20 bins of equal width along the difference of posteriors are the paper's. Ours: which tokens
+and bins count, classes of equal weight, so that a token that says nothing stands at 0, and what
+"monotone" and "U-shaped" mean (:func:`order`, :func:`arms`).
 """
 
 from __future__ import annotations
@@ -31,16 +26,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Bins:
-    """Tokens along one axis; only bins that have enough tokens, from left to right.
-
-    centres, means, deviations : (n_bins,), middle of the bin, mean and standard deviation
-    counts : (n_bins,), numbers of tokens
-    """
+    """Bins with enough tokens, from left to right; all arrays are (n_bins,)."""
 
     centres: Array
     means: Array
     deviations: Array
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # of tokens
 
     @property
     def scatter(self) -> float:
@@ -73,10 +64,7 @@ class Arms:
 
 
 def binned(x: ArrayLike, y: ArrayLike, n_bins: int = N_BINS, min_tokens: int = MIN_TOKENS) -> Bins:
-    """Group points into bins of equal width, from the smallest x to the largest.
-
-    Bins with fewer than `min_tokens` points are left out: their mean is chance.
-    """
+    """Group points into bins of equal width; those with fewer than `min_tokens` are left out."""
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     edges = np.linspace(x.min(), x.max(), n_bins + 1)
     which = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, n_bins - 1)
