@@ -260,7 +260,7 @@ def test_bad_input_is_refused(arguments, match):
 @pytest.mark.parametrize(
     ("status", "multipliers", "match"),
     [
-        ("PIQP_SOLVED", [1.0, 0.0], "not feasible"),
+        ("PIQP_SOLVED", [1.0, 0.0], "score difference is 0 "),
         ("PIQP_SOLVED", [0.5, 0.9], "fails the checks"),
         ("PIQP_MAX_ITER_REACHED", [1.0, 0.0], "PIQP_MAX_ITER_REACHED"),
     ],

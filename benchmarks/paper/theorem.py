@@ -22,7 +22,7 @@ from sklearn_clsattn.paper import (
     one_step_embeddings,
     selected_tokens,
 )
-from sklearn_clsattn.paper._gradient_flow import GradientFlow
+from sklearn_clsattn.paper._gradient_flow import BALANCED, gradient_flow
 from sklearn_clsattn.paper._selective_gradient import SelectiveObjective
 
 from . import pictures
@@ -275,14 +275,14 @@ def descent(data: Data, n_steps: int) -> float:
 def turns(data: Data, ways: tuple[int, int], most_steps: int) -> float:
     """Return 1 less the cosine of p's directions at two ways along the flow, in score units."""
     step, objective = _limit(data)
-    path = GradientFlow(objective, None, torch.zeros_like(objective.values[:, 0]))
+    path = gradient_flow(objective, None, torch.zeros_like(objective.values[:, 0]))
     way, directions = 0.0, []
     for end in ways:
         for _ in range(most_steps):
-            if way >= end or path.balanced:
+            if way >= end or path.speed <= BALANCED:
                 break
             way += path.step()
-        direction = step.embeddings.T @ path.coefficients.numpy()
+        direction = step.embeddings.T @ path.y[1].numpy()
         directions.append(direction / np.linalg.norm(direction))
     return max(1 - float(a @ b) for a, b in pairwise(directions))
 

@@ -54,19 +54,17 @@ class SingleRelevantTokenCheck:
 
     def __str__(self) -> str:
         lines = [f"Assumption 1 {'holds' if self.holds else 'does not hold'}."]
+        relevant, partial = (
+            np.flatnonzero(self.token_kind == kind) for kind in ("relevant", "partial")
+        )
         for what, found in (
-            ("Completely relevant tokens", np.flatnonzero(self.token_kind == "relevant")),
-            ("Tokens that are neither relevant nor irrelevant", self.partial_tokens),
+            ("Completely relevant tokens", relevant),
+            ("Tokens that are neither relevant nor irrelevant", partial),
             ("Documents without a completely relevant token", self.documents_without),
             ("Documents with several of them", self.documents_with_several),
         ):
             lines.append(f"  {what}: {len(found)}" + (f" ({listed(found)})" * bool(len(found))))
         return "\n".join([*lines, f"  Distance from it: {self.distance:.3f} (0 to 1)"])
-
-    @property
-    def partial_tokens(self) -> NDArray[np.intp]:
-        """Columns of the tokens that are neither completely relevant nor irrelevant."""
-        return np.flatnonzero(self.token_kind == "partial")
 
 
 def check_single_relevant_token(

@@ -198,9 +198,8 @@ class OneStepClassifier(PaperClassifier):
     -----
     p is trained until the selected tokens have not changed over a way of 60 in score units and
     hold 99 % of the attention; its direction is then that of :func:`max_margin_direction`, which
-    needs PIQP (``pip install 'sklearn-clsattn[theory]'``). ``docs/theory.md`` says how the flow is
-    integrated. A step along the flow takes from three to a thousand evaluations of the gradient,
-    more where it is stiff.
+    needs PIQP (``pip install 'sklearn-clsattn[theory]'``). A step along the flow takes from three
+    to a thousand evaluations of the gradient (``docs/theory.md``).
 
     {reference}
 

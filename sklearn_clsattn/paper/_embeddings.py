@@ -1,7 +1,7 @@
 r"""Training of embeddings by Adam or gradient descent, and the same without a dimension.
 
 The loss sees E, p and v through the scores :math:`a = E p` and the values :math:`b_k = E v_k`
-alone. Its gradient D by these takes two thin sparse products; autograd takes it on to E, p and v.
+alone: its gradient by these takes two thin sparse products, and autograd takes it on.
 
 **Without a dimension**, scores and values are the parameters, from 0, where random ones tend as d
 grows. A step of Adam on E changes a score by its learning rate times :math:`\sum_j |p_j|`, which is

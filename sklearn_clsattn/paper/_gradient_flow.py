@@ -8,7 +8,6 @@ quadratic program on this selection. Where they do not settle p has no limit, an
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,60 +59,37 @@ _NOT_CONVERGED = {
 }
 
 
-class GradientFlow:
-    """Gradient flow of the scores by adaptive stiff integration; see the module's docstring.
+def gradient_flow(
+    objective: SelectiveObjective, E: torch.Tensor | None, scores: torch.Tensor
+) -> ChebyshevIntegrator:
+    """Return the integrator of the flow of scores and coefficients c, (2, n_tokens), from `scores`.
 
-    `embeddings` are E^1, (n_tokens, d), None in the limit, where they are [I | S] with the values
-    S; `scores` are where the flow starts.
+    E is E^1, (n_tokens, d), None in the limit, where it is [I | S] with the values S.
     """
+    values = objective.values
+    gram = None
+    if E is not None and E.shape[0] <= E.shape[1]:
+        gram = E.to(torch.float64) @ E.to(torch.float64).T
 
-    def __init__(
-        self, objective: SelectiveObjective, embeddings: torch.Tensor | None, scores: torch.Tensor
-    ) -> None:
-        self._objective = objective
-        self._kernel = _kernel(embeddings, objective.values)
-        start = scores.to(torch.float64)
-        self._integrator = ChebyshevIntegrator(
-            self._velocity,
-            torch.stack([start, torch.zeros_like(start)]),
-            tol=TOLERANCE,
-            largest_change=LARGEST_CHANGE,
-            rounding=float(torch.finfo(scores.dtype).eps),
-        )
-        self._arrive()
-
-    def step(self) -> float:
-        """Advance by one step of the integration; return the largest change of a score."""
-        change = self._integrator.step()
-        self._arrive()
-        return change
-
-    def _arrive(self) -> None:
-        self.scores, self.coefficients = self._integrator.y
-        self.point = self._objective(self.scores)
-        self.balanced = self._integrator.speed <= BALANCED
-
-    def _velocity(self, y: torch.Tensor) -> torch.Tensor:
-        """Return the derivatives of scores and coefficients, (2, n_tokens)."""
-        point = self._objective(y[0])
+    def velocity(y: torch.Tensor) -> torch.Tensor:
+        point = objective(y[0])
         if not point.magnitude > 0:
             return torch.zeros_like(y)
-        change = point.by_score / -point.magnitude
-        return torch.stack([self._kernel(change), change])
+        c = point.by_score / -point.magnitude
+        if gram is not None:
+            return torch.stack([gram @ c, c])
+        if E is None:
+            return torch.stack([c + values @ (values.T @ c), c])
+        return torch.stack([(E @ (E.T @ c.to(E.dtype))).to(torch.float64), c])
 
-
-def _kernel(
-    embeddings: torch.Tensor | None, values: torch.Tensor
-) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return ``c -> E E.T c`` in float64, (n_tokens,), by the Gram matrix if it is small."""
-    if embeddings is None:
-        return lambda c: c + values @ (values.T @ c)
-    if embeddings.shape[0] <= embeddings.shape[1]:
-        rows = embeddings.to(torch.float64)
-        gram = rows @ rows.T
-        return lambda c: gram @ c
-    dtype = embeddings.dtype
-    return lambda c: (embeddings @ (embeddings.T @ c.to(dtype))).to(torch.float64)
+    start = scores.to(torch.float64)
+    return ChebyshevIntegrator(
+        velocity,
+        torch.stack([start, torch.zeros_like(start)]),
+        tol=TOLERANCE,
+        largest_change=LARGEST_CHANGE,
+        rounding=float(torch.finfo(scores.dtype).eps),
+    )
 
 
 def fit_one_step(
@@ -145,14 +121,13 @@ def fit_one_step(
         add_step(loss, E, p, v, step_size)
         values, start = E @ v.T, E @ p
     selective = SelectiveObjective(documents.X, loss, values)
-    flow = GradientFlow(selective, E, start)
+    flow = gradient_flow(selective, E, start)
 
     def model() -> FittedAttention:
         """Return the model where the flow is."""
-        if E is None:
-            return of_scores(to_array(flow.scores), np.empty(0))
-        direction = p.double() + E.T.double() @ flow.coefficients
-        return of_scores(to_array(flow.scores), to_array(direction))
+        scores, coefficients = flow.y
+        direction = torch.empty(0) if E is None else p.double() + E.T.double() @ coefficients
+        return of_scores(to_array(scores), to_array(direction))
 
     def of_scores(scores: Array, direction: Array) -> FittedAttention:
         embeddings = None
@@ -163,12 +138,13 @@ def fit_one_step(
 
     losses: list[float] = []
     n_changed, way, n_iter, status = 0, 0.0, 0, ""
-    before = flow.point.selected
+    before: torch.Tensor | None = None
     while True:
-        point = flow.point
+        point = selective(flow.y[0])
         losses.append(point.loss)
-        if (point.selected != before).any():
-            n_changed, way, before = n_changed + 1, 0.0, point.selected
+        if before is not None and (point.selected != before).any():
+            n_changed, way = n_changed + 1, 0.0
+        before = point.selected
         most_unselected = max(0.0, -math.expm1(float(point.log_selected_attention.min())))
         if callback(Progress(n_iter, point.loss, most_unselected, model)):
             status = "stopped"
@@ -176,7 +152,7 @@ def fit_one_step(
             status = "no_gradient"
         elif way >= PATIENCE and most_unselected <= UNSELECTED_ATTENTION:
             status = "converged"
-        elif flow.balanced:
+        elif flow.speed <= BALANCED:
             status = "balanced"
         elif n_iter >= classifier.max_iter:
             status = "selection"

@@ -30,9 +30,8 @@ _ROUNDING_MARGIN = 1e-11  # a smaller margin, in units of the typical |E_s - E_s
 # The units of length tried, relative to the typical length of E_s - E_s': with solutions of norm
 # 1,000 and more (deep chains of many tokens) PIQP reports feasible pairs as infeasible.
 _UNITS = (1.0, 1e-2, 1e-4)
-# Tolerance and infeasibility threshold of the first attempt, and of the second in the same unit.
-# PIQP reaches the tighter tolerance almost always. The second never reports "infeasible": a linear
-# program decides that.
+# Tolerance and infeasibility threshold of two attempts in each unit. The second never reports
+# "infeasible": a linear program decides that.
 _ATTEMPTS = ((1e-12, 0.9), (1e-9, 1e20))
 
 
@@ -93,8 +92,7 @@ class MaxMargin:
     support_pairs : ndarray of shape (n_support, 2)
         The tight pairs (s, s'), columns of X: their score difference is 1 up to 1e-6.
     multipliers : ndarray of shape (n_support,)
-        Non-negative, with p the sum of multiplier times :math:`E_s - E_{s'}` over
-        `support_pairs`.
+        Non-negative: p is the sum of multiplier times :math:`E_s - E_{s'}` over `support_pairs`.
     duality_gap : float
         An upper bound on 1 less the cosine between `direction` and the exact solution.
     """
@@ -148,10 +146,8 @@ def max_margin_direction(embeddings: Any, X: Any, selected: Any) -> MaxMargin:
     PIQP solves this quadratic program, and its answer is checked without it: p is made of the
     multipliers :math:`\lambda \ge 0`, as :math:`p = \sum \lambda_{ss'} (E_s - E_{s'})`, and scaled
     until the smallest score difference over all pairs is 1. Then the cosine between p and the
-    solution is at least :math:`\sum \lambda / \|p\|^2`; 1 less that is the `duality_gap`.
-
-    With dense embeddings the cost grows with the cube of min(d, n_tokens); in the limit of
-    infinite width everything is sparse.
+    solution is at least :math:`\sum \lambda / \|p\|^2`; 1 less that is the `duality_gap`. With
+    dense embeddings the cost grows with the cube of min(d, n_tokens).
 
     Examples
     --------
@@ -189,18 +185,15 @@ def max_margin_direction(embeddings: Any, X: Any, selected: Any) -> MaxMargin:
     if not n_pairs:
         return MaxMargin(direction, scores, np.inf, pairs, multipliers, 0.0)
     smallest = float((differences @ scores).min())
-    if not smallest > 0.5:
-        raise RuntimeError(
-            "The solver's answer is not feasible: its smallest score difference is "
-            f"{smallest:.3g} instead of 1 over {n_pairs} pairs."
-        )
-    direction, scores, multipliers = (part / smallest for part in (direction, scores, multipliers))
+    scale = max(smallest, 0.5)
+    direction, scores, multipliers = (part / scale for part in (direction, scores, multipliers))
     norm = float(np.linalg.norm(direction))
     gap = max(0.0, 1.0 - float(multipliers.sum()) / norm**2)
-    if not gap <= MAX_DUALITY_GAP:
+    if not (smallest > 0.5 and gap <= MAX_DUALITY_GAP):
         raise RuntimeError(
-            f"The solver's answer fails the checks: over {n_pairs} pairs, 1 less its cosine to "
-            f"the solution is only known to be below {gap:.3g} (at most {MAX_DUALITY_GAP})."
+            f"The solver's answer fails the checks: over {n_pairs} pairs, its smallest score "
+            f"difference is {smallest:.3g} instead of 1, and 1 less its cosine to the solution is "
+            f"only known to be below {gap:.3g} (at most {MAX_DUALITY_GAP})."
         )
     tight = np.flatnonzero((differences @ scores <= 1.0 + TIGHT) | (multipliers > 0))
     return MaxMargin(direction, scores, 1.0 / norm, pairs[tight], multipliers[tight], gap)

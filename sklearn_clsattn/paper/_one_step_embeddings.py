@@ -15,11 +15,9 @@ from ._documents import coded_documents, listed
 
 Array = NDArray[np.float64]
 
-# Spectral norm of what the default step writes, at most, for more than two classes.
-LARGEST_SPECTRAL_NORM = 2.0
-# The same in finite dimensions, for two classes too. A small step, below the gap in which the flow
-# selects one class's relevant tokens only.
-FINITE_SPECTRAL_NORM = 1.4
+# Spectral norm of what the default step writes, at most: for more than two classes, and in finite
+# dimensions, below the gap in which the flow selects one class's relevant tokens only.
+LARGEST_SPECTRAL_NORM, FINITE_SPECTRAL_NORM = 2.0, 1.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +25,7 @@ class OneStepEmbeddings:
     r"""Embeddings after one full-batch gradient step, with the prediction of Lemma 4.1.
 
     `n_outputs` is 1 for two classes and K for K > 2. In the limit of infinitely many dimensions
-    vectors are in a basis of the rows of :math:`E^0` followed by the output vectors, so that
-    d = n_tokens + n_outputs there.
+    d is n_tokens + n_outputs: the basis is the rows of :math:`E^0` and the output vectors.
 
     Attributes
     ----------
@@ -134,9 +131,10 @@ def one_step_embeddings(
            [ 0. ,  1. ,  0. ,  0.5],
            [ 0. ,  0. ,  1. ,  0. ]])
     """
-    check_scalar(step_size, "step_size", Real, min_val=0, include_boundaries="neither")
-    if not np.isfinite(step_size):
-        raise ValueError(f"step_size must be finite, got {step_size!r}.")
+    largest = np.finfo(np.float64).max
+    check_scalar(
+        step_size, "step_size", Real, min_val=0, max_val=largest, include_boundaries="right"
+    )
     if embedding_dim is not None:
         check_scalar(embedding_dim, "embedding_dim", Integral, min_val=2)
     documents = coded_documents(X, y, sample_weight)
@@ -144,8 +142,7 @@ def one_step_embeddings(
     if len(empty):
         raise ValueError(
             f"Every document must have a token, but {len(empty)} have none (rows "
-            f"{listed(empty)}): the paper's model does not define their output. Remove these "
-            "rows, or give them weight 0."
+            f"{listed(empty)}): remove these rows, or give them weight 0."
         )
     step_size = float(step_size)
     shifts = step_size * shifts_per_step(documents.importance)
