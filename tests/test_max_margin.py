@@ -17,11 +17,9 @@ from sklearn_clsattn.paper._max_margin import pair_graph
 pytest.importorskip("piqp")
 
 FORMS = {
-    "csr_matrix": sp.csr_matrix,
     "csc": sp.csc_matrix,
     "coo": sp.coo_array,
-    "ndarray": lambda X: X.toarray(),
-    "int_list": lambda X: X.toarray().astype(int).tolist(),
+    "list": lambda X: X.toarray().astype(int).tolist(),
     "frame": lambda X: pd.DataFrame(X.toarray()),
 }
 
