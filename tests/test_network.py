@@ -93,7 +93,7 @@ def test_early_stopping_keeps_the_best_network(n_layers, mlp):
     X, y = data(3, n_documents=90)
     model = AttentionNetworkClassifier(
         n_layers=n_layers, mlp=mlp, embedding_dim=8, learning_rate=0.1, random_state=0,
-        validation_fraction=0.3, n_iter_no_change=3, max_iter=30,
+        validation_fraction=0.3, n_iter_no_change=3, max_iter=30
     ).fit(X, y)  # fmt: skip
     seed = int(check_random_state(0).randint(np.iinfo(np.int32).max))
     _, held_out = hold_out(y, np.ones(len(y)), 0.3, seed)

@@ -14,11 +14,7 @@ import torch.nn.functional as F
 from numpy.testing import assert_allclose
 from sklearn.utils import check_random_state
 
-from sklearn_clsattn.paper import (
-    AttentionNetworkClassifier,
-    EmbeddingClassifier,
-    OneStepClassifier,
-)
+from sklearn_clsattn.paper import AttentionNetworkClassifier, EmbeddingClassifier, OneStepClassifier
 from sklearn_clsattn.paper._network import AttentionNetwork
 from sklearn_clsattn.paper._training import draw_embeddings
 

@@ -148,8 +148,7 @@ def frozen(settings: Settings) -> list[Row]:
         trained = over_seeds(corpus, settings, **how)
         same = over_seeds(corpus, settings, train_embeddings=False, **how)
         descent = fit(
-            corpus,
-            **{**how, "train_embeddings": False, "solver": "sgd", "learning_rate": 10.0},
+            corpus, **{**how, "train_embeddings": False, "solver": "sgd", "learning_rate": 10.0}
         )
         below = [one.accuracy - other.accuracy for one, other in zip(trained, same, strict=True)]
         rows += [

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.fitted import in_the_layout_of
-from ..importance import class_totals, row_totals
+from ..importance import row_totals
 from ._documents import coded_documents, listed
 
 _KINDS = np.array(["unseen", "irrelevant", "partial", "relevant"])
@@ -67,9 +67,7 @@ class SingleRelevantTokenCheck:
         return "\n".join([*lines, f"  Distance from it: {self.distance:.3f} (0 to 1)"])
 
 
-def check_single_relevant_token(
-    X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None
-) -> SingleRelevantTokenCheck:
+def check_single_relevant_token(X: Any, y: ArrayLike) -> SingleRelevantTokenCheck:
     r"""Check whether every document has one relevant token, as Theorem 4.3 assumes.
 
     Parameters
@@ -78,9 +76,6 @@ def check_single_relevant_token(
         Non-negative token counts or weights. Never altered.
     y : array-like of shape (n_documents,)
         Class labels, of any type, two classes or more.
-    sample_weight : array-like of shape (n_documents,), default=None
-        Non-negative weights of the documents; a weight of 2 is the document twice, and one of 0
-        leaves it out.
 
     Returns
     -------
@@ -102,7 +97,7 @@ def check_single_relevant_token(
               D_s = (K \max_k r_{sk} - 1) / (K - 1),
 
     where :math:`q_s` are its tokens' shares, and :math:`r_{sk}` is the share of class k in the sum
-    of the token's shares of documents. Documents are averaged by weight.
+    of the token's shares of documents.
 
     Examples
     --------
@@ -117,25 +112,23 @@ def check_single_relevant_token(
       Documents with several of them: 0
       Distance from it: 0.467 (0 to 1)
     """
-    documents = coded_documents(X, y, sample_weight)
-    X, shares, counted = documents.X, documents.shares, documents.weights > 0
-    n_classes, presence = len(shares), X.astype(bool)
-    in_classes = class_totals(presence, documents.codes, n_classes, counted.astype(float)) > 0
+    documents = coded_documents(X, y)
+    X, shares = documents.X, documents.shares
+    in_classes = shares > 0
     kind = np.where(np.ptp(shares, axis=0) <= _TOLERANCE * shares.sum(axis=0), 1, 2)
     kind[in_classes.sum(axis=0) == 1] = 3
     kind[~in_classes.any(axis=0)] = 0
     relevant = in_the_layout_of(X, kind[X.indices] == 3)
     relevant.eliminate_zeros()
     n_relevant = np.diff(relevant.indptr)
-    without = np.flatnonzero(counted & (n_relevant == 0))
-    several = np.flatnonzero(counted & (n_relevant > 1))
+    without, several = np.flatnonzero(n_relevant == 0), np.flatnonzero(n_relevant > 1)
     return SingleRelevantTokenCheck(
         holds=not (len(without) or len(several) or (kind == 2).any()),
         token_kind=_KINDS[kind],
         relevant_tokens=relevant,
         documents_without=without,
         documents_with_several=several,
-        distance=float(np.average(_distances(X, shares), weights=documents.weights)),
+        distance=float(_distances(X, shares).mean()),
     )
 
 

@@ -166,8 +166,7 @@ class OneStepClassifier(PaperClassifier):
     Random embeddings E get one full-batch gradient step, which writes every token's importance
     along the output vector (Lemma 4.1). Then E and v are frozen and p is trained until its
     direction converges; by Theorem 4.3 that is the max-margin direction, which separates every
-    document's selected tokens from its others. There are no intercepts, and ``<cls>`` does not
-    attend to itself. On real text this predicts poorly.
+    document's selected tokens from its others. On real text this predicts poorly.
 
     Parameters
     ----------
@@ -277,11 +276,6 @@ class EmbeddingClassifier(PaperClassifier):
     {attributes}
     {validation}
 
-    Notes
-    -----
-    Training with a dimension needs memory for five matrices of the size of E, four without
-    early stopping.
-
     {reference}
 
     Examples
@@ -356,9 +350,9 @@ class AttentionNetworkClassifier(PaperClassifier):
 
     Notes
     -----
-    With two layers `attention_scores_` are E.W_2' p, with the key-query matrix W_2 of the second,
-    and a token adds the values of what it attends to as well as its own. With the MLP
-    `token_values_` are a diagnostic only, and :meth:`contributions` raises a ValueError.
+    With two layers `attention_scores_` are E.W_2' p, and a token adds the values of what it attends
+    to as well as its own. With the MLP `token_values_` are a diagnostic only, and
+    :meth:`contributions` raises a ValueError.
 
     {reference}
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csgraph
 from sklearn.utils import check_array
 
-from .._core.fitted import SELECTION_TOLERANCE, select_tokens
+from .._core.fitted import select_tokens
 from ._documents import checked_counts, listed
 
 Array = NDArray[np.float64]
@@ -35,7 +35,7 @@ _UNITS = (1.0, 1e-2, 1e-4)
 _ATTEMPTS = ((1e-12, 0.9), (1e-9, 1e20))
 
 
-def selected_tokens(scores: ArrayLike, X: Any, tol: float = SELECTION_TOLERANCE) -> sp.csr_array:
+def selected_tokens(scores: ArrayLike, X: Any) -> sp.csr_array:
     r"""Return which tokens of every document have its highest attention score.
 
     These are the selected tokens :math:`S_X(p)` of Wu et al. (2025), arXiv:2505.17282, section 4.
@@ -46,14 +46,12 @@ def selected_tokens(scores: ArrayLike, X: Any, tol: float = SELECTION_TOLERANCE)
         Attention scores :math:`a_s = E_s^\top p`.
     X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
         Non-negative token counts or weights. A document has the tokens that are positive.
-    tol : float, default=1e-6
-        Scores this close to a document's highest are selected with it.
 
     Returns
     -------
     selected : boolean CSR array of shape (n_documents, n_tokens)
-        True where the token is selected; no False is stored. A document without tokens selects
-        nothing.
+        True where the token is selected, ties within 1e-6 included; no False is stored. A document
+        without tokens selects nothing.
 
     Examples
     --------
@@ -71,7 +69,7 @@ def selected_tokens(scores: ArrayLike, X: Any, tol: float = SELECTION_TOLERANCE)
             f"scores must have shape ({X.shape[1]},), one score for each column of X, "
             f"got {values.shape}."
         )
-    documents, tokens = select_tokens(values, X, tol)
+    documents, tokens = select_tokens(values, X)
     flags = np.ones(len(tokens), dtype=bool)
     return sp.csr_array(sp.coo_array((flags, (documents, tokens)), shape=X.shape))
 

@@ -38,14 +38,12 @@ class OneStepEmbeddings:
     output_vectors : ndarray of shape (n_outputs, d)
         The :math:`v_k`, orthonormal.
     importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Signed frequency alpha.
+        Signed frequency alpha; for two classes, positive is evidence for the last in order.
     shifts : ndarray of shape (n_tokens, n_outputs)
         S, what the step adds along the output vectors by Lemma 4.1:
         :math:`\tfrac{\eta_0}{2} \alpha_s` for two classes, :math:`\eta_0 \alpha_{sk}` for K.
     step_size : float
         :math:`\eta_0`.
-    classes : ndarray of shape (n_classes,)
-        The labels in y, sorted. For two, positive importance is evidence for the second.
     """
 
     embeddings: Any
@@ -55,7 +53,6 @@ class OneStepEmbeddings:
     importance: Array
     shifts: Array
     step_size: float
-    classes: NDArray[Any]
 
     def lemma_error(self) -> Array:
         r"""Return how far each token's step is from that of Lemma 4.1, in units of the step.
@@ -79,7 +76,6 @@ def one_step_embeddings(
     *,
     step_size: float,
     embedding_dim: int | None = None,
-    sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> OneStepEmbeddings:
     r"""Make one full-batch gradient step on random token embeddings.
@@ -95,8 +91,6 @@ def one_step_embeddings(
     embedding_dim : int, default=None
         d, at least 2, or 1 + K for K > 2 classes. None is the limit of infinitely many
         dimensions: nothing is drawn, and nothing of the size n_tokens times d is stored.
-    sample_weight : array-like of shape (n_documents,), default=None
-        Non-negative weights; a weight of 2 is the document twice.
     random_state : int, RandomState instance or None, default=None
         Draws :math:`E^0, p^0` and v. Pass an int for the same ones each time.
 
@@ -137,12 +131,11 @@ def one_step_embeddings(
     )
     if embedding_dim is not None:
         check_scalar(embedding_dim, "embedding_dim", Integral, min_val=2)
-    documents = coded_documents(X, y, sample_weight)
-    empty = np.flatnonzero((np.diff(documents.X.indptr) == 0) & (documents.weights > 0))
-    if len(empty):
+    documents = coded_documents(X, y)
+    if len(empty := np.flatnonzero(np.diff(documents.X.indptr) == 0)):
         raise ValueError(
-            f"Every document must have a token, but {len(empty)} have none (rows "
-            f"{listed(empty)}): remove these rows, or give them weight 0."
+            f"Every document must have a token, but {len(empty)} have none (rows {listed(empty)}): "
+            "remove these rows."
         )
     step_size = float(step_size)
     shifts = step_size * shifts_per_step(documents.importance)
@@ -157,14 +150,11 @@ def one_step_embeddings(
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         drawn = draw_embeddings(n_tokens, n_outputs, int(embedding_dim), seed=seed)
         initial, p, v = (tensor.numpy().copy() for tensor in drawn)
-        loss = Documents.of(
-            documents.X, documents.codes, documents.weights, len(documents.classes)
-        ).attention_loss(np.float64, "cpu")
-        add_step(loss, *drawn, step_size)
+        codes, weights = documents.codes, np.ones(len(documents.codes))
+        trained_on = Documents.of(documents.X, codes, weights, len(documents.shares))
+        add_step(trained_on.attention_loss(np.float64, "cpu"), *drawn, step_size)
         embeddings = drawn[0].numpy()
-    return OneStepEmbeddings(
-        embeddings, initial, p, v, documents.importance, shifts, step_size, documents.classes
-    )
+    return OneStepEmbeddings(embeddings, initial, p, v, documents.importance, shifts, step_size)
 
 
 def shifts_per_step(importance: Array) -> Array:
