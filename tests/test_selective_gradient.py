@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_clsattn._core.fitted import SELECTION_TOLERANCE, select_tokens
-from sklearn_clsattn.paper._selective_gradient import SelectiveObjective
+from sklearn_clsattn.paper._gradient_flow import SelectiveObjective
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 

@@ -22,8 +22,7 @@ from sklearn_clsattn.paper import (
     one_step_embeddings,
     selected_tokens,
 )
-from sklearn_clsattn.paper._gradient_flow import BALANCED, gradient_flow
-from sklearn_clsattn.paper._selective_gradient import SelectiveObjective
+from sklearn_clsattn.paper._gradient_flow import BALANCED, SelectiveObjective, gradient_flow
 
 from . import pictures
 from .data import Settings, load
