@@ -8,6 +8,7 @@ autograd's gradients, make of every parameter.
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
@@ -68,13 +69,8 @@ class Paper(torch.nn.Module):
 
 def sequences_of(X):
     """Return token ids (n, T) and which places are real, tokens repeated by their counts."""
-    documents = [np.repeat(np.arange(X.shape[1]), row) for row in X.toarray().astype(int)]
-    tokens = torch.zeros((len(documents), max(map(len, documents))), dtype=torch.int64)
-    real = torch.zeros(tokens.shape, dtype=torch.bool)
-    for i, document in enumerate(documents):
-        tokens[i, : len(document)] = torch.from_numpy(document)
-        real[i, : len(document)] = True
-    return tokens, real
+    tokens = reference.PaddedDocuments.from_counts(X).tokens
+    return tokens.clamp(min=0), tokens != reference.PADDING
 
 
 def problem(n_classes):
