@@ -6,9 +6,10 @@ The speed is g over the sum of the sizes of its terms, so that it does not vanis
 (``docs/theory.md``). Once the selected tokens have settled, the direction of p is that of the
 quadratic program on this selection. Where they do not settle p has no limit, and the fit warns.
 
-**The gradient by the scores** has full relative precision where softmax is nearly a maximum, and
-the plain form is a difference of nearly equal numbers. Here every document's differences are taken from its leading token r, and magnitudes are
-carried as logarithms. With :math:`D_{jk} = b_{jk} - b_{rk}`, exactly 0 there, outputs are
+**The gradient by the scores** has full relative precision also where softmax is nearly a maximum,
+and the plain form is a difference of nearly equal numbers. Every document's differences are taken
+from its leading token r, and magnitudes are carried as logarithms. With
+:math:`D_{jk} = b_{jk} - b_{rk}`, exactly 0 there, outputs are
 :math:`f_k = b_{rk} + \sum_j q_j D_{jk}`; with :math:`g_k = \omega\, \partial \ell / \partial F_k`,
 
 .. math::
