@@ -321,10 +321,8 @@ def negation(seed: int, settings: Settings) -> dict[str, float]:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {
-            name: float(model.fit(X[:half], y[:half]).score(X[half:], y[half:]))
-            for name, model in models.items()
-        }
+        fits = {name: model.fit(X[:half], y[:half]) for name, model in models.items()}
+    return {name: float(model.score(X[half:], y[half:])) for name, model in fits.items()}
 
 
 def further(data: Data, start: tuple[Array, ...], how: tuple[str, Any, float], n: int) -> float:
