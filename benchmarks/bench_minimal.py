@@ -6,10 +6,7 @@ For the same test documents and the same model: the fewest tokens whose removal 
 prediction (beside greedy search, LIME's order and DiCE's random search), and the fewest that
 guarantee it (beside the search of Anchors). Every answer is tried: a removal on the model, a
 guarantee on 1,000 documents that lose other tokens at random, and on the worst of all. `--labels`
-prints how well wrong labels are found instead.
-
-A method's size and shares are over its own documents: the slow ones answer for the first few. A
-removal is right if the prediction changes, or if nothing is found where nothing will do.
+prints how well wrong labels are found instead. Slow methods answer for the first documents alone.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,29 +31,20 @@ from benchmarks.explanations import documents, searches  # noqa: E402
 from benchmarks.explanations.documents import Document  # noqa: E402
 from benchmarks.explanations.searches import Numbers  # noqa: E402
 from sklearn_clsattn import ClsAttentionClassifier  # noqa: E402
-from sklearn_clsattn.inspection import Explanation, explain, label_issues  # noqa: E402
+from sklearn_clsattn.inspection import explain, label_issues  # noqa: E402
 
 _N_TRIED = 1000
 _FLIPPED = 0.05
-HEADER = (
-    "question",
-    "answered by",
-    "documents",
-    "mean size",
-    "smallest",
-    "holds when tried",
-    "in the worst case",
-    "ms a document",
-)
+HEADER = ("question", "answered by", "documents", "mean size", "smallest", "holds when tried")
+HEADER += ("in the worst case", "ms a document")
 
 Search = Callable[[Document], Numbers | None]
-Answers = list[Numbers | None]
 
 
-def _ours(ask: Callable[[Explanation], Any]) -> Search:
+def _ours(question: str) -> Search:
     def answer(document: Document) -> Numbers | None:
-        pipeline = document.model.pipeline
-        (one,) = ask(explain(pipeline, [document.text], removal=False, places=False))
+        answers = explain(document.model.pipeline, [document.text], removal=False, places=False)
+        (one,) = getattr(answers, question)()
         return one.entries if one.found else None
 
     return answer
@@ -67,96 +54,67 @@ def _searched(search: Callable[..., Numbers | None], **options: Any) -> Search:
     return lambda one: search(one.ask, one.n, np.random.default_rng(0), **options)
 
 
+def _keeps_class(document: Document, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return for rows of kept tokens whether the prediction is that of the whole document."""
+    return document.ask(np.atleast_2d(kept)) > 0.5
+
+
 def _is_changed(document: Document, removed: Numbers) -> bool:
-    kept = np.ones((1, document.n), dtype=bool)
-    kept[0, removed] = False
-    return float(document.ask(kept)[0]) < 0.5
+    return not _keeps_class(document, ~np.isin(np.arange(document.n), removed))[0]
 
 
-def _holds_at_random(document: Document, fixed: Numbers) -> float:
-    """Return the share of documents that keep these and others at random with the same class."""
-    rng = np.random.default_rng(1)
-    kept = rng.random((_N_TRIED, document.n)) < rng.random((_N_TRIED, 1))
-    kept[:, fixed] = True
-    return float((document.ask(kept) > 0.5).mean())
-
-
-def _holds_at_worst(document: Document, fixed: Numbers) -> bool:
-    """Whether the worst of all documents that keep these has the same class.
+def _holds(document: Document, fixed: Numbers) -> tuple[float, float]:
+    """Return how often the class stays with these and others at random, and with the worst others.
 
     The worst leaves out all tokens whose terms are positive, which needs the model's numbers.
     """
-    classifier = document.model.classifier
+    rng, classifier = np.random.default_rng(1), document.model.classifier
+    kept = rng.random((_N_TRIED, document.n)) < rng.random((_N_TRIED, 1))
     side = 1.0 if document.code == 1 else -1.0
     values = classifier.token_values_[document.x.indices]
-    bad = side * (values + classifier.intercept_[0]) < 0
-    bad[fixed] = True
-    return float(document.ask(bad[None])[0]) > 0.5
+    worst = side * (values + classifier.intercept_[0]) < 0
+    kept[:, fixed] = worst[fixed] = True
+    return float(_keeps_class(document, kept).mean()), float(_keeps_class(document, worst)[0])
 
 
 def race(model: documents.Model, n_slow: int, n_samples: int) -> list[list[str]]:
     """Return the rows of the table."""
     every = [Document(model, text) for text in model.corpus.texts]
-    ours_removed = _ours(lambda explanation: explanation.counterfactual())
-    removals: list[tuple[str, Search, int]] = [
-        ("ours, sorted", ours_removed, len(every)),
-        ("greedy search (SEDC)", _searched(searches.greedy), len(every)),
-        ("LIME's order", _searched(searches.lime_order, samples=n_samples), n_slow),
-        ("DiCE's random search", _searched(searches.dice_random), n_slow),
-    ]
-    guarantees: list[tuple[str, Search, int]] = [
-        ("ours, sorted", _ours(lambda explanation: explanation.sufficient()), len(every)),
-        ("the search of Anchors", _searched(searches.anchor), n_slow),
-    ]
-    ours = [ours_removed(one) for one in every]  # after imports and caches
+    known = [_ours("counterfactual")(one) for one in every]  # after imports and caches
     rows = []
-    for name, search, n in removals:
-        answers, milliseconds = _timed(search, every[:n])
-        # Where nothing will do, to find nothing is right.
-        right = [
-            (answer is None) == (known is None) and (answer is None or _is_changed(one, answer))
-            for one, answer, known in zip(every[:n], answers, ours[:n], strict=True)
-        ]
-        smallest = [
-            _size(answer) == _size(known) for answer, known in zip(answers, ours[:n], strict=True)
-        ]
-        cells = [f"{np.mean(smallest):.0%}", f"{np.mean(right):.0%}", "", milliseconds]
-        rows.append(["removed", name, str(n), _mean_size(answers), *cells])
-    for name, search, n in guarantees:
-        answers, milliseconds = _timed(search, every[:n])
-        pairs = [
-            (one, some) for one, some in zip(every[:n], answers, strict=True) if some is not None
-        ]
-        at_random = np.mean([_holds_at_random(one, some) for one, some in pairs])
-        at_worst = np.mean([_holds_at_worst(one, some) for one, some in pairs])
-        cells = ["", f"{at_random:.1%}", f"{at_worst:.0%}", milliseconds]
-        rows.append(["guarantee", name, str(n), _mean_size(answers), *cells])
+    for question, name, search, n in (
+        ("removed", "ours, sorted", _ours("counterfactual"), len(every)),
+        ("removed", "greedy search (SEDC)", _searched(searches.greedy), len(every)),
+        ("removed", "LIME's order", _searched(searches.lime_order, samples=n_samples), n_slow),
+        ("removed", "DiCE's random search", _searched(searches.dice_random), n_slow),
+        ("guarantee", "ours, sorted", _ours("sufficient"), len(every)),
+        ("guarantee", "the search of Anchors", _searched(searches.anchor), n_slow),
+    ):
+        answers, seconds, judged = [], [], []
+        for one, best in zip(every[:n], known, strict=False):
+            started = time.perf_counter()
+            answer = search(one)
+            seconds.append(time.perf_counter() - started)
+            answers += [] if answer is None else [len(answer)]
+            if question == "guarantee":
+                judged += [] if answer is None else [_holds(one, answer)]
+            elif answer is None or best is None:  # where nothing will do, to find nothing is right
+                judged.append((answer is best, answer is best))
+            else:
+                judged.append((len(answer) == len(best), _is_changed(one, answer)))
+        first, second = np.mean(judged, axis=0)
+        cells = ["", f"{first:.1%}", f"{second:.0%}"]
+        if question == "removed":
+            cells = [f"{first:.0%}", f"{second:.0%}", ""]
+        mean_size = f"{np.mean(answers):.1f}" if answers else "–"
+        milliseconds = f"{1000 * float(np.median(seconds)):.2g}"
+        rows.append([question, name, str(min(n, len(every))), mean_size, *cells, milliseconds])
     return rows
-
-
-def _timed(search: Search, some: list[Document]) -> tuple[Answers, str]:
-    """Return answers and the median of their milliseconds."""
-    answers, seconds = [], []
-    for one in some:
-        started = time.perf_counter()
-        answers.append(search(one))
-        seconds.append(time.perf_counter() - started)
-    return answers, f"{1000 * float(np.median(seconds)):.2g}"
-
-
-def _size(answer: Numbers | None) -> int | None:
-    return None if answer is None else len(answer)
-
-
-def _mean_size(answers: Answers) -> str:
-    sizes = [len(answer) for answer in answers if answer is not None]
-    return f"{np.mean(sizes):.1f}" if sizes else "–"
 
 
 def labels(X: Any, y: NDArray[Any]) -> str:
     """Return how well flipped labels are found: from one fit, and by five-fold cross-validation."""
-    rng = np.random.default_rng(0)
-    flipped = rng.random(len(y)) < _FLIPPED
+    flipped = np.random.default_rng(0).random(len(y)) < _FLIPPED
     codes = np.unique(y, return_inverse=True)[1]
     given = np.where(flipped, 1 - codes, codes)
     clock = [time.perf_counter()]
@@ -164,19 +122,16 @@ def labels(X: Any, y: NDArray[Any]) -> str:
     clock.append(time.perf_counter())
     margins = label_issues(model, X, given).set_index("document")["margin"].sort_index()
     clock.append(time.perf_counter())
-    held_out = cross_val_predict(
+    decisions = cross_val_predict(
         ClsAttentionClassifier(), X, given, cv=5, method="decision_function"
     )
     clock.append(time.perf_counter())
-    fitted, judged, crossed = np.diff(clock)
-    area = partial(roc_auc_score, flipped)
     sides = 1 - 2 * given
-    return (
-        f"{len(y):,} documents, {flipped.sum():,} labels flipped; the fit takes {fitted:.1f} s\n"
-        f"area under the curve: label_issues {area(-margins):.4f} ({judged:.1f} s), "
-        f"five-fold cross-validation {area(sides * held_out):.4f} ({crossed:.1f} s), "
-        f"decisions of the fit {area(sides * model.decision_function(X)):.4f}"
-    )
+    areas = [f"{roc_auc_score(flipped, found):.4f}" for found in (-margins, sides * decisions)]
+    seconds = [f"{taken:.2g}" for taken in np.diff(clock)]
+    names = "the fit", "label_issues", "five-fold cross-validation"
+    header = "", f"area, {flipped.sum():,} of {len(y):,} labels flipped", "seconds"
+    return pages.table(header, zip(names, ["", *areas], seconds, strict=True))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -202,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             answer = pages.table(HEADER, race(documents.Model(corpus), n_slow, n_samples))
         parts += [f"## {spec.title}", answer]
     title = "Wrong labels" if options.labels else "The smallest changes and guarantees"
-    command = "python benchmarks/bench_minimal.py" + (" --labels" if options.labels else "")
+    command = "python benchmarks/bench_minimal.py" + " --labels" * options.labels
     page = pages.page(title, command, *parts)
     print(page)
     if options.output is not None:

@@ -1045,7 +1045,7 @@ def test_callbacks_see_every_iteration(name):
 def test_a_callback_can_stop_the_fit_or_fail(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # and no ConvergenceWarning: it was asked for
-        endless = {"tol": 0.0} if "tol" in new(name).get_params() else {"flow_tol": 1e-12}
+        endless = {"tol": 0.0} if "tol" in new(name).get_params() else {}
         model = new(name, **endless).set_callbacks(Recorder(X, stop_after=2)).fit(X, Y)
     assert model.n_iter_ == 2
     assert len(model.loss_curve_) == 3

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
-import torch
 from helpers import data
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
@@ -23,7 +22,6 @@ from sklearn_clsattn.paper import (
 from sklearn_clsattn.paper._gradient_flow import UNSELECTED_ATTENTION
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
-DIMENSIONS = pytest.mark.parametrize("dimension", [None, 200])
 SIZES = [(60, 2, 10, 5), (120, 5, 40, 10), (402, 8, 150, 20)]
 
 
@@ -49,10 +47,6 @@ def fit(X, y, weights=None, **parameters):
     return OneStepClassifier(random_state=0, **parameters).fit(X, y, weights)
 
 
-def one_less_cosine(a, b):
-    return 1 - a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-
-
 def assert_max_margin(model, X):
     """Require p to be the max-margin direction of its own selection."""
     assert model.direction_error_ < 1e-6
@@ -60,31 +54,44 @@ def assert_max_margin(model, X):
     if model.embedding_dim is None:  # the limit [I | S], where S are the values
         E = np.column_stack([np.eye(len(scores)), model.token_values_.T])
     expected = max_margin_direction(E, X, model.select_tokens(X)).scores
-    assert one_less_cosine(scores, expected) < 1e-6
+    assert scores @ expected > (1 - 1e-6) * np.linalg.norm(scores) * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("seed", range(6))
 @CLASSES
-def test_theorem_4_3(seed, n_classes):
+@pytest.mark.parametrize(
+    ("seed", "dimension", "dtype"),
+    [
+        *((seed, None, np.float64) for seed in range(6)),
+        (0, 4096, np.float64),
+        (1, 4096, np.float32),
+    ],
+)
+def test_theorem_4_3(seed, dimension, dtype, n_classes):
     """Data of Assumption 1: every important token is selected, and p is the max-margin direction.
 
-    The theorem is about two classes; by the default step it holds for three all the same.
+    The theorem is about two classes; by the default step it holds for three all the same. Documents
+    of weight 0 are as good as absent.
     """
-    X, y, relevant = assumption_1(n_classes, seed, seed % len(SIZES))
-    model = fit(X, y)
+    X, y, relevant = assumption_1(n_classes, seed, seed % len(SIZES) if dimension is None else 1)
+    absent = reference.counts(0, 10, X.shape[1], mean=0.2)
+    model = fit(
+        sp.vstack([X, absent]).tocsr().astype(dtype),
+        np.concatenate([y, y[:10]]),
+        np.repeat([1.0, 0.0], [len(y), 10]),
+        embedding_dim=dimension,
+    )
     assert_array_equal(model.select_tokens(X).toarray(), relevant.toarray())
     assert_max_margin(model, X)
     assert model.score(X, y) == 1
     assert_array_equal(model.intercept_, 0)
-
-
-@CLASSES
-def test_theorem_4_3_in_finite_dimensions(n_classes):
-    X, y, relevant = assumption_1(n_classes)
-    for dtype in (np.float64, np.float32):
-        model = fit(X.astype(dtype), y, embedding_dim=4096)
-        assert_array_equal(model.select_tokens(X).toarray(), relevant.toarray())
-        assert_max_margin(model, X)
+    assert model.loss_curve_[-1] < model.loss_curve_[0]
+    left = 1 - np.asarray(model.attention(X).multiply(relevant).sum(axis=1)).ravel()
+    assert left.max() <= UNSELECTED_ATTENTION * (1 + 1e-9)
+    assert left.max() > UNSELECTED_ATTENTION / 100  # nor is p longer than it need be
+    if dimension is None:
+        step = one_step_embeddings(X, y, step_size=model.step_size_)
+        assert_allclose(np.atleast_2d(model.token_values_).T, step.shifts, atol=1e-14)
+    else:
         E, p = model.token_embeddings_, model.cls_embedding_
         assert E.dtype == dtype
         assert_allclose(E @ p, model.attention_scores_, atol=1e-4 if dtype == np.float32 else 1e-9)
@@ -100,13 +107,12 @@ def test_other_step_sizes():
         )
     with pytest.warns(UserWarning, match="the logistic loss saturates") as caught:
         model = fit(X, y, step_size=8 * usual)
-    assert caught[0].filename.endswith("test_gradient_flow.py")
-    said = re.search(r"^step_size=(\S+) makes token values of up to 8: ", str(caught[0].message))
-    assert said[1] == f"{8 * usual:.3g}"
-    assert f"leave step_size=None, which is {usual:.3g} here" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    assert f"step_size={8 * usual:.3g} makes token values of up to 8: " in str(caught[0].message)
+    assert f"step_size=None is {usual:.3g} here" in str(caught[0].message)
     assert model.step_size_ == 8 * usual
     # In few dimensions a short step is drowned by the noise of random embeddings.
-    with pytest.warns(UserWarning, match="importance is drowned by it"):
+    with pytest.warns(UserWarning, match="importance is drowned by the noise"):
         model = fit(X, y, step_size=0.02 * usual, embedding_dim=400)
     assert model.select_tokens(X).multiply(relevant).sum() < relevant.sum()
 
@@ -116,46 +122,6 @@ def test_a_step_out_of_range(embedding_dim):
     X, y = data()
     with pytest.raises(ValueError, match=r"1e\+100.*"):
         fit(X.astype(np.float32), y, step_size=1e100, embedding_dim=embedding_dim)
-
-
-@CLASSES
-@DIMENSIONS
-def test_what_is_returned(n_classes, dimension):
-    X, y, _ = assumption_1(n_classes)
-    model = fit(X, y, embedding_dim=dimension)
-    assert len(model.loss_curve_) == model.n_iter_ + 1
-    assert model.loss_curve_[-1] < model.loss_curve_[0]
-    step = one_step_embeddings(X, y, step_size=model.step_size_)
-    if dimension is None:
-        assert_allclose(np.atleast_2d(model.token_values_).T, step.shifts, atol=1e-14)
-    left = 1 - np.asarray(model.attention(X).multiply(model.select_tokens(X)).sum(axis=1)).ravel()
-    assert left.max() <= UNSELECTED_ATTENTION * (1 + 1e-9)
-    assert left.max() > UNSELECTED_ATTENTION / 100  # nor is p longer than it need be
-
-
-@CLASSES
-def test_documents_of_a_single_token_and_without_any_change_nothing_of_the_direction(n_classes):
-    """They are no constraints. Their loss is another, but a token's importance keeps its sign."""
-    X, y, relevant = assumption_1(n_classes)
-    larger, labels = sp.vstack([X, relevant, sp.csr_matrix(X.shape)]).tocsr(), np.tile(y, 3)
-    model = fit(larger, labels)
-    assert_array_equal(model.select_tokens(X).toarray(), relevant.toarray())
-    assert model.direction_error_ < 1e-6
-
-
-@CLASSES
-def test_weights_are_repetition(n_classes):
-    """A document of weight 0 is as good as absent: it has no pairs of tokens either."""
-    X, y, _ = assumption_1(n_classes)
-    repeats = 1 + np.arange(len(y)) // n_classes % 3
-    rows = np.repeat(np.arange(len(y)), repeats)
-    absent = reference.counts(0, 10, X.shape[1], mean=0.2)
-    weights = np.concatenate([repeats, np.zeros(10)])
-    weighted = fit(sp.vstack([X, absent]).tocsr(), np.concatenate([y, y[:10]]), weights)
-    repeated = fit(X[rows], y[rows])
-    assert weighted.n_iter_ == repeated.n_iter_
-    assert_allclose(weighted.loss_curve_, repeated.loss_curve_, rtol=1e-9)
-    assert_allclose(weighted.attention_scores_, repeated.attention_scores_, atol=1e-6)
 
 
 def test_relevant_tokens_that_always_come_together_are_selected_together():
@@ -168,25 +134,12 @@ def test_relevant_tokens_that_always_come_together_are_selected_together():
     assert_max_margin(model, X)
 
 
-def test_where_other_data_converges():
-    """It is in the max-margin direction of what it selects, whatever that is."""
-    X, y = reference.counts(1, 12, 9, mean=0.8), np.arange(12) % 2
-    assert_max_margin(fit(X, y), X)
-
-
 def test_where_documents_balance_each_other():
     """They want different tokens ahead: that is said, and no direction is given out."""
     X, y = reference.counts(0, 12, 9, mean=0.8), np.arange(12) % 2
     with pytest.warns(ConvergenceWarning, match="all but come to rest"):
         model = fit(X, y)
     assert model.direction_error_ == 2
-    scores = torch.from_numpy(model.attention_scores_).requires_grad_()
-    values = torch.from_numpy(model.token_values_)[:, None]
-    embeddings, p, v = reference.embed(scores, values)
-    padded = reference.PaddedDocuments.from_counts(X)
-    decisions = reference.outputs(padded, embeddings, p, v, 0.0, 0.0, 0.0)
-    loss = reference.mean_loss(decisions, torch.from_numpy(2.0 * y - 1), torch.ones(len(y)))
-    assert torch.autograd.grad(loss, scores)[0].abs().max() < 1e-4
 
 
 def test_a_selection_that_does_not_settle():

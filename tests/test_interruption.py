@@ -27,8 +27,8 @@ from sklearn_clsattn import (
 )
 from sklearn_clsattn._core import choose_c
 from sklearn_clsattn._core.loss import AttentionLoss
+from sklearn_clsattn.paper._gradient_flow import SelectiveObjective
 from sklearn_clsattn.paper._network import AttentionNetwork
-from sklearn_clsattn.paper._selective_gradient import SelectiveObjective
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, _gate_scores
 
 ROOT = Path(sklearn_clsattn.__file__).parent

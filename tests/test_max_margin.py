@@ -1,6 +1,6 @@
 """Selected tokens, the pairs they order, and the max-margin direction with its proof."""
 
-import pickle
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -9,24 +9,17 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import counts
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 
-from sklearn_clsattn.paper import (
-    InfeasibleSelectionError,
-    _max_margin,
-    max_margin_direction,
-    selected_tokens,
-)
-from sklearn_clsattn.paper._selection import divide, token_pairs
+from sklearn_clsattn.paper import _max_margin, max_margin_direction, selected_tokens
+from sklearn_clsattn.paper._max_margin import pair_graph
 
 pytest.importorskip("piqp")
 
 FORMS = {
-    "csr_matrix": sp.csr_matrix,
     "csc": sp.csc_matrix,
     "coo": sp.coo_array,
-    "ndarray": lambda X: X.toarray(),
-    "int_list": lambda X: X.toarray().astype(int).tolist(),
+    "list": lambda X: X.toarray().astype(int).tolist(),
     "frame": lambda X: pd.DataFrame(X.toarray()),
 }
 
@@ -56,31 +49,12 @@ def test_selection_and_pairs_agree_with_loops(form):
     for row, chosen in zip(X.toarray() > 0, selected.toarray(), strict=True):
         highest = scores[row].max(initial=-np.inf)
         np.testing.assert_array_equal(chosen, row & (scores >= highest - 1e-6))
-    pairs = token_pairs(*divide(FORMS[form](X), FORMS[form](sp.csr_matrix(selected, dtype=float))))
-    found = list(zip(pairs.better.tolist(), pairs.worse.tolist(), strict=True))
-    assert found == slow_pairs(X.toarray(), selected.toarray())
+    graph = pair_graph(FORMS[form](X), FORMS[form](sp.csr_matrix(selected, dtype=float)))
+    found = np.column_stack(graph.nonzero()).tolist()
+    assert list(map(tuple, found)) == slow_pairs(X.toarray(), selected.toarray())
 
 
-@given(st.integers(0, 10_000))
-def test_every_document_with_tokens_selects_and_the_pairs_follow_the_scores(seed):
-    X = counts(seed)
-    rng = np.random.default_rng(seed)
-    scores = rng.normal(size=X.shape[1])
-    selected = selected_tokens(scores, X)
-    np.testing.assert_array_equal(selected.sum(axis=1) > 0, X.sum(axis=1).A1 > 0)
-    pairs = token_pairs(*divide(X, selected))
-    assert (pairs.differences(scores) > 0).all()
-    weights = rng.random(len(pairs))
-    assert pairs.totals(weights) @ scores == pytest.approx(weights @ pairs.differences(scores))
-
-
-def test_tolerance_infinite_scores_and_stored_zeros():
-    tied = selected_tokens([0.0, -0.05, -0.2], [[1, 1, 1]], tol=0.1)
-    assert tied.toarray().tolist() == [[True, True, False]]
-    exact = selected_tokens([0.0, -1e-9, 1e-9], [[1, 1, 1]], tol=0)
-    assert exact.toarray().tolist() == [[False, False, True]]
-    infinite = selected_tokens([-np.inf, np.inf, 1e6], [[1, 0, 0], [1, 0, 1], [1, 1, 1]])
-    assert infinite.indices.tolist() == [0, 2, 1]
+def test_stored_zeros():
     data, indices, indptr = [0.0, 1.0, 2.0, 1.0], [2, 1, 0, 0], [0, 4, 4]
     X = sp.csr_matrix((data, indices, indptr), shape=(2, 3))
     assert selected_tokens([1.0, 0.0, 5.0], X).toarray()[0].tolist() == [True, False, False]
@@ -91,18 +65,14 @@ def test_tolerance_infinite_scores_and_stored_zeros():
     ("scores", "X", "match"),
     [
         ([1.0, 2.0], [[1, 1, 1]], r"shape \(3,\), one score for each column of X, got \(2,\)"),
-        ([1.0, np.nan, 0.0], [[1, 1, 1]], "1 are NaN, the first at token 1"),
-        ([1.0, 2.0, 0.0], [[1, -2, 1]], "Negative values"),
+        ([1.0, np.nan, 0.0], [[1, 1, 1]], "scores contains NaN"),
         ([1.0, 2.0, 0.0], sp.csr_matrix([[1.0, -2.0, 1.0]]), "Negative values"),
         ([1.0, 2.0, 0.0], [[1.0, np.nan, 1.0]], "X contains NaN"),
-        ([1.0, 2.0, 0.0], [1, 1, 1], "Expected 2D array"),
     ],
 )
 def test_bad_scores_and_documents(scores, X, match):
     with pytest.raises(ValueError, match=match):
         selected_tokens(scores, X)
-    with pytest.raises(ValueError, match="tol must be 0 or more"):
-        selected_tokens([1.0], [[1]], tol=-1)
 
 
 # The direction
@@ -133,8 +103,8 @@ def limit(shifts):
 
 def check_optimality(result, E, X, selected):
     """Check the Karush-Kuhn-Tucker conditions on every pair; return the pairs' differences."""
-    rows = token_pairs(*divide(X, selected)).differences(E)
-    p = result.direction
+    better, worse = pair_graph(X, selected).nonzero()
+    rows, p = E[better] - E[worse], result.direction
     assert (rows @ p).min() >= 1 - 1e-9
     assert result.duality_gap <= 1e-8
     assert (result.multipliers >= 0).all()
@@ -144,24 +114,14 @@ def check_optimality(result, E, X, selected):
     np.testing.assert_allclose(result.multipliers @ tight, p, atol=1e-9 * np.abs(p).max())
     np.testing.assert_allclose(result.scores, E @ p, atol=1e-9)
     np.testing.assert_allclose(result.margin, 1 / np.linalg.norm(p))
-    assert result.n_pairs == len(rows)
     return rows
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_agrees_with_slsqp_and_with_non_negative_least_squares(seed):
+def test_agrees_with_non_negative_least_squares(seed):
     X, selected, E = instance(seed, d=None if seed % 2 else 5)
     result = max_margin_direction(E, X, selected)
     rows = check_optimality(result, E, X, selected)
-    slsqp = minimize(
-        lambda p: p @ p / 2,
-        result.direction + 0.1,
-        jac=lambda p: p,
-        constraints={"type": "ineq", "fun": lambda p: rows @ p - 1, "jac": lambda p: rows},
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    np.testing.assert_allclose(result.direction, slsqp.x, atol=1e-5)
     # The least distance of Z'm from 0 and of 1'm from 1, over m >= 0, is Lawson and Hanson's
     # way to the same p: it is Z'm / (1 - 1'm).
     stacked = np.vstack([rows.T, np.ones(len(rows))])
@@ -172,8 +132,7 @@ def test_agrees_with_slsqp_and_with_non_negative_least_squares(seed):
 def test_a_deep_instance_is_solved_to_optimality():
     X, selected, shifts = deep_instance()
     result = max_margin_direction(limit(shifts), X, selected)
-    assert result.n_pairs > 4000
-    check_optimality(result, np.hstack([np.eye(300), shifts]), X, selected)
+    assert len(check_optimality(result, np.hstack([np.eye(300), shifts]), X, selected)) > 4000
     assert np.ptp(result.scores) > 8  # chains, not one step
 
 
@@ -189,54 +148,32 @@ def test_a_chain_is_a_ladder_of_scores_however_long(n_tokens):
     assert len(result.support_pairs) == n_tokens - 1
 
 
-def test_sparse_dense_and_reduced_embeddings_agree():
-    X, selected, _ = instance(3, 40, 20, 5)
-    shifts = np.random.default_rng(0).normal(size=(20, 3))
-    E = limit(shifts)
-    sparse = max_margin_direction(E, X, selected)
-    check_optimality(sparse, E.toarray(), X, selected)
-    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(500, 23)))[0]
-    for other in (E.toarray(), E.toarray() @ rotation.T):  # the latter of many dimensions
-        dense = max_margin_direction(other, X, selected)
-        np.testing.assert_allclose(dense.scores, sparse.scores, atol=1e-7)
-        np.testing.assert_allclose(dense.margin, sparse.margin, rtol=1e-8)
-
-
 @given(st.integers(0, 10_000))
 @settings(max_examples=15)
 def test_invariances(seed):
-    X, selected, E = instance(seed)
+    """To order, repetition and scale of documents, to scale, form and rotation of embeddings."""
+    X, selected, _ = instance(seed)
     rng = np.random.default_rng(seed)
-    p = max_margin_direction(E, X, selected).direction
-    tolerance = 1e-6 * np.abs(p).max()
-    documents = rng.integers(0, X.shape[0], 5)
-    repeated = np.concatenate([rng.permutation(X.shape[0]), documents])
-    again = max_margin_direction(E, X[repeated] * 3, selected[repeated])
-    np.testing.assert_allclose(again.direction, p, atol=tolerance)
-    tokens = rng.permutation(X.shape[1])
-    again = max_margin_direction(E[tokens], X[:, tokens], selected[:, tokens])
-    np.testing.assert_allclose(again.direction, p, atol=tolerance)
-    scale = 10.0 ** rng.integers(-4, 5)
-    again = max_margin_direction(scale * E, X, selected)
-    np.testing.assert_allclose(again.direction * scale, p, atol=tolerance)
-
-
-def test_columns_and_documents_without_entries_change_nothing():
-    X, selected, _ = instance(6)
-    wider = sp.csr_array((X.data, X.indices, np.append(X.indptr, X.indptr[-1])), shape=(16, 10))
-    chosen = sp.csr_array(
-        (selected.data, selected.indices, np.append(selected.indptr, selected.indptr[-1])),
-        shape=(16, 10),
-    )
-    result = max_margin_direction(np.eye(10), wider, chosen)
-    expected = max_margin_direction(np.eye(8), X, selected)
-    np.testing.assert_allclose(result.direction, [*expected.direction, 0, 0], atol=1e-9)
+    E = limit(rng.normal(size=(8, 3)))
+    scores = max_margin_direction(E, X, selected).scores
+    documents = np.concatenate([rng.permutation(X.shape[0]), rng.integers(0, X.shape[0], 5)])
+    tokens, scale = rng.permutation(X.shape[1]), 10.0 ** rng.integers(-4, 5)
+    rotation = np.linalg.qr(rng.normal(size=(50, E.shape[1])))[0]  # into more dimensions
+    for other, *data, order in (
+        (E, X[documents] * 3, selected[documents], slice(None)),
+        (E[tokens], X[:, tokens], selected[:, tokens], tokens),
+        (scale * E, X, selected, slice(None)),
+        (E.toarray(), X, selected, slice(None)),
+        (E.toarray() @ rotation.T, X, selected, slice(None)),
+    ):
+        again = max_margin_direction(other, *data).scores
+        np.testing.assert_allclose(again, scores[order], atol=1e-6 * np.abs(scores).max())
 
 
 def test_without_pairs_the_direction_is_zero_and_its_margin_infinite():
     X = np.array([[1, 1, 0], [0, 0, 0]])
     result = max_margin_direction(np.eye(3), X, X > 0)
-    assert (result.margin, result.n_pairs) == (np.inf, 0)
+    assert result.margin == np.inf
     assert result.direction.tolist() == [0, 0, 0]
     assert result.support_pairs.shape == (0, 2)
 
@@ -248,16 +185,8 @@ def test_a_cycle_is_found_and_explained():
     """Documents 0, 1 and 3 ask for 0 > 1 > 2 > 0; document 2 is no part of it."""
     X = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1], [1, 0, 1, 1, 0]])
     selected = np.array([[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0, 1, 0, 0]])
-    with pytest.raises(InfeasibleSelectionError, match="cycle") as caught:
+    with pytest.raises(ValueError, match=r"token 0 over 1 over 2 over 0.*3 tokens.*\(0, 1, 2\)"):
         max_margin_direction(np.eye(5), X, selected)
-    error = caught.value
-    assert error.tokens.tolist() == [0, 1, 2]
-    assert error.documents.tolist() == [0, 1, 3]
-    start = error.cycle.index(0)
-    assert [*error.cycle[start:], *error.cycle[:start]] == [0, 1, 2]
-    assert "token 2 over 0 (document 3)" in str(error)
-    copy = pickle.loads(pickle.dumps(error))
-    assert (copy.cycle, str(copy)) == (error.cycle, str(error))
 
 
 @given(st.integers(0, 10_000))
@@ -269,30 +198,28 @@ def test_infeasible_exactly_where_the_graph_has_a_cycle(seed):
     for row, chosen in zip(X, selected, strict=True):
         if row.any():
             chosen[rng.choice(np.flatnonzero(row))] = True
-    pairs = slow_pairs(X, selected)
+    edges = pairs = set(slow_pairs(X, selected))
     # Tokens without a predecessor are taken away until none is left, or only cycles are.
-    edges = set(pairs)
     while starts := {s for s, _ in edges} - {t for _, t in edges}:
         edges = {(s, t) for s, t in edges if s not in starts}
     if not edges:
         assert max_margin_direction(np.eye(7), X, selected).margin > 0
         return
-    with pytest.raises(InfeasibleSelectionError) as caught:
+    with pytest.raises(ValueError, match="which is a cycle") as caught:
         max_margin_direction(np.eye(7), X, selected)
-    cycle = caught.value.cycle
-    assert len(set(cycle)) == len(cycle) >= 2
-    assert set(zip(cycle, [*cycle[1:], cycle[0]], strict=True)) <= set(pairs)
-    assert set(cycle) <= set(caught.value.tokens)
-    assert len(caught.value.documents) >= 2
+    named = str(caught.value).split("token ")[1].split(",")[0].split(" over ")
+    cycle = [int(token) for token in named]
+    assert cycle[0] == cycle[-1]
+    assert len(set(cycle)) == len(cycle) - 1 >= 2
+    assert set(pairwise(cycle)) <= pairs
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 10])
 def test_too_few_dimensions_are_detected_and_said(d):
     X, selected, _ = deep_instance(60, 200, 8)
     E = np.random.default_rng(0).normal(size=(60, d))
-    with pytest.raises(InfeasibleSelectionError, match="more dimensions") as caught:
+    with pytest.raises(ValueError, match="more dimensions"):
         max_margin_direction(E, X, selected)
-    assert caught.value.cycle == []
     assert max_margin_direction(np.eye(60), X, selected).margin > 0
 
 
@@ -300,7 +227,7 @@ def test_too_few_dimensions_are_detected_and_said(d):
 def test_equal_embeddings_cannot_be_told_apart(others):
     E = np.random.default_rng(0).normal(size=(2 + others, 50))
     E[0] = E[1]
-    with pytest.raises(InfeasibleSelectionError, match="more dimensions"):
+    with pytest.raises(ValueError, match="more dimensions"):
         max_margin_direction(E, np.ones((1, 2 + others)), np.eye(1, 2 + others))
 
 
@@ -311,7 +238,6 @@ def test_equal_embeddings_cannot_be_told_apart(others):
     ("arguments", "match"),
     [
         ({"embeddings": np.eye(2)}, r"one row for each of the 3 columns.*\(2, 2\)"),
-        ({"embeddings": np.ones(3)}, "Expected 2D array"),
         ({"embeddings": np.full((3, 3), np.nan)}, "embeddings contains NaN"),
         ({"X": [[1, -1, 0]]}, "Negative values"),
         ({"selected": [[True, False]]}, r"shape of X, \(1, 3\), got \(1, 2\)"),
@@ -328,14 +254,14 @@ def test_bad_input_is_refused(arguments, match):
 @pytest.mark.parametrize(
     ("status", "multipliers", "match"),
     [
-        ("PIQP_SOLVED", [1.0, 0.0], "not feasible"),
+        ("PIQP_SOLVED", [1.0, 0.0], "score difference is 0 "),
         ("PIQP_SOLVED", [0.5, 0.9], "fails the checks"),
         ("PIQP_MAX_ITER_REACHED", [1.0, 0.0], "PIQP_MAX_ITER_REACHED"),
     ],
 )
 def test_a_solver_that_did_not_deliver_is_found_out(monkeypatch, status, multipliers, match):
     def wrong(*_):
-        return status, np.array(multipliers)
+        return status, np.array(multipliers) * 2  # in units of pairs of length sqrt(2)
 
     monkeypatch.setattr(_max_margin, "_piqp_solve", wrong)
     with pytest.raises(RuntimeError, match=match):

@@ -9,9 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils import check_random_state
 
 from sklearn_clsattn.paper import AttentionNetworkClassifier, _network
-from sklearn_clsattn.paper._gradient_step import draw_embeddings
 from sklearn_clsattn.paper._network import AttentionNetwork, make_batch
-from sklearn_clsattn.paper._training import hold_out
+from sklearn_clsattn.paper._training import draw_embeddings, hold_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KINDS = pytest.mark.parametrize(("n_layers", "mlp"), [(1, False), (2, False), (1, True), (2, True)])
@@ -74,25 +73,6 @@ def test_batches_change_nothing_and_numpy_computes_the_same(
         assert_allclose(sums + fitted.intercept, expected, atol=1e-12)
 
 
-@KINDS
-def test_the_gradient_is_that_of_finite_differences(n_layers, mlp):
-    X = documents_of_all_lengths()
-    module = network(X, 3, n_layers, mlp)
-    batch = make_batch(X, np.arange(30), torch.float64, "cpu")
-    module(batch).square().sum().backward()
-    generator = torch.Generator().manual_seed(1)
-    for name, parameter in module.named_parameters():
-        direction = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-        values = []
-        for h in (1e-5, -1e-5):
-            with torch.no_grad():
-                parameter += h * direction
-                values.append(float(module(batch).square().sum()))
-                parameter -= h * direction
-        slope = float((parameter.grad * direction).sum())
-        assert slope == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-5), name
-
-
 def test_stored_zeros_are_no_tokens():
     X, y = data()
     zeros = X.copy()
@@ -113,7 +93,7 @@ def test_early_stopping_keeps_the_best_network(n_layers, mlp):
     X, y = data(3, n_documents=90)
     model = AttentionNetworkClassifier(
         n_layers=n_layers, mlp=mlp, embedding_dim=8, learning_rate=0.1, random_state=0,
-        validation_fraction=0.3, n_iter_no_change=3, max_iter=30,
+        validation_fraction=0.3, n_iter_no_change=3, max_iter=30
     ).fit(X, y)  # fmt: skip
     seed = int(check_random_state(0).randint(np.iinfo(np.int32).max))
     _, held_out = hold_out(y, np.ones(len(y)), 0.3, seed)

@@ -6,11 +6,8 @@ import reference
 import scipy.sparse as sp
 import torch
 
-from sklearn_clsattn._core.bag import TokenBag
-from sklearn_clsattn._core.loss import AttentionLoss, encode_targets
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import one_step_embeddings
-from sklearn_clsattn.paper._gradient_step import draw_embeddings, gradient_factors
 
 DIMENSIONS = np.array([256, 1024, 4096])
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
@@ -24,14 +21,14 @@ def documents(n_classes, n_documents=15):
     return X, np.minimum(np.arange(n_documents) % (n_classes + 1), n_classes - 1)
 
 
-def autograd_step(X, y, step, sample_weight):
+def autograd_step(X, y, step):
     """Return E^1 from E^0, p^0 and v by autograd on padded sequences."""
     E = torch.from_numpy(step.initial_embeddings).clone().requires_grad_()
     p, v = torch.from_numpy(step.cls_embedding), torch.from_numpy(step.output_vectors)
     padded = reference.PaddedDocuments.from_counts(X)
     f = reference.outputs(padded, E, p, v, cls_weight=0, cls_score=0, intercept=0)
     targets = torch.from_numpy(2.0 * y - 1.0 if len(v) == 1 else y)
-    loss = reference.mean_loss(f, targets, torch.from_numpy(np.asarray(sample_weight, float)))
+    loss = reference.mean_loss(f, targets, torch.ones(len(y)))
     (gradient,) = torch.autograd.grad(loss, E)
     return (E - step.step_size * gradient).detach().numpy()
 
@@ -39,66 +36,13 @@ def autograd_step(X, y, step, sample_weight):
 @CLASSES
 def test_the_step_is_that_of_padded_autograd(n_classes):
     X, y = documents(n_classes)
-    weights = np.random.default_rng(1).uniform(0.2, 3, len(y))
-    step = one_step_embeddings(
-        X, y, step_size=7.5, embedding_dim=16, sample_weight=weights, random_state=0
-    )
-    np.testing.assert_allclose(step.embeddings, autograd_step(X, y, step, weights), atol=1e-12)
+    step = one_step_embeddings(X, y, step_size=7.5, embedding_dim=16, random_state=0)
+    np.testing.assert_allclose(step.embeddings, autograd_step(X, y, step), atol=1e-12)
     assert np.abs(step.embeddings - step.initial_embeddings).max() > 0.1  # it is a step
-
-
-@CLASSES
-def test_the_factors_are_the_gradient_by_finite_differences(n_classes):
-    """By the embeddings, and by p."""
-    X, y = documents(n_classes)
-    n_outputs = 1 if n_classes == 2 else n_classes
-    loss = AttentionLoss(
-        TokenBag(sp.csr_matrix(X), dtype=np.float64),
-        encode_targets(y, n_classes),
-        torch.ones(len(y)),
-        n_outputs,
-    )
-    drawn = draw_embeddings(8, n_outputs, 6, seed=0)
-    E, p, v = drawn.embeddings, drawn.cls_embedding, drawn.output_vectors
-    D = gradient_factors(loss, E, p, v)
-
-    def value(E, p):
-        matrix = loss.zeros()
-        matrix[:-1] = E @ torch.vstack([p, v]).T
-        return loss(matrix)[0] / loss.total_weight
-
-    direction = torch.randn(8, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    h = 1e-6
-    slope = (value(E + h * direction, p) - value(E - h * direction, p)) / (2 * h)
-    assert float((direction * (D @ torch.vstack([p, v]))).sum()) == pytest.approx(slope, abs=1e-9)
-    slope = (value(E, p + h * direction[0]) - value(E, p - h * direction[0])) / (2 * h)
-    assert float(direction[0] @ (E.T @ D[:, 0])) == pytest.approx(slope, abs=1e-9)
-
-
-@CLASSES
-@pytest.mark.parametrize("embedding_dim", [None, 12])
-def test_a_weight_is_repetition(n_classes, embedding_dim):
-    X, y = documents(n_classes)
-    X[3] = 0  # a document of weight 0 needs no tokens
-    weights = np.random.default_rng(2).integers(0, 4, len(y))
-    weights[3] = 0
-    parameters = {"step_size": 3.0, "embedding_dim": embedding_dim, "random_state": 0}
-    one = one_step_embeddings(X, y, sample_weight=weights, **parameters)
-    rows = np.repeat(np.arange(len(y)), weights)
-    repeated = one_step_embeddings(X[rows], y[rows], **parameters)
-    np.testing.assert_allclose(one.shifts, repeated.shifts, atol=1e-14)
-    if embedding_dim:
-        np.testing.assert_allclose(one.embeddings, repeated.embeddings, atol=1e-13)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 4])
-def test_the_lemma_predicts_the_step_with_zero_scores_and_values_exactly(n_classes):
-    """At E^0 = 0 no product is random, and the step is what the lemma says to the last digit."""
-    X, y = documents(n_classes)
-    step = one_step_embeddings(X, y, step_size=4.0, embedding_dim=9, random_state=0)
+    # At E^0 = 0 no product is random, and the step is what the lemma says to the last digit.
     step.initial_embeddings[:] = 0
-    expected = autograd_step(X, y, step, np.ones(len(y)))
-    np.testing.assert_allclose(step.shifts @ step.output_vectors, expected, atol=1e-14)
+    expected = autograd_step(X, y, step)
+    np.testing.assert_allclose(step.shifts @ step.output_vectors, expected, atol=1e-13)
 
 
 def slope(errors):
@@ -147,19 +91,15 @@ def test_the_limit_is_one_basis(n_classes):
     np.testing.assert_array_equal(step.lemma_error(), 0)
 
 
-def test_every_form_of_input_is_the_same_and_left_alone():
+def test_every_form_of_input_is_the_same():
     X, y = documents(2)
-    expected = one_step_embeddings(X, y, step_size=5.0, embedding_dim=7, random_state=3)
-    mirrored = sp.csr_matrix(X[:, ::-1])
-    unsorted = sp.csr_matrix((mirrored.data, 7 - mirrored.indices, mirrored.indptr), shape=X.shape)
-    before = unsorted.indices.copy()
-    forms = [X.tolist(), X.astype(np.float32), X.astype(int), unsorted, sp.csc_matrix(X)]
-    for form in forms:
-        step = one_step_embeddings(form, y, step_size=5.0, embedding_dim=7, random_state=3)
-        np.testing.assert_allclose(step.embeddings, expected.embeddings, atol=1e-13)
-    np.testing.assert_array_equal(unsorted.indices, before)
-    other = one_step_embeddings(X, y, step_size=5.0, embedding_dim=7, random_state=4)
-    assert np.abs(other.embeddings - expected.embeddings).max() > 0.1
+    parameters = {"step_size": 5.0, "embedding_dim": 7, "random_state": 3}
+    expected = one_step_embeddings(X, y, **parameters).embeddings
+    for form in (X.tolist(), X.astype(np.float32), X.astype(int), sp.csc_matrix(X)):
+        found = one_step_embeddings(form, y, **parameters).embeddings
+        np.testing.assert_allclose(found, expected, atol=1e-13)
+    other = one_step_embeddings(X, y, **{**parameters, "random_state": 4}).embeddings
+    assert np.abs(other - expected).max() > 0.1
 
 
 def test_labels_and_what_is_drawn():
@@ -169,7 +109,6 @@ def test_labels_and_what_is_drawn():
     named = one_step_embeddings(
         X, np.array(["bad", "good"])[y], step_size=50, embedding_dim=2000, random_state=0
     )
-    assert named.classes.tolist() == ["bad", "good"]
     E, p, v = named.initial_embeddings, named.cls_embedding, named.output_vectors
     assert (E.shape, p.shape, v.shape) == ((8, 2000), (2000,), (1, 2000))
     assert np.linalg.norm(p) == pytest.approx(1, abs=0.1)
@@ -180,26 +119,17 @@ def test_labels_and_what_is_drawn():
     np.testing.assert_allclose(v @ v.T, np.eye(3), atol=1e-14)
 
 
-def test_embeddings_that_no_machine_holds():
-    with pytest.raises(ValueError, match=r"embedding_dim=10000000000000 for 8 tokens.*GB"):
-        one_step_embeddings(*documents(2), step_size=1, embedding_dim=10**13)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
         ({"step_size": 0}, ValueError, "step_size == 0, must be > 0"),
-        ({"step_size": np.inf}, ValueError, "step_size must be finite"),
-        ({"step_size": "1"}, TypeError, "step_size"),
+        ({"step_size": np.inf}, ValueError, "step_size == inf, must be"),
         ({"embedding_dim": 1}, ValueError, "embedding_dim == 1, must be >= 2"),
-        ({"embedding_dim": 2.5}, TypeError, "embedding_dim"),
+        ({"embedding_dim": 10**13}, ValueError, r"10000000000000 for 8 tokens.*GB"),
         ({"embedding_dim": 3, "y": np.arange(15) % 3}, ValueError, "at least 4"),
         ({"y": np.arange(14) % 2}, ValueError, "inconsistent numbers of samples"),
-        ({"y": np.ones(15, int)}, ValueError, "at least 2 classes, got only"),
+        ({"y": np.ones(15, int)}, ValueError, "at least two classes"),
         ({"y": np.linspace(0, 1, 15)}, ValueError, "continuous"),
-        ({"sample_weight": np.ones(3)}, ValueError, "sample_weight"),
-        ({"sample_weight": -np.ones(15)}, ValueError, "Negative values.*sample_weight"),
-        ({"sample_weight": documents(2)[1]}, ValueError, r"\[0\] has none"),
         ({"X": np.full((15, 8), np.inf)}, ValueError, "X contains infinity"),
         ({"X": np.eye(15)[::-1] * (np.arange(15) > 1)}, ValueError, r"2 have none \(rows 13, 14\)"),
     ],

@@ -51,8 +51,11 @@ def assert_same(one, other):
         assert_array_equal(one, other)
     elif hasattr(one, "__dataclass_fields__"):
         assert type(one) is type(other)
-        for name in one.__dataclass_fields__:
-            assert_same(getattr(one, name), getattr(other, name))
+        assert_same(vars(one), vars(other))
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for name in one:
+            assert_same(one[name], other[name])
     else:
         assert one == other or one is other
 

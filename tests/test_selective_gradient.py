@@ -6,43 +6,27 @@ import pytest
 import reference
 import scipy.sparse as sp
 import torch
+from helpers import documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_clsattn._core.fitted import SELECTION_TOLERANCE, select_tokens
-from sklearn_clsattn._core.loss import encode_targets
-from sklearn_clsattn.paper._selective_gradient import SelectiveObjective
+from sklearn_clsattn.paper._gradient_flow import SelectiveObjective
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 
 
 def problem(n_classes, seed=0, X=None, *, n_documents=12):
-    """Return counts (one document empty, one token unseen), targets, weights and values."""
+    """Return counts (one document empty, one token unseen), their loss and values."""
     rng = np.random.default_rng(seed)
     X = reference.counts(seed, n_documents) if X is None else sp.csr_matrix(X, dtype=float)
-    targets = encode_targets(np.arange(X.shape[0]) % n_classes, n_classes)
-    weights = rng.uniform(0.5, 2.0, X.shape[0])
-    n_outputs = 1 if n_classes == 2 else n_classes
-    values = torch.from_numpy(rng.normal(size=(X.shape[1], n_outputs)))
-    return X, targets, weights, values
+    codes, weights = np.arange(X.shape[0]) % n_classes, rng.uniform(0.5, 2.0, X.shape[0])
+    loss = documents(X, codes, weights, n_classes).attention_loss(np.float64, "cpu")
+    return X, loss, torch.from_numpy(rng.normal(size=(X.shape[1], loss.n_outputs)))
 
 
-def gradient_of(point):
-    return point.by_score * np.exp(point.log_scale)
-
-
-def padded(X, targets, weights, values, scores):
-    """Return loss and gradient by the scores of padded sequences."""
-    leaf = scores.clone().requires_grad_()
-    embeddings, p, v = reference.embed(leaf, values)
-    documents = reference.PaddedDocuments.from_counts(X)
-    decisions = reference.outputs(documents, embeddings, p, v, 0.0, 0.0, 0.0)
-    loss = reference.mean_loss(decisions, targets, torch.from_numpy(weights))
-    return float(loss.detach()), torch.autograd.grad(loss, leaf)[0]
-
-
-def exact(X, targets, weights, values, scores):
+def exact(X, loss, values, scores):
     """Return the gradient by the scores in mpmath's precision: the plain formula, digit by digit.
 
     dL/da_s = sum_i omega_i / Omega sum_k dl_i/dF_ik q_is (b_sk - f_ik).
@@ -50,7 +34,7 @@ def exact(X, targets, weights, values, scores):
     number = mpmath.mpf
     a = [number(x) for x in scores.tolist()]
     b = [[number(x) for x in row] for row in values.tolist()]
-    omega = [number(x) for x in weights.tolist()]
+    omega = [number(x) for x in loss.sample_weight.tolist()]
     gradient = [number(0)] * len(a)
     for i, row in enumerate(X.toarray().tolist()):
         tokens = [s for s, count in enumerate(row) if count > 0]
@@ -61,12 +45,12 @@ def exact(X, targets, weights, values, scores):
         outputs = range(len(b[0]))
         f = [sum(qs * b[s][k] for qs, s in zip(q, tokens, strict=True)) for k in outputs]
         if len(f) == 1:
-            y = number(float(targets[i]))
+            y = number(float(loss.targets[i]))
             g = [-y / (1 + mpmath.exp(y * f[0]))]
         else:
             exponentials = [mpmath.exp(x) for x in f]
             g = [x / sum(exponentials) for x in exponentials]
-            g[int(targets[i])] -= 1
+            g[int(loss.targets[i])] -= 1
         for qs, s in zip(q, tokens, strict=True):
             pull = sum(g[k] * (b[s][k] - f[k]) for k in outputs)
             gradient[s] += omega[i] * qs * pull / sum(omega)
@@ -79,26 +63,28 @@ def scaled(gradient, log_scale):
     return np.array([float(x * factor) for x in gradient])
 
 
-@settings(max_examples=20)
-@given(st.integers(0, 10**6), st.integers(2, 3), st.floats(0, 2))
-def test_it_is_the_gradient_of_padded_sequences(seed, n_classes, scale):
+@CLASSES
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1000.0])
+def test_it_is_the_gradient_to_every_token_s_own_length(n_classes, scale):
     """With weights, unequal lengths, repeated tokens, an empty document and an unseen token."""
-    X, targets, weights, values = problem(n_classes, seed)
-    scores = scale * torch.from_numpy(np.random.default_rng(seed).normal(size=X.shape[1]))
-    X = X.multiply(0.37).tocsr() if seed % 2 else X
-    point = SelectiveObjective(X, targets, weights, values)(scores)
-    loss, expected = padded(X, targets, weights, values, scores)
-    assert point.loss == pytest.approx(loss, rel=1e-13)
-    assert_allclose(gradient_of(point), expected, atol=1e-12 * float(expected.abs().max()))
-    assert float(gradient_of(point)[X.shape[1] // 2]) == 0
+    X, loss, values = problem(n_classes, 1, reference.counts(1, 6) * (0.37 if scale else 1.0))
+    scores = scale * torch.from_numpy(np.random.default_rng(1).normal(size=X.shape[1]))
+    point = SelectiveObjective(X, loss, values)(scores)
+    assert float(point.by_score.abs().max()) > 0.1  # in units of its largest term
+    with mpmath.workdps(100 + 4 * int(scale)):
+        expected = scaled(exact(X, loss, values, scores), point.log_scale)
+    assert_allclose(point.by_score, expected, rtol=1e-10, atol=1e-300 if scale > 1 else 1e-15)
+    matrix = torch.cat([torch.column_stack([scores, values]), loss.zeros()[-1:]])
+    assert point.loss == pytest.approx(loss.mean(matrix)[0], rel=1e-12)
+    assert float(point.by_score[X.shape[1] // 2]) == 0
 
 
 @settings(max_examples=20)
 @given(st.integers(0, 10**6), st.floats(0, 3), st.integers(2, 4))
 def test_it_is_orthogonal_to_a_shift_of_all_scores(seed, log_scale, n_classes):
-    X, targets, weights, values = problem(n_classes, seed)
+    X, loss, values = problem(n_classes, seed)
     scores = 10**log_scale * torch.from_numpy(np.random.default_rng(seed).normal(size=X.shape[1]))
-    objective = SelectiveObjective(X, targets, weights, values)
+    objective = SelectiveObjective(X, loss, values)
     point, shifted = objective(scores), objective(scores + 2.0**12)
     assert abs(float(point.by_score.sum())) < 1e-12 * float(point.by_score.abs().sum())
     assert_allclose(shifted.by_score, point.by_score, atol=1e-9)
@@ -106,40 +92,26 @@ def test_it_is_orthogonal_to_a_shift_of_all_scores(seed, log_scale, n_classes):
 
 
 @CLASSES
-def test_at_a_score_scale_of_a_thousand(n_classes):
-    """Every token's derivative is right to its own length, however small beside the largest."""
-    X, targets, weights, values = problem(n_classes, 1, n_documents=6)
-    scores = 1000 * torch.from_numpy(np.random.default_rng(1).normal(size=X.shape[1]))
-    point = SelectiveObjective(X, targets, weights, values)(scores)
-    assert float(point.by_score.abs().max()) > 0.1
-    with mpmath.workdps(4000):
-        expected = scaled(exact(X, targets, weights, values, scores), point.log_scale)
-    assert_allclose(point.by_score, expected, rtol=1e-10, atol=1e-300)
-    _, lost = padded(X, targets, weights, values, scores)
-    assert float(lost.abs().max()) < 1e-15
-
-
-@CLASSES
 def test_ties_and_the_selection(n_classes):
     """The leading token is the first of several: which one must not matter."""
-    X, targets, weights, values = problem(n_classes, X=[[1, 1, 1, 0], [0, 2, 2, 1], [1, 0, 0, 1]])
+    X, loss, values = problem(n_classes, X=[[1, 1, 1, 0], [0, 2, 2, 1], [1, 0, 0, 1]])
     scores = torch.tensor([800.0, 800.0, 800.0, 100.0], dtype=torch.float64)
-    objective = SelectiveObjective(X, targets, weights, values)
+    objective = SelectiveObjective(X, loss, values)
     point = objective(scores)
     with mpmath.workdps(1000):
-        expected = scaled(exact(X, targets, weights, values, scores), point.log_scale)
+        expected = scaled(exact(X, loss, values, scores), point.log_scale)
     assert_allclose(point.by_score, expected, rtol=1e-11, atol=1e-300)
-    documents, tokens = select_tokens(scores.numpy(), X, SELECTION_TOLERANCE)
-    assert_array_equal(objective.documents[point.selected], documents)
+    rows, tokens = select_tokens(scores.numpy(), X, SELECTION_TOLERANCE)
+    assert_array_equal(objective.documents[point.selected], rows)
     assert_array_equal(objective.tokens[point.selected], tokens)
     assert_allclose(point.log_selected_attention, 0, atol=1e-12)
 
 
 def test_a_token_that_only_its_count_puts_ahead():
     """Attention weighs counts; selection is about scores alone."""
-    X, targets, weights, values = problem(2, X=[[100, 1]])
+    X, loss, values = problem(2, X=[[100, 1]])
     scores = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    point = SelectiveObjective(X, targets, weights, values)(scores)
+    point = SelectiveObjective(X, loss, values)(scores)
     assert point.selected.tolist() == [False, True]
     assert float(point.log_selected_attention[0]) == pytest.approx(np.log(np.e / (100 + np.e)))
 
@@ -147,10 +119,10 @@ def test_a_token_that_only_its_count_puts_ahead():
 @CLASSES
 def test_where_there_is_no_gradient(n_classes):
     """Equal values, documents of one token, and none at all."""
-    X, targets, weights, values = problem(n_classes)
+    X, loss, values = problem(n_classes)
     scores = torch.from_numpy(np.random.default_rng(0).normal(size=X.shape[1]))
     for case in (
-        (X, targets, weights, values[:1].repeat(len(values), 1)),
+        (X, loss, values[:1].repeat(len(values), 1)),
         problem(n_classes, X=np.eye(9) * 3),
         problem(n_classes, X=np.zeros((4, 9))),
     ):
@@ -161,6 +133,6 @@ def test_where_there_is_no_gradient(n_classes):
 
 
 def test_a_score_that_is_no_number():
-    X, targets, weights, values = problem(2)
+    X, loss, values = problem(2)
     with pytest.raises(FloatingPointError):
-        SelectiveObjective(X, targets, weights, values)(torch.full((X.shape[1],), torch.nan))
+        SelectiveObjective(X, loss, values)(torch.full((X.shape[1],), torch.nan))

@@ -29,16 +29,11 @@ TINY = {"n_irrelevant": 120, "n_relevant_per_class": 30, "document_length": 40}
 
 @dataclass(frozen=True)
 class Settings:
-    """What all experiments are told.
+    """What all experiments are told."""
 
-    reviews : folder of the review files; None in a fast run, which generates documents
-    images : where pictures go
-    n_seeds : random starts of every statement; one in a fast run
-    """
-
-    reviews: Path | None
-    images: Path
-    n_seeds: int = 5
+    reviews: Path | None  # folder of the review files; None in a fast run on generated documents
+    images: Path  # where pictures go
+    n_seeds: int = 5  # random starts of every statement; one in a fast run
 
     @property
     def fast(self) -> bool:

@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.paper import AttentionNetworkClassifier, EmbeddingClassifier
 
-from . import known
+from . import known, pictures
 from .data import Corpus, Settings
 from .shapes import Array, Bins, binned
 
@@ -85,6 +85,13 @@ def batch_parameters(embedding_dim: int, max_iter: int) -> dict[str, Any]:
         "n_iter_no_change": 2,
         "max_iter": max_iter,
     }
+
+
+def draw(ax: Any, corpus: Corpus, numbers: Array, title: str, symbol: str, **style: Any) -> None:
+    """Draw numbers of the frequent tokens against the difference of posteriors, and their means."""
+    bins = along_posterior(corpus, numbers)
+    pictures.cloud(ax, corpus.posterior, numbers, bins, **style)
+    pictures.name_axes(ax, title, pictures.POSTERIOR, symbol)
 
 
 def along_posterior(corpus: Corpus, numbers: Array) -> Bins:

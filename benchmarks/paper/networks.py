@@ -11,7 +11,7 @@ from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 from . import known, pictures
 from .data import Settings, load, subset
-from .models import along_posterior, over_seeds
+from .models import along_posterior, draw, over_seeds
 from .record import Row, row
 from .reviews import CORPORA
 from .shapes import arms, order
@@ -38,27 +38,20 @@ def run(settings: Settings) -> list[Row]:
             [along_posterior(corpus, getattr(model, what)) for model in models]
             for what in ("scores", "values")
         )
-        first = scores[0].means
         rows += [
             row("two layers rises", name, [order(bins.means) for bins in values]),
             row("two layers U", name, [arms(bins.centres, bins.means).worse for bins in scores]),
-            row("two layers E.p", f"{name}, left end, first start", first[0]),
-            row("two layers E.p", f"{name}, lowest, first start", first.min()),
-            row("two layers E.p", f"{name}, right end, first start", first[-1]),
+            *ends("two layers E.p", f"{name}, ", scores[0].means),
             row("two layers E.v", f"{name}, left end, first start", values[0].means[0]),
             row("two layers E.v", f"{name}, right end, first start", values[0].means[-1]),
             row("other accuracy", f"{name}, two layers", [model.accuracy for model in models]),
         ]
         if name == "IMDB":
-            _draw(
-                axes[0],
-                f"{name}, two layers",
-                corpus,
-                [
-                    (r"$E_s \cdot W_2\, p$", models[0].scores, known.TWO_LAYER_SCORES),
-                    (pictures.VALUE, models[0].values, known.TWO_LAYER_VALUES),
-                ],
-            )
+            panels = [
+                (r"$E_s \cdot W_2\, p$", models[0].scores, known.TWO_LAYER_SCORES),
+                (pictures.VALUE, models[0].values, known.TWO_LAYER_VALUES),
+            ]
+            _draw(axes[0], f"{name}, two layers", corpus, panels)
     corpus = parts["IMDB"]
     how = {**parameters, "early_stopping": False, "max_iter": settings.pick(MLP_EPOCHS, 4)}
     models = over_seeds(corpus, settings, mlp=True, **how)
@@ -66,16 +59,13 @@ def run(settings: Settings) -> list[Row]:
         [along_posterior(corpus, getattr(model, what)) for model in models]
         for what in ("scores", "values", "one_token")
     )
-    first = scores[0].means
     flat = [abs(left_over_right(bins.centres, bins.means)) for bins in values]
     rows += [
         row("mlp U", "IMDB", [arms(bins.centres, bins.means).worse for bins in scores]),
         row("mlp E.v", "IMDB", np.abs([order(bins.means) for bins in values])),
         row("mlp flat", "IMDB", flat),
         row("mlp output", "IMDB", [order(bins.means) for bins in single]),
-        row("mlp E.p", "left end, first start", first[0]),
-        row("mlp E.p", "lowest, first start", first.min()),
-        row("mlp E.p", "right end, first start", first[-1]),
+        *ends("mlp E.p", "", scores[0].means),
         row("other accuracy", "IMDB, MLP", [model.accuracy for model in models]),
     ]
     panels = [
@@ -87,6 +77,12 @@ def run(settings: Settings) -> list[Row]:
     axes[0, 2].set_visible(False)
     pictures.save(figure, settings, "paper_networks.png")
     return rows
+
+
+def ends(statement: str, line: str, means: np.ndarray) -> list[Row]:
+    """Return the rows of the left end, the lowest mean and the right end of the first start."""
+    places = {"left end": means[0], "lowest": means.min(), "right end": means[-1]}
+    return [row(statement, f"{line}{place}, first start", places[place]) for place in places]
 
 
 def left_over_right(centres: ArrayLike, means: ArrayLike) -> float:
@@ -102,7 +98,6 @@ def left_over_right(centres: ArrayLike, means: ArrayLike) -> float:
 
 def _draw(axes: Any, title: str, corpus: Any, panels: list[tuple[str, Any, Any]]) -> None:
     for ax, (symbol, numbers, paper) in zip(axes, panels, strict=False):
-        pictures.cloud(ax, corpus.posterior, numbers, along_posterior(corpus, numbers))
-        pictures.name_axes(ax, title, pictures.POSTERIOR, symbol)
+        draw(ax, corpus, numbers, title, symbol)
         if paper is not None:
             pictures.paper_axis(ax, known.BINS, paper)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from .data import Settings
 
 # Okabe and Ito's palette, apart for colour-blind readers; marks differ as well.
-BLUE, ORANGE, GREEN, PINK, BLACK = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#222222"
-SKY = "#56B4E9"
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 COLOURS = (BLUE, ORANGE, GREEN, PINK)
 MARKS = ("o", "s", "^", "D")
 GREY, LINE = "#9a9a9a", "#cccccc"
@@ -126,11 +125,6 @@ def name_axes(ax: Any, title: str, x: str, y: str) -> None:
     ax.set_ylabel(y)
     if x == POSTERIOR:
         ax.set_xticks([-1, -0.5, 0, 0.5, 1])
-
-
-def legend(ax: Any, **more: Any) -> None:
-    """Write a legend without a frame."""
-    ax.legend(frameon=False, fontsize=8.5, **more)
 
 
 def legend_below(figure: Any, ax: Any, n_columns: int) -> None:

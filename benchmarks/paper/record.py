@@ -15,8 +15,7 @@ import pandas as pd
 class Statement:
     """A statement of the paper or its reviews, what is asked of it, and the paper's own number.
 
-    Thresholds were written down before the runs. An empty `sign` asks nothing: numbers are
-    reported.
+    An empty `sign` asks nothing: numbers are reported.
     """
 
     words: str
@@ -140,23 +139,13 @@ def row(statement: str, line: str, numbers: Any) -> Row:
 
 def frame(rows: Iterable[tuple[str, Row]]) -> pd.DataFrame:
     """Return the full record, from names of experiments and their rows."""
-    return pd.DataFrame(
-        [
-            {
-                "experiment": experiment,
-                "statement": STATEMENTS[each.statement].words,
-                "line": each.line,
-                "asked": STATEMENTS[each.statement].asked,
-                "paper": STATEMENTS[each.statement].paper,
-                "starts": len(each.numbers),
-                "mean": np.mean(each.numbers),
-                "least": np.min(each.numbers),
-                "largest": np.max(each.numbers),
-                "verdict": each.verdict,
-            }
-            for experiment, each in rows
-        ]
-    )
+    columns = "experiment statement line asked paper starts mean least largest verdict"
+    records = []
+    for experiment, each in rows:
+        stated, numbers = STATEMENTS[each.statement], each.numbers
+        measured = len(numbers), np.mean(numbers), np.min(numbers), np.max(numbers), each.verdict
+        records.append((experiment, stated.words, each.line, stated.asked, stated.paper, *measured))
+    return pd.DataFrame(records, columns=columns.split())
 
 
 def summary(record: pd.DataFrame) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import known, pictures
 from .data import STAR_NAMES, Corpus, Settings, load
-from .models import Fit, along_posterior, batch_parameters, fit, joint_parameters, over_seeds
+from .models import Fit, along_posterior, batch_parameters, draw, fit, joint_parameters, over_seeds
 from .record import Row, row
 from .shapes import Arms, arms, binned, order
 from .theorem import usual_step
@@ -51,7 +51,7 @@ def joint(settings: Settings) -> list[Row]:
         ):
             numbers = getattr(fits[EMBEDDINGS][0], what)
             bins = along_posterior(corpus, numbers)
-            pictures.cloud(ax, corpus.posterior, numbers, bins, label=EMBEDDINGS)
+            draw(ax, corpus, numbers, f"{name}: {symbol}", symbol, label=EMBEDDINGS)
             for trained, (colour, mark, line) in LINES.items():
                 other = along_posterior(corpus, getattr(fits[trained][0], what))
                 means, label = other.means, trained
@@ -63,7 +63,6 @@ def joint(settings: Settings) -> list[Row]:
                     ax, other.centres, means, colour=colour, mark=mark, line=line, label=label
                 )
             pictures.show_all_lines(ax)
-            pictures.name_axes(ax, f"{name}: {symbol}", pictures.POSTERIOR, symbol)
     pictures.legend_below(figure, axes[0, 1], 4)
     pictures.save(figure, settings, "paper_joint.png")
     return rows
@@ -128,10 +127,8 @@ def one_step(settings: Settings) -> list[Row]:
                 (panels[first], model.scores, pictures.SCORE),
                 (panels[first + 2], model.values, pictures.VALUE),
             ):
-                bins = along_posterior(corpus, numbers)
                 colour = pictures.COLOURS[2 * first]
-                pictures.cloud(ax, corpus.posterior, numbers, bins, colour=colour)
-                pictures.name_axes(ax, f"{name}: {label}", pictures.POSTERIOR, symbol)
+                draw(ax, corpus, numbers, f"{name}: {label}", symbol, colour=colour)
     pictures.save(figure, settings, "paper_one_step.png")
     return rows
 
@@ -151,8 +148,7 @@ def frozen(settings: Settings) -> list[Row]:
         trained = over_seeds(corpus, settings, **how)
         same = over_seeds(corpus, settings, train_embeddings=False, **how)
         descent = fit(
-            corpus,
-            **{**how, "train_embeddings": False, "solver": "sgd", "learning_rate": 10.0},
+            corpus, **{**how, "train_embeddings": False, "solver": "sgd", "learning_rate": 10.0}
         )
         below = [one.accuracy - other.accuracy for one, other in zip(trained, same, strict=True)]
         rows += [

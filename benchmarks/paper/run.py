@@ -66,14 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows += [(name, each) for each in found]
         failed = sum(each.verdict == "fails" for each in found)
         seconds = time.perf_counter() - begun
-        _say(f"{name}: {len(found)} lines, {failed} fail, {seconds:.0f} s")
+        said = f"{name}: {len(found)} lines, {failed} fail, {seconds:.0f} s"
+        print(said, file=sys.stderr, flush=True)
     record = frame(rows)
     out.mkdir(parents=True, exist_ok=True)
     record.to_csv(out / "paper.csv", index=False, float_format="%.6g")
     (out / "paper.md").write_text(
         page(record, settings, time.perf_counter() - started), encoding="utf-8"
     )
-    _say(f"{out / 'paper.md'} and paper.csv")
+    print(f"{out / 'paper.md'} and paper.csv", file=sys.stderr)
     return 0
 
 
@@ -87,7 +88,3 @@ def page(record: pd.DataFrame, settings: Settings, seconds: float) -> str:
         starts=len(settings.seeds),
         table=summary(record),
     )
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

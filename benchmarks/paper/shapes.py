@@ -1,13 +1,8 @@
 """What the figures show, as numbers: means over bins, their order, and the scatter around them.
 
-The paper groups tokens into 20 bins of equal width along the difference of posteriors and reports
-means over bins. How posteriors are estimated, which tokens count, and how "monotone" or "U-shaped"
-becomes a number is ours:
-
-- tokens that occur at least 10 times in the training documents, bins of at least 5 tokens;
-- classes of equal total weight, so that a token that says nothing stands at 0;
-- monotone: Spearman's correlation between the bins' order and their means;
-- U: the same on either side of the lowest bin, which belongs to both arms.
+The 20 bins of equal width along the difference of posteriors are the paper's. Ours: which tokens
+and bins count, classes of equal weight, so that a token that says nothing stands at 0, and what
+"monotone" and "U-shaped" mean (:func:`order`, :func:`arms`).
 """
 
 from __future__ import annotations
@@ -31,16 +26,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Bins:
-    """Tokens along one axis; only bins that have enough tokens, from left to right.
-
-    centres, means, deviations : (n_bins,), middle of the bin, mean and standard deviation
-    counts : (n_bins,), numbers of tokens
-    """
+    """Bins with enough tokens, from left to right; all arrays are (n_bins,)."""
 
     centres: Array
     means: Array
     deviations: Array
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # of tokens
 
     @property
     def scatter(self) -> float:
@@ -73,18 +64,13 @@ class Arms:
 
 
 def binned(x: ArrayLike, y: ArrayLike, n_bins: int = N_BINS, min_tokens: int = MIN_TOKENS) -> Bins:
-    """Group points into bins of equal width, from the smallest x to the largest.
-
-    Bins with fewer than `min_tokens` points are left out: their mean is chance.
-    """
+    """Group points into bins of equal width; those with fewer than `min_tokens` are left out."""
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     edges = np.linspace(x.min(), x.max(), n_bins + 1)
     which = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, n_bins - 1)
     centres = (edges[1:] + edges[:-1]) / 2
     counts = np.bincount(which, minlength=n_bins)
     kept = counts >= max(min_tokens, 1)
-    if not kept.any():
-        raise ValueError(f"No bin has {min_tokens} of the {y.size} points.")
     divisors = np.maximum(counts, 1)
     means = np.bincount(which, y, n_bins) / divisors
     variances = np.bincount(which, (y - means[which]) ** 2, n_bins) / divisors
@@ -110,14 +96,9 @@ def arms(centres: ArrayLike, means: ArrayLike) -> Arms:
     return Arms(-order(means[: lowest + 1]), order(means[lowest:]), float(centres[lowest]))
 
 
-def slope_through_origin(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
-    """Return the slope of the line through the origin that fits best, and its share of variance.
-
-    The share is of the squares about 0, not about the mean: a line through the origin is asked for.
-    """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    slope = float(x @ y / (x @ x))
-    return slope, float(1 - np.sum((y - slope * x) ** 2) / (y @ y))
+def share_on_line(x: Array, y: Array) -> float:
+    """Return the share of the squares about 0 on the best line through the origin."""
+    return float(1 - np.sum((y - x @ y / (x @ x) * x) ** 2) / (y @ y))
 
 
 def frequent_tokens(X: Any, least: int = MIN_COUNT) -> NDArray[np.int64]:

@@ -9,11 +9,10 @@ from sklearn_clsattn.paper import OneStepClassifier
 
 from . import pictures
 from .data import Corpus, Settings
-from .models import along_posterior, batch_parameters, fit, joint_parameters
+from .models import along_posterior, batch_parameters, draw, fit, joint_parameters
 from .record import Row, row
-from .shapes import arms, order, slope_through_origin
+from .shapes import arms, order, share_on_line
 
-PICTURE = "paper_synthetic.png"
 BATCHES = "all trained, mini-batches"
 
 
@@ -27,34 +26,31 @@ def run(settings: Settings) -> list[Row]:
     }
     rows = []
     for name, how in ways.items():
-        shares, orders, worse, lowest, accuracy = [], [], [], [], []
+        found = []
         for seed, corpus in zip(settings.seeds, corpora, strict=True):
             model = fit(corpus, random_state=seed, **how)
             relevant = corpus.frequent < 2 * _per_class(settings)
-            line = slope_through_origin(corpus.posterior[relevant], model.values[relevant])
             scores = along_posterior(corpus, model.scores)
             u = arms(scores.centres, scores.means)
-            shares.append(line[1])
-            orders.append(order(along_posterior(corpus, model.values).means))
-            worse.append(u.worse)
-            lowest.append(abs(u.lowest_at))
-            accuracy.append(model.accuracy)
+            found.append(
+                {
+                    "line": share_on_line(corpus.posterior[relevant], model.values[relevant]),
+                    "rises": order(along_posterior(corpus, model.values).means),
+                    "V": u.worse,
+                    "lowest": abs(u.lowest_at),
+                    "accuracy": model.accuracy,
+                }
+            )
         rows += [
-            row("synthetic line", name, shares),
-            row("synthetic rises", name, orders),
-            row("synthetic V", name, worse),
-            row("synthetic lowest", name, lowest),
-            row("synthetic accuracy", name, accuracy),
+            row(f"synthetic {what}", name, [each[what] for each in found]) for what in found[0]
         ]
     figure, axes = pictures.grid(1, 2)
     model = fit(corpora[0], random_state=0, **ways[BATCHES])
-    for ax, symbol, numbers in (
-        (axes[0, 0], pictures.SCORE, model.scores),
-        (axes[0, 1], pictures.VALUE, model.values),
+    for ax, symbol, numbers in zip(
+        axes[0], (pictures.SCORE, pictures.VALUE), (model.scores, model.values), strict=True
     ):
-        pictures.cloud(ax, corpora[0].posterior, numbers, along_posterior(corpora[0], numbers))
-        pictures.name_axes(ax, f"Synthetic: {symbol}", pictures.POSTERIOR, symbol)
-    pictures.save(figure, settings, PICTURE)
+        draw(ax, corpora[0], numbers, f"Synthetic: {symbol}", symbol)
+    pictures.save(figure, settings, "paper_synthetic.png")
     return rows
 
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.loss import encode_targets
+from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
@@ -22,8 +22,7 @@ from sklearn_clsattn.paper import (
     one_step_embeddings,
     selected_tokens,
 )
-from sklearn_clsattn.paper._gradient_flow import FrozenEmbeddings, GradientFlow
-from sklearn_clsattn.paper._selective_gradient import SelectiveObjective
+from sklearn_clsattn.paper._gradient_flow import BALANCED, SelectiveObjective, gradient_flow
 
 from . import pictures
 from .data import Settings, load
@@ -38,26 +37,12 @@ CERTIFIED_AMONG = 2.0 ** np.arange(4, 16)
 # One number of each place differs from d = 4096, n = 120, T = 10 and 50 irrelevant tokens.
 PANELS: dict[str, dict[str, tuple[int | None, int, int, int]]] = {
     "embedding dimension d": {
-        "d = 256": (256, 120, 10, 50),
-        "d = 1024": (1024, 120, 10, 50),
-        "d = 4096": (4096, 120, 10, 50),
+        **{f"d = {d}": (d, 120, 10, 50) for d in (256, 1024, 4096)},
         "no dimension": (None, 120, 10, 50),
     },
-    "documents n": {
-        "n = 40": (4096, 40, 10, 50),
-        "n = 120": (4096, 120, 10, 50),
-        "n = 360": (4096, 360, 10, 50),
-    },
-    "mean length T": {
-        "T = 5": (4096, 120, 5, 50),
-        "T = 10": (4096, 120, 10, 50),
-        "T = 20": (4096, 120, 20, 50),
-    },
-    "irrelevant tokens": {
-        "20": (4096, 120, 10, 20),
-        "50": (4096, 120, 10, 50),
-        "150": (4096, 120, 10, 150),
-    },
+    "documents n": {f"n = {n}": (4096, n, 10, 50) for n in (40, 120, 360)},
+    "mean length T": {f"T = {length}": (4096, 120, length, 50) for length in (5, 10, 20)},
+    "irrelevant tokens": {str(n): (4096, 120, 10, n) for n in (20, 50, 150)},
 }
 # What is trained after p, by which optimiser, at which learning rate.
 AFTER_P: dict[str, tuple[str, Any, float]] = {
@@ -80,8 +65,8 @@ def theorem(settings: Settings) -> list[Row]:
         "no dimension": (None, None),
         f"d = {d}": (d, None),
         f"d = {small_d}": (small_d, None),
+        f"d = {d}, largest value 1": (d, 1.0),
     }
-    widths[f"d = {d}, largest value 1"] = (d, 1.0)
     for label, (dimension, value) in widths.items():
         errors: list[float] = []
         for size in sizes:
@@ -157,7 +142,7 @@ def selection_map(settings: Settings) -> list[Row]:
         pictures.name_axes(
             ax, panel, "largest value after the step", "documents selecting\ntheir token, %"
         )
-        pictures.legend(ax, loc="lower right")
+        ax.legend(frameon=False, fontsize=8.5, loc="lower right")
     pictures.save(figure, settings, "paper_selection_map.png")
     return rows
 
@@ -172,14 +157,14 @@ def open_questions(settings: Settings) -> list[Row]:
     for delta in settings.pick((0.0, 0.1, 0.2, 0.4), (0.0, 0.2)):
         shares = []
         for seed in seeds:
-            X, y = partly(seed, settings, delta)
+            X, y = generated(seed, settings.pick(120, 40), delta=delta)
             irrelevant = flow(X, y, max_iter=most).select_tokens(X)[:, 10:]
             shares.append(np.mean(np.asarray(irrelevant.sum(axis=1)).ravel() == 0))
         rows.append(row("partly", f"delta {delta:g}", shares))
     kinds = {
         "one relevant": lambda seed: one_relevant(seed, settings.pick(120, 32), 5, 50, 10),
         "two relevant": lambda seed: two_relevant(seed, settings),
-        "partly, delta 0.2": lambda seed: partly(seed, settings, 0.2),
+        "partly, delta 0.2": lambda seed: generated(seed, settings.pick(120, 40), delta=0.2),
     }
     for label, make in kinds.items():
         turned = [turns(make(seed), settings.pick((60, 120), (5, 10)), most) for seed in seeds]
@@ -235,18 +220,17 @@ def selection(
     return float(found.mean()), model
 
 
-def one_relevant(seed: int, n: int, n_relevant: int, n_irrelevant: int, length: int) -> Data:
-    """Return documents of one relevant token each; relevant tokens come first."""
-    X, y = make_token_classification(
-        n,
-        n_relevant_per_class=n_relevant,
-        n_irrelevant=n_irrelevant,
-        document_length=length,
-        single_relevant=True,
-        delta=0,
-        random_state=seed,
-    )
+def generated(seed: int, n: int, *, delta: float = 0, **more: Any) -> Data:
+    """Return documents whose relevant tokens, which come first, are the other class's by delta."""
+    sizes = {"n_relevant_per_class": 5, "n_irrelevant": 50, "document_length": 10, **more}
+    X, y = make_token_classification(n, delta=delta, random_state=seed, **sizes)
     return X.astype(np.float64), y
+
+
+def one_relevant(seed: int, n: int, n_relevant: int, n_irrelevant: int, length: int) -> Data:
+    """Return documents of one relevant token each."""
+    sizes = {"n_relevant_per_class": n_relevant, "n_irrelevant": n_irrelevant}
+    return generated(seed, n, single_relevant=True, document_length=length, **sizes)
 
 
 def sized(size: str, seed: int) -> Data:
@@ -264,26 +248,13 @@ def two_relevant(seed: int, settings: Settings) -> Data:
     return (X + second).tocsr(), y
 
 
-def partly(seed: int, settings: Settings, delta: float) -> Data:
-    """Return documents whose relevant tokens come from the other class by a share of delta."""
-    X, y = make_token_classification(
-        settings.pick(120, 40),
-        n_relevant_per_class=5,
-        n_irrelevant=50,
-        document_length=10,
-        delta=delta,
-        random_state=seed,
-    )
-    return X.astype(np.float64), y
-
-
 def _limit(data: Data) -> tuple[Any, SelectiveObjective]:
     """Return E after one step in infinitely many dimensions, and the loss by the scores."""
     X, y = data
     step = one_step_embeddings(X, y, step_size=usual_step(X, y))
-    values = torch.from_numpy(step.shifts)
-    objective = SelectiveObjective(sp.csr_matrix(X), encode_targets(y, 2), np.ones(len(y)), values)
-    return step, objective
+    X = sp.csr_matrix(X)
+    loss = Documents.of(X, y, np.ones(len(y)), 2).attention_loss(np.float64, "cpu")
+    return step, SelectiveObjective(X, loss, torch.from_numpy(step.shifts))
 
 
 def descent(data: Data, n_steps: int) -> float:
@@ -303,16 +274,14 @@ def descent(data: Data, n_steps: int) -> float:
 def turns(data: Data, ways: tuple[int, int], most_steps: int) -> float:
     """Return 1 less the cosine of p's directions at two ways along the flow, in score units."""
     step, objective = _limit(data)
-    values = torch.from_numpy(step.shifts)
-    p, v = torch.from_numpy(step.cls_embedding), torch.from_numpy(step.output_vectors)
-    path = GradientFlow(objective, FrozenEmbeddings(None, values, p, v, 1.0, ""), tol=1e-3)
+    path = gradient_flow(objective, None, torch.zeros_like(objective.values[:, 0]))
     way, directions = 0.0, []
     for end in ways:
         for _ in range(most_steps):
-            if way >= end or path.balanced:
+            if way >= end or path.speed <= BALANCED:
                 break
             way += path.step()
-        direction = step.embeddings.T @ path.coefficients.numpy()
+        direction = step.embeddings.T @ path.y[1].numpy()
         directions.append(direction / np.linalg.norm(direction))
     return max(1 - float(a @ b) for a, b in pairwise(directions))
 
@@ -352,10 +321,8 @@ def negation(seed: int, settings: Settings) -> dict[str, float]:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {
-            name: float(model.fit(X[:half], y[:half]).score(X[half:], y[half:]))
-            for name, model in models.items()
-        }
+        fits = {name: model.fit(X[:half], y[:half]) for name, model in models.items()}
+    return {name: float(model.score(X[half:], y[half:])) for name, model in fits.items()}
 
 
 def further(data: Data, start: tuple[Array, ...], how: tuple[str, Any, float], n: int) -> float:

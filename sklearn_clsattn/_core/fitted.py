@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 from weakref import finalize
 
 import numpy as np
@@ -114,8 +114,8 @@ class FittedAttention:
     embeddings: Embeddings | None = None
     entry_scale: float | None = None
 
-    n_layers: ClassVar[int] = 1
-    mlp: ClassVar[bool] = False
+    n_layers: int = 1
+    mlp: bool = False
 
     def token_matrix(self) -> Array:
         """Return rows [a, b_1..b_K] over [a_0, beta_1..beta_K]; the score a_0 is 0 without <cls>.
@@ -386,7 +386,7 @@ def count_selected(
     return counts
 
 
-def in_the_layout_of(X: Any, data: Array) -> sp.csr_array:
+def in_the_layout_of(X: Any, data: NDArray[Any]) -> sp.csr_array:
     """Return a CSR array with these entries at the positions of those of the CSR matrix `X`."""
     return sp.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
 

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseAttentionClassifier
 from .._pickling import public
 
 if TYPE_CHECKING:
-    import torch
-
     from .._core.documents import Documents
-    from .._core.result import Callback, FitResult
+    from .._core.result import FitResult
     from ._fitted import FittedNetwork
 
 SHARED = {
@@ -36,8 +30,6 @@ early_stopping : bool, default=True
     loss no longer falls.
 validation_fraction : float, default=0.1
     Share of every class's documents held out for that.
-""",
-    "max_iter": """
 n_iter_no_change : int, default=5
     Number of iterations without improvement after which training stops.
 {class_weight}
@@ -111,32 +103,45 @@ Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
 """,
 }
 
-CONSTRAINTS = {
-    "class_weight": [StrOptions({"balanced"}), dict, None],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
-    "device": "no_validation",  # may be a torch.device; resolve_device checks it
-}
-TRAINING_CONSTRAINTS = {
-    **CONSTRAINTS,
+POSITIVE = Interval(Real, 0, None, closed="neither")
+AT_LEAST_1, AT_LEAST_2 = (Interval(Integral, least, None, closed="left") for least in (1, 2))
+CONSTRAINTS: dict[str, Any] = {
+    "n_layers": [Options(Integral, {1, 2})],
+    "mlp": ["boolean"],
+    "embedding_dim": [AT_LEAST_2, None],
+    "learning_rate": [POSITIVE, None],
+    "solver": [StrOptions({"adam", "sgd"})],
+    "batch_size": [AT_LEAST_1, None],
+    "train_embeddings": ["boolean", StrOptions({"one_step"})],
+    "step_size": [POSITIVE, None],
     "fit_intercept": ["boolean"],
     "attend_cls": ["boolean"],
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "n_iter_no_change": [AT_LEAST_1],
+    "class_weight": [StrOptions({"balanced"}), dict, None],
+    "max_iter": [AT_LEAST_1],
     "tol": [Interval(Real, 0, None, closed="left")],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+    "device": "no_validation",  # may be a torch.device; resolve_device checks it
 }
 
 Kind = TypeVar("Kind", bound=type)
 
 
-def documented(kind: Kind) -> Kind:
-    """Complete a docstring: ``{name}`` becomes the text of that name in `SHARED`."""
+def completed(kind: Kind) -> Kind:
+    """Complete a classifier: the texts of `SHARED` in its docstring, constraints of its parameters.
+
+    ``{name}`` in the docstring becomes the text of that name.
+    """
     doc = inspect.cleandoc(kind.__doc__ or "")
     for name, text in SHARED.items():
         doc = doc.replace(f"{{{name}}}", text.strip())
-    kind.__doc__ = doc
+    estimator: Any = kind
+    estimator.__doc__ = doc
+    known = CONSTRAINTS | vars(kind).get("_parameter_constraints", {})
+    estimator._parameter_constraints = {name: known[name] for name in estimator._get_param_names()}
     return kind
 
 
@@ -145,40 +150,23 @@ class PaperClassifier(BaseAttentionClassifier):
 
     random_state: int | np.random.RandomState | None
 
-    _parameter_constraints = CONSTRAINTS
+    def _keep(self, parameters: dict[str, Any]) -> None:
+        """Store the parameters of a constructor, its ``locals()``."""
+        self.__dict__.update({name: parameters[name] for name in parameters if name != "self"})
 
-    def _trainer(self) -> Callable[..., FitResult]:
-        """Return the function that trains by the parameters of the classifier it is given.
-
-        It is imported here: predicting needs no PyTorch.
-        """
-        raise NotImplementedError
-
-    def _train(
-        self,
-        documents: Documents,
-        *,
-        dtype: type[np.floating[Any]],
-        device: torch.device,
-        callback: Callback,
-    ) -> FitResult:
-        """Train with the parameters of this classifier."""
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return self._trainer()(
-            documents, self, seed=seed, dtype=dtype, device=device, callback=callback
-        )
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
 
 @public("sklearn_clsattn.paper")
-@documented
+@completed
 class OneStepClassifier(PaperClassifier):
     r"""One gradient step on the embeddings, then ``<cls>`` alone: the regime of the paper.
 
     Random embeddings E get one full-batch gradient step, which writes every token's importance
     along the output vector (Lemma 4.1). Then E and v are frozen and p is trained until its
     direction converges; by Theorem 4.3 that is the max-margin direction, which separates every
-    document's selected tokens from its others. There are no intercepts, and ``<cls>`` does not
-    attend to itself. On real text this predicts poorly.
+    document's selected tokens from its others. On real text this predicts poorly.
 
     Parameters
     ----------
@@ -190,9 +178,6 @@ class OneStepClassifier(PaperClassifier):
         Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes. None is the
         limit of infinitely many: nothing is drawn.
     {class_weight}
-    flow_tol : float, default=1e-3
-        Largest local error of a score in a step along the flow, relative to one more than its
-        size.
     max_iter : int, default=1000
         Maximum number of steps along the flow.
     random_state : int, RandomState instance or None, default=None
@@ -212,9 +197,8 @@ class OneStepClassifier(PaperClassifier):
     -----
     p is trained until the selected tokens have not changed over a way of 60 in score units and
     hold 99 % of the attention; its direction is then that of :func:`max_margin_direction`, which
-    needs PIQP (``pip install 'sklearn-clsattn[theory]'``). ``docs/theory.md`` says how the flow is
-    integrated. A step along the flow takes from three to a thousand evaluations of the gradient,
-    more where it is stiff.
+    needs PIQP (``pip install 'sklearn-clsattn[theory]'``). A step along the flow takes from three
+    to a thousand evaluations of the gradient (``docs/theory.md``).
 
     {reference}
 
@@ -232,33 +216,18 @@ class OneStepClassifier(PaperClassifier):
 
     _solver_name, _criterion = "flow", "unselected attention"
 
-    _parameter_constraints = {
-        **CONSTRAINTS,
-        "step_size": [Interval(Real, 0, None, closed="neither"), None],
-        "embedding_dim": [Interval(Integral, 2, None, closed="left"), None],
-        "flow_tol": [Interval(Real, 0, 0.1, closed="neither")],
-    }
-
     def __init__(
         self,
         *,
         step_size: float | None = None,
         embedding_dim: int | None = None,
         class_weight: dict[Any, float] | str | None = None,
-        flow_tol: float = 1e-3,
         max_iter: int = 1000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:
-        self.step_size = step_size
-        self.embedding_dim = embedding_dim
-        self.class_weight = class_weight
-        self.flow_tol = flow_tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
+        self._keep(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -267,14 +236,14 @@ class OneStepClassifier(PaperClassifier):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _trainer(self) -> Callable[..., FitResult]:
+    def _train(self, documents: Documents, **options: Any) -> FitResult:
         from ._gradient_flow import fit_one_step
 
-        return fit_one_step
+        return fit_one_step(documents, self, seed=self._seed(), **options)
 
 
 @public("sklearn_clsattn.paper")
-@documented
+@completed
 class EmbeddingClassifier(PaperClassifier):
     r"""Embeddings, ``<cls>`` and output vectors trained together by Adam or gradient descent.
 
@@ -298,20 +267,14 @@ class EmbeddingClassifier(PaperClassifier):
         the ablation of frozen embeddings, like for like. "one_step" makes one full-batch gradient
         step on E first and then does the same. Both need an `embedding_dim`.
     step_size : float, default=None
-        Size eta_0 of that one step; by default the one that makes the most important token's
-        value 1, or less for more than two classes.
+        Size eta_0 of that one step, and used for it alone; by default the one that makes the most
+        important token's value 1, or less for more than two classes.
     {training}
-    {max_iter}
 
     Attributes
     ----------
     {attributes}
     {validation}
-
-    Notes
-    -----
-    Training with a dimension needs memory for five matrices of the size of E, four without
-    early stopping.
 
     {reference}
 
@@ -327,16 +290,6 @@ class EmbeddingClassifier(PaperClassifier):
 
     _solver_name, _criterion = "adam", "validation loss"
     _optional_attributes = ("validation_loss_curve_",)
-
-    _parameter_constraints = {
-        **TRAINING_CONSTRAINTS,
-        "embedding_dim": [Interval(Integral, 2, None, closed="left"), None],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions({"adam", "sgd"})],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "train_embeddings": ["boolean", StrOptions({"one_step"})],
-        "step_size": [Interval(Real, 0, None, closed="neither"), None],
-    }
 
     def __init__(
         self,
@@ -359,32 +312,16 @@ class EmbeddingClassifier(PaperClassifier):
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:
-        self.embedding_dim = embedding_dim
-        self.learning_rate = learning_rate
-        self.solver = solver
-        self.batch_size = batch_size
-        self.train_embeddings = train_embeddings
-        self.step_size = step_size
-        self.fit_intercept = fit_intercept
-        self.attend_cls = attend_cls
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
+        self._keep(locals())
 
-    def _trainer(self) -> Callable[..., FitResult]:
+    def _train(self, documents: Documents, **options: Any) -> FitResult:
         from ._embeddings import fit_embeddings
 
-        return fit_embeddings
+        return fit_embeddings(documents, self, seed=self._seed(), **options)
 
 
 @public("sklearn_clsattn.paper")
-@documented
+@completed
 class AttentionNetworkClassifier(PaperClassifier):
     r"""One or two layers of attention, with or without an MLP, trained by mini-batches.
 
@@ -405,21 +342,17 @@ class AttentionNetworkClassifier(PaperClassifier):
     batch_size : int, default=50
         Documents in a mini-batch.
     {training}
-    {max_iter}
 
     Attributes
     ----------
     {attributes}
-    key_query_ : ndarray of shape (2, d, d)
-        The key-query matrices W_1 and W_2 of two layers: a token i attends to j by E_i W_1 E_j, and
-        ``<cls>`` to i by p W_2 h_i. Only with two layers.
     {validation}
 
     Notes
     -----
-    With two layers `attention_scores_` are E.W_2' p, with the key-query matrix W_2 of the second,
-    and a token adds the values of what it attends to as well as its own. With the MLP
-    `token_values_` are a diagnostic only, and :meth:`contributions` raises a ValueError.
+    With two layers `attention_scores_` are E.W_2' p, and a token adds the values of what it attends
+    to as well as its own. With the MLP `token_values_` are a diagnostic only, and
+    :meth:`contributions` raises a ValueError.
 
     {reference}
 
@@ -440,13 +373,10 @@ class AttentionNetworkClassifier(PaperClassifier):
 
     _network: FittedNetwork
 
-    _parameter_constraints = {
-        **TRAINING_CONSTRAINTS,
-        "n_layers": [Options(Integral, {1, 2})],
-        "mlp": ["boolean"],
-        "embedding_dim": [Interval(Integral, 2, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
+    _parameter_constraints = {  # no None
+        "embedding_dim": [AT_LEAST_2],
+        "learning_rate": [POSITIVE],
+        "batch_size": [AT_LEAST_1],
     }
 
     def __init__(
@@ -469,41 +399,15 @@ class AttentionNetworkClassifier(PaperClassifier):
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:
-        self.n_layers = n_layers
-        self.mlp = mlp
-        self.embedding_dim = embedding_dim
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.fit_intercept = fit_intercept
-        self.attend_cls = attend_cls
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
+        self._keep(locals())
 
-    @property
-    def key_query_(self) -> NDArray[np.floating[Any]]:
-        """The key-query matrices W_1 and W_2 of two layers."""
-        check_is_fitted(self)
-        network = self._network
-        if network.first_key_query is None or network.second_key_query is None:
-            raise AttributeError("key_query_ is of two layers: this model has n_layers=1.")
-        return np.stack([network.first_key_query, network.second_key_query])
-
-    def _trainer(self) -> Callable[..., FitResult]:
+    def _train(self, documents: Documents, **options: Any) -> FitResult:
         from ._network import fit_network
 
-        return fit_network
+        return fit_network(documents, self, seed=self._seed(), **options)
 
     def _model(self) -> FittedNetwork:
         return self._network
 
-    def _model_attributes(self, model: Any, *units: Any) -> dict[str, Any]:
-        attributes = super()._model_attributes(model, *units)
-        network = replace(model, cls_weight=attributes["cls_weight_"])
-        return {**attributes, "_network": network}
+    def _model_attributes(self, model: Any, entry_scale: float | None) -> dict[str, Any]:
+        return {**super()._model_attributes(model, entry_scale), "_network": model}

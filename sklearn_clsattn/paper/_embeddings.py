@@ -1,13 +1,7 @@
 r"""Training of embeddings by Adam or gradient descent, and the same without a dimension.
 
 The loss sees E, p and v through the scores :math:`a = E p` and the values :math:`b_k = E v_k`
-alone. Its gradient D by these takes two thin sparse products; autograd takes it on to
-
-.. math::
-
-    \frac{\partial L}{\partial E} = D\,[p, v_1, ..]^\top, \quad
-    \frac{\partial L}{\partial p} = E^\top D_0, \quad
-    \frac{\partial L}{\partial v_k} = E^\top D_k .
+alone: its gradient by these takes two thin sparse products, and autograd takes it on.
 
 **Without a dimension**, scores and values are the parameters, from 0, where random ones tend as d
 grows. A step of Adam on E changes a score by its learning rate times :math:`\sum_j |p_j|`, which is
@@ -31,28 +25,18 @@ from .._core.result import Callback, FitResult
 from .._core.statistics import class_log_odds
 from ..importance import signed_frequency
 from ._fitted import StoredEmbeddings
-from ._gradient_flow import default_step_size
-from ._gradient_step import add_step, draw_embeddings
-from ._training import Indices, epochs, hold_out, run_training
+from ._one_step_embeddings import default_step_size
+from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training, to_array
 
-EMBEDDINGS_LEARNING_RATE = 1e-3  # of Adam on E, p and v
-# Of Adam on scores and values: the former times sqrt(2 d / pi) at d = 2048.
-SCORES_LEARNING_RATE = 0.036
-SCORES_EPSILON = 4.5e-7  # of Adam there: its usual 1e-8 times sqrt(d) at d = 2048
-EPSILON = 1e-8
+# Learning rate and epsilon of Adam on E, p and v, and on scores and values: the former times
+# sqrt(2 d / pi) and sqrt(d) at d = 2048.
+ADAM_ON_EMBEDDINGS, ADAM_ON_SCORES = (1e-3, 1e-8), (0.036, 4.5e-7)
 DESCENT_LEARNING_RATE = 1.0  # of gradient descent, on whatever is trained
-
 CLS_PENALTY = 1.0  # on the score of <cls>, as in the default training
 
 
 def fit_embeddings(
-    documents: Documents,
-    classifier: Any,
-    *,
-    seed: int,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    callback: Callback,
+    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, callback: Callback
 ) -> FitResult:
     """Train embeddings, or scores and values, from the paper's random start."""
     embedding_dim, batch_size = classifier.embedding_dim, classifier.batch_size
@@ -61,12 +45,6 @@ def fit_embeddings(
         raise ValueError(
             f"train_embeddings={how!r} is about random embeddings, but embedding_dim=None has "
             "none: set embedding_dim, for example to 2048 as in the paper."
-        )
-    if classifier.step_size is not None and how != "one_step":
-        raise ValueError(
-            f"step_size={classifier.step_size!r} is the size of the one step of "
-            f'train_embeddings="one_step", but train_embeddings={how!r}: leave step_size=None, '
-            "or set both."
         )
     cls_weight = documents.statistics.cls_weight if classifier.attend_cls else 0.0
     trained_on, validation = documents, None
@@ -81,14 +59,12 @@ def fit_embeddings(
     last_row = loss.zeros()[-1]  # the score of <cls>, and the intercepts
     if classifier.fit_intercept:
         last_row[1:] = torch.from_numpy(class_log_odds(statistics.class_weights))
-    usual = EMBEDDINGS_LEARNING_RATE if embedding_dim else SCORES_LEARNING_RATE
-    usual = usual if adam else DESCENT_LEARNING_RATE
-    rate = usual if classifier.learning_rate is None else classifier.learning_rate
-    embeddings: torch.Tensor | None = None
-    if embedding_dim is None:
-        trained, rates = [torch.cat([loss.zeros()[:-1], last_row[None]])], [rate]
-    else:
-        drawn = draw_embeddings(
+    usual, epsilon = ADAM_ON_EMBEDDINGS if embedding_dim else ADAM_ON_SCORES
+    rate = classifier.learning_rate or (usual if adam else DESCENT_LEARNING_RATE)
+    E: torch.Tensor | None = None
+    trained, rates = [torch.cat([loss.zeros()[:-1], last_row[None]])], [rate]
+    if embedding_dim is not None:
+        E, p, v = draw_embeddings(
             documents.X.shape[1],
             documents.n_outputs,
             embedding_dim,
@@ -99,26 +75,25 @@ def fit_embeddings(
         )
         if how == "one_step":
             importance = signed_frequency(statistics.shares, statistics.class_weights)
-            add_step(loss, drawn, classifier.step_size or default_step_size(importance, None))
-        embeddings = drawn.embeddings
-        trained = [torch.vstack([drawn.cls_embedding, drawn.output_vectors]), last_row]
+            step_size = classifier.step_size or default_step_size(importance, None)
+            add_step(loss, E, p, v, step_size)
+        trained = [torch.vstack([p, v]), last_row]
         rates = [rate, rate * math.sqrt(2 * embedding_dim / math.pi) if adam else rate]
         if how is True:
-            trained, rates = [embeddings, *trained], [rate, *rates]
+            trained, rates = [E, *trained], [rate, *rates]
     for tensor in trained:
         tensor.requires_grad_()
     groups = [{"params": [one], "lr": lr} for one, lr in zip(trained, rates, strict=True)]
     optimizer: torch.optim.Optimizer = torch.optim.SGD(groups)
     if adam:
-        epsilon = EPSILON if embedding_dim else SCORES_EPSILON
         optimizer = torch.optim.Adam(groups, eps=epsilon, fused=True)
 
     def token_matrix() -> torch.Tensor:
         """Return the scores and values over the last row, (n_tokens + 1, 1 + n_outputs)."""
-        if embeddings is None:
+        if E is None:
             return trained[0]
         directions, last = trained[-2:]
-        return torch.cat([embeddings @ directions.T, last[None]])
+        return torch.cat([E @ directions.T, last[None]])
 
     def set_gradients(loss: AttentionLoss, weight: float) -> float:
         """Return the loss over a weight, whose gradients are set."""
@@ -149,25 +124,17 @@ def fit_embeddings(
         optimizer.step()
         return value
 
-    def validation_loss() -> float:
-        assert validation is not None
-        return validation(token_matrix().detach())[0] / validation.total_weight
-
     def model() -> FittedAttention:
-        matrix = token_matrix().detach().to("cpu", torch.float64).numpy().copy()
-        stored = None
-        if embeddings is not None:
-            p, v = np.split(trained[-2].detach().double().cpu().numpy().copy(), [1])
+        matrix, stored = token_matrix().detach(), None
+        if E is not None:
+            directions = to_array(trained[-2])
             # A copy, as callbacks may look at E while it is being trained.
-            stored = StoredEmbeddings(p[0], v, embeddings.detach().cpu().numpy().copy())
-        return FittedAttention(
-            np.ascontiguousarray(matrix[:-1, 0]),
-            np.ascontiguousarray(matrix[:-1, 1:]),
-            matrix[-1, 1:].copy(),
-            cls_weight,
-            float(matrix[-1, 0]) if cls_weight else -np.inf,
-            stored,
-        )
+            copied = E.detach().cpu().numpy().copy()
+            stored = StoredEmbeddings(directions[0], directions[1:], copied)
+        scores, values = to_array(matrix[:-1, 0]), to_array(matrix[:-1, 1:])
+        cls_score = float(matrix[-1, 0]) if cls_weight else -np.inf
+        intercept = to_array(matrix[-1, 1:])
+        return FittedAttention(scores, values, intercept, cls_weight, cls_score, stored)
 
     advance = step
     if batch_size is not None:
@@ -178,7 +145,7 @@ def fit_embeddings(
         trained,
         set_gradients(loss, loss.total_weight),
         advance,
-        validation_loss if classifier.early_stopping else None,
+        (lambda: validation.mean(token_matrix().detach())[0]) if validation else None,
         model,
         learning_rate=max(rates),
         unit="step" if batch_size is None else "epoch",

@@ -5,10 +5,24 @@ The flow :math:`\dot p = -E^\top g`, with :math:`g = \partial L / \partial a`, k
 The speed is g over the sum of the sizes of its terms, so that it does not vanish with the loss
 (``docs/theory.md``). Once the selected tokens have settled, the direction of p is that of the
 quadratic program on this selection. Where they do not settle p has no limit, and the fit warns.
+
+**The gradient by the scores** has full relative precision also where softmax is nearly a maximum,
+and the plain form is a difference of nearly equal numbers. Every document's differences are taken
+from its leading token r, and magnitudes are carried as logarithms. With
+:math:`D_{jk} = b_{jk} - b_{rk}`, exactly 0 there, outputs are
+:math:`f_k = b_{rk} + \sum_j q_j D_{jk}`; with :math:`g_k = \omega\, \partial \ell / \partial F_k`,
+
+.. math::
+
+    \frac{\partial L}{\partial a_s}
+        = \frac{1}{\Omega} \sum_i \big( e_{is} - q_{is} \textstyle\sum_j e_{ij} \big), \qquad
+    e_{ij} = q_{ij} \textstyle\sum_k g_{ik} D_{ijk}.
+
+All e are computed relative to the largest one in the corpus, :math:`e^M`, by which the gradient is
+divided: its direction is right even where its length is below the smallest number.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,185 +31,227 @@ import torch
 from numpy.typing import NDArray
 
 from .._core.documents import Documents
-from .._core.fitted import FittedAttention
+from .._core.fitted import SELECTION_TOLERANCE, FittedAttention, in_the_layout_of
 from .._core.loss import AttentionLoss
 from .._core.result import Callback, FitResult, Progress
-from ..importance import signed_frequency
+from ..importance import row_totals, signed_frequency
 from ._chebyshev import ChebyshevIntegrator
-from ._documents import select_entries
 from ._fitted import StoredEmbeddings
-from ._gradient_step import add_step, draw_embeddings
 from ._max_margin import import_piqp, max_margin_direction
-from ._one_step_embeddings import limit_embeddings, shifts_per_step
-from ._selective_gradient import SelectiveObjective
+from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
+from ._training import add_step, draw_embeddings, to_array
 
 Array = NDArray[np.float64]
 
-# Spectral norm of what the default step writes, at most, for more than two classes.
-LARGEST_SPECTRAL_NORM = 2.0
-# The same in finite dimensions, for two classes too. A small step, below the gap in which the flow
-# selects one class's relevant tokens only.
-FINITE_SPECTRAL_NORM = 1.4
 LARGEST_VALUE = 5.0  # above this the logistic loss saturates, and training of p takes longer
-
+# Largest local error of a score in a step along the flow, relative to one more than its size.
+TOLERANCE = 1e-3
 # The selection has settled once it has not changed while scores moved by so much in all ...
 PATIENCE = 60.0
 UNSELECTED_ATTENTION = 0.01  # ... and unselected tokens have no larger share of any attention.
 # About the largest change of a score in one step along the flow.
 LARGEST_CHANGE = 10.0
 BALANCED = 1e-5  # speed of the fastest score at which gradient flow has all but come to rest
-
 NOT_CERTIFIED = 2.0  # 1 less a cosine is never more than this
+
+# Why training has not converged, by the status it ended with.
+_NOT_CONVERGED = {
+    "selection": (
+        "Training of p stopped at max_iter={max_iter}: the selected tokens have not settled "
+        "({changes}), so that p has no limit yet, and Theorem 4.3 does not apply. Increase "
+        "max_iter; on real text the selection may never settle, and ClsAttentionClassifier is "
+        "what predicts."
+    ),
+    "balanced": (
+        "Gradient flow on p has all but come to rest: documents that want different tokens ahead "
+        "balance each other, so that the selected tokens have not settled, and Theorem 4.3 does "
+        "not apply. ClsAttentionClassifier is what predicts."
+    ),
+    "direction": "The direction of p is not certified to be the max-margin direction: {reason}",
+    "no_gradient": (
+        "The gradient of p is 0: in every document all tokens have the same value. Documents need "
+        "tokens of different importance; or increase step_size."
+    ),
+}
 
 
 @dataclass(frozen=True)
-class FrozenEmbeddings:
-    """Embeddings after the step, on the device of training."""
+class SelectiveGradient:
+    """The gradient at some scores, and the attention there (see the module's docstring)."""
 
-    matrix: torch.Tensor | None  # (n_tokens, d), E^1; None in the limit, where it is [I | S]
-    values: torch.Tensor  # (n_tokens, n_outputs), E^1 v_k; S in the limit
-    cls_embedding: torch.Tensor  # (d,), p^0
-    output_vectors: torch.Tensor  # (n_outputs, d), the v_k
-    step_size: float
-    warning: str  # why the step size is outside the range that works, or ""
-
-    def starting_scores(self) -> torch.Tensor:
-        """Return E p^0 in float64, (n_tokens,): 0 in the limit."""
-        if self.matrix is None:
-            return torch.zeros_like(self.values[:, 0], dtype=torch.float64)
-        return (self.matrix @ self.cls_embedding).to(torch.float64)
-
-    def kernel(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        """Return ``c -> E E.T c`` in float64, (n_tokens,), by the Gram matrix if it is small."""
-        matrix = self.matrix
-        if matrix is None:
-            shifts = self.values.to(torch.float64)
-            return lambda c: c + shifts @ (shifts.T @ c)
-        if matrix.shape[0] <= matrix.shape[1]:
-            rows = matrix.to(torch.float64)
-            gram = rows @ rows.T
-            return lambda c: gram @ c
-        return lambda c: (matrix @ (matrix.T @ c.to(matrix.dtype))).to(torch.float64)
-
-    def as_array(self) -> Any:
-        """Return E^1 as an array, sparse in the limit."""
-        if self.matrix is None:
-            return limit_embeddings(self.values.cpu().numpy().astype(np.float64))
-        return self.matrix.cpu().numpy()
+    by_score: torch.Tensor  # (n_tokens,), dL/da divided by exp(`log_scale`)
+    magnitude: float  # the sum of the sizes of its terms before they cancel, divided alike
+    log_scale: float  # M - log(Omega); -inf where the gradient is 0
+    loss: float  # mean
+    selected: torch.Tensor  # (n_entries,), whether an entry has its document's highest score
+    log_selected_attention: torch.Tensor  # (n_documents,), on these; 0 without tokens
 
 
-def take_step(
-    loss: AttentionLoss,
-    importance: Array,
-    step_size: float | None,
-    embedding_dim: int | None,
-    seed: int,
-) -> FrozenEmbeddings:
-    """Draw random embeddings, make one full-batch gradient step on them, and freeze them.
+class SelectiveObjective:
+    """The mean loss, without ``<cls>``, as a function of the scores, with values fixed.
 
-    `importance`, (n_tokens,) or (n_classes, n_tokens), is the signed frequency under the weights of
-    `loss`. `step_size` None is the default rule.
+    `X` is CSR (n_documents, n_tokens), and `loss` that of its documents; `values` are (n_tokens,
+    n_outputs), on the device that computes. `entries` are the positions of the positive entries in
+    the data of `X`.
     """
-    per_step, bag = shifts_per_step(importance), loss.bag
-    n_tokens, n_outputs = per_step.shape
-    default = default_step_size(importance, embedding_dim)
-    if step_size is None:
-        step_size = default
-    largest = float(np.abs(per_step).max(initial=0.0))
-    warning = _step_size_warning(step_size, default, largest, embedding_dim, n_tokens)
-    if embedding_dim is None:
-        values = torch.from_numpy(step_size * per_step).to(bag.device, bag.dtype)
-        p, v = values.new_zeros(n_tokens + n_outputs), values.new_zeros(n_outputs, 0)
-        return FrozenEmbeddings(None, values, p, v, step_size, warning)
-    drawn = draw_embeddings(
-        n_tokens, n_outputs, embedding_dim, seed=seed, dtype=bag.dtype, device=bag.device
-    )
-    add_step(loss, drawn, step_size)
-    matrix, p, v = drawn.embeddings, drawn.cls_embedding, drawn.output_vectors
-    return FrozenEmbeddings(matrix, matrix @ v.T, p, v, step_size, warning)
 
+    def __init__(self, X: Any, loss: AttentionLoss, values: torch.Tensor) -> None:
+        device = values.device
+        self.n_documents, self.n_tokens = X.shape
+        self.entries = np.flatnonzero(X.data > 0)
+        documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[self.entries]
+        self.documents = torch.from_numpy(documents).to(device)
+        self.tokens = torch.from_numpy(X.indices[self.entries].astype(np.int64)).to(device)
+        logs = np.log(X.data[self.entries], dtype=np.float64)
+        self._log_weights = torch.from_numpy(logs).to(device)
+        self._loss = loss
+        self.values = values.to(torch.float64)
+        self._of_entries = self.values[self.tokens]
+        self._empty = torch.ones(self.n_documents, dtype=torch.bool, device=device)
+        self._empty[self.documents] = False
 
-def default_step_size(importance: Array, embedding_dim: int | None) -> float:
-    """Return the step size after which the largest value is 1, or less."""
-    per_step = shifts_per_step(importance)
-    largest = float(np.abs(per_step).max(initial=0.0))
-    if not largest > 0:
-        return 1.0
-    norm = LARGEST_SPECTRAL_NORM if per_step.shape[1] > 1 else np.inf
-    if embedding_dim is not None:
-        norm = FINITE_SPECTRAL_NORM
-    spectral = float(np.sqrt(np.linalg.eigvalsh(per_step.T @ per_step)[-1]))
-    return min(1.0 / largest, norm / spectral)
+    def __call__(self, scores: torch.Tensor) -> SelectiveGradient:
+        """Return loss, direction of the gradient and selection at `scores`, in float64."""
+        documents, tokens = self.documents, self.tokens
+        of_entries = scores.to(torch.float64).index_select(0, tokens)
+        logits = self._log_weights + of_entries
+        leading_logit = self._maxima(logits)
+        if torch.isnan(leading_logit).any():
+            raise FloatingPointError("a score is not a number")
+        of_leading = leading_logit.index_select(0, documents)
+        above = logits - of_leading
+        attention = torch.exp(above)
+        mass = self._sums(attention) + self._empty
+        log_attention = above - torch.log(mass).index_select(0, documents)
+        attention /= mass.index_select(0, documents)
 
-
-def _step_size_warning(
-    step_size: float, default: float, largest: float, embedding_dim: int | None, n_tokens: int
-) -> str:
-    """Return the warning about a step size, "" if none; `largest` is per unit of it."""
-    value = step_size * largest
-    if value > LARGEST_VALUE:
-        return (
-            f"step_size={step_size:.3g} makes token values of up to {value:.2g}: above "
-            f"{LARGEST_VALUE:g} the logistic loss saturates, and training takes longer. "
-            f"Use at most {LARGEST_VALUE / largest:.3g}, or leave step_size=None, "
-            f"which is {default:.3g} here."
+        reference = self.values.new_zeros((self.n_documents, self.values.shape[1]))
+        tied = torch.nonzero(logits == of_leading)[:, 0]
+        first = torch.zeros_like(self._empty, dtype=torch.int64).scatter_reduce_(
+            0, documents[tied], tied, reduce="amin", include_self=False
         )
-    if embedding_dim is not None and largest > 0:
-        noise = float(np.sqrt(2 * np.log(max(n_tokens, 2)) / embedding_dim))
-        if value < noise:
-            named = f"step_size={step_size:.3g}"
-            if step_size == default:
-                named = f"The default step_size, {step_size:.3g} here,"
-            return (
-                f"{named} makes token values of up to {value:.2g}, less than the {noise:.2g} that "
-                f"random embeddings of {embedding_dim} dimensions have for noise: importance is "
-                f"drowned by it. Use at least {noise / largest:.3g}, or more dimensions."
-            )
-    return ""
+        reference[~self._empty] = self._of_entries[first[~self._empty]]
+        differences = self._of_entries - reference.index_select(0, documents)
+        outputs = reference + self._sums(attention[:, None] * differences)
+        loss, per_output = self._loss.output_loss(outputs)
+
+        signed = (differences * per_output.index_select(0, documents)).sum(dim=1)
+        log_terms = log_attention + torch.log(signed.abs())
+        largest = float(log_terms.max()) if len(log_terms) else -torch.inf
+        by_score, magnitude = scores.new_zeros(self.n_tokens, dtype=torch.float64), 0.0
+        if largest > -torch.inf:
+            terms = torch.sign(signed) * torch.exp(log_terms - largest)
+            terms -= attention * self._sums(terms).index_select(0, documents)
+            by_score.index_add_(0, tokens, terms)
+            magnitude = float(terms.abs().sum())
+
+        lowest_selected = self._maxima(of_entries) - SELECTION_TOLERANCE
+        selected = of_entries >= lowest_selected.index_select(0, documents)
+        on_selected = self._sums(attention * selected) + self._empty
+        return SelectiveGradient(
+            by_score=by_score,
+            magnitude=magnitude,
+            log_scale=largest - float(np.log(self._loss.total_weight)),
+            loss=loss / self._loss.total_weight,
+            selected=selected,
+            log_selected_attention=torch.log(on_selected),
+        )
+
+    def _maxima(self, per_entry: torch.Tensor) -> torch.Tensor:
+        maxima = per_entry.new_full((self.n_documents,), -torch.inf)
+        maxima.scatter_reduce_(0, self.documents, per_entry, reduce="amax")
+        return torch.where(self._empty, 0.0, maxima)
+
+    def _sums(self, per_entry: torch.Tensor) -> torch.Tensor:
+        shape = (self.n_documents, *per_entry.shape[1:])
+        return per_entry.new_zeros(shape).index_add_(0, self.documents, per_entry)
+
+
+def gradient_flow(
+    objective: SelectiveObjective, E: torch.Tensor | None, scores: torch.Tensor
+) -> ChebyshevIntegrator:
+    """Return the integrator of the flow of scores and coefficients c, (2, n_tokens), from `scores`.
+
+    E is E^1, (n_tokens, d), None in the limit, where it is [I | S] with the values S.
+    """
+    values = objective.values
+    gram = None
+    if E is not None and E.shape[0] <= E.shape[1]:
+        gram = E.to(torch.float64) @ E.to(torch.float64).T
+
+    def velocity(y: torch.Tensor) -> torch.Tensor:
+        point = objective(y[0])
+        if not point.magnitude > 0:
+            return torch.zeros_like(y)
+        c = point.by_score / -point.magnitude
+        if gram is not None:
+            return torch.stack([gram @ c, c])
+        if E is None:
+            return torch.stack([c + values @ (values.T @ c), c])
+        return torch.stack([(E @ (E.T @ c.to(E.dtype))).to(torch.float64), c])
+
+    start = scores.to(torch.float64)
+    return ChebyshevIntegrator(
+        velocity,
+        torch.stack([start, torch.zeros_like(start)]),
+        tol=TOLERANCE,
+        largest_change=LARGEST_CHANGE,
+        rounding=float(torch.finfo(scores.dtype).eps),
+    )
 
 
 def fit_one_step(
-    documents: Documents,
-    classifier: Any,
-    *,
-    seed: int,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    callback: Callback,
+    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, callback: Callback
 ) -> FitResult:
     """Make one gradient step on random embeddings, then train p until its direction converges.
 
     The criterion of `callback` is the largest share of attention on unselected tokens. The result's
-    status is "converged", "stopped", "selection" (not settled), "balanced" (the terms of the
-    gradient all but cancel), "direction" (not certified), or "no_gradient".
+    status is "converged", "stopped", or a key of `_NOT_CONVERGED`.
     """
     import_piqp()  # a missing package is known before the work
     if not documents.weights.all():  # a pair of tokens has no weight
         documents = documents.rows(np.flatnonzero(documents.weights))
-    statistics = documents.statistics
+    statistics, dimension = documents.statistics, classifier.embedding_dim
     loss = documents.attention_loss(dtype, device)
     importance = signed_frequency(statistics.shares, statistics.class_weights)
-    frozen = take_step(loss, importance, classifier.step_size, classifier.embedding_dim, seed)
-    selective = SelectiveObjective(documents.X, loss.targets, documents.weights, frozen.values)
-    flow = GradientFlow(selective, frozen, tol=classifier.flow_tol)
+    default = default_step_size(importance, dimension)
+    step_size = default if classifier.step_size is None else classifier.step_size
+    per_step = shifts_per_step(importance)
+    n_tokens, n_outputs = per_step.shape
+    warning = _step_size_warning(step_size, default, per_step, dimension)
+    E = None
+    values = torch.from_numpy(step_size * per_step).to(device, loss.bag.dtype)
+    start = torch.zeros_like(values[:, 0])
+    if dimension is not None:
+        E, p, v = draw_embeddings(
+            n_tokens, n_outputs, dimension, seed=seed, dtype=loss.bag.dtype, device=device
+        )
+        add_step(loss, E, p, v, step_size)
+        values, start = E @ v.T, E @ p
+    selective = SelectiveObjective(documents.X, loss, values)
+    flow = gradient_flow(selective, E, start)
 
     def model() -> FittedAttention:
-        coefficients = flow.coefficients
-        p = frozen.cls_embedding.to(torch.float64)
-        if frozen.matrix is not None:
-            p = p + frozen.matrix.T.to(torch.float64) @ coefficients
-        return _model(frozen, _array(p), _array(flow.scores))
+        """Return the model where the flow is."""
+        scores, coefficients = flow.y
+        direction = torch.empty(0) if E is None else p.double() + E.T.double() @ coefficients
+        return of_scores(to_array(scores), to_array(direction))
+
+    def of_scores(scores: Array, direction: Array) -> FittedAttention:
+        embeddings = None
+        if E is not None:
+            embeddings = StoredEmbeddings(direction, to_array(v), E.cpu().numpy())
+        none = np.zeros(n_outputs)
+        return FittedAttention(scores, to_array(values), none, 0.0, -np.inf, embeddings)
 
     losses: list[float] = []
-    changes: list[int] = []
+    n_changed, way, n_iter, status = 0, 0.0, 0, ""
     before: torch.Tensor | None = None
-    way, n_iter, status = 0.0, 0, ""
     while True:
-        point = flow.point
+        point = selective(flow.y[0])
         losses.append(point.loss)
-        if before is not None:
-            changes.append(int((point.selected != before).sum()))
-            way = 0.0 if changes[-1] else way
+        if before is not None and (point.selected != before).any():
+            n_changed, way = n_changed + 1, 0.0
         before = point.selected
         most_unselected = max(0.0, -math.expm1(float(point.log_selected_attention.min())))
         if callback(Progress(n_iter, point.loss, most_unselected, model)):
@@ -204,7 +260,7 @@ def fit_one_step(
             status = "no_gradient"
         elif way >= PATIENCE and most_unselected <= UNSELECTED_ATTENTION:
             status = "converged"
-        elif flow.balanced:
+        elif flow.speed <= BALANCED:
             status = "balanced"
         elif n_iter >= classifier.max_iter:
             status = "selection"
@@ -220,113 +276,56 @@ def fit_one_step(
     if status == "converged":
         flags = np.zeros(len(documents.X.data), dtype=bool)
         flags[selective.entries[point.selected.cpu().numpy()]] = True
-        selected = select_entries(documents.X, flags)
+        frozen = limit_embeddings(to_array(values)) if E is None else E.cpu().numpy()
         try:
-            limit = max_margin_direction(frozen.as_array(), documents.X, selected)
+            limit = max_margin_direction(frozen, documents.X, in_the_layout_of(documents.X, flags))
         except (ValueError, RuntimeError) as failure:
             status, reason = "direction", str(failure)
         else:
             error = limit.duality_gap
-            if limit.n_pairs:  # otherwise any direction is a solution
-                length = _length(selective, documents.X.data, flags)
-                fitted = _model(frozen, limit.direction * length, limit.scores * length)
+            if np.isfinite(limit.margin):  # otherwise any direction is a solution
+                length = _length(documents.X, flags)
+                fitted = of_scores(limit.scores * length, limit.direction * length)
+    changes = f"they changed in {n_changed} of {n_iter} steps"
+    if way >= PATIENCE:
+        changes = "some document still attends to others"
     return FitResult(
         model=fitted,
         loss_curve=losses,
         n_iter=n_iter,
         status=status,
-        attributes={"step_size_": frozen.step_size, "direction_error_": error},
-        not_converged=_not_converged(status, changes, way, classifier.max_iter, reason),
-        warning=frozen.warning,
+        attributes={"step_size_": float(step_size), "direction_error_": error},
+        not_converged=_NOT_CONVERGED.get(status, "").format(
+            max_iter=classifier.max_iter, changes=changes, reason=reason
+        ),
+        warning=warning,
     )
 
 
-class GradientFlow:
-    """Gradient flow of the scores by adaptive stiff integration; see the module's docstring."""
-
-    def __init__(
-        self, objective: SelectiveObjective, frozen: FrozenEmbeddings, *, tol: float
-    ) -> None:
-        self._objective, self._kernel = objective, frozen.kernel()
-        scores = frozen.starting_scores()
-        self._integrator = ChebyshevIntegrator(
-            self._velocity,
-            torch.stack([scores, torch.zeros_like(scores)]),
-            tol=tol,
-            largest_change=LARGEST_CHANGE,
-            rounding=float(torch.finfo(frozen.values.dtype).eps),
-        )
-        self._arrive()
-
-    def step(self) -> float:
-        """Advance by one step of the integration; return the largest change of a score."""
-        change = self._integrator.step()
-        self._arrive()
-        return change
-
-    def _arrive(self) -> None:
-        self.scores, self.coefficients = self._integrator.y
-        self.point = self._objective(self.scores)
-        self.balanced = self._integrator.speed <= BALANCED
-
-    def _velocity(self, y: torch.Tensor) -> torch.Tensor:
-        """Return the derivatives of scores and coefficients, (2, n_tokens)."""
-        point = self._objective(y[0])
-        if not point.magnitude > 0:
-            return torch.zeros_like(y)
-        change = point.by_score / -point.magnitude
-        return torch.stack([self._kernel(change), change])
+def _step_size_warning(
+    step_size: float, default: float, per_step: Array, dimension: int | None
+) -> str:
+    """Return the warning about a step size, "" if none; `per_step` is S of a step of size 1."""
+    largest = float(np.abs(per_step).max(initial=0.0))
+    value = step_size * largest
+    noise = math.sqrt(2 * math.log(max(len(per_step), 2)) / (dimension or math.inf))
+    if not largest or noise <= value <= LARGEST_VALUE:
+        return ""
+    why = f"above {LARGEST_VALUE:g} the logistic loss saturates, and training takes longer"
+    if value < noise:
+        why = f"importance is drowned by the noise of {dimension} dimensions, {noise:.2g}"
+    return (
+        f"step_size={step_size:.3g} makes token values of up to {value:.2g}: {why}. Use "
+        f"{noise / largest:.3g} to {LARGEST_VALUE / largest:.3g}, or more dimensions; "
+        f"step_size=None is {default:.3g} here."
+    )
 
 
-def _model(frozen: FrozenEmbeddings, cls_embedding: Array, scores: Array) -> FittedAttention:
-    """Return the model of these scores, with embeddings where their dimension is finite."""
-    embeddings = None
-    if frozen.matrix is not None:
-        v = _array(frozen.output_vectors)
-        embeddings = StoredEmbeddings(cls_embedding, v, frozen.matrix.cpu().numpy())
-    values = _array(frozen.values)
-    return FittedAttention(scores, values, np.zeros(values.shape[1]), 0.0, -np.inf, embeddings)
-
-
-def _array(tensor: torch.Tensor) -> Array:
-    return np.array(tensor.cpu().numpy(), dtype=np.float64, order="C")
-
-
-def _length(selective: SelectiveObjective, weights: Any, flags: NDArray[np.bool_]) -> float:
+def _length(X: Any, flags: NDArray[np.bool_]) -> float:
     """Return the factor on a direction of margin 1 that leaves little on unselected tokens."""
-    entries, documents = selective.entries, selective.documents.cpu().numpy()
-    counts, selected = weights[entries].astype(np.float64), flags[entries]
-    on_selected = np.bincount(documents, counts * selected)
-    on_others = np.bincount(documents, counts * ~selected)
+    on_selected, on_others = (
+        row_totals(in_the_layout_of(X, X.data * of)) for of in (flags, ~flags)
+    )
     ratios = np.divide(on_others, on_selected, out=np.zeros_like(on_others), where=on_selected > 0)
     odds = (1 - UNSELECTED_ATTENTION) / UNSELECTED_ATTENTION
     return math.log(max(float(ratios.max(initial=0.0)) * odds, math.e))
-
-
-def _not_converged(status: str, changes: list[int], way: float, max_iter: int, reason: str) -> str:
-    """Return the warning about a run that ended in this way; "" if none."""
-    if status == "selection":
-        n_changing = sum(1 for changed in changes if changed)
-        what = f"they changed in {n_changing} of {len(changes)} steps"
-        if way >= PATIENCE:
-            what = "some document still attends to others"
-        return (
-            f"Training of p stopped at max_iter={max_iter}: the selected tokens have "
-            f"not settled ({what}), so that p has no limit yet, and Theorem 4.3 does not apply. "
-            "Increase max_iter; on real text the selection may never settle, and "
-            "ClsAttentionClassifier is what predicts."
-        )
-    if status == "balanced":
-        return (
-            "Gradient flow on p has all but come to rest: documents that want different tokens "
-            "ahead balance each other, so that the selected tokens have not settled, and Theorem "
-            "4.3 does not apply. ClsAttentionClassifier is what predicts."
-        )
-    if status == "direction":
-        return f"The direction of p is not certified to be the max-margin direction: {reason}"
-    if status == "no_gradient":
-        return (
-            "The gradient of p is 0: in every document all tokens have the same value. "
-            "Documents need tokens of different importance; or increase step_size."
-        )
-    return ""

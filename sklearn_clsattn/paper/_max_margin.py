@@ -1,44 +1,77 @@
-"""The max-margin direction of a selection: the limit of gradient flow in Theorem 4.3."""
+"""Selected tokens, and their max-margin direction: the limit of gradient flow in Theorem 4.3."""
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.optimize
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csgraph
 from sklearn.utils import check_array
 
-from ._selection import (
-    Array,
-    InfeasibleSelectionError,
-    TokenPairs,
-    check_acyclic,
-    divide,
-    token_pairs,
-)
+from .._core.fitted import select_tokens
+from ._documents import checked_counts, listed
 
-Matrix = Any  # embeddings, (n_tokens, d): an ndarray, or a CSR array where they are sparse
+Array = NDArray[np.float64]
+Matrix = Any  # an ndarray, or a CSR array where the embeddings are sparse
 
-MAX_DUALITY_GAP = 1e-7  # an answer that is not proven optimal up to this is rejected
-SATISFIED = 1e-9  # a pair is satisfied where its score difference is not below 1 by more
+# An answer that is not proven optimal up to this is rejected. Where the multiplier of a tight pair
+# is 0, an interior point method leaves some 1e-6.
+MAX_DUALITY_GAP = 1e-5
 TIGHT = 1e-6  # a pair is tight where its score difference is not above 1 by more
-# A largest margin below this, in units of the typical length of E_s - E_s', counts as 0.
-_NO_MARGIN = 1e-6
-_ROUNDING_MARGIN = 1e-11  # the same where the solver returned a direction
+_ROUNDING_MARGIN = 1e-11  # a smaller margin, in units of the typical |E_s - E_s'|, counts as 0
 
 # The units of length tried, relative to the typical length of E_s - E_s': with solutions of norm
 # 1,000 and more (deep chains of many tokens) PIQP reports feasible pairs as infeasible.
 _UNITS = (1.0, 1e-2, 1e-4)
-
-# Tolerance and infeasibility threshold of the first and, where that fails, the second attempt.
-# PIQP reaches the tighter tolerance almost always. The second never reports "infeasible": a linear
-# program decides that.
+# Tolerance and infeasibility threshold of two attempts in each unit. The second never reports
+# "infeasible": a linear program decides that.
 _ATTEMPTS = ((1e-12, 0.9), (1e-9, 1e20))
+
+
+def selected_tokens(scores: ArrayLike, X: Any) -> sp.csr_array:
+    r"""Return which tokens of every document have its highest attention score.
+
+    These are the selected tokens :math:`S_X(p)` of Wu et al. (2025), arXiv:2505.17282, section 4.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_tokens,)
+        Attention scores :math:`a_s = E_s^\top p`.
+    X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
+        Non-negative token counts or weights. A document has the tokens that are positive.
+
+    Returns
+    -------
+    selected : boolean CSR array of shape (n_documents, n_tokens)
+        True where the token is selected, ties within 1e-6 included; no False is stored. A document
+        without tokens selects nothing.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.paper import selected_tokens
+    >>> X = [[1, 2, 0], [0, 1, 3], [0, 0, 0]]
+    >>> selected_tokens([0.5, -1.0, 2.0], X).toarray()
+    array([[ True, False, False],
+           [False, False,  True],
+           [False, False, False]])
+    """
+    X = checked_counts(X)
+    values = check_array(scores, ensure_2d=False, dtype=np.float64, input_name="scores")
+    if values.shape != (X.shape[1],):
+        raise ValueError(
+            f"scores must have shape ({X.shape[1]},), one score for each column of X, "
+            f"got {values.shape}."
+        )
+    documents, tokens = select_tokens(values, X)
+    flags = np.ones(len(tokens), dtype=bool)
+    return sp.csr_array(sp.coo_array((flags, (documents, tokens)), shape=X.shape))
 
 
 @dataclass(frozen=True)
@@ -57,10 +90,7 @@ class MaxMargin:
     support_pairs : ndarray of shape (n_support, 2)
         The tight pairs (s, s'), columns of X: their score difference is 1 up to 1e-6.
     multipliers : ndarray of shape (n_support,)
-        Non-negative, with p the sum of multiplier times :math:`E_s - E_{s'}` over
-        `support_pairs`.
-    n_pairs : int
-        Number of distinct pairs (s, s') that were required.
+        Non-negative: p is the sum of multiplier times :math:`E_s - E_{s'}` over `support_pairs`.
     duality_gap : float
         An upper bound on 1 less the cosine between `direction` and the exact solution.
     """
@@ -70,7 +100,6 @@ class MaxMargin:
     margin: float
     support_pairs: NDArray[np.intp]
     multipliers: Array
-    n_pairs: int
     duality_gap: float
 
 
@@ -96,11 +125,11 @@ def max_margin_direction(embeddings: Any, X: Any, selected: Any) -> MaxMargin:
 
     Raises
     ------
-    InfeasibleSelectionError
-        If no direction makes the selection: a ``ValueError`` that names the tokens and the
-        documents of a cycle, or reports that the embeddings' dimension is too low.
+    ValueError
+        If no direction makes the selection: it names tokens of a cycle, each of which has to
+        score higher than the next, or reports that the embeddings' dimension is too low.
     RuntimeError
-        If the solver's answer fails the checks: every pair satisfied, and optimal up to 1e-7.
+        If the solver's answer fails the checks: every pair satisfied, and optimal up to 1e-5.
     ImportError
         If PIQP is not installed: ``pip install 'sklearn-clsattn[theory]'``.
 
@@ -115,10 +144,8 @@ def max_margin_direction(embeddings: Any, X: Any, selected: Any) -> MaxMargin:
     PIQP solves this quadratic program, and its answer is checked without it: p is made of the
     multipliers :math:`\lambda \ge 0`, as :math:`p = \sum \lambda_{ss'} (E_s - E_{s'})`, and scaled
     until the smallest score difference over all pairs is 1. Then the cosine between p and the
-    solution is at least :math:`\sum \lambda / \|p\|^2`; 1 less that is the `duality_gap`.
-
-    With dense embeddings the cost grows with the cube of min(d, n_tokens); in the limit of
-    infinite width everything is sparse.
+    solution is at least :math:`\sum \lambda / \|p\|^2`; 1 less that is the `duality_gap`. With
+    dense embeddings the cost grows with the cube of min(d, n_tokens).
 
     Examples
     --------
@@ -134,19 +161,40 @@ def max_margin_direction(embeddings: Any, X: Any, selected: Any) -> MaxMargin:
            [2, 1]])
     """
     piqp = import_piqp()
-    selected, unselected = divide(X, selected)
-    n_tokens = selected.shape[1]
+    graph = pair_graph(X, selected)
     matrix = check_array(embeddings, accept_sparse="csr", dtype=np.float64, input_name="embeddings")
-    if matrix.shape[0] != n_tokens:
+    if matrix.shape[0] != graph.shape[0]:
         raise ValueError(
-            f"embeddings must have one row for each of the {n_tokens} columns of X, "
+            f"embeddings must have one row for each of the {graph.shape[0]} columns of X, "
             f"got shape {matrix.shape}."
         )
-    if sp.issparse(matrix):
-        matrix = sp.csr_array(matrix)
-    pairs = token_pairs(selected, unselected)
-    check_acyclic(selected, unselected, pairs)
-    return _checked(matrix, pairs, _multipliers(piqp, matrix, pairs))
+    matrix = sp.csr_array(matrix) if sp.issparse(matrix) else matrix
+    pairs = np.column_stack(graph.nonzero()).astype(np.intp)
+    _check_acyclic(graph, pairs)
+    n_pairs = len(pairs)
+    # Times numbers or rows per token, this is the first less the second of every pair.
+    differences = sp.csr_array(
+        (np.tile([1.0, -1.0], n_pairs), pairs.ravel(), np.arange(0, 2 * n_pairs + 1, 2)),
+        shape=(n_pairs, graph.shape[0]),
+    )
+    multipliers = _multipliers(piqp, matrix, differences)
+    direction = matrix.T @ (differences.T @ multipliers)
+    scores = matrix @ direction
+    if not n_pairs:
+        return MaxMargin(direction, scores, np.inf, pairs, multipliers, 0.0)
+    smallest = float((differences @ scores).min())
+    scale = max(smallest, 0.5)
+    direction, scores, multipliers = (part / scale for part in (direction, scores, multipliers))
+    norm = float(np.linalg.norm(direction))
+    gap = max(0.0, 1.0 - float(multipliers.sum()) / norm**2)
+    if not (smallest > 0.5 and gap <= MAX_DUALITY_GAP):
+        raise RuntimeError(
+            f"The solver's answer fails the checks: over {n_pairs} pairs, its smallest score "
+            f"difference is {smallest:.3g} instead of 1, and 1 less its cosine to the solution is "
+            f"only known to be below {gap:.3g} (at most {MAX_DUALITY_GAP})."
+        )
+    tight = np.flatnonzero((differences @ scores <= 1.0 + TIGHT) | (multipliers > 0))
+    return MaxMargin(direction, scores, 1.0 / norm, pairs[tight], multipliers[tight], gap)
 
 
 def import_piqp() -> Any:
@@ -160,142 +208,121 @@ def import_piqp() -> Any:
         ) from error
 
 
-def _multipliers(piqp: Any, embeddings: Matrix, pairs: TokenPairs) -> Array:
-    """Return the multipliers of all pairs, or raise if no direction satisfies them."""
-    if not len(pairs):
-        return np.empty(0)
-    used, positions = np.unique(np.concatenate([pairs.better, pairs.worse]), return_inverse=True)
-    better, worse = np.split(positions, 2)
-    local = TokenPairs(better, worse, len(used))
-    matrix = _reduced(embeddings, used)
-    scale = _typical_length(matrix, local)
-    # Differences of equal embeddings are rounding, of this order.
-    rounding = 1e-13 * float(abs(matrix).max())
-    if not scale > rounding:  # no pair differs at all
-        raise _low_dimension(0.0, 0.0, len(pairs), matrix.shape)
-    rows = local.differences(matrix)
-    for unit in _UNITS:
-        status, multipliers = _piqp_solve(piqp, rows, unit * scale)
-        if status == "PIQP_SOLVED":
-            break
-    bound = _margin_bound(matrix, local, multipliers)
-    if status == "PIQP_SOLVED":
-        if bound <= max(_ROUNDING_MARGIN * scale, rounding):
-            raise _low_dimension(bound, scale, len(pairs), matrix.shape)
-        return multipliers
-    if bound > _NO_MARGIN * scale:
-        # On infeasible pairs an interior point method may end with a weak bound or undecided.
-        proof = _proof_of_infeasibility(rows / scale)
-        bound = min(bound, _margin_bound(matrix, local, proof))
-    if bound <= max(_NO_MARGIN * scale, rounding):
-        raise _low_dimension(bound, scale, len(pairs), matrix.shape)
-    raise RuntimeError(
-        f"The quadratic program over {len(pairs)} pairs was not solved: PIQP ends with {status}."
+def pair_graph(X: Any, selected: Any) -> sp.csr_array:
+    """Return the graph from selected tokens to others of a document, (n_tokens, n_tokens)."""
+    present, chosen = (
+        checked_counts(part, name).astype(bool) for part, name in ((X, "X"), (selected, "selected"))
+    )
+    if present.shape != chosen.shape:
+        raise ValueError(f"selected must have the shape of X, {present.shape}, got {chosen.shape}.")
+    if (absent := sp.coo_array(chosen > present)).nnz:
+        raise ValueError(
+            f"selected has {absent.nnz} entries where X has no token, the first in document "
+            f"{absent.coords[0][0]}, token {absent.coords[1][0]}: a document can only select "
+            "tokens that it has."
+        )
+    undecided = np.flatnonzero((np.diff(present.indptr) > 0) & (np.diff(chosen.indptr) == 0))
+    if len(undecided):
+        raise ValueError(
+            f"{len(undecided)} documents have tokens but select none (rows {listed(undecided)}): "
+            "mark at least one token in each, or leave them out."
+        )
+    # One sparse product forms the pairs of all documents and merges equal ones; sums of bool
+    # saturate, so nothing overflows.
+    graph = sp.csr_array(chosen.T) @ sp.csr_array(present > chosen)
+    graph.sort_indices()
+    return graph
+
+
+def _check_acyclic(graph: sp.csr_array, pairs: NDArray[np.intp]) -> None:
+    """Raise ValueError if the pairs, (n_pairs, 2), order tokens in a cycle."""
+    _, components = csgraph.connected_components(graph, connection="strong")
+    cyclic = pairs[components[pairs[:, 0]] == components[pairs[:, 1]]]
+    if not len(cyclic):
+        return
+    goal, start = cyclic[0]
+    _, before = csgraph.breadth_first_order(graph, start)
+    cycle = [goal]  # backwards: a shortest way from the start to the goal, and then the first pair
+    while cycle[-1] != start:
+        cycle.append(before[cycle[-1]])
+    named = " over ".join(map(str, [goal, *cycle[::-1]]))
+    raise ValueError(
+        f"No attention scores make this selection: it selects token {named}, which is a cycle. In "
+        f"all, {len(np.unique(cyclic))} tokens lie on such cycles ({listed(np.unique(cyclic))})."
     )
 
 
-def _reduced(matrix: Matrix, used: NDArray[np.intp]) -> Matrix:
-    """Return embeddings of the used tokens with the same inner products, in few dimensions."""
+def _multipliers(piqp: Any, matrix: Matrix, differences: sp.csr_array) -> Array:
+    """Return the multipliers of all pairs, or raise if no direction satisfies them."""
+    n_pairs = differences.shape[0]
+    if not n_pairs:
+        return np.empty(0)
+    used = np.unique(differences.indices)
+    reduced = _reduced(matrix[used])
+    rows = differences[:, used] @ reduced
+    scale = float(np.sqrt((rows * rows).sum() / n_pairs))  # a typical length
+    # Differences of equal embeddings are rounding, of this order.
+    rounding = max(1e-13 * float(abs(reduced).max()), _ROUNDING_MARGIN * scale)
+    status = ""
+    if scale > rounding:  # some pair differs
+        for unit, (tolerance, threshold) in product(_UNITS, _ATTEMPTS):
+            status, multipliers = _piqp_solve(piqp, rows / (unit * scale), tolerance, threshold)
+            if status == "PIQP_SOLVED":
+                multipliers /= (unit * scale) ** 2
+                # The margin of no unit vector is above the length of an average of the rows.
+                if np.linalg.norm(rows.T @ multipliers) > rounding * multipliers.sum():
+                    return multipliers
+                break
+        else:
+            if not _is_infeasible(rows / scale):
+                raise RuntimeError(
+                    f"The quadratic program over {n_pairs} pairs was not solved: PIQP ends with "
+                    f"{status}."
+                )
+    raise ValueError(
+        "Some attention scores make this selection (it has no cycles), but none that these "
+        f"embeddings have. With {reduced.shape[1]} independent dimensions for {len(used)} tokens, "
+        "use more dimensions (from the number of tokens on, generic embeddings make every "
+        "selection without cycles), or the limit of infinite width."
+    )
+
+
+def _reduced(matrix: Matrix) -> Matrix:
+    """Return embeddings with the same inner products, in few dimensions."""
     if sp.issparse(matrix):
-        matrix = matrix[used]
         return matrix[:, np.unique(matrix.indices)]
-    matrix = matrix[used]
-    if matrix.shape[1] > len(used):
+    if matrix.shape[1] > len(matrix):
         # p lies in the span of the rows: coordinates in a basis of it are enough.
-        return np.ascontiguousarray(scipy.linalg.qr(matrix.T, mode="r")[0][: len(used)].T)
+        return np.ascontiguousarray(scipy.linalg.qr(matrix.T, mode="r")[0][: len(matrix)].T)
     return matrix
 
 
-def _typical_length(matrix: Matrix, pairs: TokenPairs) -> float:
-    """Return the root mean square of ||E_s - E_s'|| over some of the pairs."""
-    some = pairs.subset(np.unique(np.linspace(0, len(pairs) - 1, 1000).astype(np.intp)))
-    rows = some.differences(matrix)
-    return float(np.sqrt((rows * rows).sum() / len(some)))
-
-
-def _piqp_solve(piqp: Any, rows: Matrix, unit: float) -> tuple[str, Array]:
+def _piqp_solve(piqp: Any, rows: Matrix, tolerance: float, threshold: float) -> tuple[str, Array]:
     """Return how PIQP ends minimising ||p||^2 with p.z >= 1 for all rows z, and its multipliers."""
     n_rows, dimension = rows.shape
-    sparse = sp.issparse(rows)
-    identity = sp.csc_matrix(sp.eye(dimension)) if sparse else np.eye(dimension)
-    scaled = sp.csc_matrix(rows / unit) if sparse else np.asfortranarray(rows) / unit
-    for tolerance, threshold in _ATTEMPTS:
-        solver = piqp.SparseSolver() if sparse else piqp.DenseSolver()
-        settings = solver.settings
-        settings.eps_abs = settings.eps_rel = tolerance
-        settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = tolerance
-        settings.infeasibility_threshold = threshold
-        solver.setup(P=identity, c=np.zeros(dimension), G=scaled, h_l=np.ones(n_rows))
-        status = solver.solve()
-        if status.name == "PIQP_SOLVED":
-            break
+    if sp.issparse(rows):
+        solver, identity, scaled = (
+            piqp.SparseSolver(),
+            sp.csc_matrix(sp.eye(dimension)),
+            sp.csc_matrix(rows),
+        )
+    else:
+        solver, identity, scaled = piqp.DenseSolver(), np.eye(dimension), np.asfortranarray(rows)
+    settings = solver.settings
+    settings.eps_abs = settings.eps_rel = tolerance
+    settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = tolerance
+    settings.infeasibility_threshold = threshold
+    solver.setup(P=identity, c=np.zeros(dimension), G=scaled, h_l=np.ones(n_rows))
+    status = solver.solve()
     duals = np.maximum(np.nan_to_num(np.array(solver.result.z_l), posinf=0.0), 0.0)
     # An interior point method leaves small multipliers on pairs where they are 0 at the solution.
     slack = scaled @ np.array(solver.result.x) - 1.0
-    return str(status.name), np.where(slack > TIGHT, 0.0, duals) / unit**2
+    return str(status.name), np.where(slack > TIGHT, 0.0, duals)
 
 
-def _margin_bound(matrix: Matrix, pairs: TokenPairs, multipliers: Array) -> float:
-    """Return an upper bound on the margin of unit vectors, from weights of the pairs.
-
-    For q >= 0 of sum 1 it is at most sum q p.(E_s - E_s') <= ||sum q (E_s - E_s')||.
-    """
-    total = float(multipliers.sum())
-    if not total > 0:
-        return np.inf
-    return float(np.linalg.norm(matrix.T @ pairs.totals(multipliers / total)))
-
-
-def _proof_of_infeasibility(rows: Matrix) -> Array:
-    """Return q >= 0 of sum 1 with sum q z = 0 over the rows z, or 0 if there is none."""
+def _is_infeasible(rows: Matrix) -> bool:
+    """Return whether some average of the rows z is 0: then no p has p.z >= 1 for all of them."""
     equations = sp.vstack([sp.csr_array(rows.T), np.ones((1, rows.shape[0]))], format="csc")
     values = np.append(np.zeros(rows.shape[1]), 1.0)
     answer = scipy.optimize.linprog(np.zeros(rows.shape[0]), A_eq=equations, b_eq=values)
-    return np.maximum(answer.x, 0.0) if answer.status == 0 else np.zeros(rows.shape[0])
-
-
-def _low_dimension(
-    bound: float, scale: float, n_pairs: int, shape: tuple[int, int]
-) -> InfeasibleSelectionError:
-    """Return the error that no direction of these embeddings makes the selection."""
-    return InfeasibleSelectionError(
-        "Some attention scores make this selection (it has no cycles), but none that these "
-        f"embeddings have: no unit vector p has a margin above {bound:.2g} on its {n_pairs} "
-        f"pairs, where embeddings are about {scale:.2g} apart. With {shape[1]} independent "
-        f"dimensions for {shape[0]} tokens, use more dimensions (from the number of tokens on, "
-        "generic embeddings make every selection without cycles), or the limit of infinite width."
-    )
-
-
-def _checked(embeddings: Matrix, pairs: TokenPairs, multipliers: Array) -> MaxMargin:
-    """Make the direction of the multipliers, and check it on every pair without the solver."""
-    direction = embeddings.T @ pairs.totals(multipliers)
-    scores = embeddings @ direction
-    if not len(pairs):
-        return MaxMargin(
-            direction, scores, np.inf, np.empty((0, 2), dtype=np.intp), multipliers, 0, 0.0
-        )
-    smallest = float(pairs.differences(scores).min())
-    if not smallest > 0.5:
-        raise RuntimeError(
-            "The solver's answer is not feasible: its smallest score difference is "
-            f"{smallest:.3g} instead of 1 over {len(pairs)} pairs."
-        )
-    direction, scores, multipliers = (part / smallest for part in (direction, scores, multipliers))
-    norm = float(np.linalg.norm(direction))
-    gap = max(0.0, 1.0 - float(multipliers.sum()) / norm**2)
-    if not gap <= MAX_DUALITY_GAP:
-        raise RuntimeError(
-            f"The solver's answer fails the checks: over {len(pairs)} pairs, 1 less its cosine to "
-            f"the solution is only known to be below {gap:.3g} (at most {MAX_DUALITY_GAP})."
-        )
-    tight = np.flatnonzero((pairs.differences(scores) <= 1.0 + TIGHT) | (multipliers > 0))
-    return MaxMargin(
-        direction=direction,
-        scores=scores,
-        margin=1.0 / norm,
-        support_pairs=np.column_stack([pairs.better[tight], pairs.worse[tight]]),
-        multipliers=multipliers[tight],
-        n_pairs=len(pairs),
-        duality_gap=gap,
-    )
+    return bool(answer.status == 0)

@@ -8,7 +8,7 @@ first layer's matrices A multiply single numbers per token, never embeddings: wi
 .. math:: p^\top W_2 h_i = r_i + (A r)_i, \qquad o = \sum_j (q + A^\top q)_j E_j .
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,9 @@ from .._core.documents import Documents
 from .._core.loss import encode_targets
 from .._core.result import Callback, FitResult
 from .._core.statistics import class_log_odds
-from ._fitted import FittedNetwork
-from ._gradient_step import RandomEmbeddings, draw_embeddings
-from ._training import Indices, epochs, hold_out, run_training, weighted_loss
+from .._documents import as_csr
+from ._fitted import FittedNetwork, StoredEmbeddings
+from ._training import Indices, draw_embeddings, epochs, hold_out, run_training, to_array
 
 # A group has documents of at least this share of its longest one's tokens, for less padding ...
 _FULLNESS = 0.8
@@ -61,12 +61,8 @@ def make_batch(X: Any, documents: Indices, dtype: torch.dtype, device: torch.dev
         in_tokens[real] = positions[entries]
         log_weights = np.full(real.shape, -np.inf)
         log_weights[real] = np.log(rows.data[entries], dtype=np.float64)
-        groups.append(
-            (
-                torch.from_numpy(in_tokens).to(device),
-                torch.from_numpy(log_weights).to(device, dtype),
-            )
-        )
+        padded = torch.from_numpy(in_tokens), torch.from_numpy(log_weights).to(dtype)
+        groups.append((padded[0].to(device), padded[1].to(device)))
         first = last
     return Batch(documents, torch.from_numpy(tokens.astype(np.int64)).to(device), groups)
 
@@ -74,13 +70,13 @@ def make_batch(X: Any, documents: Indices, dtype: torch.dtype, device: torch.dev
 class AttentionNetwork(torch.nn.Module):
     """One or two layers of attention, with or without an MLP.
 
-    Embeddings, p and output vectors start at `start` and are trained in place; `generator`, on the
-    CPU, draws the MLP's start. Parameters are named as in :class:`FittedNetwork`.
+    The embeddings E, p and output vectors of `start` are trained in place; `generator`, on the CPU,
+    draws the MLP's start.
     """
 
     def __init__(
         self,
-        start: RandomEmbeddings,
+        start: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
         *,
         intercept: torch.Tensor | None = None,
         n_layers: int = 1,
@@ -89,81 +85,79 @@ class AttentionNetwork(torch.nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        dim = len(start.cls_embedding)
-
-        def square(scale: float) -> torch.nn.Parameter:
-            numbers = torch.randn(dim, dim, generator=generator, dtype=torch.float64) * scale
-            return torch.nn.Parameter(numbers.to(start.embeddings))
-
         self.cls_weight, self.n_layers, self.mlp = cls_weight, n_layers, mlp
-        self.embedding_matrix = torch.nn.Parameter(start.embeddings)
-        self.cls_embedding = torch.nn.Parameter(start.cls_embedding)
-        self.output_vectors = torch.nn.Parameter(start.output_vectors)
-        if intercept is not None:
-            self.intercept = torch.nn.Parameter(intercept.clone())
+        self.E, self.p, self.v = map(torch.nn.Parameter, start)
+        self.intercept = None if intercept is None else torch.nn.Parameter(intercept.clone())
+        self.layers = torch.nn.ParameterDict()
+        dim = len(self.p)
         if n_layers == 2:
-            identity = torch.eye(dim).to(start.embeddings)
-            self.first_key_query = torch.nn.Parameter(torch.zeros_like(identity))
-            self.second_key_query = torch.nn.Parameter(identity)
+            identity = torch.eye(dim).to(self.E)
+            self.layers.update({"first_key_query": 0 * identity, "second_key_query": identity})
         if mlp:
-            self.hidden_weights = square((2 / dim) ** 0.5)
-            self.hidden_bias = torch.nn.Parameter(torch.zeros_like(start.cls_embedding))
-            self.hidden_output = square((1 / dim) ** 0.5)
+            into, out = (
+                torch.randn(dim, dim, generator=generator, dtype=torch.float64)
+                * (gain / dim) ** 0.5
+                for gain in (2, 1)
+            )
+            self.layers["hidden_weights"] = into.to(self.E)
+            self.layers["hidden_bias"] = torch.zeros_like(self.p)
+            self.layers["hidden_output"] = out.to(self.E)
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Return the outputs f, (n_documents, n_outputs), in the order of `batch.documents`."""
-        rows = self.embedding_matrix.index_select(0, batch.tokens)
-        direction: torch.Tensor = self.cls_embedding
-        if self.n_layers == 2:
-            direction = direction @ self.second_key_query
-        scores = rows @ direction
-        pooled_rows = rows if self.mlp else rows @ self.output_vectors.T
+        rows = self.E.index_select(0, batch.tokens)
+        scores = rows @ self._direction()
+        pooled_rows = rows if self.mlp else rows @ self.v.T
         pooled = []
         for positions, log_weights in batch.groups:
             logits = scores[positions] + log_weights
             if self.n_layers == 2:
                 keys = F.embedding(positions, rows)
-                tables = keys @ self.first_key_query @ keys.transpose(1, 2)
+                tables = keys @ self.layers["first_key_query"] @ keys.transpose(1, 2)
                 tables = torch.softmax(tables + log_weights[:, None], dim=2)
                 logits = logits + (tables @ scores[positions][:, :, None])[:, :, 0]
-            weights = _cls_attention(logits, self.cls_weight)[:, None]
+            if self.cls_weight:
+                cls = logits.new_full((len(logits), 1), self.cls_weight).log()
+                logits = torch.cat([logits, cls], dim=1)
+            weights = torch.softmax(logits, dim=1)[:, None, : positions.shape[1]]
             if self.n_layers == 2:
                 weights = weights + weights @ tables
             pooled.append((weights @ F.embedding(positions, pooled_rows))[:, 0])
         outputs = torch.cat(pooled)
         if self.mlp:
-            hidden = torch.relu(F.linear(outputs, self.hidden_weights, self.hidden_bias))
-            outputs = F.linear(hidden, self.output_vectors @ self.hidden_output)
-        return outputs + self.intercept if hasattr(self, "intercept") else outputs
+            weights, bias = self.layers["hidden_weights"], self.layers["hidden_bias"]
+            hidden = torch.relu(F.linear(outputs, weights, bias))
+            outputs = F.linear(hidden, self.v @ self.layers["hidden_output"])
+        return outputs if self.intercept is None else outputs + self.intercept
 
+    def _direction(self) -> torch.Tensor:
+        """Return what the tokens' embeddings are multiplied with for their own scores, (d,)."""
+        return self.p @ self.layers["second_key_query"] if self.n_layers == 2 else self.p
+
+    @torch.no_grad()
     def to_numpy(self) -> FittedNetwork:
         """Return the present network as copies in NumPy."""
-        arrays = {name: value.cpu().numpy().copy() for name, value in self.state_dict().items()}
-        intercept = arrays.pop("intercept", np.zeros(len(self.output_vectors)))
+        intercept = self.v.new_zeros(len(self.v)) if self.intercept is None else self.intercept
+        tensors = self.E @ self._direction(), self.E @ self.v.T, intercept, self.p, self.v
+        scores, values, intercepts, p, v = (to_array(tensor) for tensor in tensors)
         return FittedNetwork(
-            **arrays, intercept=intercept.astype(np.float64), cls_weight=self.cls_weight
+            scores,
+            values,
+            intercepts,
+            self.cls_weight,
+            0.0 if self.cls_weight else -np.inf,
+            StoredEmbeddings(p, v, self.E.cpu().numpy().copy()),
+            n_layers=self.n_layers,
+            mlp=self.mlp,
+            layers={name: layer.cpu().numpy().copy() for name, layer in self.layers.items()},
         )
 
 
-def _cls_attention(logits: torch.Tensor, cls_weight: float) -> torch.Tensor:
-    """Return the softmax of every row with ``<cls>``, whose own share is left out."""
-    if not cls_weight:
-        return torch.softmax(logits, dim=1)
-    cls = logits.new_full((len(logits), 1), cls_weight).log()
-    return torch.softmax(torch.cat([logits, cls], dim=1), dim=1)[:, :-1]
-
-
 def fit_network(
-    documents: Documents,
-    classifier: Any,
-    *,
-    seed: int,
-    dtype: type[np.floating[Any]],
-    device: torch.device,
-    callback: Callback,
+    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, callback: Callback
 ) -> FitResult:
     """Train a network of attention layers by Adam on mini-batches of documents."""
-    X, codes, n_classes = _positive_entries(documents.X), documents.codes, documents.n_classes
+    X, codes, n_classes = as_csr(documents.X), documents.codes, documents.n_classes
     weights, early_stopping = documents.weights, classifier.early_stopping
     precision = torch.float32 if dtype == np.float32 else torch.float64
     trained_on, held_out = np.arange(X.shape[0]), np.arange(0)
@@ -198,10 +192,15 @@ def fit_network(
 
     def sum_of_losses(batch: Batch) -> torch.Tensor:
         rows = torch.from_numpy(batch.documents).to(device)
-        return weighted_loss(network(batch).to(torch.float64), targets[rows], sample_weight[rows])
+        outputs = network(batch).to(torch.float64)
+        if documents.n_outputs == 1:
+            losses = -F.logsigmoid(targets[rows] * outputs[:, 0])
+        else:
+            losses = F.cross_entropy(outputs, targets[rows], reduction="none")
+        return torch.dot(losses, sample_weight[rows])
 
     @torch.no_grad()
-    def mean_loss(batches: Iterator[Batch] | list[Batch], rows: Indices) -> float:
+    def mean_loss(batches: Iterable[Batch], rows: Indices) -> float:
         return sum(float(sum_of_losses(one)) for one in batches) / weights[rows].sum()
 
     def batches(rows: Indices) -> Iterator[Batch]:
@@ -230,12 +229,3 @@ def fit_network(
         unit="epoch",
         callback=callback,
     )
-
-
-def _positive_entries(X: Any) -> Any:
-    """Return the CSR matrix `X` without its stored zeros: itself where it has none."""
-    if np.count_nonzero(X.data) == X.data.size:
-        return X
-    X = X.copy()
-    X.eliminate_zeros()
-    return X

@@ -11,8 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state, check_scalar
 
-from ..importance import class_totals, signed_frequency
-from ._documents import CodedDocuments, coded_documents, listed
+from ._documents import coded_documents, listed
+
+Array = NDArray[np.float64]
+
+# Spectral norm of what the default step writes, at most: for more than two classes, and in finite
+# dimensions, below the gap in which the flow selects one class's relevant tokens only.
+LARGEST_SPECTRAL_NORM, FINITE_SPECTRAL_NORM = 2.0, 1.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +25,7 @@ class OneStepEmbeddings:
     r"""Embeddings after one full-batch gradient step, with the prediction of Lemma 4.1.
 
     `n_outputs` is 1 for two classes and K for K > 2. In the limit of infinitely many dimensions
-    vectors are in a basis of the rows of :math:`E^0` followed by the output vectors, so that
-    d = n_tokens + n_outputs there.
+    d is n_tokens + n_outputs: the basis is the rows of :math:`E^0` and the output vectors.
 
     Attributes
     ----------
@@ -34,26 +38,23 @@ class OneStepEmbeddings:
     output_vectors : ndarray of shape (n_outputs, d)
         The :math:`v_k`, orthonormal.
     importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Signed frequency alpha.
+        Signed frequency alpha; for two classes, positive is evidence for the last in order.
     shifts : ndarray of shape (n_tokens, n_outputs)
         S, what the step adds along the output vectors by Lemma 4.1:
         :math:`\tfrac{\eta_0}{2} \alpha_s` for two classes, :math:`\eta_0 \alpha_{sk}` for K.
     step_size : float
         :math:`\eta_0`.
-    classes : ndarray of shape (n_classes,)
-        The labels in y, sorted. For two, positive importance is evidence for the second.
     """
 
     embeddings: Any
     initial_embeddings: Any
-    cls_embedding: NDArray[np.float64]
-    output_vectors: NDArray[np.float64]
-    importance: NDArray[np.float64]
-    shifts: NDArray[np.float64]
+    cls_embedding: Array
+    output_vectors: Array
+    importance: Array
+    shifts: Array
     step_size: float
-    classes: NDArray[Any]
 
-    def lemma_error(self) -> NDArray[np.float64]:
+    def lemma_error(self) -> Array:
         r"""Return how far each token's step is from that of Lemma 4.1, in units of the step.
 
         Returns
@@ -75,7 +76,6 @@ def one_step_embeddings(
     *,
     step_size: float,
     embedding_dim: int | None = None,
-    sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> OneStepEmbeddings:
     r"""Make one full-batch gradient step on random token embeddings.
@@ -91,8 +91,6 @@ def one_step_embeddings(
     embedding_dim : int, default=None
         d, at least 2, or 1 + K for K > 2 classes. None is the limit of infinitely many
         dimensions: nothing is drawn, and nothing of the size n_tokens times d is stored.
-    sample_weight : array-like of shape (n_documents,), default=None
-        Non-negative weights; a weight of 2 is the document twice.
     random_state : int, RandomState instance or None, default=None
         Draws :math:`E^0, p^0` and v. Pass an int for the same ones each time.
 
@@ -127,74 +125,56 @@ def one_step_embeddings(
            [ 0. ,  1. ,  0. ,  0.5],
            [ 0. ,  0. ,  1. ,  0. ]])
     """
-    check_scalar(step_size, "step_size", Real, min_val=0, include_boundaries="neither")
-    if not np.isfinite(step_size):
-        raise ValueError(f"step_size must be finite, got {step_size!r}.")
+    largest = np.finfo(np.float64).max
+    check_scalar(
+        step_size, "step_size", Real, min_val=0, max_val=largest, include_boundaries="right"
+    )
     if embedding_dim is not None:
         check_scalar(embedding_dim, "embedding_dim", Integral, min_val=2)
-    documents = coded_documents(X, y, sample_weight)
-    empty = np.flatnonzero((np.diff(documents.presence.indptr) == 0) & (documents.weights > 0))
-    if len(empty):
+    documents = coded_documents(X, y)
+    if len(empty := np.flatnonzero(np.diff(documents.X.indptr) == 0)):
         raise ValueError(
-            f"Every document must have a token, but {len(empty)} have none (rows "
-            f"{listed(empty)}): the paper's model does not define their output. Remove these "
-            "rows, or give them weight 0."
+            f"Every document must have a token, but {len(empty)} have none (rows {listed(empty)}): "
+            "remove these rows."
         )
-    n_classes, n_tokens = len(documents.classes), documents.X.shape[1]
-    shares = class_totals(documents.X, documents.codes, n_classes, documents.weights, kind="shares")
-    importance = signed_frequency(shares, documents.class_weights)
     step_size = float(step_size)
-    shifts = step_size * shifts_per_step(importance)
-    n_outputs = shifts.shape[1]
-    if embedding_dim is None:
-        p, v = np.zeros(n_tokens + n_outputs), np.eye(n_outputs, n_tokens + n_outputs, k=n_tokens)
-        initial = sp.eye_array(n_tokens, n_tokens + n_outputs, format="csr")
-        embeddings = limit_embeddings(shifts)
-    else:
+    shifts = step_size * shifts_per_step(documents.importance)
+    n_tokens, n_outputs = shifts.shape
+    p, v = np.zeros(n_tokens + n_outputs), np.eye(n_outputs, n_tokens + n_outputs, k=n_tokens)
+    initial: Any = sp.eye_array(n_tokens, n_tokens + n_outputs, format="csr")
+    embeddings: Any = limit_embeddings(shifts)
+    if embedding_dim is not None:
+        from .._core.documents import Documents  # needs PyTorch, which nothing else here does
+        from ._training import add_step, draw_embeddings
+
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        initial, p, v, embeddings = _finite_step(
-            documents, n_outputs, int(embedding_dim), step_size, seed
-        )
-    return OneStepEmbeddings(
-        embeddings=embeddings,
-        initial_embeddings=initial,
-        cls_embedding=p,
-        output_vectors=v,
-        importance=importance,
-        shifts=shifts,
-        step_size=step_size,
-        classes=documents.classes,
-    )
+        drawn = draw_embeddings(n_tokens, n_outputs, int(embedding_dim), seed=seed)
+        initial, p, v = (tensor.numpy().copy() for tensor in drawn)
+        codes, weights = documents.codes, np.ones(len(documents.codes))
+        trained_on = Documents.of(documents.X, codes, weights, len(documents.shares))
+        add_step(trained_on.attention_loss(np.float64, "cpu"), *drawn, step_size)
+        embeddings = drawn[0].numpy()
+    return OneStepEmbeddings(embeddings, initial, p, v, documents.importance, shifts, step_size)
 
 
-def shifts_per_step(importance: NDArray[np.float64]) -> NDArray[np.float64]:
+def shifts_per_step(importance: Array) -> Array:
     """Return S of a step of size 1, (n_tokens, n_outputs)."""
     return 0.5 * importance[:, None] if importance.ndim == 1 else np.ascontiguousarray(importance.T)
 
 
-def limit_embeddings(shifts: NDArray[np.float64]) -> sp.csr_array:
+def limit_embeddings(shifts: Array) -> sp.csr_array:
     """Return [I | S] as a sparse array, (n_tokens, n_tokens + n_outputs)."""
     return sp.csr_array(sp.hstack([sp.eye_array(len(shifts)), sp.csr_array(shifts)]))
 
 
-def _finite_step(
-    documents: CodedDocuments, n_outputs: int, embedding_dim: int, step_size: float, seed: int
-) -> tuple[NDArray[np.float64], ...]:
-    """Return E^0, p^0 and v as drawn, and E^1."""
-    import torch  # here, because the rest of the folder's functions do not need it
-
-    from .._core.bag import TokenBag
-    from .._core.loss import AttentionLoss, encode_targets
-    from ._gradient_step import add_step, draw_embeddings
-
-    loss = AttentionLoss(
-        TokenBag(documents.X, dtype=np.float64),
-        encode_targets(documents.codes, len(documents.classes)),
-        torch.from_numpy(documents.weights),
-        n_outputs,
-    )
-    drawn = draw_embeddings(documents.X.shape[1], n_outputs, embedding_dim, seed=seed)
-    initial = drawn.embeddings.numpy().copy()
-    add_step(loss, drawn, step_size)
-    p, v = drawn.cls_embedding.numpy(), drawn.output_vectors.numpy()
-    return initial, p, v, drawn.embeddings.numpy()
+def default_step_size(importance: Array, embedding_dim: int | None) -> float:
+    """Return the step size after which the largest value is 1, or less."""
+    per_step = shifts_per_step(importance)
+    largest = float(np.abs(per_step).max(initial=0.0))
+    if not largest > 0:
+        return 1.0
+    norm = LARGEST_SPECTRAL_NORM if per_step.shape[1] > 1 else np.inf
+    if embedding_dim is not None:
+        norm = FINITE_SPECTRAL_NORM
+    spectral = float(np.sqrt(np.linalg.eigvalsh(per_step.T @ per_step)[-1]))
+    return min(1.0 / largest, norm / spectral)

@@ -1,4 +1,4 @@
-"""What the trainings of this folder share: held-out documents, the loss, and when to stop."""
+"""What the trainings of this folder share: the random start, held-out documents, when to stop."""
 
 from __future__ import annotations
 
@@ -8,15 +8,72 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from .._core.result import Callback, FitResult, Progress
+from .._machine import check_memory
 
 if TYPE_CHECKING:
     from .._core.fitted import FittedModel
+    from .._core.loss import AttentionLoss
 
 Indices = NDArray[np.intp]
+
+
+def to_array(tensor: torch.Tensor) -> NDArray[np.float64]:
+    """Return a tensor as a copy in NumPy and float64."""
+    return np.array(tensor.detach().cpu().numpy(), dtype=np.float64, order="C")
+
+
+def draw_embeddings(
+    n_tokens: int,
+    n_outputs: int,
+    embedding_dim: int,
+    *,
+    seed: int,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | str = "cpu",
+    copies: int = 1,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Draw E^0, (n_tokens, d), and p^0 from N(0, I / d), and orthonormal v_k, (n_outputs, d).
+
+    `copies` is how many E training has in memory.
+    """
+    if embedding_dim < 1 + n_outputs:
+        raise ValueError(
+            f"embedding_dim must be at least {1 + n_outputs} (<cls> and {n_outputs} output "
+            f"vector(s) are to be independent), got {embedding_dim}."
+        )
+    least = embedding_dim * (copies * dtype.itemsize * n_tokens + 8 * (1 + 2 * n_outputs))
+    check_memory(least, f"embedding_dim={embedding_dim} for {n_tokens} tokens")
+    generator = torch.Generator().manual_seed(seed)
+    scale = embedding_dim**-0.5
+    p = torch.randn(embedding_dim, generator=generator, dtype=torch.float64) * scale
+    gaussian = torch.randn(embedding_dim, n_outputs, generator=generator, dtype=torch.float64)
+    # Gram-Schmidt with positive diagonal, so that the directions are uniformly random.
+    q, r = torch.linalg.qr(gaussian)
+    v = (q * torch.sign(torch.diagonal(r))).T.contiguous()
+    # Large, so drawn in the precision wanted and scaled in place.
+    E = torch.randn(n_tokens, embedding_dim, generator=generator, dtype=dtype).mul_(scale)
+    return E.to(device), p.to(device, dtype), v.to(device, dtype)
+
+
+def add_step(
+    loss: AttentionLoss, E: torch.Tensor, p: torch.Tensor, v: torch.Tensor, step_size: float
+) -> None:
+    """Make one exact gradient step of the mean loss on E, in place as it is large.
+
+    The gradient is D [p, v_1, ..] with D, (n_tokens, 1 + n_outputs), that by scores and values.
+    """
+    directions = torch.cat([p[None], v])
+    matrix = torch.cat([E @ directions.T, directions.new_zeros(1, len(directions))])
+    factors = loss(matrix)[1][:-1].div_(loss.total_weight)
+    E.addmm_(factors.mul_(-step_size), directions)
+    if not bool(torch.isfinite(E).all()):
+        raise ValueError(
+            f"step_size={step_size:.3g} makes embeddings that are not finite: choose a smaller "
+            "one, or leave step_size=None, the default rule."
+        )
 
 
 def hold_out(
@@ -24,8 +81,8 @@ def hold_out(
 ) -> tuple[Indices, Indices]:
     """Split documents at random into those trained on and those held out, class by class.
 
-    Of every class with documents of positive weight the same `fraction` is held out, rounded, but
-    at least one is and at least one stays: a class of one is a ValueError. Rows are ascending.
+    Of every class's documents of positive weight the same `fraction` is held out, but at least one
+    is and at least one stays.
     """
     rng = np.random.default_rng(seed)
     held_out = np.zeros(len(codes), dtype=bool)
@@ -33,25 +90,13 @@ def hold_out(
         rows = np.flatnonzero((codes == code) & (sample_weight > 0))
         if len(rows) == 1:
             raise ValueError(
-                "Early stopping holds out documents of every class, but class number "
-                f"{code} has one document only (of positive weight). Give it more, or set "
-                "early_stopping=False."
+                f"Early stopping holds out documents of every class, but class number {code} has "
+                "one document only of positive weight: give it more, or early_stopping=False."
             )
         if len(rows):
             size = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
             held_out[rng.choice(rows, size, replace=False)] = True
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
-
-
-def weighted_loss(
-    outputs: torch.Tensor, targets: torch.Tensor, sample_weight: torch.Tensor
-) -> torch.Tensor:
-    """Return the sum of the documents' weighted losses, of outputs (n_documents, n_outputs)."""
-    if outputs.shape[1] == 1:
-        losses = -F.logsigmoid(targets * outputs[:, 0])
-    else:
-        losses = F.cross_entropy(outputs, targets, reduction="none")
-    return torch.dot(losses, sample_weight)
 
 
 def epochs(
@@ -98,47 +143,45 @@ def run_training(
     parameters are restored; without validation, once as many calls together have not lowered the
     training loss by more than `tol`.
     """
-    losses, validation_losses = [first_loss], []
+    least = classifier.tol if validation_loss is None else 0.0
+    losses: list[float] = [first_loss]
+    watched: list[float] = []
     best: list[torch.Tensor] = []
-    best_iter, lowest, n_iter = 0, math.inf, 0
+    best_iter, lowest, status = 0, math.inf, ""
     while True:
-        watched, least = losses[-1], classifier.tol
-        if validation_loss is not None:
-            watched, least = validation_loss(), 0.0
-            validation_losses.append(watched)
-        if not (math.isfinite(losses[-1]) and math.isfinite(watched)):
+        n_iter = len(watched)
+        watched.append(losses[-1] if validation_loss is None else validation_loss())
+        if not (math.isfinite(losses[-1]) and math.isfinite(watched[-1])):
             raise ValueError(
                 f"The loss is not finite after {n_iter} {unit}(s) of training: lower the learning "
                 f"rate (it was {learning_rate:g})."
             )
-        if watched < lowest - least:
-            lowest, best_iter = watched, n_iter
+        if watched[-1] < lowest - least:
+            lowest, best_iter = watched[-1], n_iter
             if validation_loss is not None:
                 best = [parameter.detach().clone() for parameter in parameters]
-        criterion = math.nan if validation_loss is None else watched
+        criterion = math.nan if validation_loss is None else watched[-1]
         if callback(Progress(n_iter, losses[-1], criterion, model)):
             status = "stopped"
-            break
-        if n_iter - best_iter >= classifier.n_iter_no_change:
+        elif n_iter - best_iter >= classifier.n_iter_no_change:
             status = "converged"
-            break
-        if n_iter >= classifier.max_iter:
+        elif n_iter >= classifier.max_iter:
             status = "max_iter"
+        if status:
             break
         losses.append(advance())
-        n_iter += 1
     with torch.no_grad():
         for parameter, value in zip(parameters, best, strict=False):
             parameter.copy_(value)
+    measure, remedy = "training", ", or raise tol, or set early_stopping=True."
     attributes: dict[str, Any] = {}
     if validation_loss is not None:
-        attributes["validation_loss_curve_"] = np.array(validation_losses)
-    not_converged = ""
-    if status == "max_iter":
-        measure = "training" if validation_loss is None else "validation"
-        not_converged = (
-            f"Training stopped at max_iter={n_iter} {unit}s while the {measure} loss was still "
-            "improving. Increase max_iter or learning_rate"
-            + (", or raise tol, or set early_stopping=True." if validation_loss is None else ".")
-        )
-    return FitResult(model(), losses, n_iter, status, attributes, not_converged)
+        measure, remedy = "validation", "."
+        attributes["validation_loss_curve_"] = np.array(watched)
+    not_converged = (
+        f"Training stopped at max_iter={n_iter} {unit}s while the {measure} loss was still "
+        f"improving. Increase max_iter or learning_rate{remedy}"
+    )
+    return FitResult(
+        model(), losses, n_iter, status, attributes, not_converged * (status == "max_iter")
+    )
