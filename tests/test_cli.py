@@ -227,7 +227,7 @@ def test_round_trip(frame, tmp_path, run, name):
     np.testing.assert_allclose(read.iloc[:, -2:], pipeline.predict_proba(texts), rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_standard_input(frame, data, model, tmp_path, run, monkeypatch, name):
     content = write(frame, tmp_path / name).read_bytes()
 
@@ -416,9 +416,9 @@ def test_explain_warns_of_labels_that_the_model_does_not_know(frame, model, tmp_
 BAD_FILES = {
     "one class": ("a.csv", "text,label\ngood,1\nbad,1\n", "are 1; expected two classes"),
     "no label column": ("a.csv", "text,other\na,1\n", "name one with --label"),
-    "other separator": ("a.csv", "text^label\na, b^1\n", r"or pass --sep '\^'$"),
+    "other separator": ("a.csv", "text^label\na, b^1\n", "separator with --sep$"),
     "undecodable": ("a.csv", b"text,label\n\xff\xfe,1\n", "--encoding latin-1"),
-    "damaged": ("a.csv.gz", "text,label\n", "cannot be decompressed"),
+    "damaged": ("a.csv.gz", "text,label\n", "cannot be read"),
     "label missing": ("a.csv", "text,label\ngood,1\nbad,\n", "row 2 .* has no label"),
     "labels all differ": (
         "a.csv",

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
 
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.importance import class_totals, signed_frequency
@@ -50,7 +49,6 @@ def test_texts_do_not_change_the_documents():
     n_relevant_per_class=st.integers(1, 60),
     n_irrelevant=st.integers(0, 300),
     document_length=st.floats(1, 60),
-    length_spread=st.floats(0, 1),
     relevant_share=st.floats(0, 1),
     delta=st.floats(0, 1),
     random_state=st.integers(0, 2**32 - 1),
@@ -73,12 +71,8 @@ def test_texts_are_tokenised_to_the_counts(**parameters):
 def test_words_suit_their_classes():
     bunch = truth(n_samples=10, random_state=0)
     assert bunch.target_names == ["negative", "positive"]
-    assert "terrific" in bunch.feature_names[bunch.token_class == 1]
-    assert "boring" in bunch.feature_names[bunch.token_class == 0]
-    assert "the" in bunch.feature_names[bunch.token_class == -1]
-    np.testing.assert_array_equal(
-        np.unique(bunch.token_class, return_counts=True)[1], [500, 20, 20]
-    )
+    assert bunch.feature_names[[0, 20, 40]].tolist() == ["painful", "terrific", "the"]
+    np.testing.assert_array_equal(bunch.token_class, np.repeat([0, 1, -1], [20, 20, 500]))
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -129,20 +123,18 @@ def test_frequencies_follow_the_stated_probabilities():
 
 
 def test_lengths():
-    X, _ = make_token_classification(
-        n_samples=4000, document_length=80, length_spread=0.6, random_state=0
-    )
+    X, _ = make_token_classification(n_samples=4000, document_length=80, random_state=0)
     lengths = np.asarray(X.sum(axis=1)).ravel()
     assert lengths.mean() == pytest.approx(80, rel=0.05)
-    assert np.log(lengths).std() == pytest.approx(0.6, rel=0.1)
-    X, _ = make_token_classification(n_samples=20, document_length=7, length_spread=0)
-    assert set(np.asarray(X.sum(axis=1)).ravel()) == {7}
+    assert np.log(lengths).std() == pytest.approx(0.5, rel=0.1)
 
 
 def test_weights_and_flips():
     _, y = make_token_classification(n_samples=1000, weights=[0.2, 0.8], random_state=0)
     np.testing.assert_array_equal(np.bincount(y), [200, 800])
-    _, y = make_token_classification(n_samples=10, n_classes=3, weights=[0.5, 0.25], random_state=0)
+    _, y = make_token_classification(
+        n_samples=10, n_classes=3, weights=[0.5, 0.25, 0.25], random_state=0
+    )
     assert np.bincount(y, minlength=3)[0] == 5
     bunch = truth(n_samples=4000, flip_y=0.3, random_state=0)
     assert (bunch.target != bunch.unflipped_target).mean() == pytest.approx(0.15, abs=0.02)
@@ -151,17 +143,11 @@ def test_weights_and_flips():
 
 
 def test_extremes():
-    bunch = truth(n_samples=100, relevant_share=0, dtype=np.float32, random_state=0)
-    assert bunch.data.dtype == np.float32
+    bunch = truth(n_samples=100, relevant_share=0, random_state=0)
     assert bunch.data[:, bunch.token_class >= 0].nnz == 0
     X, _ = make_token_classification(n_samples=30, n_irrelevant=0, random_state=0)
     assert X.shape == (30, 40)
     assert X.sum(axis=1).min() >= 1
-
-
-def test_can_be_learned():
-    X, y = make_token_classification(n_samples=600, random_state=0)
-    assert LogisticRegression(C=0.1).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.9
 
 
 def single(**parameters):
@@ -175,9 +161,7 @@ def single(**parameters):
     n_relevant_per_class=st.integers(1, 30),
     n_irrelevant=st.integers(1, 100),
     document_length=st.floats(1, 60),
-    length_spread=st.floats(0, 1),
     zipf_exponent=st.floats(0, 2),
-    dtype=st.sampled_from([np.int64, np.float32, np.float64]),
     kind=st.sampled_from(["csr", "csc", "coo", "dense"]),
     random_state=st.integers(0, 2**32 - 1),
 )
@@ -219,12 +203,12 @@ def test_single_relevant_keeps_the_other_features():
     assert irrelevant[0] > 5 * irrelevant[20:].mean()  # Zipf's law
     # Equal shares by name are balanced too, and delta may be a pair.
     X, _ = make_token_classification(
-        weights=[1 / 3, 1 / 3], delta=(0, 0.0), single_relevant=True, **parameters
+        weights=[1 / 3] * 3, delta=(0, 0.0), single_relevant=True, **parameters
     )
     assert (bunch.data != X).nnz == 0
 
 
-def test_documents_drawn_before_single_relevant_was_added_are_the_same():
+def test_documents_are_the_same_from_release_to_release():
     X, y = make_token_classification(n_samples=50, flip_y=0.2, random_state=7)
     digest = hashlib.sha256(
         b"".join(a.astype("<i8").tobytes() for a in (X.data, X.indices, X.indptr, y))
@@ -239,7 +223,7 @@ SINGLE = {"delta": 0, "single_relevant": True}
     "parameters",
     [
         *({"n_samples": 0}, {"n_samples": 10.0}, {"n_classes": 1}, {"n_relevant_per_class": 0}),
-        *({"n_irrelevant": -1}, {"document_length": 0.5}, {"length_spread": -0.1}),
+        *({"n_irrelevant": -1}, {"document_length": 0.5}),
         *({"relevant_share": 1.1}, {"zipf_exponent": -1}, {"flip_y": 2}),
         *({"delta": 1.1}, {"delta": (0.1, -0.1)}, {"delta": (0.1, 0.2, 0.3)}, {"delta": "small"}),
         *({"weights": [0.5, 0.5, 0.5]}, {"weights": [0.9, 0.9]}, {"weights": [1.5]}),
