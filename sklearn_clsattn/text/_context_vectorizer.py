@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -22,15 +22,14 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from .._classifier import ClsAttentionClassifier
 from .._documents import check_two_classes
 from .._pickling import SavedMixin, public
 from .._transaction import all_or_nothing
 from .._validation import check_labels
-from ._characters import RowStack, frequent_characters, located_ngrams, spelling_matrix, sum_spelled
-from ._context_gates import context_gates, first_tokens, gated_bag, word_sums
-from ._gate_scores import Labels, gather_evidence, learn_scores
-from ._ngrams import count_ngrams, ngram_columns, remember_columns
-from ._symbols import ranges
+from ._characters import frequent_characters, known_characters, spelling_matrix, sum_spelled
+from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
+from ._ngrams import RowStack, count_ngrams, ngram_columns, remember_columns
 from ._token_positions import (
     BREAK,
     N_CELLS,
@@ -41,14 +40,12 @@ from ._token_positions import (
     token_positions,
 )
 from ._tokens import (
-    BETWEEN_SPACES,
     PATTERNS,
     WORDS_AND_PUNCTUATION,
     Tokens,
     batches,
     checked,
     document_number,
-    least_documents,
     matched_tokens,
     tokenize,
     words_between_spaces,
@@ -57,12 +54,13 @@ from ._tokens import (
 # Word n-grams never have two spaces in a row.
 CHARACTER_PREFIX = "char:  "
 
+_POWER = 0.5  # half of each score: the classifier learns a part of them again
 _BATCH = 1 << 24  # characters whose words are looked up together
 _BLOCK = 1 << 17  # tokens whose occurrences are summed together
 _PREVIOUS_LEAST = 20.0  # weight of the documents with a word that gets a score as the word before
+_EVIDENCE_LIMIT = 2e6  # entries times outputs that scores are learned from
 # Documents with an n-gram: a number of them, or a share.
 _DF = [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="both")]
-_EVIDENCE_LIMIT = 2e6  # entries times outputs that scores are learned from
 
 
 @dataclass(frozen=True)
@@ -101,11 +99,11 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     r"""Turn texts into bags in which a word counts by its position and by the word before it.
 
     For use before a linear or attention classifier that takes the numbers as they are. Features are
-    words and punctuation, their n-grams, and character n-grams within words. The weight of an
+    n-grams of words and punctuation, and character n-grams within words. The weight of an
     occurrence is multiplied by a gate that depends only on its context: how far it is from the
     start and the end of the document, how many words it has, and which word comes before it. The
     gates are learned from the labels, by a naive Bayes with attention that predicts every document
-    from all others. In a `Pipeline`, cross-validation learns them again in every fold.
+    from all others.
 
     Parameters
     ----------
@@ -134,8 +132,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     dtype : {np.float32, np.float64}, default=np.float32
         Precision of the bags, in which this package's classifiers then train. Single precision is
         faster, needs a third less memory and predicts as well.
-    encoding, decode_error : str, default="utf-8" and "strict"
-        How documents that are bytes are decoded, as in `CountVectorizer`.
 
     Attributes
     ----------
@@ -146,8 +142,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     previous_words_, previous_word_scores_ : ndarray of shape (n_previous,)
         The words with a score as the word before, which are in documents of a total weight of 20 or
         more, and their scores.
-    evidence_scale_ : float
-        The weight of the gated naive Bayes.
     vocabulary_, character_vocabulary_ : dict
         The column of each word n-gram, and of each character n-gram, counted from the first one.
     classes_ : ndarray of shape (n_classes,)
@@ -196,8 +190,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         "character_weight": [Interval(Real, 0, None, closed="neither")],
         "context": ["boolean"],
         "dtype": [Options(type, {np.float32, np.float64})],
-        "encoding": [str],
-        "decode_error": [StrOptions({"strict", "ignore", "replace"})],
     }
 
     def __init__(
@@ -213,8 +205,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         character_weight: float = 0.3,
         context: bool = True,
         dtype: type[np.floating[Any]] = np.float32,
-        encoding: str = "utf-8",
-        decode_error: str = "strict",
     ) -> None:
         self.ngram_range = ngram_range
         self.min_df = min_df
@@ -226,8 +216,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self.character_weight = character_weight
         self.context = context
         self.dtype = dtype
-        self.encoding = encoding
-        self.decode_error = decode_error
 
     @all_or_nothing
     def fit(
@@ -240,7 +228,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        raw_documents : iterable of str or bytes
+        raw_documents : iterable of str
             Texts.
         y : array-like of shape (n_documents,)
             Class labels of at least two classes; not used with ``context=False``.
@@ -275,16 +263,14 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             As of :meth:`transform`, CSR.
         """
         words, characters = self._learn(raw_documents, y, sample_weight)
-        bags = RowStack((words.tokens.n_documents, self._n_features), self.dtype)
-        self._add_bags(bags, words, characters)
-        return bags.matrix()
+        return self._bags(words.tokens.n_documents, [(words, characters)])
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
         """Return the bags of documents.
 
         Parameters
         ----------
-        raw_documents : iterable of str or bytes
+        raw_documents : iterable of str
             Texts. Words that are not in the vocabulary are left out.
 
         Returns
@@ -294,11 +280,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         texts = self._texts(raw_documents)
-        bags = RowStack((len(texts), self._n_features), self.dtype)
-        for batch in batches(texts, _BATCH):
-            tokens = self._tokens(batch)
-            self._add_bags(bags, self._words(batch, tokens), self._characters(batch, tokens))
-        return bags.matrix()
+        return self._bags(len(texts), map(self._read, batches(texts, _BATCH)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns.
@@ -314,11 +296,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             Word n-grams, with one space between words, then character n-grams after ``"char:  "``.
         """
         check_is_fitted(self)
-        names = np.empty(self._n_features, dtype=object)
-        names[: len(self.vocabulary_)] = sorted(self.vocabulary_, key=self.vocabulary_.__getitem__)
-        for ngram, column in self.character_vocabulary_.items():
-            names[len(self.vocabulary_) + column] = CHARACTER_PREFIX + ngram
-        return names
+        names = sorted(self.vocabulary_, key=self.vocabulary_.__getitem__)
+        inside = sorted(self.character_vocabulary_, key=self.character_vocabulary_.__getitem__)
+        return np.array(names + [CHARACTER_PREFIX + ngram for ngram in inside], dtype=object)
 
     def occurrences(self, text: str) -> Occurrences:
         """Return all occurrences of features in a text, with their weights.
@@ -337,7 +317,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         lower = self._texts([text])
-        text = self._decoded(text)
         tokens = self._tokens(lower)
         words = self._words(lower, tokens)
         gates = self._gates(words.positions)
@@ -348,8 +327,14 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             ngrams.append(np.stack([column[at], tokens.starts[at], stops, gate[at]]))
         weighted = [_weighted(np.concatenate(ngrams, axis=1), 1.0)]
         if self.character_vocabulary_:
-            inside = self._character_occurrences(lower, tokens, gates[0])
-            weighted.append(_weighted(inside, self.character_weight))
+            spaced, firsts = words_between_spaces(tokens, lower, self.token_pattern)
+            inside = [spaced.words[i] for i in spaced.ids.tolist()]
+            known = known_characters(inside, self.characters, self.character_vocabulary_)
+            at, column, starts, stops = known
+            gate = np.append(gates[0], 1.0)[firsts[at]]
+            edges = spaced.starts[at] + np.stack([starts, stops])
+            found = np.stack([len(self.vocabulary_) + column, *edges, gate])
+            weighted.append(_weighted(found, self.character_weight))
         columns, starts, stops, weights = np.concatenate(weighted, axis=1)
         starts, stops = _in_original(text, lower[0], np.stack([starts, stops]))
         spans = _in_original(text, lower[0], np.stack([tokens.starts, tokens.stops]))
@@ -360,8 +345,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         tags.target_tags.required = self.context
         return tags
-
-    # Learning
 
     @_fit_context(prefer_skip_nested_validation=True)
     def _learn(
@@ -378,13 +361,21 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         known = frequent_words(tokens, labels.weights, _PREVIOUS_LEAST) if labels else []
         self.previous_words_ = np.array([*known, ""], dtype=object)[:-1]
         words = self._words(texts, tokens)
-        self._learn_scores(words, counts, labels)
+        n_orders = len(words.columns)
+        scores = np.zeros(2 * n_orders * N_CELLS)
+        self.__dict__.pop("classes_", None)  # of an earlier fit
+        if labels:
+            self.classes_ = labels.classes
+            evidence = gather_evidence(counts, words, labels, len(known), _EVIDENCE_LIMIT)
+            scores, _ = learn_scores(evidence, len(scores))
+        cells, self.previous_word_scores_ = np.split(scores, [2 * n_orders * N_CELLS])
+        self.start_scores_, self.end_scores_ = cells.reshape(2, n_orders, N_CELLS)
         return words, characters
 
     def _learn_vocabulary(self, tokens: Tokens) -> Any:
         """Set `vocabulary_`; return the counts of its n-grams, CSR (n_documents, n_columns)."""
         n_documents = tokens.n_documents
-        low = least_documents(self.min_df, n_documents, otherwise=2)
+        low = document_number(self.min_df, n_documents, auto=2)
         high = document_number(self.max_df, n_documents)
         counts, names, columns = count_ngrams(
             tokens, self.ngram_range, low=low, high=high, dtype=np.float64
@@ -396,7 +387,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
                 f"max_df={self.max_df} require: lower min_df, raise max_df, or pass more documents."
             )
         self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-        remember_columns(self, columns)
+        remember_columns(self, self.vocabulary_, columns)
         return counts
 
     def _learn_characters(self, texts: list[str], tokens: Tokens) -> _Characters | None:
@@ -404,37 +395,17 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self.character_vocabulary_ = {}
         if self.characters is None:
             return None
-        spaced, firsts = self._spaced(texts, tokens)
-        low = least_documents(self.character_min_df, len(texts), otherwise=3)
-        spelling, names = frequent_characters(spaced, self.characters, low=low)
+        spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
+        low = document_number(self.character_min_df, len(texts), auto=3)
+        spelling, names = frequent_characters(spaced, self.characters, low)
         self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
         return _Characters(spaced, firsts, spelling) if names else None
 
-    def _learn_scores(self, words: Words, counts: Any, labels: Labels | None) -> None:
-        """Set the scores of gates, to 0 without labels; `counts` are CSR, of word n-grams."""
-        shape = 2, self.ngram_range[1] - self.ngram_range[0] + 1, N_CELLS
-        n_cells = math.prod(shape)
-        scores, self.evidence_scale_ = np.zeros(n_cells), 0.0
-        self.__dict__.pop("classes_", None)  # of an earlier fit
-        if labels is not None:
-            n_previous = len(self.previous_words_)
-            evidence = gather_evidence(counts, words, labels, n_previous, _EVIDENCE_LIMIT)
-            scores, self.evidence_scale_ = learn_scores(evidence, n_cells)
-            self.classes_ = labels.classes
-        cells, self.previous_word_scores_ = np.split(scores, [n_cells])
-        self.start_scores_, self.end_scores_ = cells.reshape(shape)
-
-    # Reading texts
-
-    @property
-    def _n_features(self) -> int:
-        return len(self.vocabulary_) + len(self.character_vocabulary_)
-
     def _texts(self, raw_documents: Iterable[Any]) -> list[str]:
-        """Return documents decoded and preprocessed."""
-        if isinstance(raw_documents, str | bytes):
+        """Return preprocessed documents."""
+        if isinstance(raw_documents, str):
             raise ValueError("Expected an iterable of texts, got one text: pass [text].")
-        texts = [self._decoded(document) for document in checked(raw_documents)]
+        texts = list(checked(raw_documents))
         wrong = next((at for at, text in enumerate(texts) if not isinstance(text, str)), None)
         if wrong is not None:
             raise TypeError(
@@ -442,10 +413,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
                 "leave it out, or convert it to str."
             )
         return [text.lower() for text in texts] if self.lowercase else texts
-
-    def _decoded(self, text: Any) -> Any:
-        """Return a text that is bytes as a string, anything else as it is."""
-        return text.decode(self.encoding, self.decode_error) if isinstance(text, bytes) else text
 
     def _tokens(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""
@@ -463,6 +430,16 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             )
         return tokens
 
+    def _read(self, texts: list[str]) -> tuple[Words, _Characters | None]:
+        """Return what the bags of preprocessed texts are made of."""
+        tokens = self._tokens(texts)
+        words = self._words(texts, tokens)
+        if not self.character_vocabulary_:
+            return words, None
+        spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
+        spelling = spelling_matrix(spaced.words, self.characters, self.character_vocabulary_)
+        return words, _Characters(spaced, firsts, spelling)
+
     def _words(self, texts: list[str], tokens: Tokens) -> Words:
         """Return the words of preprocessed texts, whose tokens these are."""
         columns = list(ngram_columns(self).of(tokens, self.ngram_range[1]))
@@ -472,73 +449,101 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         positions = token_positions(tokens, texts, known, between)
         return Words(tokens, columns[self.ngram_range[0] - 1 :], positions)
 
-    def _characters(self, texts: list[str], tokens: Tokens) -> _Characters | None:
-        """Return the character n-grams of preprocessed texts, None if there are no columns."""
-        if self.characters is None or not self.character_vocabulary_:
-            return None
-        spaced, firsts = self._spaced(texts, tokens)
-        spelling = spelling_matrix(spaced.words, self.characters, self.character_vocabulary_)
-        return _Characters(spaced, firsts, spelling)
-
-    def _spaced(self, texts: list[str], tokens: Tokens) -> tuple[Tokens, NDArray[np.intp]]:
-        """Return the words between white space, and the first token in each, -1 without."""
-        if self.token_pattern == WORDS_AND_PUNCTUATION:
-            return words_between_spaces(tokens, texts)
-        spaced = tokenize(texts, BETWEEN_SPACES)
-        return spaced, first_tokens(spaced, tokens)
-
-    # Bags
-
     def _gates(self, positions: TokenPositions) -> NDArray[np.float64]:
         """Return the gates of the n-grams that begin at each token, (n_orders, n_tokens)."""
-        scores = self.start_scores_, self.end_scores_, self.previous_word_scores_
-        return context_gates(positions, *scores)
+        scores = self.start_scores_[:, positions.from_start]
+        scores += self.end_scores_[:, positions.from_end]
+        scores += np.append(self.previous_word_scores_, 0.0)[positions.previous]
+        return np.exp(_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
 
-    def _add_bags(self, bags: RowStack, words: Words, characters: _Characters | None) -> None:
-        """Add the bags of documents to those before, some documents at a time."""
-        tokens = words.tokens
+    def _bags(
+        self, n_documents: int, batches: Iterable[tuple[Words, _Characters | None]]
+    ) -> sparse.csr_matrix:
+        """Return the bags of all documents.
+
+        An occurrence with gate g is summed as the complex number 1 + g i: the real part of a sum is
+        the number of occurrences, the imaginary part the sum of their gates.
+        """
+        n_words, n_characters = len(self.vocabulary_), len(self.character_vocabulary_)
+        bags = RowStack((n_documents, n_words + n_characters), self.dtype)
         dtype = np.result_type(self.dtype, np.complex64)
-        for first, last in tokens.blocks(_BLOCK):
-            indptr = tokens.indptr[first : last + 1]
-            here = slice(int(indptr[0]), int(indptr[-1]))
-            gates = self._gates(words.positions[here])
-            columns = [column[here] for column in words.columns]
-            shape = last - first, len(self.vocabulary_)
-            bag = gated_bag(word_sums(columns, gates, indptr - here.start, shape, dtype))
-            if characters is not None:
-                spaced, firsts, spelling = characters
-                indptr = spaced.indptr[first : last + 1]
-                inside = slice(int(indptr[0]), int(indptr[-1]))
-                at = np.maximum(firsts[inside] - here.start, -1)
-                values = (1.0 + 1j * np.append(gates[0], 1.0)[at]).astype(dtype)
-                sums = sum_spelled(spaced.ids[inside], indptr - inside.start, values, spelling)
-                of_characters = gated_bag(sums)
-                of_characters.data *= self.character_weight
-                bag = sparse.hstack([bag, of_characters], format="csr")
-            bags.append(bag)
+        for words, characters in batches:
+            for rows, here, indptr in words.tokens.blocks(_BLOCK):
+                gates = self._gates(words.positions[here])
+                column = np.stack([column[here] for column in words.columns], axis=1)
+                present = column >= 0
+                values = (1.0 + 1j * gates.T[present]).astype(dtype)
+                ends = np.append(0, np.cumsum(present.sum(axis=1)))[indptr]
+                shape = len(ends) - 1, n_words
+                sums = sparse.csr_matrix((values, column[present], ends), shape=shape)
+                sums.sum_duplicates()
+                bag = _gated_bag(sums)
+                if characters is not None:
+                    spaced, firsts, spelling = characters
+                    indptr = spaced.indptr[rows.start : rows.stop + 1]
+                    inside = slice(int(indptr[0]), int(indptr[-1]))
+                    at = np.maximum(firsts[inside] - here.start, -1)
+                    values = (1.0 + 1j * np.append(gates[0], 1.0)[at]).astype(dtype)
+                    sums = sum_spelled(spaced.ids[inside], indptr - inside.start, values, spelling)
+                    of_characters = _gated_bag(sums)
+                    of_characters.data *= self.character_weight
+                    bag = sparse.hstack([bag, of_characters], format="csr")
+                bags.append(bag.data, bag.indices, bag.indptr[1:])
+        return bags.matrix()
 
-    def _character_occurrences(
-        self, texts: list[str], tokens: Tokens, gates: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return columns, starts, stops and gates of one text's character n-grams, (4, n)."""
-        assert self.characters is not None
-        spaced, firsts = self._spaced(texts, tokens)
-        known, lengths = [], []
-        for word in spaced.words:
-            rows = [
-                (len(self.vocabulary_) + self.character_vocabulary_[ngram], start, stop)
-                for ngram, start, stop in located_ngrams(word, self.characters)
-                if ngram in self.character_vocabulary_
-            ]
-            known += rows
-            lengths.append(len(rows))
-        counts = np.array(lengths, dtype=np.intp)
-        begins = (np.cumsum(counts) - counts)[spaced.ids]
-        counts = counts[spaced.ids]
-        columns, starts, stops = np.reshape(known, (-1, 3))[ranges(begins, counts)].T
-        origins = np.repeat(spaced.starts, counts)
-        gate = np.repeat(np.append(gates, 1.0)[firsts], counts)
-        return np.stack([columns, origins + starts, origins + stops, gate])
+
+def make_text_classifier(**parameters: Any) -> Pipeline:
+    """Return a classifier of texts, from words in context to calibrated probabilities.
+
+    Parameters
+    ----------
+    **parameters
+        Parameters of :class:`ContextVectorizer` and
+        :class:`~sklearn_clsattn.ClsAttentionClassifier`, which have no name in common. The defaults
+        are theirs, except ``sublinear_counts=False``: the vectorizer already damps the counts.
+
+    Returns
+    -------
+    classifier : Pipeline
+        With the steps "vectorizer" and "classifier". It takes texts and labels of any type.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.text import make_text_classifier
+    >>> texts, labels = make_token_classification(n_samples=500, as_text=True, random_state=0)
+    >>> model = make_text_classifier(characters=None).fit(texts[:400], labels[:400])
+    >>> bool(model.score(texts[400:], labels[400:]) > 0.9)
+    True
+    >>> model.set_params(classifier__C=1.0, vectorizer__context=False)["classifier"].C
+    1.0
+    """
+    vectorizer, classifier = ContextVectorizer(), ClsAttentionClassifier(sublinear_counts=False)
+    known = {name: step for step in (vectorizer, classifier) for name in step.get_params()}
+    for name, value in parameters.items():
+        if name not in known:
+            raise TypeError(
+                f"make_text_classifier() has no parameter {name!r}: expected one of "
+                f"{', '.join(sorted(known))}."
+            )
+        known[name].set_params(**{name: value})
+    return Pipeline([("vectorizer", vectorizer), ("classifier", classifier)])
+
+
+def _gated_bag(sums: Any) -> Any:
+    """Return the bag of complex sums, CSR (n_documents, n_columns), in their precision.
+
+    Entries are 1 + ln c times the mean gate, and a document's add up to its sum of 1 + ln c.
+    """
+    counts = sums.data.real
+    damped = 1.0 + np.log(counts)
+    values = damped / counts * sums.data.imag
+    filled = np.diff(sums.indptr) > 0
+    starts = sums.indptr[:-1][filled]
+    whole, gated = (np.add.reduceat(one, starts, dtype=np.float64) for one in (damped, values))
+    scale = (whole / gated).astype(values.dtype)
+    values *= np.repeat(scale, np.diff(sums.indptr)[filled])
+    return sparse.csr_matrix((values, sums.indices, sums.indptr), shape=sums.shape)
 
 
 def _in_original(text: str, lower: str, edges: NDArray[Any]) -> NDArray[np.intp]:
@@ -574,8 +579,6 @@ def _checked_labels(texts: list[str], y: Any, sample_weight: Any) -> Labels:
     check_consistent_length(texts, y)
     check_classification_targets(y)
     weights = _check_sample_weight(sample_weight, texts, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
     classes, codes = np.unique(y, return_inverse=True)
     check_two_classes(classes, np.bincount(codes, weights).astype(np.float64))
     return Labels(classes, codes, weights)
