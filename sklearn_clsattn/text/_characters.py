@@ -29,8 +29,7 @@ def frequent_characters(
     ones = np.ones(len(tokens.ids), dtype=np.int32)
     by_word = _by_word(tokens.ids, tokens.indptr, n_words, ones)
     document_frequencies = np.diff(by_word.indptr)
-    found = [np.zeros((2, 0), np.int64)]  # words and n-grams
-    names: list[str] = []
+    words, numbers, names = [], [], list[str]()
     for word, number, ngrams, *_ in _ngrams(tokens.words, ngram_range):
         # One word of an n-gram may already be in enough documents. Only for the few other n-grams
         # are the documents of all words counted.
@@ -39,38 +38,51 @@ def frequent_characters(
         rest = ~frequent[number]
         of_rest = _occurrence_counts(number[rest], word[rest], (len(ngrams), n_words)) @ by_word
         frequent |= np.diff(of_rest.indptr) >= low
-        numbers = np.cumsum(frequent) - 1 + len(names)
-        found.append(np.stack([word, numbers[number]])[:, frequent[number]])
+        taken = frequent[number]
+        words.append(word[taken])
+        numbers.append((np.cumsum(frequent) - 1 + len(names))[number[taken]])
         names += compress(ngrams, frequent)
-    order = sorted(range(len(names)), key=names.__getitem__)
-    words, numbers = np.concatenate(found, axis=1)
-    columns = np.argsort(order)[numbers]
-    return _occurrence_counts(words, columns, (n_words, len(order))), [names[i] for i in order]
-
-
-def known_characters(
-    words: list[str], ngram_range: tuple[int, int], vocabulary: Mapping[str, int]
-) -> NDArray[np.int64]:
-    """Return word, column, start and stop in it of a vocabulary's n-grams, (4, n_occurrences)."""
-    found = [np.zeros((4, 0), np.int64)]
-    for word, number, ngrams, starts, n in _ngrams(words, ngram_range):
-        known = map(vocabulary.get, ngrams, repeat(-1))
-        column = np.fromiter(known, np.int64, len(ngrams))[number]
-        found.append(np.stack([word, column, starts, starts + n])[:, column >= 0])
-    word, column, starts, stops = np.concatenate(found, axis=1)
-    sizes = np.fromiter(map(len, words), np.int64, len(words))
-    at = (np.cumsum(sizes + 2) - sizes - 1)[word]
-    # A space alone has the edges of the character beside it.
-    starts, stops = (starts - at).clip(0, sizes[word] - 1), (stops - at).clip(1, sizes[word])
-    return np.stack([word, column, starts, stops])
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    columns = rank[np.concatenate(numbers)]
+    spelling = _occurrence_counts(np.concatenate(words), columns, (n_words, len(names)))
+    return spelling, [names[i] for i in order.tolist()]
 
 
 def spelling_matrix(
     words: list[str], ngram_range: tuple[int, int], vocabulary: Mapping[str, int]
 ) -> sp.csr_matrix:
     """Return how often words have a vocabulary's character n-grams, (n_words, n_columns)."""
-    word, column, _, _ = known_characters(words, ngram_range, vocabulary)
-    return _occurrence_counts(word, column, (len(words), len(vocabulary)))
+    known = list(_known(words, ngram_range, vocabulary))
+    rows, columns = (np.concatenate([one[k] for one in known]) for k in (0, 1))
+    return _occurrence_counts(rows, columns, (len(words), len(vocabulary)))
+
+
+def located_characters(
+    words: list[str], ngram_range: tuple[int, int], vocabulary: Mapping[str, int]
+) -> NDArray[np.int64]:
+    """Return word, column, start and stop in it of a vocabulary's n-grams, (4, n_occurrences)."""
+    sizes = np.fromiter(map(len, words), np.int64, len(words))
+    at = np.cumsum(sizes + 2) - sizes - 1
+    found = []
+    for word, column, starts, n in _known(words, ngram_range, vocabulary):
+        first, size = starts - at[word], sizes[word]
+        # A space alone has the edges of the character beside it.
+        edges = first.clip(0, size - 1), (first + n).clip(1, size)
+        found.append(np.stack([word, column, *edges]))
+    return np.concatenate(found, axis=1)
+
+
+def _known(
+    words: list[str], ngram_range: tuple[int, int], vocabulary: Mapping[str, int]
+) -> Iterator[tuple[Integers, Integers, Integers, int]]:
+    """Yield word, column, start and length of occurrences, as `_ngrams`, of a vocabulary's."""
+    for word, number, ngrams, starts, n in _ngrams(words, ngram_range):
+        columns = map(vocabulary.get, ngrams, repeat(-1))
+        column = np.fromiter(columns, np.int64, len(ngrams))[number]
+        known = column >= 0
+        yield word[known], column[known], starts[known], n
 
 
 def count_spelled(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr_matrix:
@@ -97,7 +109,7 @@ def sum_spelled(
 
 def _ngrams(
     words: list[str], ngram_range: tuple[int, int]
-) -> Iterator[tuple[Integers, Integers, list[str], Integers, Any]]:
+) -> Iterator[tuple[Integers, Integers, list[str], Integers, int]]:
     """Yield word, n-gram and start of each occurrence, the n-grams' texts, and their length.
 
     One length at a time. Words get a space at each end; a shorter word is an n-gram itself. Starts
@@ -109,7 +121,7 @@ def _ngrams(
     at = np.cumsum(sizes) - sizes
     short = np.flatnonzero(sizes < ngram_range[0])
     ngrams = [f" {words[i]} " for i in short.tolist()]
-    yield short, np.arange(len(short)), ngrams, at[short], sizes[short]
+    yield short, np.arange(len(short)), ngrams, at[short], ngram_range[0]
     for n in range(ngram_range[0], ngram_range[1] + 1):
         counts = np.maximum(sizes - n + 1, 0)
         starts = ranges(at, counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from .._documents import check_two_classes
 from .._pickling import SavedMixin, public
 from .._transaction import all_or_nothing
 from .._validation import check_labels
-from ._characters import frequent_characters, known_characters, spelling_matrix, sum_spelled
+from ._characters import frequent_characters, located_characters, spelling_matrix, sum_spelled
 from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
 from ._ngrams import RowStack, count_ngrams, ngram_columns, remember_columns
 from ._token_positions import (
@@ -65,25 +66,13 @@ _DF = [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, cl
 
 @dataclass(frozen=True)
 class Occurrences:
-    """The occurrences of a vectorizer's features in one text.
+    """The occurrences of a vectorizer's features in one text, (n_occurrences,), and its words."""
 
-    Attributes
-    ----------
-    columns : ndarray of shape (n_occurrences,)
-        The feature of each occurrence.
-    starts, stops : ndarray of shape (n_occurrences,)
-        The occurrence is ``text[start:stop]``.
-    weights : ndarray of shape (n_occurrences,)
-        The weight of each: those of a column sum to the column's entry in the text's row.
-    words : ndarray of shape (n_words, 2)
-        Where the words of the text start and stop, unknown ones included.
-    """
-
-    columns: NDArray[np.intp]
-    starts: NDArray[np.intp]
+    columns: NDArray[np.intp]  # the feature of each
+    starts: NDArray[np.intp]  # each is text[start:stop]
     stops: NDArray[np.intp]
-    weights: NDArray[np.float64]
-    words: NDArray[np.intp]
+    weights: NDArray[np.float64]  # those of a column sum to the column's entry in the text's row
+    words: NDArray[np.intp]  # (n_words, 2): where words start and stop, unknown ones included
 
 
 class _Characters(NamedTuple):
@@ -329,7 +318,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         if self.character_vocabulary_:
             spaced, firsts = words_between_spaces(tokens, lower, self.token_pattern)
             inside = [spaced.words[i] for i in spaced.ids.tolist()]
-            known = known_characters(inside, self.characters, self.character_vocabulary_)
+            known = located_characters(inside, self.characters, self.character_vocabulary_)
             at, column, starts, stops = known
             gate = np.append(gates[0], 1.0)[firsts[at]]
             edges = spaced.starts[at] + np.stack([starts, stops])
@@ -352,67 +341,60 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     ) -> tuple[Words, _Characters | None]:
         """Set all attributes; return what the documents' bags are made of."""
         for name in ("ngram_range", "characters"):
-            _check_range(getattr(self, name), name)
+            bounds = getattr(self, name)
+            if bounds is not None and not (
+                [type(n) for n in bounds] == [int, int] and 1 <= bounds[0] <= bounds[1]
+            ):
+                raise ValueError(
+                    f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got "
+                    f"{bounds!r}."
+                )
         texts = self._texts(raw_documents)
         labels = _checked_labels(texts, y, sample_weight) if self.context else None
         tokens = self._tokens(texts)
-        counts = self._learn_vocabulary(tokens)
-        characters = self._learn_characters(texts, tokens)
-        known = frequent_words(tokens, labels.weights, _PREVIOUS_LEAST) if labels else []
-        self.previous_words_ = np.array([*known, ""], dtype=object)[:-1]
-        words = self._words(texts, tokens)
-        n_orders = len(words.columns)
-        scores = np.zeros(2 * n_orders * N_CELLS)
-        self.__dict__.pop("classes_", None)  # of an earlier fit
-        if labels:
-            self.classes_ = labels.classes
-            evidence = gather_evidence(counts, words, labels, len(known), _EVIDENCE_LIMIT)
-            scores, _ = learn_scores(evidence, len(scores))
-        cells, self.previous_word_scores_ = np.split(scores, [2 * n_orders * N_CELLS])
-        self.start_scores_, self.end_scores_ = cells.reshape(2, n_orders, N_CELLS)
-        return words, characters
 
-    def _learn_vocabulary(self, tokens: Tokens) -> Any:
-        """Set `vocabulary_`; return the counts of its n-grams, CSR (n_documents, n_columns)."""
-        n_documents = tokens.n_documents
-        low = document_number(self.min_df, n_documents, auto=2)
-        high = document_number(self.max_df, n_documents)
+        low = document_number(self.min_df, len(texts), auto=2)
+        high = document_number(self.max_df, len(texts))
         counts, names, columns = count_ngrams(
             tokens, self.ngram_range, low=low, high=high, dtype=np.float64
         )
         if not names:
             raise ValueError(
                 f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens is in "
-                f"{low:g} to {high:g} of the {n_documents} documents, as min_df={self.min_df} and "
+                f"{low:g} to {high:g} of the {len(texts)} documents, as min_df={self.min_df} and "
                 f"max_df={self.max_df} require: lower min_df, raise max_df, or pass more documents."
             )
         self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
         remember_columns(self, self.vocabulary_, columns)
-        return counts
 
-    def _learn_characters(self, texts: list[str], tokens: Tokens) -> _Characters | None:
-        """Set `character_vocabulary_`: the character n-grams of enough documents."""
-        self.character_vocabulary_ = {}
-        if self.characters is None:
-            return None
-        spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
-        low = document_number(self.character_min_df, len(texts), auto=3)
-        spelling, names = frequent_characters(spaced, self.characters, low)
-        self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-        return _Characters(spaced, firsts, spelling) if names else None
+        self.character_vocabulary_, characters = {}, None
+        if self.characters is not None:
+            spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
+            low = document_number(self.character_min_df, len(texts), auto=3)
+            spelling, names = frequent_characters(spaced, self.characters, low)
+            self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+            characters = _Characters(spaced, firsts, spelling) if names else None
+
+        known = frequent_words(tokens, labels.weights, _PREVIOUS_LEAST) if labels else []
+        self.previous_words_ = np.array([*known, ""], dtype=object)[:-1]
+        words = self._words(texts, tokens)
+        shape = 2, len(words.columns), N_CELLS
+        scores = np.zeros(math.prod(shape))
+        self.__dict__.pop("classes_", None)  # of an earlier fit
+        if labels:
+            self.classes_ = labels.classes
+            evidence = gather_evidence(counts, words, labels, len(known), _EVIDENCE_LIMIT)
+            scores = learn_scores(evidence, len(scores))
+        cells, self.previous_word_scores_ = np.split(scores, [math.prod(shape)])
+        self.start_scores_, self.end_scores_ = cells.reshape(shape)
+        return words, characters
 
     def _texts(self, raw_documents: Iterable[Any]) -> list[str]:
         """Return preprocessed documents."""
         if isinstance(raw_documents, str):
             raise ValueError("Expected an iterable of texts, got one text: pass [text].")
-        texts = list(checked(raw_documents))
-        wrong = next((at for at, text in enumerate(texts) if not isinstance(text, str)), None)
-        if wrong is not None:
-            raise TypeError(
-                f"Documents must be texts, but the one at position {wrong} is {texts[wrong]!r}: "
-                "leave it out, or convert it to str."
-            )
-        return [text.lower() for text in texts] if self.lowercase else texts
+        texts = checked(raw_documents, texts=True)
+        return [text.lower() if self.lowercase else text for text in texts]
 
     def _tokens(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""
@@ -582,15 +564,3 @@ def _checked_labels(texts: list[str], y: Any, sample_weight: Any) -> Labels:
     classes, codes = np.unique(y, return_inverse=True)
     check_two_classes(classes, np.bincount(codes, weights).astype(np.float64))
     return Labels(classes, codes, weights)
-
-
-def _check_range(bounds: Any, name: str) -> None:
-    """Raise ValueError unless a parameter is None or two integers, from 1 on and in order."""
-    if bounds is not None and not (
-        len(bounds) == 2
-        and all(isinstance(n, Integral) for n in bounds)
-        and 1 <= bounds[0] <= bounds[1]
-    ):
-        raise ValueError(
-            f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got {bounds!r}."
-        )

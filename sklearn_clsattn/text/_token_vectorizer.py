@@ -55,23 +55,7 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
     array(['!', '.', 'do', "don't", 'i', 'it', 'like'], dtype=object)
     """
 
-    @all_or_nothing
-    def fit_transform(self, raw_documents: Iterable[Any], y: Any = None) -> Any:
-        """Learn the vocabulary of documents and count their n-grams.
-
-        Parameters
-        ----------
-        raw_documents : iterable
-            Texts, bytes, files or file names, as `input` says; a generator is read once.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        counts : sparse matrix of shape (n_documents, n_features)
-            Of `dtype`.
-        """
-        return super().fit_transform(raw_documents, y)
+    fit_transform = all_or_nothing(CountVectorizer.fit_transform)
 
     # scikit-learn calls the three methods below from fit_transform and transform, which check
     # parameters, warn and raise. Should a release no longer call them, only speed is lost.
@@ -100,9 +84,8 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
         longest = np.diff(tokens.indptr).max(initial=0)
         if longest < (1 if characters else self.ngram_range[0]):
             return super()._count_vocab([], fixed_vocab)  # raises: the vocabulary is empty
-        low, high = (
-            document_number(bound, tokens.n_documents) for bound in (self.min_df, self.max_df)
-        )
+        low = document_number(self.min_df, tokens.n_documents)
+        high = document_number(self.max_df, tokens.n_documents)
         if characters:
             spelling, names = frequent_characters(tokens, self.ngram_range, low)
             counts, columns = count_spelled(tokens, spelling, self.dtype), None
@@ -136,27 +119,18 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
 
 def _fast_pattern(vectorizer: Any) -> str | None:
     """Return the pattern of the tokens to count for a vectorizer; None if scikit-learn counts."""
-    pattern: str = vectorizer.token_pattern
-    if vectorizer.analyzer == "char_wb":
-        pattern = BETWEEN_SPACES
-    elif (
-        vectorizer.analyzer != "word" or vectorizer.tokenizer is not None or pattern not in PATTERNS
-    ):
-        return None
+    inside = vectorizer.analyzer == "char_wb"
+    pattern: str = BETWEEN_SPACES if inside else vectorizer.token_pattern
+    by_word = vectorizer.analyzer == "word" and vectorizer.tokenizer is None
     (low, high), dtype = vectorizer.ngram_range, vectorizer.dtype
-    usual = isinstance(low, int) and isinstance(high, int) and 1 <= low <= high
-    usual = usual and dtype is not None and np.dtype(dtype).char in "?bBhHiIlLqQfd"
-    return pattern if usual else None
+    usual = (inside or by_word) and pattern in PATTERNS and dtype is not None
+    usual = usual and isinstance(low, int) and isinstance(high, int) and 1 <= low <= high
+    return pattern if usual and np.dtype(dtype).char in "?bBhHiIlLqQfd" else None
 
 
 def _peek(raw_documents: Iterable[Any], min_size: int) -> tuple[bool, Iterable[Any]]:
-    """Return whether documents have `min_size` characters, and all of them, from the first on.
-
-    Files, which cannot be read twice, have enough.
-    """
-    size = 0
-    documents = iter(raw_documents)
-    seen = []
+    """Return whether documents have `min_size` characters, as files have, and all documents."""
+    size, seen, documents = 0, [], iter(raw_documents)
     for document in documents:
         seen.append(document)
         size += len(document) if isinstance(document, str | bytes) else min_size

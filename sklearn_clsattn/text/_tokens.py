@@ -184,10 +184,10 @@ def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
         yield batch
 
 
-def checked(raw_documents: Iterable[Any]) -> Iterator[Any]:
-    """Yield documents, and raise ValueError for one that is missing."""
+def checked(raw_documents: Iterable[Any], *, texts: bool = False) -> Iterator[Any]:
+    """Yield documents; raise ValueError for one that is missing, or with `texts` is no string."""
     for at, document in enumerate(raw_documents):
-        if is_missing(document):
+        if is_missing(document) or (texts and not isinstance(document, str)):
             raise ValueError(
                 f"Documents must be texts, but the one at position {at} is {document!r}: leave it "
                 "out, with its label if it has one, or pass '' in its place."
