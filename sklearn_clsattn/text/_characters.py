@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._ngrams import RowStack
+from ._ngrams import stack_rows
 from ._symbols import Alphabet, distinct_runs, padded, ranges
 from ._tokens import Tokens
 
@@ -87,12 +87,14 @@ def _known(
 
 def count_spelled(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr_matrix:
     """Return how often documents have what words have, `spelling`, (n_documents, n_columns)."""
-    counts = RowStack((tokens.n_documents, spelling.shape[1]), dtype)
-    for _, here, indptr in tokens.blocks(_CHUNK):
-        ids = tokens.ids[here]
-        part = sum_spelled(ids, indptr, np.ones(len(ids), dtype=np.int32), spelling)
-        counts.append(part.data, part.indices, part.indptr[1:])
-    return counts.matrix()
+
+    def counted(here: slice, indptr: Integers) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        ones = np.ones(here.stop - here.start, dtype=np.int32)
+        part = sum_spelled(tokens.ids[here], indptr, ones, spelling)
+        return part.data, part.indices, part.indptr[1:]
+
+    parts = (counted(here, indptr) for _, here, indptr in tokens.blocks(_CHUNK))
+    return stack_rows(parts, (tokens.n_documents, spelling.shape[1]), dtype)
 
 
 def sum_spelled(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self
@@ -30,7 +30,7 @@ from .._transaction import all_or_nothing
 from .._validation import check_labels
 from ._characters import frequent_characters, located_characters, spelling_matrix, sum_spelled
 from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
-from ._ngrams import RowStack, count_ngrams, ngram_columns, remember_columns
+from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows
 from ._token_positions import (
     BREAK,
     N_CELLS,
@@ -252,7 +252,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             As of :meth:`transform`, CSR.
         """
         words, characters = self._learn(raw_documents, y, sample_weight)
-        return self._bags(words.tokens.n_documents, [(words, characters)])
+        return self._stacked(words.tokens.n_documents, [(words, characters)])
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
         """Return the bags of documents.
@@ -269,7 +269,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         texts = self._texts(raw_documents)
-        return self._bags(len(texts), map(self._read, batches(texts, _BATCH)))
+        return self._stacked(len(texts), map(self._read, batches(texts, _BATCH)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns.
@@ -376,7 +376,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             characters = _Characters(spaced, firsts, spelling) if names else None
 
         known = frequent_words(tokens, labels.weights, _PREVIOUS_LEAST) if labels else []
-        self.previous_words_ = np.array([*known, ""], dtype=object)[:-1]
+        self.previous_words_ = np.array(known, dtype=object)
         words = self._words(texts, tokens)
         shape = 2, len(words.columns), N_CELLS
         scores = np.zeros(math.prod(shape))
@@ -438,40 +438,44 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         scores += np.append(self.previous_word_scores_, 0.0)[positions.previous]
         return np.exp(_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
 
-    def _bags(
+    def _stacked(
         self, n_documents: int, batches: Iterable[tuple[Words, _Characters | None]]
     ) -> sparse.csr_matrix:
-        """Return the bags of all documents.
+        """Return the bags of all documents, (n_documents, n_features)."""
+        bags = (bag for words, characters in batches for bag in self._bags(words, characters))
+        shape = n_documents, len(self.vocabulary_) + len(self.character_vocabulary_)
+        return stack_rows(
+            ((bag.data, bag.indices, bag.indptr[1:]) for bag in bags), shape, self.dtype
+        )
+
+    def _bags(self, words: Words, characters: _Characters | None) -> Iterator[sparse.csr_matrix]:
+        """Yield the bags of some documents at a time.
 
         An occurrence with gate g is summed as the complex number 1 + g i: the real part of a sum is
         the number of occurrences, the imaginary part the sum of their gates.
         """
-        n_words, n_characters = len(self.vocabulary_), len(self.character_vocabulary_)
-        bags = RowStack((n_documents, n_words + n_characters), self.dtype)
         dtype = np.result_type(self.dtype, np.complex64)
-        for words, characters in batches:
-            for rows, here, indptr in words.tokens.blocks(_BLOCK):
-                gates = self._gates(words.positions[here])
-                column = np.stack([column[here] for column in words.columns], axis=1)
-                present = column >= 0
-                values = (1.0 + 1j * gates.T[present]).astype(dtype)
-                ends = np.append(0, np.cumsum(present.sum(axis=1)))[indptr]
-                shape = len(ends) - 1, n_words
-                sums = sparse.csr_matrix((values, column[present], ends), shape=shape)
-                sums.sum_duplicates()
-                bag = _gated_bag(sums)
-                if characters is not None:
-                    spaced, firsts, spelling = characters
-                    indptr = spaced.indptr[rows.start : rows.stop + 1]
-                    inside = slice(int(indptr[0]), int(indptr[-1]))
-                    at = np.maximum(firsts[inside] - here.start, -1)
-                    values = (1.0 + 1j * np.append(gates[0], 1.0)[at]).astype(dtype)
-                    sums = sum_spelled(spaced.ids[inside], indptr - inside.start, values, spelling)
-                    of_characters = _gated_bag(sums)
-                    of_characters.data *= self.character_weight
-                    bag = sparse.hstack([bag, of_characters], format="csr")
-                bags.append(bag.data, bag.indices, bag.indptr[1:])
-        return bags.matrix()
+        for rows, here, indptr in words.tokens.blocks(_BLOCK):
+            gates = self._gates(words.positions[here])
+            column = np.stack([column[here] for column in words.columns], axis=1)
+            present = column >= 0
+            values = (1.0 + 1j * gates.T[present]).astype(dtype)
+            ends = np.append(0, np.cumsum(present.sum(axis=1)))[indptr]
+            shape = len(ends) - 1, len(self.vocabulary_)
+            sums = sparse.csr_matrix((values, column[present], ends), shape=shape)
+            sums.sum_duplicates()
+            bag = _gated_bag(sums)
+            if characters is not None:
+                spaced, firsts, spelling = characters
+                indptr = spaced.indptr[rows.start : rows.stop + 1]
+                inside = slice(int(indptr[0]), int(indptr[-1]))
+                at = np.maximum(firsts[inside] - here.start, -1)
+                values = (1.0 + 1j * np.append(gates[0], 1.0)[at]).astype(dtype)
+                sums = sum_spelled(spaced.ids[inside], indptr - inside.start, values, spelling)
+                of_characters = _gated_bag(sums)
+                of_characters.data *= self.character_weight
+                bag = sparse.hstack([bag, of_characters], format="csr")
+            yield bag
 
 
 def make_text_classifier(**parameters: Any) -> Pipeline:

@@ -7,7 +7,7 @@ number of its last word. Packed with the document into one integer, keys are sor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -18,6 +18,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ._symbols import ranges
 from ._tokens import Numbers, Tokens
 
 Integers = NDArray[np.int64]
@@ -44,83 +45,69 @@ def count_ngrams(
     spelled = sorted(tokens.words)
     rank = {word: number for number, word in enumerate(spelled)}
     ids = np.array([rank[word] for word in tokens.words], dtype=np.int32)[tokens.ids]
-    spelled_out = np.array([*spelled, ""], dtype=object)[:-1]
+    spelled_out = np.array(spelled, dtype=object)
     walk = _NgramWalk(ids, tokens.documents, len(spelled))
     grams = np.zeros((ngram_range[1], 0), dtype=np.int32)  # the words of each n-gram, or -1
-    tables, names = [], list[str]()
-    frequencies = [np.zeros(1, dtype=np.int64)]
-    documents, counts = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.uint8)]
+    tables, names, levels = [], list[str](), []
     for n in range(1, ngram_range[1] + 1):
-        ngrams, frequency, *entries = _tally(walk, tokens.n_documents, low, high)
+        ngrams, common, entries = _tally(walk, tokens.n_documents, low, high)
         beginnings, last = np.divmod(ngrams, max(len(spelled), 1))
         grams = grams[:, beginnings] if n > 1 else np.full((len(grams), len(last)), -1, np.int32)
         grams[n - 1] = last
         if n >= ngram_range[0]:
-            common = frequency <= high
             tables.append(grams[:, common])
-            frequencies.append(frequency[common])
-            documents += entries[0]
-            counts += entries[1]
             names += map(" ".join, zip(*(spelled_out[row] for row in tables[-1][:n]), strict=True))
+            levels.append(entries)
         if n < ngram_range[1]:
             walk.advance(_lookup(ngrams, walk.bound), len(ngrams))
-    table, ends = np.concatenate(tables, axis=1), np.cumsum(np.concatenate(frequencies))
+    table, by_column = np.concatenate(tables, axis=1), sp.hstack(levels, format="csc")
+    del walk, entries, levels  # what follows reuses their memory: new memory is slow
     # By the words' ranks, and then exactly: a word can have a character lower than a space.
     order = np.array(sorted(np.lexsort(table[::-1]).tolist(), key=names.__getitem__), np.int64)
-    by_column = sp.csc_matrix(
-        (np.concatenate(counts), np.concatenate(documents), ends),
-        shape=(tokens.n_documents, len(names)),
-    )
-    del walk, entries, documents, counts  # what follows reuses their memory: new memory is slow
     # Changing to rows is one pass, which leaves every row's columns in order.
     by_row = by_column[:, order].tocsr()
     del by_column
     by_row.data = by_row.data.astype(dtype)
-    return by_row, [names[i] for i in order.tolist()], NgramColumns(spelled, table[:, order])
+    return by_row, [names[i] for i in order.tolist()], NgramColumns(rank, table[:, order])
 
 
 class NgramColumns:
     """The columns of word n-grams in a vocabulary.
 
-    Column j is the n-gram of the words ``words[k]``, k in ``table[:, j]`` up to the first -1. The
+    Column j is the n-gram of the words with the numbers ``table[:, j]`` up to the first -1. The
     lookup goes through a tree whose level n has the beginnings of n words.
     """
 
-    def __init__(self, words: list[str], table: Numbers) -> None:
+    def __init__(self, numbers: dict[str, int], table: Numbers) -> None:
         self.n_columns = table.shape[1]
-        self._words, self._table = words, table
+        self._numbers, self._table = numbers, table
 
     @classmethod
     def of_vocabulary(cls, vocabulary: Mapping[str, int]) -> NgramColumns:
         """Return the columns of a vocabulary of terms, which are words with one space between."""
         terms = [term for term in vocabulary if isinstance(term, str)]  # no other can occur
-        numbers, words = pd.factorize(np.array(" ".join(terms).split(" "), dtype=object))
+        ids, words = pd.factorize(np.array(" ".join(terms).split(" "), dtype=object))
         sizes = np.array([term.count(" ") for term in terms], dtype=np.int64) + 1
         columns = np.repeat(np.array([vocabulary[term] for term in terms], dtype=np.int64), sizes)
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         table = np.full((sizes.max(initial=1), len(vocabulary)), -1, dtype=np.int32)
-        table[within, columns] = numbers[: len(within)]
-        return cls(list(words), table)
-
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {word: number for number, word in enumerate(self._words)}
+        table[ranges(np.zeros_like(sizes), sizes), columns] = ids[: len(columns)]
+        return cls({word: number for number, word in enumerate(words)}, table)
 
     @cached_property
     def _levels(self) -> list[tuple[Callable[[Integers], NDArray[Any]], int, Numbers]]:
         levels = []
         at = np.arange(self.n_columns)
         node = np.zeros(self.n_columns, dtype=np.int64)
-        bound = len(self._words)
+        bound = len(self._numbers)
         for n, words in enumerate(self._table):
             some = words[at] >= 0
             at, node = at[some], node[some]
-            node, keys = pd.factorize(node * len(self._words) + words[at])
+            node, keys = pd.factorize(node * len(self._numbers) + words[at])
             last = self._table[n + 1, at] < 0 if n + 1 < len(self._table) else slice(None)
             column = np.full(len(keys) + 1, -1, dtype=np.int32)
             column[node[last]] = at[last]
             levels.append((_lookup(keys, bound), len(keys), column))
-            bound = len(keys) * len(self._words)
+            bound = len(keys) * len(self._numbers)
         return levels
 
     def of(self, tokens: Tokens, max_n: int) -> Iterator[Numbers]:
@@ -131,8 +118,8 @@ class NgramColumns:
         """Return how often documents have each term, of shape (n_documents, n_columns)."""
         ids, documents = self._ids(tokens), tokens.documents
         bits = self.n_columns.bit_length()
-        counts = RowStack((tokens.n_documents, self.n_columns), dtype)
-        for rows, here, _ in tokens.blocks(_CHUNK):
+
+        def counted(rows: slice, here: slice) -> tuple[Integers, Integers, Integers]:
             row = (documents[here].astype(np.int64) - rows.start) << bits
             levels = list(self._of(ids[here], documents[here], ngram_range[1]))
             keys = np.concatenate(
@@ -143,8 +130,10 @@ class NgramColumns:
             distinct = keys[entry]
             sizes = np.bincount(distinct >> bits, minlength=rows.stop - rows.start)
             columns = distinct & ((1 << bits) - 1)
-            counts.append(np.diff(entry, append=len(keys)), columns, np.cumsum(sizes))
-        return counts.matrix()
+            return np.diff(entry, append=len(keys)), columns, np.cumsum(sizes)
+
+        parts = (counted(rows, here) for rows, here, _ in tokens.blocks(_CHUNK))
+        return stack_rows(parts, (tokens.n_documents, self.n_columns), dtype)
 
     def _ids(self, tokens: Tokens) -> Numbers:
         """Return the tree's number of each token's word, -1 for others, (n_occurrences,)."""
@@ -152,7 +141,7 @@ class NgramColumns:
         return np.fromiter(numbers, np.int32, len(tokens.words))[tokens.ids]
 
     def _of(self, ids: Numbers, documents: Numbers, max_n: int) -> Iterator[Numbers]:
-        walk = _NgramWalk(ids, documents, len(self._words))
+        walk = _NgramWalk(ids, documents, len(self._numbers))
         for lookup, n_keys, column in self._levels[:max_n]:
             walk.advance(lookup, n_keys)
             yield column[walk.beginnings]
@@ -228,11 +217,10 @@ class _NgramWalk:
 
 def _tally(
     walk: _NgramWalk, n_documents: int, low: float, high: float
-) -> tuple[Integers, Integers, list[NDArray[Any]], list[NDArray[Any]]]:
-    """Count the n-grams of a walk that at least `low` documents have.
+) -> tuple[Integers, NDArray[np.bool_], sp.csc_matrix]:
+    """Return the keys of a walk's n-grams in `low` or more documents, and which are in few enough.
 
-    Returns their keys and document frequencies, (n_ngrams,), and, n-gram by n-gram, the documents
-    and counts of those that at most `high` have, in several arrays of as few bytes as they need.
+    Last the counts of these, (n_documents, n_common), in as few bytes as they need.
     """
     bits = n_documents.bit_length()
     chunks = walk.chunks()
@@ -248,29 +236,19 @@ def _tally(
         n += len(present)
     packed = walk.buffer[:n]
     packed.sort()
-    ngrams, frequencies = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    documents, counts = [], []
-    start = 0
-    while start < n:
-        stop = start + _CHUNK
-        if stop < n:  # to the end of an n-gram
-            stop = int(np.searchsorted(packed, ((packed[stop] >> bits) + 1) << bits))
-        part = packed[start:stop]
-        entry = np.flatnonzero(_changes(part))
-        key = part[entry] >> bits
-        ngram = np.flatnonzero(_changes(key))
-        frequency = np.diff(ngram, append=len(key))
-        enough = frequency >= low
-        taken = np.repeat(enough & (frequency <= high), frequency)
-        ngrams.append(key[ngram[enough]])
-        frequencies.append(frequency[enough])
-        documents.append((part[entry[taken]] & ((1 << bits) - 1)).astype(np.int32))
-        count = np.diff(entry, append=len(part))[taken]
-        counts.append(count.astype(np.min_scalar_type(count.max(initial=0))))
-        start = stop
-    keys = np.concatenate(ngrams)
-    keys = keys if distinct is None else distinct[keys]
-    return keys, np.concatenate(frequencies), documents, counts
+    entry = np.flatnonzero(_changes(packed))
+    key = packed[entry] >> bits
+    ngram = np.flatnonzero(_changes(key))
+    frequency = np.diff(ngram, append=len(key))
+    taken = np.repeat((frequency >= low) & (frequency <= high), frequency)
+    counts = np.diff(entry, append=n)[taken]
+    counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))
+    documents = (packed[entry[taken]] & ((1 << bits) - 1)).astype(np.int32)
+    keys, frequency = key[ngram[frequency >= low]], frequency[frequency >= low]
+    keys, common = keys if distinct is None else distinct[keys], frequency <= high
+    ends = np.append(0, np.cumsum(frequency[common]))
+    shape = n_documents, len(ends) - 1
+    return keys, common, sp.csc_matrix((counts, documents, ends), shape=shape)
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -280,31 +258,26 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
     return changes
 
 
-class RowStack:
-    """A CSR matrix that grows by rows: stacking a list of parts would take twice the memory."""
+def stack_rows(
+    parts: Iterable[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
+    shape: tuple[int, int],
+    dtype: Any,
+) -> sp.csr_matrix:
+    """Return the CSR matrix of entries, their columns and the ends of rows, some rows at a time.
 
-    def __init__(self, shape: tuple[int, int], dtype: Any) -> None:
-        self.shape = shape
-        self._indices, self._data = np.empty(0, dtype=np.int32), np.empty(0, dtype=dtype)
-        self._indptr = np.zeros(shape[0] + 1, dtype=np.int64)
-        self._n_rows = 0
-
-    def append(self, data: NDArray[Any], indices: NDArray[Any], ends: NDArray[Any]) -> None:
-        """Add rows of entries, given their ends, (n_rows,)."""
-        start = int(self._indptr[self._n_rows])
+    Its arrays grow: to concatenate a list of parts would take twice the memory.
+    """
+    entries, columns = np.empty(0, dtype=dtype), np.empty(0, dtype=np.int32)
+    indptr, n_rows = np.zeros(shape[0] + 1, dtype=np.int64), 0
+    for data, indices, ends in parts:
+        start = int(indptr[n_rows])
         here = slice(start, start + len(data))
-        n_rows = self._n_rows + len(ends)
-        if here.stop > len(self._indices):  # room for as many in the rows to come, and some more
-            self._resize(int(1.05 * here.stop * self.shape[0] / n_rows))
-        self._indices[here], self._data[here] = indices, data
-        self._indptr[self._n_rows + 1 : n_rows + 1] = start + ends.astype(np.int64)
-        self._n_rows = n_rows
-
-    def matrix(self) -> sp.csr_matrix:
-        """Return the matrix, once all rows are added."""
-        self._resize(int(self._indptr[-1]))
-        return sp.csr_matrix((self._data, self._indices, self._indptr), shape=self.shape)
-
-    def _resize(self, n_entries: int) -> None:
-        self._indices.resize(n_entries, refcheck=False)
-        self._data.resize(n_entries, refcheck=False)
+        indptr[n_rows + 1 : n_rows + 1 + len(ends)] = start + ends.astype(np.int64)
+        n_rows += len(ends)
+        if here.stop > len(entries):  # room for as many in the rows to come, and some more
+            for array in (entries, columns):
+                array.resize(int(1.05 * here.stop * shape[0] / n_rows), refcheck=False)
+        entries[here], columns[here] = data, indices
+    for array in (entries, columns):
+        array.resize(int(indptr[-1]), refcheck=False)
+    return sp.csr_matrix((entries, columns, indptr), shape=shape)
