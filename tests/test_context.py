@@ -528,7 +528,7 @@ TWO = ["a", "b"]
         ({"ngram_range": (2, 1)}, (TWO, [0, 1]), ValueError, "ngram_range must be"),
         ({"characters": (0, 2)}, (TWO, [0, 1]), ValueError, "characters must be"),
         ({"characters": "word"}, (TWO, [0, 1]), ValueError, "'characters' parameter"),
-        ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), ValueError, "no capturing group"),
+        ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), ValueError, "no white space and have no capt"),
         ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), ValueError, "no white space"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -89,10 +88,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
     For use before a linear or attention classifier that takes the numbers as they are. Features are
     n-grams of words and punctuation, and character n-grams within words. The weight of an
-    occurrence is multiplied by a gate that depends only on its context: how far it is from the
-    start and the end of the document, how many words it has, and which word comes before it. The
-    gates are learned from the labels, by a naive Bayes with attention that predicts every document
-    from all others.
+    occurrence is multiplied by a gate, which depends on its distance from the start and the end of
+    the document, on the number of its words, and on the word before it. The gates are learned from
+    the labels, by a naive Bayes with attention that predicts every document from all others.
 
     Parameters
     ----------
@@ -104,23 +102,21 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     max_df : int or float, default=1.0
         Word n-grams in more documents are left out.
     token_pattern : str, default=r"\w+(?:['’]\w+)*|[^\w\s]"
-        Regular expression of a token. It must not match white space or contain capturing groups.
-        The default matches words, contractions as one token, and every other sign by itself.
+        Regular expression of a token, without white space or capturing groups. The default matches
+        words, contractions as one token, and every other sign by itself.
     lowercase : bool, default=True
         Whether to convert texts to lower case first.
     characters : tuple (min_n, max_n) or None, default=(2, 5)
         The smallest and largest length of character n-grams within words, as with
         ``analyzer="char_wb"`` in `CountVectorizer`; ``None`` for none.
     character_min_df : int, float or "auto", default="auto"
-        Character n-grams in fewer documents are left out. "auto" is 1 for fewer than 5,000
-        documents, else 3.
+        The same as `min_df` for character n-grams; "auto" is 1 or 3.
     character_weight : float, default=0.3
         Factor of the character n-grams' entries; words have 1.
     context : bool, default=True
         Whether to learn gates. Without them, a feature that occurs c times counts 1 + ln c.
     dtype : {np.float32, np.float64}, default=np.float32
-        Precision of the bags, in which this package's classifiers then train. Single precision is
-        faster, needs a third less memory and predicts as well.
+        Precision of the bags, in which this package's classifiers then train.
 
     Attributes
     ----------
@@ -129,8 +125,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         position of its first token, counted from 1 from the start and from the end: 1, 2 to 3,
         4 to 7, 8 to 15 and so on, 512 and beyond.
     previous_words_, previous_word_scores_ : ndarray of shape (n_previous,)
-        The words with a score as the word before, which are in documents of a total weight of 20 or
-        more, and their scores.
+        The words with a score as the word before, those in documents of a total weight of at least
+        20, and their scores.
     vocabulary_, character_vocabulary_ : dict
         The column of each word n-gram, and of each character n-gram, counted from the first one.
     classes_ : ndarray of shape (n_classes,)
@@ -149,7 +145,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
     Sample weights act as repetition, except that `min_df` and `character_min_df` count every
     document once. On large sets, gates are learned from a part of the documents, chosen by their
-    words alone and not by their order.
+    words alone.
 
     Examples
     --------
@@ -229,10 +225,11 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self : object
             Fitted vectorizer.
         """
-        self._learn(raw_documents, y, sample_weight)
+        self.fit_transform(raw_documents, y, sample_weight)
         return self
 
     @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(
         self,
         raw_documents: Iterable[str],
@@ -251,8 +248,54 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         X : sparse matrix of shape (n_documents, n_features)
             As of :meth:`transform`, CSR.
         """
-        words, characters = self._learn(raw_documents, y, sample_weight)
-        return self._stacked(words.tokens.n_documents, [(words, characters)])
+        for name in ("ngram_range", "characters"):
+            bounds = getattr(self, name)
+            if bounds is not None and not (
+                [type(n) for n in bounds] == [int, int] and 1 <= bounds[0] <= bounds[1]
+            ):
+                raise ValueError(
+                    f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got "
+                    f"{bounds!r}."
+                )
+        texts = self._texts(raw_documents)
+        labels = _checked_labels(texts, y, sample_weight) if self.context else None
+        tokens = self._tokens(texts)
+
+        low = document_number(self.min_df, len(texts), auto=2)
+        high = document_number(self.max_df, len(texts))
+        counts, names, columns = count_ngrams(
+            tokens, self.ngram_range, low=low, high=high, dtype=np.float64
+        )
+        if not names:
+            raise ValueError(
+                f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens is in "
+                f"{low:g} to {high:g} of the {len(texts)} documents, as min_df={self.min_df} and "
+                f"max_df={self.max_df} require: lower min_df, raise max_df, or pass more documents."
+            )
+        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+        remember_columns(self, self.vocabulary_, columns)
+
+        self.character_vocabulary_, characters = {}, None
+        if self.characters is not None:
+            spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
+            low = document_number(self.character_min_df, len(texts), auto=3)
+            spelling, names = frequent_characters(spaced, self.characters, low)
+            self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+            characters = _Characters(spaced, firsts, spelling) if names else None
+
+        known = frequent_words(tokens, labels.weights, _PREVIOUS_LEAST) if labels else []
+        self.previous_words_ = np.array(known, dtype=object)
+        words = self._words(texts, tokens)
+        shape = 2, len(words.columns), N_CELLS
+        scores = np.zeros(math.prod(shape))
+        self.__dict__.pop("classes_", None)  # of an earlier fit
+        if labels:
+            self.classes_ = labels.classes
+            evidence = gather_evidence(counts, words, labels, len(known), _EVIDENCE_LIMIT)
+            scores = learn_scores(evidence, len(scores))
+        cells, self.previous_word_scores_ = np.split(scores, [math.prod(shape)])
+        self.start_scores_, self.end_scores_ = cells.reshape(shape)
+        return self._stacked(len(texts), [(words, characters)])
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
         """Return the bags of documents.
@@ -306,17 +349,16 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         lower = self._texts([text])
-        tokens = self._tokens(lower)
-        words = self._words(lower, tokens)
-        gates = self._gates(words.positions)
+        words, characters = self._read(lower)
+        tokens, gates = words.tokens, self._gates(words.positions)
         ngrams = []  # of every length, columns, starts, stops and gates
         for n, (column, gate) in enumerate(zip(words.columns, gates, strict=True)):
             at = np.flatnonzero(column >= 0)
             stops = tokens.stops[at + n + self.ngram_range[0] - 1]
             ngrams.append(np.stack([column[at], tokens.starts[at], stops, gate[at]]))
         weighted = [_weighted(np.concatenate(ngrams, axis=1), 1.0)]
-        if self.character_vocabulary_:
-            spaced, firsts = words_between_spaces(tokens, lower, self.token_pattern)
+        if characters is not None and self.characters is not None:
+            spaced, firsts, _ = characters
             inside = [spaced.words[i] for i in spaced.ids.tolist()]
             known = located_characters(inside, self.characters, self.character_vocabulary_)
             at, column, starts, stops = known
@@ -335,60 +377,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         tags.target_tags.required = self.context
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def _learn(
-        self, raw_documents: Iterable[str], y: Any, sample_weight: Any
-    ) -> tuple[Words, _Characters | None]:
-        """Set all attributes; return what the documents' bags are made of."""
-        for name in ("ngram_range", "characters"):
-            bounds = getattr(self, name)
-            if bounds is not None and not (
-                [type(n) for n in bounds] == [int, int] and 1 <= bounds[0] <= bounds[1]
-            ):
-                raise ValueError(
-                    f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got "
-                    f"{bounds!r}."
-                )
-        texts = self._texts(raw_documents)
-        labels = _checked_labels(texts, y, sample_weight) if self.context else None
-        tokens = self._tokens(texts)
-
-        low = document_number(self.min_df, len(texts), auto=2)
-        high = document_number(self.max_df, len(texts))
-        counts, names, columns = count_ngrams(
-            tokens, self.ngram_range, low=low, high=high, dtype=np.float64
-        )
-        if not names:
-            raise ValueError(
-                f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens is in "
-                f"{low:g} to {high:g} of the {len(texts)} documents, as min_df={self.min_df} and "
-                f"max_df={self.max_df} require: lower min_df, raise max_df, or pass more documents."
-            )
-        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-        remember_columns(self, self.vocabulary_, columns)
-
-        self.character_vocabulary_, characters = {}, None
-        if self.characters is not None:
-            spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
-            low = document_number(self.character_min_df, len(texts), auto=3)
-            spelling, names = frequent_characters(spaced, self.characters, low)
-            self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-            characters = _Characters(spaced, firsts, spelling) if names else None
-
-        known = frequent_words(tokens, labels.weights, _PREVIOUS_LEAST) if labels else []
-        self.previous_words_ = np.array(known, dtype=object)
-        words = self._words(texts, tokens)
-        shape = 2, len(words.columns), N_CELLS
-        scores = np.zeros(math.prod(shape))
-        self.__dict__.pop("classes_", None)  # of an earlier fit
-        if labels:
-            self.classes_ = labels.classes
-            evidence = gather_evidence(counts, words, labels, len(known), _EVIDENCE_LIMIT)
-            scores = learn_scores(evidence, len(scores))
-        cells, self.previous_word_scores_ = np.split(scores, [math.prod(shape)])
-        self.start_scores_, self.end_scores_ = cells.reshape(shape)
-        return words, characters
-
     def _texts(self, raw_documents: Iterable[Any]) -> list[str]:
         """Return preprocessed documents."""
         if isinstance(raw_documents, str):
@@ -398,25 +386,14 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
     def _tokens(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""
-        pattern = self.token_pattern
-        if pattern in PATTERNS:
-            return tokenize(texts, pattern)
-        expression = re.compile(pattern)
-        if expression.groups:
-            raise ValueError(f"token_pattern must have no capturing group, got {pattern!r}.")
-        tokens = matched_tokens(texts, expression)
-        spaced = next((word for word in tokens.words if word.split() != [word]), None)
-        if spaced is not None:
-            raise ValueError(
-                f"token_pattern must match no white space, but {pattern!r} matched {spaced!r}."
-            )
-        return tokens
+        split = tokenize if self.token_pattern in PATTERNS else matched_tokens
+        return split(texts, self.token_pattern)
 
     def _read(self, texts: list[str]) -> tuple[Words, _Characters | None]:
         """Return what the bags of preprocessed texts are made of."""
         tokens = self._tokens(texts)
         words = self._words(texts, tokens)
-        if not self.character_vocabulary_:
+        if self.characters is None or not self.character_vocabulary_:
             return words, None
         spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
         spelling = spelling_matrix(spaced.words, self.characters, self.character_vocabulary_)

@@ -94,7 +94,7 @@ class NgramColumns:
         return cls({word: number for number, word in enumerate(words)}, table)
 
     @cached_property
-    def _levels(self) -> list[tuple[Callable[[Integers], NDArray[Any]], int, Numbers]]:
+    def _levels(self) -> list[tuple[Callable[[Any], Any], int, Numbers]]:
         levels = []
         at = np.arange(self.n_columns)
         node = np.zeros(self.n_columns, dtype=np.int64)
@@ -173,7 +173,7 @@ def ngram_columns(vectorizer: Any) -> NgramColumns:
     return columns
 
 
-def _lookup(keys: Integers, bound: int) -> Callable[[Integers], NDArray[Any]]:
+def _lookup(keys: Integers, bound: int) -> Callable[[Any], Any]:
     """Return a function from numbers, -1 to `bound` - 1, to their positions in `keys` or -1."""
     if bound > _MAX_TABLE:
         return pd.Index(keys).get_indexer
@@ -206,7 +206,7 @@ class _NgramWalk:
             keys[none] = -1
             yield here, keys
 
-    def advance(self, lookup: Callable[[Integers], NDArray[Any]], n_keys: int) -> None:
+    def advance(self, lookup: Callable[[Any], Any], n_keys: int) -> None:
         """Go on to n-grams of one more word, whose beginnings are the `n_keys` of a lookup."""
         beginnings = np.full(len(self.ids), -1, dtype=np.int32)
         for here, keys in self.chunks():

@@ -156,16 +156,20 @@ def words_between_spaces(
     return spaced, np.where(inside, first, -1)
 
 
-def matched_tokens(texts: Iterable[str], expression: re.Pattern[str]) -> Tokens:
-    """Return the tokens that a regular expression matches in texts, empty matches left out."""
+def matched_tokens(texts: Iterable[str], pattern: str) -> Tokens:
+    """Return the tokens that any regular expression matches in texts, empty matches left out."""
     numbers: dict[str, int] = {}
     matches, ends = [], [0]
     for text in texts:
-        for match in expression.finditer(text):
+        for match in re.finditer(pattern, text):
             if word := match.group():
                 number = numbers.setdefault(word, len(numbers))
                 matches.append((number, match.start(), match.end()))
         ends.append(len(matches))
+    if re.compile(pattern).groups or any(word.split() != [word] for word in numbers):
+        raise ValueError(
+            f"token_pattern must match no white space and have no capturing group, got {pattern!r}."
+        )
     ids, starts, stops = np.array(matches, dtype=np.int32).reshape(-1, 3).T
     return Tokens(ids, np.array(ends), starts, stops, list(numbers))
 
