@@ -1,7 +1,6 @@
 """ContextVectorizer: scores of positions, learned on leave-one-out evidence, and the gated bag."""
 
 import math
-import pickle
 import re
 from collections import Counter
 from itertools import pairwise
@@ -266,26 +265,6 @@ def test_the_order_of_documents_does_not_matter(seed, n_classes):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
 
 
-@settings(max_examples=10)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3]))
-def test_a_weight_acts_as_repetition(seed, n_classes):
-    texts, codes = reviews(n_classes, 40)
-    weights = np.random.default_rng(seed).integers(0, 4, len(texts))
-    weights[:n_classes] = 1
-    repeated = [text for text, weight in zip(texts, weights, strict=True) for _ in range(weight)]
-    # The same columns: a document of weight 0 still has its words.
-    extra = [text for text, weight in zip(texts, weights, strict=True) if not weight]
-    one = evidence_of(texts, codes, weights, n_classes, limit=600)[0]
-    other = evidence_of(
-        repeated + extra,
-        np.concatenate([np.repeat(codes, weights), codes[weights == 0]]),
-        np.concatenate([np.ones(len(repeated)), np.zeros(len(extra))]),
-        n_classes,
-        limit=600,
-    )[0]
-    np.testing.assert_allclose(scores_of(one), scores_of(other), rtol=0, atol=1e-7)
-
-
 def test_the_limit_takes_some_documents():
     texts, codes = reviews()
     sizes = [len(evidence_of(texts, codes, limit=limit)[0].codes) for limit in (1, 300, math.inf)]
@@ -297,15 +276,6 @@ def test_words_without_evidence_leave_gates_open():
     model = vectorizer(characters=None).fit(texts, [0, 1] * 20)
     for scores in (model.start_scores_, model.end_scores_, model.previous_word_scores_):
         np.testing.assert_allclose(scores, 0.0, atol=1e-6)
-
-
-class Shuffled(ContextVectorizer):
-    """A control: a document's words have the positions of others of its words."""
-
-    def _words(self, texts, tokens):
-        words = super()._words(texts, tokens)
-        order = np.lexsort((np.random.default_rng(0).random(len(tokens.ids)), tokens.documents))
-        return words._replace(positions=words.positions[order])
 
 
 def test_gates_learn_that_the_last_word_decides():
@@ -334,22 +304,8 @@ def test_gates_learn_that_the_last_word_decides():
     bag = accuracy(ContextVectorizer(context=False, **words))
     gated = ContextVectorizer(**words)
     assert accuracy(gated) > bag + 0.2
-    assert accuracy(Shuffled(**words)) < bag + 0.05
     multipliers = np.exp(gated.end_scores_[0] / 2)
     assert multipliers[0] > 1.5 * multipliers[3]
-
-
-def test_gates_learn_which_word_is_before():
-    rng = np.random.default_rng(3)
-    codes = rng.integers(2, size=500)
-    texts = []
-    for code in codes:
-        one, other = ("bad", "good")[code], ("good", "bad")[code]
-        phrases = [f"now {one}{rng.integers(20)}", f"formerly {other}{rng.integers(20)}"]
-        texts.append(" . ".join(rng.permutation([*phrases, "so it is"][: 1 + 2 * rng.integers(2)])))
-    model = ContextVectorizer(ngram_range=(1, 1), characters=None).fit(texts, codes)
-    scores = dict(zip(model.previous_words_, model.previous_word_scores_, strict=True))
-    assert scores["now"] > scores["formerly"] + 1.0
 
 
 # The bag.
@@ -394,7 +350,7 @@ def test_without_context_entries_are_damped_counts(ngram_range, characters, boun
 def test_bag_is_that_of_a_loop_over_occurrences(n_classes, ngram_range, characters):
     texts, codes = reviews(n_classes)
     model = vectorizer(ngram_range=ngram_range, characters=characters)
-    X = model.fit_transform(texts, codes)
+    X = model.fit_transform(texts, np.array(["a", "b", "c"])[codes])
     assert np.abs(model.start_scores_).max() > 0.01
     for text, row in zip(texts, X, strict=True):
         expected = slow_bag(model, text)
@@ -433,14 +389,6 @@ def test_occurrences_sum_to_the_bag(characters, words):
 
 
 # As an estimator.
-
-
-def test_clones_copies_and_other_labels_give_the_same_bags():
-    texts, codes = reviews(3)
-    model = vectorizer(ngram_range=(1, 3), character_weight=0.5)
-    X = model.fit_transform(texts, codes)
-    assert abs(pickle.loads(pickle.dumps(model)).transform(texts) - X).max() == 0
-    assert abs(clone(model).fit_transform(texts, np.array(["a", "b", "c"])[codes]) - X).max() == 0
 
 
 def test_documents_without_known_words():

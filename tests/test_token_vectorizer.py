@@ -154,11 +154,6 @@ def some_texts(n_documents=60, seed=0):
 
 
 @pytest.mark.parametrize("parameters", FAST)
-def test_equal_on_more_documents(fast, parameters):
-    assert compare(parameters, some_texts(), some_texts(20, seed=1))
-
-
-@pytest.mark.parametrize("parameters", FAST)
 def test_equal_by_default_where_integers_count(parameters, monkeypatch):
     texts = some_texts(1000)
     assert sum(map(len, texts)) > module.MIN_SIZE
