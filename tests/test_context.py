@@ -233,8 +233,8 @@ def test_loss_is_that_of_a_loop_and_the_gradient_that_of_differences(seed, n_cla
     weights = rng.integers(1, 4, len(texts)).astype(float)
     evidence, known = evidence_of(texts, codes, weights, n_classes)
     assert known
-    scores = rng.normal(size=evidence.n_scores)
-    penalties = rng.uniform(0.5, 2.0, evidence.n_scores)
+    scores = rng.normal(size=evidence.parts.shape[1])
+    penalties = rng.uniform(0.5, 2.0, evidence.parts.shape[1])
     intercepts = rng.normal(size=len(evidence.intercepts))
     x = np.concatenate([scores, [0.7], intercepts])
     expected = slow_loss(

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from pandas.io.common import get_handle  # type: ignore[import-not-found]
 from sklearn.utils import Bunch
 
+from .._validation import is_missing
+
 Source = str | os.PathLike[str] | IO[bytes]
 
 # Usual names of columns, in order of preference.
@@ -298,7 +300,7 @@ def _as_texts(column: "pd.Series[Any]", file: str) -> NDArray[np.object_]:
 def _as_labels(column: "pd.Series[Any]", file: str) -> NDArray[Any]:
     """Return a column's labels (n_rows,), which must have one type."""
     labels = column.astype(object).tolist()
-    missing = [at for at, value in enumerate(labels) if _is_missing(value)]
+    missing = [at for at, one in enumerate(labels) if is_missing(one) or not str(one).strip()]
     if missing:
         raise ValueError(
             f"row {missing[0] + 1} of {file} has no label in column {column.name!r}; "
@@ -313,9 +315,3 @@ def _as_labels(column: "pd.Series[Any]", file: str) -> NDArray[Any]:
             f"column {column.name!r} of {file} has labels of type {names}; expected all strings, "
             "all booleans, or all numbers of up to 64 bits"
         ) from None
-
-
-def _is_missing(value: Any) -> bool:
-    if isinstance(value, str):
-        return not value.strip()
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))

@@ -252,7 +252,8 @@ def _draw_tokens(
 ) -> NDArray[np.int32]:
     """Draw the tokens (n_tokens,) of all documents in order, relevant ones first in each."""
     n_relevant = np.maximum(rng.binomial(lengths, relevant_share), int(relevant_share > 0))
-    is_relevant = _positions(lengths) < np.repeat(n_relevant, lengths)
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    is_relevant = np.arange(len(starts)) - starts < np.repeat(n_relevant, lengths)
     classes = np.repeat(y, lengths)
     tokens = np.empty(len(classes), dtype=np.int32)
     for k, probabilities in enumerate(relevant):
@@ -284,21 +285,11 @@ def _draw_groups(
         further = rng.randint(tokens_of_class, size=n_groups - drawn.size)
         first[of_class] = k * tokens_of_class + rng.permutation(np.concatenate([drawn, further]))
 
-    n_shared = group_lengths - 1
-    shared = n_relevant + _draw(rng, irrelevant, int(n_shared.sum()))
-    lengths = group_lengths[group]
-    position = _positions(lengths)
-    # The relevant token is at position 0, so that a group's tokens begin one position earlier.
-    source = np.repeat((np.cumsum(n_shared) - n_shared)[group] - 1, lengths) + position
-    tokens = np.empty(position.size, dtype=np.int32)
-    tokens[position > 0] = shared[source[position > 0]]
-    tokens[position == 0] = first
-    return tokens, lengths
-
-
-def _positions(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return 0, 1, ... for the tokens of every document, (n_tokens,)."""
-    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    ends = np.cumsum(group_lengths - 1)
+    shared = n_relevant + _draw(rng, irrelevant, int(ends[-1]))
+    parts = np.split(shared.astype(np.int32), ends[:-1])
+    tokens = [part for i, k in zip(first, group, strict=True) for part in ([i], parts[k])]
+    return np.concatenate(tokens, dtype=np.int32), group_lengths[group]
 
 
 def _draw(rng: Rng, p: NDArray[np.float64], size: int) -> NDArray[np.intp]:
