@@ -419,15 +419,13 @@ def test_other_token_patterns():
     assert "Good" not in letters.fit(["Good film", "bad film"], [0, 1]).vocabulary_
 
 
-def test_sample_weights_reach_the_gates():
+def test_sample_weights_act_as_repetition():
     texts, codes = reviews()
     weights = np.random.default_rng(0).integers(1, 4, len(texts))
     one = vectorizer(characters=None).fit(texts, codes, sample_weight=weights)
     other = vectorizer(characters=None).fit(np.repeat(texts, weights), np.repeat(codes, weights))
     np.testing.assert_allclose(one.start_scores_, other.start_scores_, atol=1e-7)
     assert one.previous_words_.tolist() == other.previous_words_.tolist()
-    plain = vectorizer(characters=None).fit(texts, codes)
-    assert np.abs(one.start_scores_ - plain.start_scores_).max() > 1e-3
 
 
 def test_bags_are_sparse_and_of_single_precision_by_default():

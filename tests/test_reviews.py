@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import sys
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -110,38 +109,23 @@ def test_encodings(tmp_path, name, encoding):
         assert target.tolist() == [1, 0]
 
 
-@pytest.mark.parametrize(
-    ("labels", "dtype"),
-    [
-        ([1, 5], np.int64),
-        ([0.5, 1.0], np.float64),
-        ([True, False], np.bool_),
-        (["good", "NA"], object),
-        (["1", "one"], object),
-    ],
-)
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
-def test_types_of_labels(tmp_path, name, labels, dtype):
-    path = write(pd.DataFrame({"text": ["a", "b"], "label": labels}), tmp_path / name)
-    target = load_reviews(path).target
-    assert target.tolist() == labels
-    assert target.dtype == dtype
-
-
 @pytest.mark.parametrize(
-    ("labels", "dtype"),
+    ("labels", "kind", "dtype"),
     [
-        (pd.Series(["b", "a"], dtype="category"), object),
-        (pd.Series([3, 1], dtype="Int64"), np.int64),
-        (pd.Series([3, 1], dtype="int8"), np.int64),
-        (pd.Series([True, False], dtype="boolean"), np.bool_),
-        (pd.Series([0.5, 1], dtype="float32"), np.float64),
+        ([1, 5], "int8", np.int64),
+        ([3, 1], "Int64", np.int64),
+        ([0.5, 1.0], "float32", np.float64),
+        ([True, False], "boolean", np.bool_),
+        (["good", "NA"], "category", object),
+        (["1", "one"], object, object),
     ],
 )
-def test_types_of_parquet_labels(tmp_path, labels, dtype):
-    table = pd.DataFrame({"text": ["a", "b"], "label": labels}).set_index("text")
-    target = load_reviews(write(table, tmp_path / "a.parquet")).target  # an index is a column, too
-    assert target.tolist() == labels.tolist()
+def test_types_of_labels(tmp_path, name, labels, kind, dtype):
+    table = pd.DataFrame({"text": ["a", "b"], "label": pd.Series(labels, dtype=kind)})
+    table = table.set_index("text") if name == "a.parquet" else table  # which is a column, too
+    target = load_reviews(write(table, tmp_path / name)).target
+    assert target.tolist() == labels
     assert target.dtype == dtype
 
 
@@ -159,12 +143,11 @@ def test_choice_of_columns(tmp_path):
     assert target is None
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.csv.gz"])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
 @pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
 def test_separators_are_recognised(tmp_path, name, sep):
     rows = sep.join(["text", "label", '"a,b;c"']) + f'\r\n\r\n"x, y"{sep}1{sep}z\r\n\r\n'
-    content = gzip.compress(rows.encode()) if name.endswith(".gz") else rows
-    reviews = load_reviews(put(tmp_path / name, content))
+    reviews = load_reviews(put(tmp_path / name, rows))
     assert (reviews.data.tolist(), reviews.target.tolist()) == (["x, y"], [1])
 
 
@@ -194,22 +177,11 @@ CHARACTERS = '{"text": "a", "label": 1}\n'
         *((f"a{kind}", "", "is empty", {}) for kind in (".csv", ".tsv", ".jsonl", ".parquet")),
         *(("a.csv", content, "is empty", {}) for content in ("\n\n", "\ufeff", ONE)),
         ("a.json", "[]", "is empty", {}),
-        (
-            "a.csv",
-            "id,w,label\n1,a,1\n",
-            "the text; its columns are 'id', 'w', 'label': name one",
-            {},
-        ),
         ("a.csv", ONE + "a,1\n", "no column 'b'; .* name one with text=", {"text": "b"}),
         ("a.csv", ONE + "a,1\n", "no column 'b'; .* name one with label=", {"label": "b"}),
         ("a.csv", "text,other\na,1\n", "for the label; its columns are 'text', 'other'", {}),
         ("a.csv", ONE + "a,1\n", "both column 'text'", {"label": "text"}),
-        (
-            "a.csv",
-            "a long review " * 50 + "\nb\n",
-            r"are 'a long review a long review a long revi:",
-            {},
-        ),
+        ("a.csv", "a long text " * 9 + "\nb\n", "are 'a long text a long text a long text a l:", {}),
         ("a.csv", ONE + "a,1\nhello, you,0\n", "line 3, saw 3 .* with ',' into quotes", {}),
         ("a.csv", ONE + "hello, you,0\na,1\n", "Rows are longer .* cut at ',': put texts with", {}),
         ("a.csv", "text;label\na;1\nyou; me;0\n", "line 3, saw 3 .* cut at ';'", {}),
@@ -220,9 +192,10 @@ CHARACTERS = '{"text": "a", "label": 1}\n'
         ("a.jsonl", '{"text":"a","label":123456789012345678901234567890}', "up to 64 bits", {}),
         ("a.jsonl", CHARACTERS + '{"text": \n', "line 3 column 1", {}),
         ("a.jsonl", CHARACTERS + '["a"]\n', "record 2 is not a JSON object", {}),
-        ("a.jsonl", "7\n", "record 1 is not a JSON object", {}),
         ("a.json", '[{"text": "a"},\n', "cannot be read: .* line 2", {}),
         ("a.json", "[" * 100_000, "cannot be read: .*recursion", {}),
+        ("a.csv", ONE + "a,1\nb,\nc, \n", "row 2 of .* has no label in .*; 2 of 3 rows", {}),
+        ("a.jsonl", CHARACTERS + '{"text": "b", "label": null}', "row 2 of .* has no label", {}),
         ("a.parquet", ONE, "cannot be read: .*Parquet", {}),
         ("a.csv", "text\nb", "sep must be a single", {"sep": ";;"}),
         *(
@@ -239,19 +212,6 @@ CHARACTERS = '{"text": "a", "label": 1}\n'
 )
 def test_files_that_cannot_be_read(tmp_path, name, content, match, parameters):
     check_error(put(tmp_path / name, content), match, **parameters)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("a.csv", "text,label\na,1\nb,\nc, \n"),
-        ("a.jsonl", '{"text":"a","label":"x"}\n{"text":"b","label":null}\n{"text":"c"}\n'),
-        ("a.jsonl", '{"text":"a","label":1}\n{"text":"b","label":NaN}\n{"text":"c"}\n'),
-    ],
-)
-def test_missing_labels(tmp_path, name, content):
-    match = "row 2 of .* has no label in column 'label'; 2 of 3 rows"
-    check_error(put(tmp_path / name, content), match)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "Int64", "category"])
@@ -274,13 +234,6 @@ def test_damaged_compression(tmp_path, frame, name):
     path = write(frame, tmp_path / name)
     content = path.read_bytes()
     check_error(put(path, content[: len(content) // 2]), "cannot be read: ")
-
-
-def test_archives_of_several_files(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a.csv.zip", "w") as archive:
-        archive.writestr("1", "text,label\n")
-        archive.writestr("2", "text,label\n")
-    check_error(tmp_path / "a.csv.zip", "cannot be read: Multiple files")
 
 
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl.bz2", "a.parquet.zip", "a.csv.tar.xz"])
