@@ -181,7 +181,7 @@ CHARACTERS = '{"text": "a", "label": 1}\n'
         ("a.csv", ONE + "a,1\n", "no column 'b'; .* name one with label=", {"label": "b"}),
         ("a.csv", "text,other\na,1\n", "for the label; its columns are 'text', 'other'", {}),
         ("a.csv", ONE + "a,1\n", "both column 'text'", {"label": "text"}),
-        ("a.csv", "a long text " * 9 + "\nb\n", "are 'a long text a long text a long text a l:", {}),
+        ("a.csv", "a long text " * 9 + "\nb\n", "'a long text a long text a long text a l:", {}),
         ("a.csv", ONE + "a,1\nhello, you,0\n", "line 3, saw 3 .* with ',' into quotes", {}),
         ("a.csv", ONE + "hello, you,0\na,1\n", "Rows are longer .* cut at ',': put texts with", {}),
         ("a.csv", "text;label\na;1\nyou; me;0\n", "line 3, saw 3 .* cut at ';'", {}),
