@@ -12,14 +12,14 @@ from ._classifier import ClsAttentionClassifier
 from ._core.fitted import FittedModel
 from .text._context_vectorizer import ContextVectorizer
 from .text._token_vectorizer import TokenVectorizer
-from .text._tokens import WORDS, WORDS_AND_CONTRACTIONS, WORDS_AND_PUNCTUATION
+from .text._tokens import WORDS, WORDS_AND_PUNCTUATION
 
 _WORD = r"[\p{L}\p{N}_]"
 # Token patterns in the language of RE2, onnxruntime's, whose \w has only the letters of ASCII.
 _PATTERNS = {
     WORDS: f"{_WORD}{{2,}}",
     WORDS_AND_PUNCTUATION: rf"{_WORD}+(?:['’]{_WORD}+)*|[^\p{{L}}\p{{N}}_\s\p{{Z}}]",
-    WORDS_AND_CONTRACTIONS: f"{_WORD}+(?:'{_WORD}+)?",
+    r"(?u)\b\w+(?:'\w+)?\b": f"{_WORD}+(?:'{_WORD}+)?",
 }
 _VECTORIZERS = (CountVectorizer, TfidfVectorizer, TokenVectorizer)
 # Scores that are further apart than this underflow in double precision.

@@ -375,7 +375,7 @@ RARE = "text,label\n" + "".join(f"a{i},{i % 2}\n" for i in range(20))
     [
         ("text,label\ngood,1\nbad,1\n", "are 1; expected two classes"),
         ("text,other\na,1\n", "name one with --label"),
-        ("text^label\na, b^1\n", r"or pass --sep '\^'$"),
+        ("text^label\na, b^1\n", r"separator with --sep$"),
         (b"text,label\n\xff\xfe,1\n", "--encoding latin-1"),
         (DIFFERENT, "50 different labels in 50 rows"),
         (RARE, "--min-df"),

@@ -1,7 +1,6 @@
 """ContextVectorizer: scores of positions, learned on leave-one-out evidence, and the gated bag."""
 
 import math
-import pickle
 import re
 from collections import Counter
 from itertools import pairwise
@@ -234,8 +233,8 @@ def test_loss_is_that_of_a_loop_and_the_gradient_that_of_differences(seed, n_cla
     weights = rng.integers(1, 4, len(texts)).astype(float)
     evidence, known = evidence_of(texts, codes, weights, n_classes)
     assert known
-    scores = rng.normal(size=evidence.n_scores)
-    penalties = rng.uniform(0.5, 2.0, evidence.n_scores)
+    scores = rng.normal(size=evidence.parts.shape[1])
+    penalties = rng.uniform(0.5, 2.0, evidence.parts.shape[1])
     intercepts = rng.normal(size=len(evidence.intercepts))
     x = np.concatenate([scores, [0.7], intercepts])
     expected = slow_loss(
@@ -251,8 +250,7 @@ def test_loss_is_that_of_a_loop_and_the_gradient_that_of_differences(seed, n_cla
 
 
 def scores_of(evidence):
-    scores, scale = learn_scores(evidence, 4 * N_CELLS)
-    return np.append(scores, scale)
+    return learn_scores(evidence, 4 * N_CELLS)
 
 
 @settings(max_examples=10)
@@ -267,26 +265,6 @@ def test_the_order_of_documents_does_not_matter(seed, n_classes):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
 
 
-@settings(max_examples=10)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3]))
-def test_a_weight_acts_as_repetition(seed, n_classes):
-    texts, codes = reviews(n_classes, 40)
-    weights = np.random.default_rng(seed).integers(0, 4, len(texts))
-    weights[:n_classes] = 1
-    repeated = [text for text, weight in zip(texts, weights, strict=True) for _ in range(weight)]
-    # The same columns: a document of weight 0 still has its words.
-    extra = [text for text, weight in zip(texts, weights, strict=True) if not weight]
-    one = evidence_of(texts, codes, weights, n_classes, limit=600)[0]
-    other = evidence_of(
-        repeated + extra,
-        np.concatenate([np.repeat(codes, weights), codes[weights == 0]]),
-        np.concatenate([np.ones(len(repeated)), np.zeros(len(extra))]),
-        n_classes,
-        limit=600,
-    )[0]
-    np.testing.assert_allclose(scores_of(one), scores_of(other), rtol=0, atol=1e-7)
-
-
 def test_the_limit_takes_some_documents():
     texts, codes = reviews()
     sizes = [len(evidence_of(texts, codes, limit=limit)[0].codes) for limit in (1, 300, math.inf)]
@@ -298,15 +276,6 @@ def test_words_without_evidence_leave_gates_open():
     model = vectorizer(characters=None).fit(texts, [0, 1] * 20)
     for scores in (model.start_scores_, model.end_scores_, model.previous_word_scores_):
         np.testing.assert_allclose(scores, 0.0, atol=1e-6)
-
-
-class Shuffled(ContextVectorizer):
-    """A control: a document's words have the positions of others of its words."""
-
-    def _words(self, texts, tokens):
-        words = super()._words(texts, tokens)
-        order = np.lexsort((np.random.default_rng(0).random(len(tokens.ids)), tokens.documents))
-        return words._replace(positions=words.positions[order])
 
 
 def test_gates_learn_that_the_last_word_decides():
@@ -335,22 +304,8 @@ def test_gates_learn_that_the_last_word_decides():
     bag = accuracy(ContextVectorizer(context=False, **words))
     gated = ContextVectorizer(**words)
     assert accuracy(gated) > bag + 0.2
-    assert accuracy(Shuffled(**words)) < bag + 0.05
     multipliers = np.exp(gated.end_scores_[0] / 2)
     assert multipliers[0] > 1.5 * multipliers[3]
-
-
-def test_gates_learn_which_word_is_before():
-    rng = np.random.default_rng(3)
-    codes = rng.integers(2, size=500)
-    texts = []
-    for code in codes:
-        one, other = ("bad", "good")[code], ("good", "bad")[code]
-        phrases = [f"now {one}{rng.integers(20)}", f"formerly {other}{rng.integers(20)}"]
-        texts.append(" . ".join(rng.permutation([*phrases, "so it is"][: 1 + 2 * rng.integers(2)])))
-    model = ContextVectorizer(ngram_range=(1, 1), characters=None).fit(texts, codes)
-    scores = dict(zip(model.previous_words_, model.previous_word_scores_, strict=True))
-    assert scores["now"] > scores["formerly"] + 1.0
 
 
 # The bag.
@@ -395,7 +350,7 @@ def test_without_context_entries_are_damped_counts(ngram_range, characters, boun
 def test_bag_is_that_of_a_loop_over_occurrences(n_classes, ngram_range, characters):
     texts, codes = reviews(n_classes)
     model = vectorizer(ngram_range=ngram_range, characters=characters)
-    X = model.fit_transform(texts, codes)
+    X = model.fit_transform(texts, np.array(["a", "b", "c"])[codes])
     assert np.abs(model.start_scores_).max() > 0.01
     for text, row in zip(texts, X, strict=True):
         expected = slow_bag(model, text)
@@ -436,14 +391,6 @@ def test_occurrences_sum_to_the_bag(characters, words):
 # As an estimator.
 
 
-def test_clones_copies_and_other_labels_give_the_same_bags():
-    texts, codes = reviews(3)
-    model = vectorizer(ngram_range=(1, 3), character_weight=0.5)
-    X = model.fit_transform(texts, codes)
-    assert abs(pickle.loads(pickle.dumps(model)).transform(texts) - X).max() == 0
-    assert abs(clone(model).fit_transform(texts, np.array(["a", "b", "c"])[codes]) - X).max() == 0
-
-
 def test_documents_without_known_words():
     texts, codes = reviews()
     model = vectorizer().fit([*texts, "", " \n"], [*codes, 0, 1])
@@ -463,19 +410,6 @@ def test_batches_have_the_same_bags(monkeypatch):
     assert abs(model.transform(texts) - whole).max() < 1e-14
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_bytes_are_decoded(encoding):
-    texts, codes = reviews()
-    texts = [text.replace("dull", "öde") for text in texts]
-    model = vectorizer(encoding=encoding)
-    X = model.fit_transform([text.encode(encoding) for text in texts], codes)
-    assert abs(vectorizer().fit_transform(texts, codes) - X).max() == 0
-    found = model.occurrences("so öde".encode(encoding))
-    np.testing.assert_array_equal(found.stops, model.occurrences("so öde").stops)
-    broken = vectorizer(decode_error="ignore").fit([b"good \xff", *texts], [0, *codes])
-    assert broken.vocabulary_ == vectorizer().fit(["good ", *texts], [0, *codes]).vocabulary_
-
-
 def test_other_token_patterns():
     texts, codes = reviews()
     fast = vectorizer().fit_transform(texts, codes)
@@ -485,15 +419,13 @@ def test_other_token_patterns():
     assert "Good" not in letters.fit(["Good film", "bad film"], [0, 1]).vocabulary_
 
 
-def test_sample_weights_reach_the_gates():
+def test_sample_weights_act_as_repetition():
     texts, codes = reviews()
     weights = np.random.default_rng(0).integers(1, 4, len(texts))
     one = vectorizer(characters=None).fit(texts, codes, sample_weight=weights)
     other = vectorizer(characters=None).fit(np.repeat(texts, weights), np.repeat(codes, weights))
     np.testing.assert_allclose(one.start_scores_, other.start_scores_, atol=1e-7)
     assert one.previous_words_.tolist() == other.previous_words_.tolist()
-    plain = vectorizer(characters=None).fit(texts, codes)
-    assert np.abs(one.start_scores_ - plain.start_scores_).max() > 1e-3
 
 
 def test_bags_are_sparse_and_of_single_precision_by_default():
@@ -523,8 +455,8 @@ TWO = ["a", "b"]
     ("parameters", "arguments", "error", "message"),
     [
         ({}, ("one text", [0]), ValueError, "one text"),
-        ({}, ([b"a", b"\xff"], [0, 1]), UnicodeDecodeError, "utf-8"),
-        ({}, (["a", 1], [0, 1]), TypeError, "position 1 is 1: leave"),
+        ({}, ([b"a", "b"], [0, 1]), ValueError, "position 0 is b'a': leave"),
+        ({}, (["a", 1], [0, 1]), ValueError, "position 1 is 1: leave"),
         ({}, (["a", None], [0, 1]), ValueError, r"position 1 is None: leave.*pass ''"),
         ({}, (["a", pd.NA], [0, 1]), ValueError, r"position 1 is <NA>: leave"),
         ({}, (TWO, None), ValueError, "expected y, got None"),
@@ -542,7 +474,7 @@ TWO = ["a", "b"]
         ({"ngram_range": (2, 1)}, (TWO, [0, 1]), ValueError, "ngram_range must be"),
         ({"characters": (0, 2)}, (TWO, [0, 1]), ValueError, "characters must be"),
         ({"characters": "word"}, (TWO, [0, 1]), ValueError, "'characters' parameter"),
-        ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), ValueError, "no capturing group"),
+        ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), ValueError, "no white space and have no capt"),
         ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), ValueError, "no white space"),
     ],
 )

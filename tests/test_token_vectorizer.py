@@ -19,7 +19,6 @@ from sklearn_clsattn.text import _characters as characters
 from sklearn_clsattn.text import _token_vectorizer as module
 
 COMMON = "the cat sat on a mat don't IS Straße naïve x_1 42 --- co-op ... ’tis"
-CONTRACTIONS = _tokens.WORDS_AND_CONTRACTIONS
 # What goes wrong first: characters whose lower case is longer, marks that combine or join, digits
 # and spaces of other scripts, control characters, the alphabets beyond one and two bytes.
 CHARACTERS = st.sampled_from(
@@ -69,8 +68,6 @@ FAST = [
     {"token_pattern": WORDS_AND_PUNCTUATION, "max_df": 0.5, "binary": True},
     {"stop_words": "english", "dtype": np.float32},
     {"vocabulary": ["the", "zebra", "a cat", "cat sat"], "ngram_range": (1, 2)},
-    {"token_pattern": CONTRACTIONS, "ngram_range": (1, 2)},
-    {"token_pattern": r"(?u)\b\w+\b", "ngram_range": (1, 2), "stop_words": ["the"]},
     {"analyzer": "char_wb", "ngram_range": (2, 4), "min_df": 2},
     {"analyzer": "char_wb", "ngram_range": (6, 9), "max_df": 3},
     {"analyzer": "char_wb", "vocabulary": ["a", " ", "c", "at"]},
@@ -80,6 +77,7 @@ SLOW = [
     {"analyzer": "char"},
     {"analyzer": str.split},
     {"ngram_range": (0, 1)},
+    {"token_pattern": r"(?u)\b\w+\b", "ngram_range": (1, 2), "stop_words": ["the"]},
 ]
 
 
@@ -87,7 +85,6 @@ SLOW = [
 def fast(request, monkeypatch):
     """Have integers counted however few documents there are."""
     monkeypatch.setattr(module, "MIN_SIZE", 0)
-    monkeypatch.setattr(module, "_SIZE_PER_TERM", 0)
     if request.param == "tiny pieces":
         for (where, name), size in TINY.items():
             monkeypatch.setattr(where, name, size)
@@ -141,8 +138,6 @@ def compare(parameters, documents, others=()):
 @example({"ngram_range": (1, 2)}, ["a_very_long_word aa", "aa aa a_very_long_word"] * 2, ["aa"])
 @example({"token_pattern": WORDS_AND_PUNCTUATION}, ["don't''s 'a b' c’d’", "'’a"], ["x'y ' z"])
 @example({"token_pattern": r"\S+", "ngram_range": (1, 2)}, ["a\x01 a b"], [])
-@example({"token_pattern": CONTRACTIONS}, ["a'b'c'd 'e ' f' g''h", "'", "a'b"], ["b'c'd'e'f"])
-@example({"token_pattern": CONTRACTIONS}, [" ' ' ", "a", " ' ' ' ' '"], [""])
 @example({}, ["ab\ud800cd \udfff", "ab cd"], ["cd\ud800ef"])
 def test_equal_to_count_vectorizer(fast, parameters, documents, others):
     compare(parameters, documents, others)
@@ -156,11 +151,6 @@ def some_texts(n_documents=60, seed=0):
         " ".join(words[(rng.zipf(1.5, rng.integers(0, 40)) - 1) % len(words)])
         for _ in range(n_documents)
     ]
-
-
-@pytest.mark.parametrize("parameters", FAST)
-def test_equal_on_more_documents(fast, parameters):
-    assert compare(parameters, some_texts(), some_texts(20, seed=1))
 
 
 @pytest.mark.parametrize("parameters", FAST)
@@ -189,25 +179,6 @@ def test_scikit_learn_counts_the_rest(parameters, texts, monkeypatch):
     assert compare(parameters, texts, texts[:1])
 
 
-@pytest.mark.parametrize("analyzer", ["word", "char_wb"])
-def test_large_vocabularies(analyzer, monkeypatch):
-    texts = some_texts(400)
-    parameters = {"analyzer": analyzer, "ngram_range": (2, 3)}
-    known = CountVectorizer(**parameters).fit(texts).vocabulary_
-    parameters["vocabulary"] = [*known, *(f"{number:06}" for number in range(20_000))]
-    expected = CountVectorizer(**parameters).transform(texts)
-    vectorizer = TokenVectorizer(**parameters)
-    if analyzer == "word":  # few documents do not pay for the lookup
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "tokenize", None)
-            vectorizer.transform(texts)
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "_SIZE_PER_TERM", 0)
-            vectorizer.transform(texts)  # once it is there, it is used
-    monkeypatch.setattr(CountVectorizer, "_count_vocab", None)
-    assert_same_matrix(vectorizer.transform(texts), expected)
-
-
 def test_characters_of_most_documents_come_first():
     texts = some_texts(1000)
     vectorizer = TokenVectorizer(analyzer="char_wb", ngram_range=(2, 3)).fit(texts)
@@ -234,14 +205,6 @@ def test_equal_for_every_kind_of_input(fast, kind, analyzer):
     parameters, make = INPUTS[kind]
     parameters = {"analyzer": analyzer, **parameters}
     assert compare(parameters, lambda: make(texts), lambda: make(texts[:5]))
-
-
-def test_tokens_with_spaces_are_left_to_scikit_learn(fast):
-    parameters = {"token_pattern": r"[a-z]+(?: \d+)?", "ngram_range": (1, 2)}
-    texts = ["page 2 page", "page", "page 2", *some_texts(30)]
-    vectorizer = compare(parameters, lambda: iter(texts), texts[:3])
-    assert "page 2" in vectorizer.vocabulary_
-    assert compare({"input": "file", **parameters}, lambda: map(io.StringIO, texts))
 
 
 def test_equal_for_files(fast, tmp_path):
@@ -327,10 +290,9 @@ def test_tokens_are_those_of_re(fast, texts, pattern):
     without = _tokens.tokenize(texts, pattern, positions=False)
     assert_array_equal(without.ids, tokens.ids)
     assert len(without.starts) == len(without.stops) == 0
-    rest = tokens.without(["the", "ab"])
-    columns = [rest.documents, [rest.words[i] for i in rest.ids], rest.starts, rest.stops]
-    assert list(zip(*columns, strict=True)) == [
-        one for one in expected if one[1] not in ("the", "ab")
+    rest = tokens.without(frozenset(["the", "ab"]))
+    assert list(zip(rest.documents, [rest.words[i] for i in rest.ids], strict=True)) == [
+        one[:2] for one in expected if one[1] not in ("the", "ab")
     ]
 
 

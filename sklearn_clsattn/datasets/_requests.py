@@ -1,15 +1,16 @@
 """Short messages of customers, with topics and moods: data to begin with, nothing to download."""
 
 import re
+from importlib import resources
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions, validate_params
 
-from ._request_sentences import GREETINGS, MOODS, NEITHER, SLOTS, TOPICS
-
 _N_SAMPLES = 3000
+
+Lists = dict[str, list[str]]
 
 
 @validate_params(
@@ -59,54 +60,62 @@ def load_requests(*, target: Literal["topic", "mood"] = "topic", return_X_y: boo
     (3000, ['content', 'upset'])
     """
     rng = np.random.RandomState(0)  # its numbers stay the same from release to release
-    rows: dict[str, tuple[str, str]] = {}  # every text once
+    lists = {title: text.splitlines() for title, text in sections("requests.txt").items()}
+    rows: dict[str, list[str]] = {}  # every text once
     while len(rows) < _N_SAMPLES:
-        topic, mood = _pick(rng, list(TOPICS)), _pick(rng, list(MOODS))
-        rows[_text(rng, topic, mood)] = topic, mood
+        titles = [_pick(rng, _titles(lists, kind)) for kind in ("topic ", "mood ")]
+        rows[_text(rng, lists, *titles)] = [title.split()[1] for title in titles]
     data = np.array(list(rows), dtype=object)
-    topics, moods = np.array(list(rows.values()), dtype=object).T
-    labels = topics if target == "topic" else moods
+    topic, mood = np.array(list(rows.values()), dtype=object).T
+    chosen = topic if target == "topic" else mood
     if return_X_y:
-        return data, labels
-    names = sorted(set(labels))
-    return Bunch(data=data, target=labels, topic=topics, mood=moods, target_names=names)
+        return data, chosen
+    names = sorted(set(chosen))
+    return Bunch(data=data, target=chosen, topic=topic, mood=mood, target_names=names)
 
 
-def _text(rng: np.random.RandomState, topic: str, mood: str) -> str:
-    """Return a message of a topic and a mood."""
-    about = [_pick(rng, TOPICS[topic].strip().split("\n"))]
+def sections(file: str) -> dict[str, str]:
+    """Return the text below each heading, which is in brackets, of a file of this folder."""
+    text = (resources.files(__package__) / file).read_text("utf-8")
+    parts = re.split(r"^\[(.+)\]\n", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _titles(lists: Lists, kind: str) -> list[str]:
+    return [title for title in lists if title.startswith(kind)]
+
+
+def _text(rng: np.random.RandomState, lists: Lists, topic: str, mood: str) -> str:
+    """Return a message of a topic and a mood, given by their titles in `lists`."""
+    about = [_pick(rng, lists[topic])]
     if rng.random_sample() < 0.2:
-        about.append(_pick(rng, TOPICS[_pick(rng, list(TOPICS))].strip().split("\n")))
-    neither = NEITHER.strip().split("\n")
+        about.append(_pick(rng, lists[_pick(rng, _titles(lists, "topic "))]))
+    neither = lists["neither"].copy()
     for _ in range(_below(rng, 3)):
         about.insert(_below(rng, len(about) + 1), neither.pop(_below(rng, len(neither))))
-    feeling = _pick(rng, MOODS[mood].strip().split("\n"))
-    if rng.random_sample() < 0.15:  # the last word counts
-        (other,) = MOODS.keys() - {mood}
-        about = [_pick(rng, MOODS[other].strip().split("\n")), *about, feeling]
+    feeling = _pick(rng, lists[mood])
+    if rng.random_sample() < 0.15:  # the last mood counts
+        (other,) = {*_titles(lists, "mood ")} - {mood}
+        about = [_pick(rng, lists[other]), *about, feeling]
     else:
         about.insert(0 if rng.random_sample() < 0.2 else len(about), feeling)
 
     def filled(slot: re.Match[str]) -> str:
-        return _pick(rng, SLOTS[slot[1]].split("|")).strip()
+        return _pick(rng, lists[f"slot {slot[1]}"])
 
     sentences = (re.sub(r"\{(\w+)\}", filled, sentence) for sentence in about)
     body = " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
-    greeting = _pick(rng, GREETINGS.split("|"))
-    return _mistype(rng, f"{greeting} {body}".strip())
+    greeting = _pick(rng, [*lists["greeting"], "", "", ""])
 
-
-def _mistype(rng: np.random.RandomState, text: str) -> str:
-    """Return the text with two letters of every fortieth word or so in the wrong order."""
-
-    def swap(word: re.Match[str]) -> str:
+    def mistyped(word: re.Match[str]) -> str:
+        """Return every fortieth word or so with two letters in the wrong order."""
         letters = word[0]
         if rng.random_sample() >= 1 / 40:
             return letters
         at = 1 + _below(rng, len(letters) - 2)
         return letters[:at] + letters[at + 1] + letters[at] + letters[at + 2 :]
 
-    return re.sub(r"[a-z]{4,}", swap, text)
+    return re.sub(r"[a-z]{4,}", mistyped, f"{greeting} {body}".strip())
 
 
 def _pick(rng: np.random.RandomState, options: list[str]) -> str:

@@ -1,26 +1,32 @@
 """Texts and labels from files."""
 
+import codecs
+import csv
+import io
+import json
 import os
+import re
+import warnings
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.io.common import get_handle  # type: ignore[import-not-found]
 from sklearn.utils import Bunch
 
-from ._tables import Source, name_of, read_table, separator_hint
+from .._validation import is_missing
+
+Source = str | os.PathLike[str] | IO[bytes]
 
 # Usual names of columns, in order of preference.
-TEXT_COLUMNS = (
-    *("text", "review", "review_text", "reviewtext", "sentence", "content", "comment", "body"),
-    *("document", "message", "tweet", "phrase", "description"),
-)
-LABEL_COLUMNS = (
-    *("label", "target", "sentiment", "class", "category", "polarity", "stars", "rating"),
-    *("score", "y"),
-)
-
+_USUAL = {
+    "text": """text review review_text reviewtext sentence content comment body document message
+        tweet phrase description""",
+    "label": "label target sentiment class category polarity stars rating score y",
+}
 # Types of labels of classifiers, as pandas infers them, and their dtypes.
 _LABEL_DTYPES: dict[str, Any] = {
     "boolean": np.bool_,
@@ -29,10 +35,18 @@ _LABEL_DTYPES: dict[str, Any] = {
     "mixed-integer-float": np.float64,
     "string": object,
 }
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_JSON = (".jsonl", ".ndjson", ".json")
+_PARQUET = (".parquet", ".pq")
+_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst", ".tar")
+# What is unpacked may be this many times as large as the file, and this large in any case.
+_LARGEST_RATIO = 100
+_LEAST_LIMIT = 100_000_000
+_SIGN = re.compile(r"\S")
 
 
 def load_reviews(
-    path: str | os.PathLike[str] | IO[bytes],
+    path: Source,
     *,
     text: str | None = None,
     label: str | Literal[False] | None = None,
@@ -44,31 +58,29 @@ def load_reviews(
 
     The format follows from the name of the file: ``.csv``, ``.tsv`` (or ``.tab``), JSON lines
     (``.jsonl``, ``.ndjson`` or ``.json``, which may also be one array of objects) or ``.parquet``,
-    each also compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip``, ``.tar``, ``.zst``). A stream is
-    recognised by its content. Texts are taken as they are: "null" and "NA" stay texts. Every row of
-    the file is a row of the result, or an error is raised; only blank lines between rows are
-    skipped.
+    each also compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip``, ``.tar``, ``.zst``). Texts are taken
+    as they are: "null" and "NA" stay texts. Every row of the file is a row of the result, or an
+    error is raised; only blank lines are skipped.
 
     Parameters
     ----------
     path : str, path-like or binary file
-        The file, or a stream of its bytes, such as ``sys.stdin.buffer``.
+        The file, or a stream of CSV, JSON or Parquet, such as ``sys.stdin.buffer``.
     text : str, default=None
-        Name of the column that holds the texts. If None, the first of the usual names that the file
-        has, in upper or lower case: "text", "review", "sentence", "content", "comment", and so on.
+        Name of the column of texts. If None, the first usual name that the file has, in upper or
+        lower case: "text", "review", "sentence", "content", "comment", and so on.
     label : str or False, default=None
-        Name of the column that holds the labels. If None, the first of the usual names that the
-        file has: "label", "target", "sentiment", "class", "category", "stars", "rating", and so on.
-        If False, labels are neither needed nor read, as for texts that are to be classified.
+        Name of the column of labels. If None, the first usual name that the file has: "label",
+        "target", "sentiment", "class", "category", "stars", "rating", and so on. If False, no
+        labels are read.
     sep : str, default=None
         The character between columns. If None, that of comma, semicolon, tab and "|" which makes
         the most columns of the first row; in doubt a comma for CSV, a tab for TSV. If given, files
         of unknown format are read as CSV.
     encoding : str, default="utf-8"
-        Encoding of CSV, TSV and JSON files. A byte order mark is skipped; that of UTF-16 is
-        recognised.
+        Encoding of CSV, TSV and JSON files. Byte order marks of UTF-8 and UTF-16 are recognised.
     return_X_y : bool, default=False
-        If True, return ``(data, target)`` instead of a Bunch.
+        Whether to return ``(data, target)`` instead of a Bunch.
 
     Returns
     -------
@@ -79,24 +91,12 @@ def load_reviews(
             The texts.
         target : ndarray of shape (n_samples,), or None
             The labels: ints, floats, bools or str objects. None if `label` is False.
-        text_column : str
-            Name of the column of the texts.
-        label_column : str or None
-            Name of the column of the labels. None if `label` is False.
+        text_column, label_column : str
+            Names of the columns. `label_column` is None if `label` is False.
         filename : str
             The path of the file, or the name of the stream.
     (data, target) : tuple
         Returned instead if `return_X_y` is True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file cannot be read in its format or with this encoding, is empty, lacks a required
-        column, has texts that are not strings, or has rows without a label.
-    ImportError
-        If pyarrow, which reads Parquet, or what reads ``.zst`` is not installed.
 
     Examples
     --------
@@ -112,12 +112,15 @@ def load_reviews(
     >>> reviews.text_column, reviews.label_column
     ('review', 'stars')
     """
-    source = _source(path, sep)
-    file = name_of(source)
-    frame = read_table(source, sep=sep, encoding=encoding)
-    text_column, label_column = _columns(frame, text, label, file)
+    frame, file = _read_table(path, sep, encoding)
+    text_column = _find_column(frame, text, "text", file)
     data = _as_texts(frame[text_column], file)
-    target = None if label_column is None else _as_labels(frame[label_column], file)
+    label_column = target = None
+    if label is not False:
+        label_column = _find_column(frame, label, "label", file)
+        if label_column == text_column:
+            raise ValueError(f"text and label are both column {text_column!r} of {file}; pass two")
+        target = _as_labels(frame[label_column], file)
     if return_X_y:
         return data, target
     return Bunch(
@@ -129,111 +132,186 @@ def read_texts(
     path: Source, *, text: str | None, sep: str | None, encoding: str
 ) -> tuple[pd.DataFrame, NDArray[np.object_]]:
     """Return a file's table, with cells of delimited text as they are written, and its texts."""
-    source = _source(path, sep)
-    frame = read_table(source, sep=sep, encoding=encoding, strings=True)
-    column, _ = _columns(frame, text, False, name_of(source))
-    return frame, _as_texts(frame[column], name_of(source))
+    frame, file = _read_table(path, sep, encoding, strings=True)
+    return frame, _as_texts(frame[_find_column(frame, text, "text", file)], file)
 
 
-def _source(path: str | os.PathLike[str] | IO[bytes], sep: str | None) -> Source:
-    """Return what to read, if it can be."""
+def _read_table(
+    source: Source, sep: str | None, encoding: str, strings: bool = False
+) -> tuple[pd.DataFrame, str]:
+    """Return all rows and columns of a file, with strings as column names, and the file's name.
+
+    Cells of delimited text become numbers where a whole column can, unless `strings`.
+    """
     if sep is not None and len(sep) != 1:
         raise ValueError(f"sep must be a single character, got {sep!r}")
-    if not isinstance(path, str | os.PathLike):
-        return path
-    source = Path(path).expanduser()
-    if not source.exists():
-        raise FileNotFoundError(f"there is no file {source}; expected a file of texts and labels")
-    if source.is_dir():
-        raise ValueError(f"{source} is a folder; pass one of the files in it")
-    return source
-
-
-def _columns(
-    frame: pd.DataFrame, text: str | None, label: str | Literal[False] | None, file: str
-) -> tuple[str, str | None]:
-    """Return the names of the columns of texts and labels of a table that has rows."""
-    text_column = _find_column(frame, text, "text", TEXT_COLUMNS, file)
-    label_column = (
-        None if label is False else _find_column(frame, label, "label", LABEL_COLUMNS, file)
-    )
-    if text_column == label_column:
-        raise ValueError(f"text and label are both column {text_column!r} of {file}; pass two")
+    file = str(getattr(source, "name", type(source).__name__))
+    if isinstance(source, str | os.PathLike):
+        source = Path(source).expanduser()
+        file = str(source)
+        if not source.exists():
+            raise FileNotFoundError(f"there is no file {file}; expected a file of texts and labels")
+    try:
+        frame = _parsed(*_content(source), sep, encoding, strings)
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # decompressors and parsers have many
+        if getattr(error, "errno", None) is not None:  # of the system: no permission, for example
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{file} cannot be read: {reason}") from error
     if frame.empty:
-        raise ValueError(f"{file} has columns but no rows; expected a row for each text")
-    return text_column, label_column
+        raise ValueError(f"{file} is empty; expected names of columns, and a row for each text")
+    frame.columns = frame.columns.map(str)
+    return frame, file
 
 
-def _find_column(
-    frame: pd.DataFrame, asked: str | None, parameter: str, usual: tuple[str, ...], file: str
-) -> str:
+def _content(source: Path | IO[bytes]) -> tuple[bytes, str]:
+    """Return content without its compression, and the extension of its format."""
+    if isinstance(source, Path):
+        suffixes = [suffix.lower() for suffix in source.suffixes]
+        kind = next((one for one in reversed(suffixes) if one not in _COMPRESSIONS), "")
+        with get_handle(source, "rb", compression="infer", is_text=False) as opened:
+            unpacked = bytearray()
+            while chunk := opened.handle.read(1 << 20):
+                unpacked += chunk
+                if len(unpacked) > max(_LEAST_LIMIT, _LARGEST_RATIO * source.stat().st_size):
+                    raise ValueError(
+                        f"it unpacks to over {_LARGEST_RATIO} times its size, which texts do not; "
+                        "decompress it first if it is what it should be"
+                    )
+        return bytes(unpacked), kind
+    content = source.read()
+    if content.startswith(b"PAR1"):
+        return content, ".parquet"
+    # In UTF-16, too, where the other byte of such characters is 0.
+    begin = content[:1000].lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")
+    return content, ".json" if begin.startswith((b"{", b"[")) else ".csv"
+
+
+def _parsed(
+    content: bytes, kind: str, sep: str | None, encoding: str, strings: bool
+) -> pd.DataFrame:
+    """Return the table that content is in a format, without rows if it is blank."""
+    if not content:
+        return pd.DataFrame()
+    if kind in _PARQUET and sep is None:
+        # Types that can be missing, as integers beside a missing one would become floats.
+        frame = pd.read_parquet(
+            io.BytesIO(content), engine="pyarrow", dtype_backend="numpy_nullable"
+        )
+        # An index that was written to the file is a column as well.
+        return frame if frame.index.name is None else frame.reset_index()
+    if kind in _JSON and sep is None:
+        return pd.DataFrame(_json_records(_decoded(content, encoding)), dtype=object)
+    if kind not in _SEPARATORS and sep is None:
+        raise ValueError(
+            "its format is not known; expected a name that ends in .csv, .tsv, .jsonl or "
+            ".parquet, compressed or not, or sep= for other delimited text"
+        )
+    text = _decoded(content, encoding)
+    if not text.strip():
+        return pd.DataFrame()
+    sep = sep or _separator(text, _SEPARATORS[kind])
+    # With index_col=False pandas takes no column for an index.
+    options: Any = {"keep_default_na": False, "index_col": False, "low_memory": False}
+    with warnings.catch_warnings():
+        # pandas only warns about rows longer than the header, and truncates them.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            dtype = str if strings else None
+            return pd.read_csv(io.StringIO(text, newline=""), sep=sep, dtype=dtype, **options)
+        except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+            longer = isinstance(error, pd.errors.ParserWarning)
+            raise ValueError(
+                f"{'Rows are longer than the first one.' if longer else error} They are cut at "
+                f"{sep!r}: put texts with {sep!r} into quotes, or pass another separator with sep="
+            ) from error
+
+
+def _decoded(content: bytes, encoding: str) -> str:
+    """Return content as text, without a byte order mark."""
+    try:
+        if codecs.lookup(encoding).name == "utf-8":
+            marks = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+            encoding = "utf-16" if content.startswith(marks) else "utf-8-sig"
+        return content.decode(encoding)
+    except LookupError:
+        raise ValueError(f"encoding must be one that Python knows, got {encoding!r}") from None
+    except UnicodeError as error:
+        raise ValueError(f"{error}; pass its encoding, such as encoding='latin-1'") from error
+
+
+def _separator(text: str, usual: str) -> str:
+    """Return which usual separator cuts the first two rows alike, and into most columns."""
+
+    def fit(sep: str) -> tuple[bool, int]:
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=sep)
+        widths = [len(row) for row in islice(filter(None, rows), 2)] or [0]
+        return 1 < widths[0] == widths[-1], widths[0]
+
+    return max((usual, ",", ";", "\t", "|"), key=fit)
+
+
+def _json_records(text: str) -> list[dict[str, Any]]:
+    """Return the records of JSON lines, or of one array of objects; values keep their JSON types.
+
+    pandas would turn integers beside a missing one into floats, and not say which line is wrong.
+    """
+    decoder, records, at = json.JSONDecoder(), list[Any](), 0
+    while found := _SIGN.search(text, at):
+        value, at = decoder.raw_decode(text, found.start())
+        records += value if isinstance(value, list) else [value]
+    wrong = next((n for n, one in enumerate(records, 1) if not isinstance(one, dict)), None)
+    if wrong is not None:
+        raise ValueError(f"record {wrong} is not a JSON object")
+    return records
+
+
+def _find_column(frame: pd.DataFrame, asked: str | None, parameter: str, file: str) -> str:
     """Return the name of the column `asked` for, or of the first one with a usual name."""
     columns = list(frame.columns)
     if asked in columns:
         return asked
     by_name = {column.strip().lower(): column for column in reversed(columns)}
-    for name in usual if asked is None else ():
+    for name in _USUAL[parameter].split() if asked is None else ():
         if name in by_name:
             return by_name[name]
     what = f"with a usual name for the {parameter}" if asked is None else repr(asked)
-    there = ", ".join(repr(_short(column)) for column in columns)
-    sep = separator_hint(columns[0]) if len(columns) == 1 else ""
-    hint = f", or pass {sep} if that is several columns" if sep else ""
+    there = ", ".join(f"{column!r:.40}" for column in columns)
     raise ValueError(
-        f"{file} has no column {what}; its columns are {there}: name one with {parameter}={hint}"
+        f"{file} has no column {what}; its columns are {there}: name one with {parameter}="
     )
 
 
 def _as_texts(column: "pd.Series[Any]", file: str) -> NDArray[np.object_]:
     """Return a column's texts (n_rows,), which must be strings."""
     texts = column.astype(object).to_numpy()
-    wrong = [i for i, value in enumerate(texts) if not isinstance(value, str)]
-    if not wrong:
-        return texts
-    if len(wrong) == len(texts):
+    wrong = [at for at, value in enumerate(texts) if not isinstance(value, str)]
+    if wrong:
         raise ValueError(
-            f"column {column.name!r} of {file} holds {column.dtype} values, not text; "
+            f"row {wrong[0] + 1} of {file} has {texts[wrong[0]]!r:.40} and no text in column "
+            f"{column.name!r}; {len(wrong)} of {len(texts)} rows are so: fill or remove them, or "
             "name the column of the texts with text="
         )
-    value = texts[wrong[0]]
-    what = "no text" if _is_missing(value) else f"{_short(repr(value))} in place of a text"
-    raise ValueError(
-        f"row {wrong[0] + 1} of {file} has {what} in column {column.name!r}; "
-        f"{len(wrong)} of {len(texts)} rows are so: fill or remove them"
-    )
+    return texts
 
 
 def _as_labels(column: "pd.Series[Any]", file: str) -> NDArray[Any]:
     """Return a column's labels (n_rows,), which must have one type."""
     labels = column.astype(object).tolist()
-    missing = [i for i, value in enumerate(labels) if _is_missing(value)]
+    missing = [at for at, one in enumerate(labels) if is_missing(one) or not str(one).strip()]
     if missing:
         raise ValueError(
             f"row {missing[0] + 1} of {file} has no label in column {column.name!r}; "
             f"{len(missing)} of {len(labels)} rows have none: fill or remove them, or pass "
             "label=False to read texts alone"
         )
-    dtype = _LABEL_DTYPES.get(pd.api.types.infer_dtype(labels))
-    if dtype is None:
+    try:
+        return np.array(labels, dtype=_LABEL_DTYPES[pd.api.types.infer_dtype(labels)])
+    except (KeyError, OverflowError):
         names = ", ".join(sorted({type(value).__name__ for value in labels}))
         raise ValueError(
             f"column {column.name!r} of {file} has labels of type {names}; expected all strings, "
-            "all numbers or all booleans"
-        )
-    try:
-        return np.array(labels, dtype=dtype)
-    except OverflowError:
-        raise ValueError(
-            f"column {column.name!r} of {file} has labels too large for 64 bits; "
-            "write them as strings"
+            "all booleans, or all numbers of up to 64 bits"
         ) from None
-
-
-def _is_missing(value: Any) -> bool:
-    if isinstance(value, str):
-        return not value.strip()
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,18 +1,19 @@
 """Documents of class-relevant and irrelevant tokens, from a known distribution."""
 
-from itertools import pairwise
+from itertools import count, pairwise, product
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 
 from .._machine import check_memory
-from ._words import IRRELEVANT, NEGATIVE, POSITIVE, THEMES, unique_names
+from ._requests import sections
 
+_LENGTH_SPREAD = 0.5  # standard deviation of the logarithm of documents' lengths
 # Separators after words in a text, and their cumulative probabilities.
 _SEPARATORS = (" ", ", ", ". ", ".")
 _SEPARATOR_CDF = (0.86, 0.93, 1.0)
@@ -27,7 +28,6 @@ Rng = np.random.RandomState
         "n_relevant_per_class": [Interval(Integral, 1, None, closed="left")],
         "n_irrelevant": [Interval(Integral, 0, None, closed="left")],
         "document_length": [Interval(Real, 1, None, closed="left")],
-        "length_spread": [Interval(Real, 0, None, closed="left")],
         "relevant_share": [Interval(Real, 0, 1, closed="both")],
         "delta": [Interval(Real, 0, 1, closed="both"), "array-like"],
         "single_relevant": ["boolean"],
@@ -35,7 +35,6 @@ Rng = np.random.RandomState
         "weights": ["array-like", None],
         "flip_y": [Interval(Real, 0, 1, closed="both")],
         "as_text": ["boolean"],
-        "dtype": "no_validation",
         "return_X_y": ["boolean"],
         "random_state": ["random_state"],
     },
@@ -48,7 +47,6 @@ def make_token_classification(
     n_relevant_per_class: int = 20,
     n_irrelevant: int = 500,
     document_length: float = 50,
-    length_spread: float = 0.5,
     relevant_share: float = 0.2,
     delta: float | tuple[float, float] = 0.1,
     single_relevant: bool = False,
@@ -56,7 +54,6 @@ def make_token_classification(
     weights: ArrayLike | None = None,
     flip_y: float = 0.0,
     as_text: bool = False,
-    dtype: DTypeLike = np.int64,
     return_X_y: bool = True,
     random_state: int | Rng | None = None,
 ) -> Any:
@@ -64,24 +61,10 @@ def make_token_classification(
 
     Every class has tokens that are relevant to it; all other tokens are irrelevant and equally
     frequent in all classes. A document of class :math:`y` has a log-normal number of tokens, of
-    which a binomial number, at least one, is relevant. Each of the relevant ones is token
-    :math:`j`, which is relevant to class :math:`k` and has its own :math:`\delta_j`, with
-    probability
-
-    .. math::
-
-        P(j \mid y) = \frac{1}{m} \begin{cases}
-            1 - \delta_j & \text{if } y = k, \\
-            \delta_j / (K - 1) & \text{otherwise,}
-        \end{cases}
-
-    where :math:`m` is `n_relevant_per_class` and :math:`K` is `n_classes`. Where classes are
-    equally frequent, :math:`\delta_j` is thus the probability that an occurrence of the token
-    is in a document of another class, and the posterior difference of two classes is
-    :math:`\pm (1 - 2 \delta_j)`. Irrelevant tokens follow Zipf's law.
-
-    This is the kind of synthetic data that [1]_ studies (tokens that are positive, negative or
-    irrelevant), with another distribution than its equation (15), which is not public.
+    which a binomial number, at least one, is relevant. Each of these is token :math:`j`, which is
+    relevant to class :math:`k`, with probability :math:`(1 - \delta_j) / m` if :math:`y = k`, else
+    :math:`\delta_j / (m (K - 1))`, where :math:`m` is `n_relevant_per_class` and :math:`K` is
+    `n_classes`.
 
     Parameters
     ----------
@@ -95,34 +78,26 @@ def make_token_classification(
         Number of irrelevant tokens. With 0, every token is relevant, whatever `relevant_share`.
     document_length : float, default=50
         Mean number of tokens in a document.
-    length_spread : float, default=0.5
-        Standard deviation of the logarithm of a document's length; with 0, all documents are
-        equally long.
     relevant_share : float, default=0.2
-        Expected share of relevant tokens in a document. Unless it is 0, which makes labels
-        independent of tokens, every document has at least one relevant token.
+        Expected share of relevant tokens in a document. With 0, labels are independent of tokens;
+        else every document has at least one relevant token.
     delta : float or tuple (low, high), default=0.1
-        Probability that a relevant token is in a document of another class. With 0, tokens occur
-        in documents of their own class only, so that classes are linearly separable. With a pair,
+        Where classes are equally frequent, the probability that an occurrence of a relevant token
+        is in a document of another class; with 0, classes are linearly separable. With a pair,
         the tokens of each class have probabilities evenly spaced from `low` to `high`.
     single_relevant : bool, default=False
         Whether data satisfies Assumption 1 of [1]_ exactly, see Notes. `n_samples` has to be a
         multiple of `n_classes`, classes balanced, and `delta` and `flip_y` 0; `relevant_share`
         does not apply.
     zipf_exponent : float, default=1.0
-        The irrelevant token of rank r has a frequency proportional to `r ** -zipf_exponent`; with
-        0, all irrelevant tokens are equally frequent.
-    weights : array-like of shape (n_classes,) or (n_classes - 1,), default=None
-        Shares of the classes, to which the sizes of the classes are rounded. The last one may be
-        left out. If None, classes are balanced.
+        The irrelevant token of rank r has a frequency proportional to `r ** -zipf_exponent`.
+    weights : array-like of shape (n_classes,), default=None
+        Shares of the classes, to which their sizes are rounded. If None, classes are balanced.
     flip_y : float, default=0.0
         Share of labels that are replaced by a label drawn uniformly from all classes.
     as_text : bool, default=False
-        Whether documents are also written as texts, with words in random order and with
-        punctuation, in which :class:`~sklearn.feature_extraction.text.CountVectorizer` counts
-        exactly the same tokens.
-    dtype : dtype, default=numpy.int64
-        Type of the counts.
+        Whether documents are also written as texts, in random order and with punctuation, in which
+        :class:`~sklearn.feature_extraction.text.CountVectorizer` counts exactly the same tokens.
     return_X_y : bool, default=True
         If False, return a :class:`~sklearn.utils.Bunch` that also holds the truth behind the
         data.
@@ -132,8 +107,8 @@ def make_token_classification(
     Returns
     -------
     X : csr_matrix of shape (n_samples, n_tokens), or ndarray of shape (n_samples,)
-        Counts of tokens: the tokens relevant to class 0 first, then those relevant to class 1, and
-        so on, then the irrelevant ones, most frequent first. With `as_text`, texts.
+        Counts of tokens: those relevant to class 0 first, then those relevant to class 1, and so
+        on, then the irrelevant ones, most frequent first. With `as_text`, texts.
     y : ndarray of shape (n_samples,)
         Class labels, 0 to `n_classes` - 1.
     bunch : :class:`~sklearn.utils.Bunch`
@@ -152,21 +127,19 @@ def make_token_classification(
         token_class : ndarray of shape (n_tokens,)
             The class that a token is relevant to, -1 for irrelevant tokens.
         token_probabilities : ndarray of shape (n_classes, n_tokens)
-            The probability of each token at a position in a document of each class, unless
-            documents are so short that their one relevant token exceeds `relevant_share`. With
-            `single_relevant`, at a position of a random document, given the lengths drawn.
+            The probability of each token at a position in a document of each class, if documents
+            are long enough for `relevant_share`.
         unflipped_target : ndarray of shape (n_samples,)
             The labels before `flip_y`.
 
     Notes
     -----
-    The theory of [1]_ (Theorem 4.3) rests on Assumption 1: every document has exactly one relevant
-    token, which occurs in documents of one class only, and all its other tokens have signed
-    frequency 0. With `single_relevant`, documents are drawn in groups of K, one of each class,
-    that differ only in the relevant token and have the same order within every class. So an
-    irrelevant token's shares :math:`c_{is} / T_i` are the same numbers in every class, summed in
-    the same order, and their sums are equal to the last bit. Every relevant token occurs, where
-    there are as many documents of its class as tokens relevant to it.
+    Theorem 4.3 of [1]_ rests on Assumption 1: every document has exactly one relevant token, which
+    occurs in documents of one class only, and all its other tokens have signed frequency 0. With
+    `single_relevant`, documents are drawn in groups of K, one of each class, that differ only in
+    the relevant token and have the same order within every class, so that the frequencies of
+    irrelevant tokens are equal to the last bit. Every relevant token occurs, if there are as many
+    documents of its class as tokens relevant to it.
 
     References
     ----------
@@ -179,9 +152,7 @@ def make_token_classification(
     >>> X, y = make_token_classification(n_samples=100, random_state=0)
     >>> X.shape, y.shape
     ((100, 540), (100,))
-    >>> bunch = make_token_classification(
-    ...     n_samples=4, delta=0, as_text=True, return_X_y=False, random_state=0
-    ... )
+    >>> bunch = make_token_classification(n_samples=4, return_X_y=False, random_state=0)
     >>> bunch.feature_names[[0, 20, 40]].tolist()
     ['painful', 'terrific', 'the']
     """
@@ -192,12 +163,14 @@ def make_token_classification(
         8 * numbers,
         f"{n_samples=}, {n_classes=}, {n_relevant_per_class=}, {n_irrelevant=}, {document_length=}",
     )
-    if n_irrelevant == 0:
-        relevant_share = 1.0
     own, other = _relevant_probabilities(delta, n_relevant_per_class, n_classes)
     sizes = _class_sizes(n_samples, n_classes, weights)
-    if single_relevant:
-        _check_single_relevant(sizes, n_irrelevant, delta, flip_y)
+    unbalanced = n_samples % n_classes or np.ptp(sizes)
+    if single_relevant and (unbalanced or np.any(delta) or flip_y or not n_irrelevant):
+        raise ValueError(
+            "single_relevant=True requires that n_samples is a multiple of n_classes, weights are "
+            "equal, delta and flip_y are 0, and n_irrelevant is at least 1"
+        )
     rng = check_random_state(random_state)
 
     n_relevant = n_classes * n_relevant_per_class
@@ -211,34 +184,24 @@ def make_token_classification(
     rng.shuffle(y)
     n_lengths = n_samples // n_classes if single_relevant else n_samples
     # The mean of a log-normal is exp(mu + sigma ** 2 / 2).
-    mu = np.log(document_length) - length_spread**2 / 2
-    lengths = np.maximum(np.rint(rng.lognormal(mu, length_spread, n_lengths)), 1).astype(np.int64)
+    mu = np.log(document_length) - _LENGTH_SPREAD**2 / 2
+    lengths = np.maximum(np.rint(rng.lognormal(mu, _LENGTH_SPREAD, n_lengths)), 1).astype(np.int64)
     if single_relevant:
         tokens, lengths = _draw_groups(rng, y, lengths, n_classes, n_relevant, irrelevant)
         relevant_share = float(np.mean(1 / lengths))
     else:
-        n_drawn = rng.binomial(lengths, relevant_share).astype(np.int64)
-        if relevant_share > 0:
-            n_drawn = np.maximum(n_drawn, 1)
-        tokens = _draw_tokens(rng, y, lengths, n_drawn, relevant, irrelevant)
+        relevant_share = relevant_share if n_irrelevant else 1.0
+        tokens = _draw_tokens(rng, y, lengths, relevant_share, relevant, irrelevant)
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    counts = csr_matrix(
-        (np.ones(tokens.size, dtype=np.int64), tokens.copy(), indptr.copy()),
-        shape=(n_samples, token_class.size),
-    )
+    ones = np.ones(tokens.size, dtype=np.int64)
+    counts = csr_matrix((ones, tokens.copy(), indptr.copy()), (n_samples, token_class.size))
     counts.sum_duplicates()
-    counts = counts.astype(dtype, copy=False)
 
     flipped = rng.random_sample(n_samples) < flip_y
     target = np.where(flipped, rng.randint(n_classes, size=n_samples), y)
-
-    if not as_text and return_X_y:
+    if return_X_y and not as_text:
         return counts, target
     feature_names, target_names = _names(n_classes, n_relevant_per_class, n_irrelevant)
-    # Drawn last, so that documents are the same without texts.
-    texts = _write_texts(rng, tokens, indptr, feature_names) if as_text else None
-    if return_X_y:
-        return texts, target
     bunch = Bunch(
         data=counts,
         target=target,
@@ -250,9 +213,9 @@ def make_token_classification(
         ),
         unflipped_target=y,
     )
-    if as_text:
-        bunch.texts = texts
-    return bunch
+    if as_text:  # drawn last, so that documents are the same without texts
+        bunch.texts = _write_texts(rng, tokens, indptr, feature_names)
+    return (bunch.texts, target) if return_X_y else bunch
 
 
 def _relevant_probabilities(
@@ -269,20 +232,9 @@ def _relevant_probabilities(
 
 def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> NDArray[np.int64]:
     """Round the classes' shares of `n_samples` to whole numbers by largest remainders."""
-    if weights is None:
-        shares = np.full(n_classes, 1 / n_classes)
-    else:
-        shares = np.asarray(weights, dtype=np.float64)
-        if shares.shape == (n_classes - 1,):
-            shares = np.append(shares, 1 - shares.sum())
-        if shares.shape != (n_classes,):
-            raise ValueError(
-                f"weights must have n_classes={n_classes} or one fewer entries, "
-                f"got shape {shares.shape}"
-            )
-        if not (np.all(shares >= -1e-12) and abs(shares.sum() - 1) < 1e-6):
-            raise ValueError(f"weights must be shares that add up to 1, got {weights!r}")
-        shares = np.maximum(shares, 0)
+    shares = np.full(n_classes, 1 / n_classes) if weights is None else np.asarray(weights, float)
+    if shares.shape != (n_classes,) or shares.min() < 0 or abs(shares.sum() - 1) > 1e-6:
+        raise ValueError(f"weights must be {n_classes} shares that add up to 1, got {weights!r}")
     exact = n_samples * shares / shares.sum()
     sizes = np.floor(exact + 1e-9).astype(np.int64)
     missing = n_samples - int(sizes.sum())
@@ -290,48 +242,26 @@ def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> N
     return sizes
 
 
-def _check_single_relevant(
-    sizes: NDArray[np.int64], n_irrelevant: int, delta: Any, flip_y: float
-) -> None:
-    """Raise ValueError where parameters contradict Assumption 1."""
-    n_samples, n_classes = sizes.sum(), len(sizes)
-    for is_wrong, what in (
-        (
-            n_samples % n_classes,
-            f"n_samples must be a multiple of n_classes, got {n_samples} and {n_classes}",
-        ),
-        (np.ptp(sizes), "weights must be None or equal shares"),
-        (np.any(np.asarray(delta)), f"delta must be 0, got {delta!r}"),
-        (flip_y, f"flip_y must be 0, got {flip_y!r}"),
-        (n_irrelevant == 0, "n_irrelevant must be at least 1, got 0"),
-    ):
-        if is_wrong:
-            raise ValueError(f"With single_relevant=True, {what}")
-
-
 def _draw_tokens(
     rng: Rng,
     y: NDArray[np.int64],
     lengths: NDArray[np.int64],
-    n_drawn: NDArray[np.int64],
+    relevant_share: float,
     relevant: NDArray[np.float64],
     irrelevant: NDArray[np.float64],
 ) -> NDArray[np.int32]:
-    """Draw the tokens (n_tokens,) of all documents in order, with `n_drawn` relevant ones first."""
-    n_classes, n_relevant = relevant.shape
-    total = int(lengths.sum())
-    position = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    is_relevant = position < np.repeat(n_drawn, lengths)
-
-    document_class = np.repeat(y, n_drawn)
-    drawn = np.empty(document_class.size, dtype=np.int32)
-    for k in range(n_classes):
-        of_class = document_class == k
-        drawn[of_class] = _draw(rng, relevant[k], int(of_class.sum()))
-    tokens = np.empty(total, dtype=np.int32)
-    tokens[is_relevant] = drawn
+    """Draw the tokens (n_tokens,) of all documents in order, relevant ones first in each."""
+    n_relevant = np.maximum(rng.binomial(lengths, relevant_share), int(relevant_share > 0))
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    is_relevant = np.arange(len(starts)) - starts < np.repeat(n_relevant, lengths)
+    classes = np.repeat(y, lengths)
+    tokens = np.empty(len(classes), dtype=np.int32)
+    for k, probabilities in enumerate(relevant):
+        of_class = is_relevant & (classes == k)
+        tokens[of_class] = _draw(rng, probabilities, int(of_class.sum()))
     if irrelevant.size:
-        tokens[~is_relevant] = n_relevant + _draw(rng, irrelevant, total - drawn.size)
+        n_others = len(tokens) - int(n_relevant.sum())
+        tokens[~is_relevant] = relevant.shape[1] + _draw(rng, irrelevant, n_others)
     return tokens
 
 
@@ -355,17 +285,11 @@ def _draw_groups(
         further = rng.randint(tokens_of_class, size=n_groups - drawn.size)
         first[of_class] = k * tokens_of_class + rng.permutation(np.concatenate([drawn, further]))
 
-    n_shared = group_lengths - 1
-    shared = n_relevant + _draw(rng, irrelevant, int(n_shared.sum()))
-    lengths = group_lengths[group]
-    start = np.cumsum(lengths) - lengths
-    position = np.arange(int(lengths.sum())) - np.repeat(start, lengths)
-    # The relevant token is at position 0, so that a group's tokens begin one position earlier.
-    source = np.repeat((np.cumsum(n_shared) - n_shared)[group] - 1, lengths) + position
-    tokens = np.empty(position.size, dtype=np.int32)
-    tokens[position > 0] = shared[source[position > 0]]
-    tokens[start] = first
-    return tokens, lengths
+    ends = np.cumsum(group_lengths - 1)
+    shared = n_relevant + _draw(rng, irrelevant, int(ends[-1]))
+    parts = np.split(shared.astype(np.int32), ends[:-1])
+    tokens = [part for i, k in zip(first, group, strict=True) for part in ([i], parts[k])]
+    return np.concatenate(tokens, dtype=np.int32), group_lengths[group]
 
 
 def _draw(rng: Rng, p: NDArray[np.float64], size: int) -> NDArray[np.intp]:
@@ -377,18 +301,21 @@ def _draw(rng: Rng, p: NDArray[np.float64], size: int) -> NDArray[np.intp]:
 def _names(
     n_classes: int, n_relevant: int, n_irrelevant: int
 ) -> tuple[NDArray[np.object_], list[str]]:
-    """Return names of the tokens (n_tokens,) and of the classes."""
-    lists = {"negative": NEGATIVE, "positive": POSITIVE} if n_classes == 2 else THEMES
-    themes = list(lists)
-    taken: set[str] = set()
-    names: list[str] = []
+    """Return names of the tokens (n_tokens,), words or compounds of them, and of the classes."""
+    words = {title: text.split() for title, text in sections("words.txt").items()}
+    kinds = [title for title in words if title.startswith("theme ")]
+    kinds = ["negative", "positive"] if n_classes == 2 else kinds
+    names: dict[str, None] = {}
     target_names = []
-    for k in range(n_classes):
-        turn, theme = divmod(k, len(themes))
-        names += unique_names(lists[themes[theme]], n_relevant, taken)
-        target_names.append(themes[theme] + (f" {turn + 1}" if turn else ""))
-    names += unique_names(IRRELEVANT, n_irrelevant, taken)
-    return np.array(names, dtype=object), target_names
+    for k in range(n_classes + 1):
+        turn, at = divmod(k, len(kinds))
+        title, n = (kinds[at], n_relevant) if k < n_classes else ("irrelevant", n_irrelevant)
+        target_names.append(title.removeprefix("theme ") + (f" {turn + 1}" if turn else ""))
+        compounds = ("".join(some) for i in count(1) for some in product(words[title], repeat=i))
+        wanted = len(names) + n
+        while len(names) < wanted:
+            names[next(compounds)] = None
+    return np.array(list(names), dtype=object), target_names[:n_classes]
 
 
 def _write_texts(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -22,15 +22,14 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from .._classifier import ClsAttentionClassifier
 from .._documents import check_two_classes
 from .._pickling import SavedMixin, public
 from .._transaction import all_or_nothing
 from .._validation import check_labels
-from ._characters import RowStack, frequent_characters, located_ngrams, spelling_matrix, sum_spelled
-from ._context_gates import context_gates, first_tokens, gated_bag, word_sums
-from ._gate_scores import Labels, gather_evidence, learn_scores
-from ._ngrams import count_ngrams, ngram_columns, remember_columns
-from ._symbols import ranges
+from ._characters import frequent_characters, located_characters, spelling_matrix, sum_spelled
+from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
+from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows
 from ._token_positions import (
     BREAK,
     N_CELLS,
@@ -41,14 +40,12 @@ from ._token_positions import (
     token_positions,
 )
 from ._tokens import (
-    BETWEEN_SPACES,
     PATTERNS,
     WORDS_AND_PUNCTUATION,
     Tokens,
     batches,
     checked,
     document_number,
-    least_documents,
     matched_tokens,
     tokenize,
     words_between_spaces,
@@ -57,35 +54,24 @@ from ._tokens import (
 # Word n-grams never have two spaces in a row.
 CHARACTER_PREFIX = "char:  "
 
+_POWER = 0.5  # half of each score: the classifier learns a part of them again
 _BATCH = 1 << 24  # characters whose words are looked up together
 _BLOCK = 1 << 17  # tokens whose occurrences are summed together
 _PREVIOUS_LEAST = 20.0  # weight of the documents with a word that gets a score as the word before
+_EVIDENCE_LIMIT = 2e6  # entries times outputs that scores are learned from
 # Documents with an n-gram: a number of them, or a share.
 _DF = [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="both")]
-_EVIDENCE_LIMIT = 2e6  # entries times outputs that scores are learned from
 
 
 @dataclass(frozen=True)
 class Occurrences:
-    """The occurrences of a vectorizer's features in one text.
+    """The occurrences of a vectorizer's features in one text, (n_occurrences,), and its words."""
 
-    Attributes
-    ----------
-    columns : ndarray of shape (n_occurrences,)
-        The feature of each occurrence.
-    starts, stops : ndarray of shape (n_occurrences,)
-        The occurrence is ``text[start:stop]``.
-    weights : ndarray of shape (n_occurrences,)
-        The weight of each: those of a column sum to the column's entry in the text's row.
-    words : ndarray of shape (n_words, 2)
-        Where the words of the text start and stop, unknown ones included.
-    """
-
-    columns: NDArray[np.intp]
-    starts: NDArray[np.intp]
+    columns: NDArray[np.intp]  # the feature of each
+    starts: NDArray[np.intp]  # each is text[start:stop]
     stops: NDArray[np.intp]
-    weights: NDArray[np.float64]
-    words: NDArray[np.intp]
+    weights: NDArray[np.float64]  # those of a column sum to the column's entry in the text's row
+    words: NDArray[np.intp]  # (n_words, 2): where words start and stop, unknown ones included
 
 
 class _Characters(NamedTuple):
@@ -101,11 +87,10 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     r"""Turn texts into bags in which a word counts by its position and by the word before it.
 
     For use before a linear or attention classifier that takes the numbers as they are. Features are
-    words and punctuation, their n-grams, and character n-grams within words. The weight of an
-    occurrence is multiplied by a gate that depends only on its context: how far it is from the
-    start and the end of the document, how many words it has, and which word comes before it. The
-    gates are learned from the labels, by a naive Bayes with attention that predicts every document
-    from all others. In a `Pipeline`, cross-validation learns them again in every fold.
+    n-grams of words and punctuation, and character n-grams within words. The weight of an
+    occurrence is multiplied by a gate, which depends on its distance from the start and the end of
+    the document, on the number of its words, and on the word before it. The gates are learned from
+    the labels, by a naive Bayes with attention that predicts every document from all others.
 
     Parameters
     ----------
@@ -117,25 +102,21 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     max_df : int or float, default=1.0
         Word n-grams in more documents are left out.
     token_pattern : str, default=r"\w+(?:['’]\w+)*|[^\w\s]"
-        Regular expression of a token. It must not match white space or contain capturing groups.
-        The default matches words, contractions as one token, and every other sign by itself.
+        Regular expression of a token, without white space or capturing groups. The default matches
+        words, contractions as one token, and every other sign by itself.
     lowercase : bool, default=True
         Whether to convert texts to lower case first.
     characters : tuple (min_n, max_n) or None, default=(2, 5)
         The smallest and largest length of character n-grams within words, as with
         ``analyzer="char_wb"`` in `CountVectorizer`; ``None`` for none.
     character_min_df : int, float or "auto", default="auto"
-        Character n-grams in fewer documents are left out. "auto" is 1 for fewer than 5,000
-        documents, else 3.
+        The same as `min_df` for character n-grams; "auto" is 1 or 3.
     character_weight : float, default=0.3
         Factor of the character n-grams' entries; words have 1.
     context : bool, default=True
         Whether to learn gates. Without them, a feature that occurs c times counts 1 + ln c.
     dtype : {np.float32, np.float64}, default=np.float32
-        Precision of the bags, in which this package's classifiers then train. Single precision is
-        faster, needs a third less memory and predicts as well.
-    encoding, decode_error : str, default="utf-8" and "strict"
-        How documents that are bytes are decoded, as in `CountVectorizer`.
+        Precision of the bags, in which this package's classifiers then train.
 
     Attributes
     ----------
@@ -144,10 +125,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         position of its first token, counted from 1 from the start and from the end: 1, 2 to 3,
         4 to 7, 8 to 15 and so on, 512 and beyond.
     previous_words_, previous_word_scores_ : ndarray of shape (n_previous,)
-        The words with a score as the word before, which are in documents of a total weight of 20 or
-        more, and their scores.
-    evidence_scale_ : float
-        The weight of the gated naive Bayes.
+        The words with a score as the word before, those in documents of a total weight of at least
+        20, and their scores.
     vocabulary_, character_vocabulary_ : dict
         The column of each word n-gram, and of each character n-gram, counted from the first one.
     classes_ : ndarray of shape (n_classes,)
@@ -166,7 +145,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
     Sample weights act as repetition, except that `min_df` and `character_min_df` count every
     document once. On large sets, gates are learned from a part of the documents, chosen by their
-    words alone and not by their order.
+    words alone.
 
     Examples
     --------
@@ -196,8 +175,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         "character_weight": [Interval(Real, 0, None, closed="neither")],
         "context": ["boolean"],
         "dtype": [Options(type, {np.float32, np.float64})],
-        "encoding": [str],
-        "decode_error": [StrOptions({"strict", "ignore", "replace"})],
     }
 
     def __init__(
@@ -213,8 +190,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         character_weight: float = 0.3,
         context: bool = True,
         dtype: type[np.floating[Any]] = np.float32,
-        encoding: str = "utf-8",
-        decode_error: str = "strict",
     ) -> None:
         self.ngram_range = ngram_range
         self.min_df = min_df
@@ -226,8 +201,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self.character_weight = character_weight
         self.context = context
         self.dtype = dtype
-        self.encoding = encoding
-        self.decode_error = decode_error
 
     @all_or_nothing
     def fit(
@@ -240,7 +213,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        raw_documents : iterable of str or bytes
+        raw_documents : iterable of str
             Texts.
         y : array-like of shape (n_documents,)
             Class labels of at least two classes; not used with ``context=False``.
@@ -252,10 +225,11 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self : object
             Fitted vectorizer.
         """
-        self._learn(raw_documents, y, sample_weight)
+        self.fit_transform(raw_documents, y, sample_weight)
         return self
 
     @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(
         self,
         raw_documents: Iterable[str],
@@ -274,17 +248,61 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         X : sparse matrix of shape (n_documents, n_features)
             As of :meth:`transform`, CSR.
         """
-        words, characters = self._learn(raw_documents, y, sample_weight)
-        bags = RowStack((words.tokens.n_documents, self._n_features), self.dtype)
-        self._add_bags(bags, words, characters)
-        return bags.matrix()
+        for name in ("ngram_range", "characters"):
+            bounds = getattr(self, name)
+            if bounds is not None and not (
+                [type(n) for n in bounds] == [int, int] and 1 <= bounds[0] <= bounds[1]
+            ):
+                raise ValueError(
+                    f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got "
+                    f"{bounds!r}."
+                )
+        texts = self._texts(raw_documents)
+        labels = _checked_labels(texts, y, sample_weight) if self.context else None
+        tokens = self._tokens(texts)
+
+        low = document_number(self.min_df, len(texts), auto=2)
+        high = document_number(self.max_df, len(texts))
+        counts, names, columns = count_ngrams(
+            tokens, self.ngram_range, low=low, high=high, dtype=np.float64
+        )
+        if not names:
+            raise ValueError(
+                f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens is in "
+                f"{low:g} to {high:g} of the {len(texts)} documents, as min_df={self.min_df} and "
+                f"max_df={self.max_df} require: lower min_df, raise max_df, or pass more documents."
+            )
+        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+        remember_columns(self, self.vocabulary_, columns)
+
+        self.character_vocabulary_, characters = {}, None
+        if self.characters is not None:
+            spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
+            low = document_number(self.character_min_df, len(texts), auto=3)
+            spelling, names = frequent_characters(spaced, self.characters, low)
+            self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+            characters = _Characters(spaced, firsts, spelling) if names else None
+
+        known = frequent_words(tokens, labels.weights, _PREVIOUS_LEAST) if labels else []
+        self.previous_words_ = np.array(known, dtype=object)
+        words = self._words(texts, tokens)
+        shape = 2, len(words.columns), N_CELLS
+        scores = np.zeros(math.prod(shape))
+        self.__dict__.pop("classes_", None)  # of an earlier fit
+        if labels:
+            self.classes_ = labels.classes
+            evidence = gather_evidence(counts, words, labels, len(known), _EVIDENCE_LIMIT)
+            scores = learn_scores(evidence, len(scores))
+        cells, self.previous_word_scores_ = np.split(scores, [math.prod(shape)])
+        self.start_scores_, self.end_scores_ = cells.reshape(shape)
+        return self._stacked(len(texts), [(words, characters)])
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
         """Return the bags of documents.
 
         Parameters
         ----------
-        raw_documents : iterable of str or bytes
+        raw_documents : iterable of str
             Texts. Words that are not in the vocabulary are left out.
 
         Returns
@@ -294,11 +312,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         texts = self._texts(raw_documents)
-        bags = RowStack((len(texts), self._n_features), self.dtype)
-        for batch in batches(texts, _BATCH):
-            tokens = self._tokens(batch)
-            self._add_bags(bags, self._words(batch, tokens), self._characters(batch, tokens))
-        return bags.matrix()
+        return self._stacked(len(texts), map(self._read, batches(texts, _BATCH)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns.
@@ -314,11 +328,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             Word n-grams, with one space between words, then character n-grams after ``"char:  "``.
         """
         check_is_fitted(self)
-        names = np.empty(self._n_features, dtype=object)
-        names[: len(self.vocabulary_)] = sorted(self.vocabulary_, key=self.vocabulary_.__getitem__)
-        for ngram, column in self.character_vocabulary_.items():
-            names[len(self.vocabulary_) + column] = CHARACTER_PREFIX + ngram
-        return names
+        names = sorted(self.vocabulary_, key=self.vocabulary_.__getitem__)
+        inside = sorted(self.character_vocabulary_, key=self.character_vocabulary_.__getitem__)
+        return np.array(names + [CHARACTER_PREFIX + ngram for ngram in inside], dtype=object)
 
     def occurrences(self, text: str) -> Occurrences:
         """Return all occurrences of features in a text, with their weights.
@@ -337,19 +349,23 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         lower = self._texts([text])
-        text = self._decoded(text)
-        tokens = self._tokens(lower)
-        words = self._words(lower, tokens)
-        gates = self._gates(words.positions)
+        words, characters = self._read(lower)
+        tokens, gates = words.tokens, self._gates(words.positions)
         ngrams = []  # of every length, columns, starts, stops and gates
         for n, (column, gate) in enumerate(zip(words.columns, gates, strict=True)):
             at = np.flatnonzero(column >= 0)
             stops = tokens.stops[at + n + self.ngram_range[0] - 1]
             ngrams.append(np.stack([column[at], tokens.starts[at], stops, gate[at]]))
         weighted = [_weighted(np.concatenate(ngrams, axis=1), 1.0)]
-        if self.character_vocabulary_:
-            inside = self._character_occurrences(lower, tokens, gates[0])
-            weighted.append(_weighted(inside, self.character_weight))
+        if characters is not None and self.characters is not None:
+            spaced, firsts, _ = characters
+            inside = [spaced.words[i] for i in spaced.ids.tolist()]
+            known = located_characters(inside, self.characters, self.character_vocabulary_)
+            at, column, starts, stops = known
+            gate = np.append(gates[0], 1.0)[firsts[at]]
+            edges = spaced.starts[at] + np.stack([starts, stops])
+            found = np.stack([len(self.vocabulary_) + column, *edges, gate])
+            weighted.append(_weighted(found, self.character_weight))
         columns, starts, stops, weights = np.concatenate(weighted, axis=1)
         starts, stops = _in_original(text, lower[0], np.stack([starts, stops]))
         spans = _in_original(text, lower[0], np.stack([tokens.starts, tokens.stops]))
@@ -361,107 +377,27 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         tags.target_tags.required = self.context
         return tags
 
-    # Learning
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def _learn(
-        self, raw_documents: Iterable[str], y: Any, sample_weight: Any
-    ) -> tuple[Words, _Characters | None]:
-        """Set all attributes; return what the documents' bags are made of."""
-        for name in ("ngram_range", "characters"):
-            _check_range(getattr(self, name), name)
-        texts = self._texts(raw_documents)
-        labels = _checked_labels(texts, y, sample_weight) if self.context else None
-        tokens = self._tokens(texts)
-        counts = self._learn_vocabulary(tokens)
-        characters = self._learn_characters(texts, tokens)
-        known = frequent_words(tokens, labels.weights, _PREVIOUS_LEAST) if labels else []
-        self.previous_words_ = np.array([*known, ""], dtype=object)[:-1]
-        words = self._words(texts, tokens)
-        self._learn_scores(words, counts, labels)
-        return words, characters
-
-    def _learn_vocabulary(self, tokens: Tokens) -> Any:
-        """Set `vocabulary_`; return the counts of its n-grams, CSR (n_documents, n_columns)."""
-        n_documents = tokens.n_documents
-        low = least_documents(self.min_df, n_documents, otherwise=2)
-        high = document_number(self.max_df, n_documents)
-        counts, names, columns = count_ngrams(
-            tokens, self.ngram_range, low=low, high=high, dtype=np.float64
-        )
-        if not names:
-            raise ValueError(
-                f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens is in "
-                f"{low:g} to {high:g} of the {n_documents} documents, as min_df={self.min_df} and "
-                f"max_df={self.max_df} require: lower min_df, raise max_df, or pass more documents."
-            )
-        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-        remember_columns(self, columns)
-        return counts
-
-    def _learn_characters(self, texts: list[str], tokens: Tokens) -> _Characters | None:
-        """Set `character_vocabulary_`: the character n-grams of enough documents."""
-        self.character_vocabulary_ = {}
-        if self.characters is None:
-            return None
-        spaced, firsts = self._spaced(texts, tokens)
-        low = least_documents(self.character_min_df, len(texts), otherwise=3)
-        spelling, names = frequent_characters(spaced, self.characters, low=low)
-        self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-        return _Characters(spaced, firsts, spelling) if names else None
-
-    def _learn_scores(self, words: Words, counts: Any, labels: Labels | None) -> None:
-        """Set the scores of gates, to 0 without labels; `counts` are CSR, of word n-grams."""
-        shape = 2, self.ngram_range[1] - self.ngram_range[0] + 1, N_CELLS
-        n_cells = math.prod(shape)
-        scores, self.evidence_scale_ = np.zeros(n_cells), 0.0
-        self.__dict__.pop("classes_", None)  # of an earlier fit
-        if labels is not None:
-            n_previous = len(self.previous_words_)
-            evidence = gather_evidence(counts, words, labels, n_previous, _EVIDENCE_LIMIT)
-            scores, self.evidence_scale_ = learn_scores(evidence, n_cells)
-            self.classes_ = labels.classes
-        cells, self.previous_word_scores_ = np.split(scores, [n_cells])
-        self.start_scores_, self.end_scores_ = cells.reshape(shape)
-
-    # Reading texts
-
-    @property
-    def _n_features(self) -> int:
-        return len(self.vocabulary_) + len(self.character_vocabulary_)
-
     def _texts(self, raw_documents: Iterable[Any]) -> list[str]:
-        """Return documents decoded and preprocessed."""
-        if isinstance(raw_documents, str | bytes):
+        """Return preprocessed documents."""
+        if isinstance(raw_documents, str):
             raise ValueError("Expected an iterable of texts, got one text: pass [text].")
-        texts = [self._decoded(document) for document in checked(raw_documents)]
-        wrong = next((at for at, text in enumerate(texts) if not isinstance(text, str)), None)
-        if wrong is not None:
-            raise TypeError(
-                f"Documents must be texts, but the one at position {wrong} is {texts[wrong]!r}: "
-                "leave it out, or convert it to str."
-            )
-        return [text.lower() for text in texts] if self.lowercase else texts
-
-    def _decoded(self, text: Any) -> Any:
-        """Return a text that is bytes as a string, anything else as it is."""
-        return text.decode(self.encoding, self.decode_error) if isinstance(text, bytes) else text
+        texts = checked(raw_documents, texts=True)
+        return [text.lower() if self.lowercase else text for text in texts]
 
     def _tokens(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""
-        pattern = self.token_pattern
-        if pattern in PATTERNS:
-            return tokenize(texts, pattern)
-        expression = re.compile(pattern)
-        if expression.groups:
-            raise ValueError(f"token_pattern must have no capturing group, got {pattern!r}.")
-        tokens = matched_tokens(texts, expression)
-        spaced = next((word for word in tokens.words if word.split() != [word]), None)
-        if spaced is not None:
-            raise ValueError(
-                f"token_pattern must match no white space, but {pattern!r} matched {spaced!r}."
-            )
-        return tokens
+        split = tokenize if self.token_pattern in PATTERNS else matched_tokens
+        return split(texts, self.token_pattern)
+
+    def _read(self, texts: list[str]) -> tuple[Words, _Characters | None]:
+        """Return what the bags of preprocessed texts are made of."""
+        tokens = self._tokens(texts)
+        words = self._words(texts, tokens)
+        if self.characters is None or not self.character_vocabulary_:
+            return words, None
+        spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
+        spelling = spelling_matrix(spaced.words, self.characters, self.character_vocabulary_)
+        return words, _Characters(spaced, firsts, spelling)
 
     def _words(self, texts: list[str], tokens: Tokens) -> Words:
         """Return the words of preprocessed texts, whose tokens these are."""
@@ -472,73 +408,105 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         positions = token_positions(tokens, texts, known, between)
         return Words(tokens, columns[self.ngram_range[0] - 1 :], positions)
 
-    def _characters(self, texts: list[str], tokens: Tokens) -> _Characters | None:
-        """Return the character n-grams of preprocessed texts, None if there are no columns."""
-        if self.characters is None or not self.character_vocabulary_:
-            return None
-        spaced, firsts = self._spaced(texts, tokens)
-        spelling = spelling_matrix(spaced.words, self.characters, self.character_vocabulary_)
-        return _Characters(spaced, firsts, spelling)
-
-    def _spaced(self, texts: list[str], tokens: Tokens) -> tuple[Tokens, NDArray[np.intp]]:
-        """Return the words between white space, and the first token in each, -1 without."""
-        if self.token_pattern == WORDS_AND_PUNCTUATION:
-            return words_between_spaces(tokens, texts)
-        spaced = tokenize(texts, BETWEEN_SPACES)
-        return spaced, first_tokens(spaced, tokens)
-
-    # Bags
-
     def _gates(self, positions: TokenPositions) -> NDArray[np.float64]:
         """Return the gates of the n-grams that begin at each token, (n_orders, n_tokens)."""
-        scores = self.start_scores_, self.end_scores_, self.previous_word_scores_
-        return context_gates(positions, *scores)
+        scores = self.start_scores_[:, positions.from_start]
+        scores += self.end_scores_[:, positions.from_end]
+        scores += np.append(self.previous_word_scores_, 0.0)[positions.previous]
+        return np.exp(_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
 
-    def _add_bags(self, bags: RowStack, words: Words, characters: _Characters | None) -> None:
-        """Add the bags of documents to those before, some documents at a time."""
-        tokens = words.tokens
+    def _stacked(
+        self, n_documents: int, batches: Iterable[tuple[Words, _Characters | None]]
+    ) -> sparse.csr_matrix:
+        """Return the bags of all documents, (n_documents, n_features)."""
+        bags = (bag for words, characters in batches for bag in self._bags(words, characters))
+        shape = n_documents, len(self.vocabulary_) + len(self.character_vocabulary_)
+        return stack_rows(
+            ((bag.data, bag.indices, bag.indptr[1:]) for bag in bags), shape, self.dtype
+        )
+
+    def _bags(self, words: Words, characters: _Characters | None) -> Iterator[sparse.csr_matrix]:
+        """Yield the bags of some documents at a time.
+
+        An occurrence with gate g is summed as the complex number 1 + g i: the real part of a sum is
+        the number of occurrences, the imaginary part the sum of their gates.
+        """
         dtype = np.result_type(self.dtype, np.complex64)
-        for first, last in tokens.blocks(_BLOCK):
-            indptr = tokens.indptr[first : last + 1]
-            here = slice(int(indptr[0]), int(indptr[-1]))
+        for rows, here, indptr in words.tokens.blocks(_BLOCK):
             gates = self._gates(words.positions[here])
-            columns = [column[here] for column in words.columns]
-            shape = last - first, len(self.vocabulary_)
-            bag = gated_bag(word_sums(columns, gates, indptr - here.start, shape, dtype))
+            column = np.stack([column[here] for column in words.columns], axis=1)
+            present = column >= 0
+            values = (1.0 + 1j * gates.T[present]).astype(dtype)
+            ends = np.append(0, np.cumsum(present.sum(axis=1)))[indptr]
+            shape = len(ends) - 1, len(self.vocabulary_)
+            sums = sparse.csr_matrix((values, column[present], ends), shape=shape)
+            sums.sum_duplicates()
+            bag = _gated_bag(sums)
             if characters is not None:
                 spaced, firsts, spelling = characters
-                indptr = spaced.indptr[first : last + 1]
+                indptr = spaced.indptr[rows.start : rows.stop + 1]
                 inside = slice(int(indptr[0]), int(indptr[-1]))
                 at = np.maximum(firsts[inside] - here.start, -1)
                 values = (1.0 + 1j * np.append(gates[0], 1.0)[at]).astype(dtype)
                 sums = sum_spelled(spaced.ids[inside], indptr - inside.start, values, spelling)
-                of_characters = gated_bag(sums)
+                of_characters = _gated_bag(sums)
                 of_characters.data *= self.character_weight
                 bag = sparse.hstack([bag, of_characters], format="csr")
-            bags.append(bag)
+            yield bag
 
-    def _character_occurrences(
-        self, texts: list[str], tokens: Tokens, gates: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return columns, starts, stops and gates of one text's character n-grams, (4, n)."""
-        assert self.characters is not None
-        spaced, firsts = self._spaced(texts, tokens)
-        known, lengths = [], []
-        for word in spaced.words:
-            rows = [
-                (len(self.vocabulary_) + self.character_vocabulary_[ngram], start, stop)
-                for ngram, start, stop in located_ngrams(word, self.characters)
-                if ngram in self.character_vocabulary_
-            ]
-            known += rows
-            lengths.append(len(rows))
-        counts = np.array(lengths, dtype=np.intp)
-        begins = (np.cumsum(counts) - counts)[spaced.ids]
-        counts = counts[spaced.ids]
-        columns, starts, stops = np.reshape(known, (-1, 3))[ranges(begins, counts)].T
-        origins = np.repeat(spaced.starts, counts)
-        gate = np.repeat(np.append(gates, 1.0)[firsts], counts)
-        return np.stack([columns, origins + starts, origins + stops, gate])
+
+def make_text_classifier(**parameters: Any) -> Pipeline:
+    """Return a classifier of texts, from words in context to calibrated probabilities.
+
+    Parameters
+    ----------
+    **parameters
+        Parameters of :class:`ContextVectorizer` and
+        :class:`~sklearn_clsattn.ClsAttentionClassifier`, which have no name in common. The defaults
+        are theirs, except ``sublinear_counts=False``: the vectorizer already damps the counts.
+
+    Returns
+    -------
+    classifier : Pipeline
+        With the steps "vectorizer" and "classifier". It takes texts and labels of any type.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.text import make_text_classifier
+    >>> texts, labels = make_token_classification(n_samples=500, as_text=True, random_state=0)
+    >>> model = make_text_classifier(characters=None).fit(texts[:400], labels[:400])
+    >>> bool(model.score(texts[400:], labels[400:]) > 0.9)
+    True
+    >>> model.set_params(classifier__C=1.0, vectorizer__context=False)["classifier"].C
+    1.0
+    """
+    vectorizer, classifier = ContextVectorizer(), ClsAttentionClassifier(sublinear_counts=False)
+    known = {name: step for step in (vectorizer, classifier) for name in step.get_params()}
+    for name, value in parameters.items():
+        if name not in known:
+            raise TypeError(
+                f"make_text_classifier() has no parameter {name!r}: expected one of "
+                f"{', '.join(sorted(known))}."
+            )
+        known[name].set_params(**{name: value})
+    return Pipeline([("vectorizer", vectorizer), ("classifier", classifier)])
+
+
+def _gated_bag(sums: Any) -> Any:
+    """Return the bag of complex sums, CSR (n_documents, n_columns), in their precision.
+
+    Entries are 1 + ln c times the mean gate, and a document's add up to its sum of 1 + ln c.
+    """
+    counts = sums.data.real
+    damped = 1.0 + np.log(counts)
+    values = damped / counts * sums.data.imag
+    filled = np.diff(sums.indptr) > 0
+    starts = sums.indptr[:-1][filled]
+    whole, gated = (np.add.reduceat(one, starts, dtype=np.float64) for one in (damped, values))
+    scale = (whole / gated).astype(values.dtype)
+    values *= np.repeat(scale, np.diff(sums.indptr)[filled])
+    return sparse.csr_matrix((values, sums.indices, sums.indptr), shape=sums.shape)
 
 
 def _in_original(text: str, lower: str, edges: NDArray[Any]) -> NDArray[np.intp]:
@@ -574,20 +542,6 @@ def _checked_labels(texts: list[str], y: Any, sample_weight: Any) -> Labels:
     check_consistent_length(texts, y)
     check_classification_targets(y)
     weights = _check_sample_weight(sample_weight, texts, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
     classes, codes = np.unique(y, return_inverse=True)
     check_two_classes(classes, np.bincount(codes, weights).astype(np.float64))
     return Labels(classes, codes, weights)
-
-
-def _check_range(bounds: Any, name: str) -> None:
-    """Raise ValueError unless a parameter is None or two integers, from 1 on and in order."""
-    if bounds is not None and not (
-        len(bounds) == 2
-        and all(isinstance(n, Integral) for n in bounds)
-        and 1 <= bounds[0] <= bounds[1]
-    ):
-        raise ValueError(
-            f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got {bounds!r}."
-        )

@@ -9,9 +9,6 @@ documents, and it adds :math:`v_o e^{\pi_s}` to the attention mass. With the sco
 
     d_i = S_0 + \sum_o e^{e_o} v_o e^{\pi_s}, \qquad
     F_{ik} = \beta_k + \frac{\alpha}{d_i} \sum_o e^{e_o}\, 2 S_0 v_o r_{sk}^{(-i)}.
-
-Evidence that includes a document's own label would give high scores to the positions of words that
-occur in no other document.
 """
 
 from dataclasses import dataclass
@@ -53,10 +50,9 @@ class GateEvidence:
 
     numerators: list[Any]  # by output, CSR (n_documents, n_positions), times 2 x the <cls> weight
     masses: Any  # CSR (n_documents, n_positions)
-    # (n_positions, 3): the indices of the scores whose sum is that of a position, by start, end
-    # and the word before; `n_scores` where there is none.
-    score_indices: NDArray[np.intp]
-    n_scores: int
+    # CSR (n_positions, n_scores): ones for the scores whose sum is that of a position, by start,
+    # by end and by the word before.
+    parts: Any
     codes: NDArray[np.intp]
     weights: Array  # of the documents
     intercepts: Array  # (n_outputs,), those that depend on the class weights alone
@@ -83,39 +79,48 @@ def gather_evidence(
     groups = same_documents(bag)
     chosen = _within_limit(groups, np.diff(bag.indptr), weights, limit / n_outputs)
     rows = np.flatnonzero(chosen)
-    bag, repeats, groups = bag[rows], counts[rows].data, groups[rows]
+    bag, repeats = bag[rows], counts[rows].data
     factors = bag.data / repeats
     odds = np.empty((bag.nnz, n_outputs))
     for _, entries, block in leave_one_out_log_odds(
-        bag, codes[rows], weights[rows], scaling.totals, groups
+        bag, codes[rows], weights[rows], scaling.totals, groups[rows]
     ):
         odds[entries] = block
     odds *= (2.0 * scaling.cls_weight * factors)[:, None]
     mass = factors * np.exp(scaling.starting_scores)[bag.indices]
 
-    row_of = np.full(len(chosen), -1)
-    row_of[rows] = np.arange(len(rows))
-    row, column, position = _occurrences(row_of[words.tokens.documents], words, n_previous)
-    per_row = np.diff(bag.indptr)
-    keys = np.repeat(np.arange(len(rows)), per_row) * np.int64(bag.shape[1]) + bag.indices
-    entry = np.searchsorted(keys, row * np.int64(bag.shape[1]) + column)
-    code, distinct = pd.factorize(position)
+    # All occurrences in these documents: their rows and columns, and a code of their positions.
+    tokens = np.flatnonzero(chosen[words.tokens.documents])
+    columns = np.stack([column[tokens] for column in words.columns], axis=1)
+    positions = words.positions[tokens]
+    cells = positions.from_start.astype(np.intp) * N_CELLS + positions.from_end
+    previous = np.where(positions.previous < 0, n_previous, positions.previous)
+    order = np.arange(columns.shape[1]) * N_CELLS**2
+    position = (cells[:, None] + order) * (n_previous + 1) + previous[:, None]
+    present = columns >= 0
+    row = (np.cumsum(chosen) - 1)[words.tokens.documents[tokens]]
+    row = np.repeat(row, present.sum(axis=1))
+    keys = np.repeat(np.arange(len(rows)), np.diff(bag.indptr)) * np.int64(bag.shape[1])
+    entry = np.searchsorted(keys + bag.indices, row * np.int64(bag.shape[1]) + columns[present])
+    code, distinct = pd.factorize(position[present])
     code = code.astype(np.int32)
     indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(rows)))).astype(np.int32)
-    shape = (len(rows), len(distinct))
 
     def by_position(values: Array) -> Any:
-        return sparse.csr_array((values[entry], code, indptr), shape=shape)
+        return sparse.csr_array((values[entry], code, indptr), shape=(len(rows), len(distinct)))
 
+    # The scores' numbers: of starts, of ends, and of words before, of which the last is none.
     n_cells = len(words.columns) * N_CELLS
     rest, previous = np.divmod(distinct, n_previous + 1)
     start, end = np.divmod(rest, N_CELLS)
     end += start // N_CELLS * N_CELLS
+    numbers = np.stack([start, n_cells + end, 2 * n_cells + previous], axis=1)
+    ends, ones = 3 * np.arange(len(numbers) + 1), np.ones(numbers.size)
+    shape = len(numbers), 2 * n_cells + n_previous + 1
     return GateEvidence(
         numerators=[by_position(odds[:, k]) for k in range(n_outputs)],
         masses=by_position(mass),
-        score_indices=np.stack([start, n_cells + end, 2 * n_cells + previous]).T,
-        n_scores=2 * n_cells + n_previous,
+        parts=sparse.csr_array((ones, numbers.ravel(), ends), shape=shape)[:, :-1],
         codes=codes[rows],
         weights=weights[rows],
         intercepts=class_log_odds(statistics.class_weights),
@@ -137,46 +142,28 @@ def _within_limit(
     return np.asarray(positive & (before < limit)[groups])
 
 
-def _occurrences(
-    rows: NDArray[np.intp], words: Words, n_previous: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Return row, column and code of the position of all occurrences in rows from 0 on, by row."""
-    at = np.flatnonzero(rows >= 0)
-    positions, columns = words.positions, words.columns
-    column = np.stack([column[at] for column in columns], axis=1)
-    cells = positions.from_start[at].astype(np.intp) * N_CELLS + positions.from_end[at]
-    previous = np.where(positions.previous[at] < 0, n_previous, positions.previous[at])
-    first = cells * (n_previous + 1) + previous
-    code = first[:, None] + np.arange(len(columns)) * (N_CELLS**2 * (n_previous + 1))
-    present = column >= 0
-    return np.repeat(rows[at], present.sum(axis=1)), column[present], code[present]
-
-
-def learn_scores(evidence: GateEvidence, n_cells: int) -> tuple[Array, float]:
-    """Return the scores, first those of `n_cells` cells, then of words before, and alpha."""
+def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
+    """Return the scores, first those of `n_cells` cells, then of words before."""
     from .._core.backend import ThreadShare
 
-    n_scores = evidence.n_scores
+    n_scores = evidence.parts.shape[1]
     penalties = np.full(n_scores, PREVIOUS_PENALTY)
     penalties[:n_cells] = POSITION_PENALTY
     penalties *= 1.0 + PENALTY_DOCUMENTS / evidence.weights.sum()
     start = np.concatenate([np.zeros(n_scores), [_START_SCALE], evidence.intercepts])
     units = 1.0 / np.sqrt(_curvature(evidence, penalties))
-    lowest = np.full(len(start), -np.inf)
-    lowest[n_scores] = 0.0
+    bounds = Bounds(np.where(np.arange(len(start)) == n_scores, 0.0, -np.inf))  # of alpha
 
     def function(x: Array) -> tuple[float, Array]:
         loss, gradient = loss_and_gradient(units * x, evidence, penalties)
         return loss, units * gradient
 
     options = {"maxiter": _MAX_ITER}
-    bounds = Bounds(lowest)
     with ThreadShare():
         result = minimize(
             function, start / units, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
-    x = units * result.x
-    return x[:n_scores], float(x[n_scores])
+    return (units * result.x)[:n_scores]
 
 
 def _curvature(evidence: GateEvidence, penalties: Array) -> Array:
@@ -191,16 +178,16 @@ def _curvature(evidence: GateEvidence, penalties: Array) -> Array:
         squares = sparse.csr_array((table.data**2, table.indices, table.indptr), table.shape)
         by_position += squares.T @ (variance * (_START_SCALE / masses) ** 2)
         by_scale += float(variance @ (table @ ones / masses) ** 2)
-    by_score = _with_sums(penalties, evidence, by_position)
+    by_score = penalties + evidence.parts.T @ by_position
     by_intercept = np.full(n_outputs, variance.sum())
     return np.concatenate([by_score, [by_scale or 1.0], by_intercept])
 
 
 def loss_and_gradient(x: Array, evidence: GateEvidence, penalties: Array) -> tuple[float, Array]:
     """Return the penalised loss and its gradient at x = [scores, alpha, beta]."""
-    n_scores, weights = evidence.n_scores, evidence.weights
+    n_scores, weights = evidence.parts.shape[1], evidence.weights
     scores, scale, intercepts = x[:n_scores], x[n_scores], x[n_scores + 1 :]
-    summed = np.append(scores, 0.0)[evidence.score_indices].sum(axis=1)
+    summed = evidence.parts @ scores
     factors = np.exp(summed.clip(-MAX_SCORE, MAX_SCORE))
     masses = evidence.cls_weight + evidence.masses @ factors
     outputs = np.stack([table @ factors for table in evidence.numerators], axis=1)
@@ -213,18 +200,10 @@ def loss_and_gradient(x: Array, evidence: GateEvidence, penalties: Array) -> tup
     for table, slope in zip(evidence.numerators, by_output.T, strict=True):
         by_position += table.T @ np.ascontiguousarray(slope)
     by_position *= factors * (np.abs(summed) < MAX_SCORE)
-    by_score = _with_sums(penalties * scores, evidence, by_position)
+    by_score = penalties * scores + evidence.parts.T @ by_position
     loss = float(weights @ losses + 0.5 * penalties @ scores**2)
     by_scale = (residuals * outputs).sum()
     return loss, np.concatenate([by_score, [by_scale], residuals.sum(axis=0)])
-
-
-def _with_sums(start: Array, evidence: GateEvidence, by_position: Array) -> Array:
-    """Return `start` (n_scores,) plus the sums of (n_positions,) over each score's positions."""
-    sums = start.copy()
-    for indices in evidence.score_indices.T:
-        sums += np.bincount(indices, by_position, evidence.n_scores + 1)[:-1]
-    return sums
 
 
 def _log_loss(outputs: Array, codes: NDArray[np.intp]) -> tuple[Array, Array]:

@@ -28,20 +28,13 @@ class Alphabet:
     def encode(self, text: str) -> Symbols:
         """Return the symbols of a text's characters, of shape (n_characters,)."""
         try:
-            encoded = text.encode("latin-1")
+            codes: Symbols = np.frombuffer(text.encode("latin-1"), np.uint8)
         except UnicodeEncodeError:
-            codes: Symbols = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
-        else:
-            codes = np.frombuffer(encoded, np.uint8)
-            if self._symbols.itemsize == 1:  # bytes.translate is several times faster
-                table = self._symbols[:256].tobytes()
-                symbols: Symbols = np.frombuffer(encoded.translate(table), np.uint8)
-                if not len(symbols) or symbols.min():
-                    return symbols
-        symbols = self._symbols[codes]
+            codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+        symbols = np.take(self._symbols, codes)
         if len(symbols) and not symbols.min():
             self._learn(np.unique(codes[symbols == 0]))
-            symbols = self._symbols[codes]
+            symbols = np.take(self._symbols, codes)
         return symbols
 
     def _learn(self, codes: Symbols) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from array import array
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -18,9 +16,8 @@ from ._symbols import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
 
 WORDS = r"(?u)\b\w\w+\b"  # scikit-learn's default
 WORDS_AND_PUNCTUATION = r"\w+(?:['’]\w+)*|[^\w\s]"
-WORDS_AND_CONTRACTIONS = r"(?u)\b\w+(?:'\w+)?\b"
 BETWEEN_SPACES = r"\S+"
-PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS, BETWEEN_SPACES)
+PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, BETWEEN_SPACES)
 
 # Characters that are read together: few enough to stay in a processor's caches.
 BLOCK = 1 << 18
@@ -28,6 +25,7 @@ _SEPARATOR = "\n"  # in no token
 _FEW_DOCUMENTS = 5_000
 
 Numbers = NDArray[np.int32]
+_NONE: Numbers = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -54,30 +52,29 @@ class Tokens:
         """The document of each occurrence, of shape (n_occurrences,)."""
         return np.repeat(np.arange(self.n_documents, dtype=np.int32), np.diff(self.indptr))
 
-    def blocks(self, size: int) -> Iterator[tuple[int, int]]:
-        """Yield first and last + 1 of consecutive documents with about `size` tokens together."""
+    def blocks(self, size: int) -> Iterator[tuple[slice, slice, NDArray[np.int64]]]:
+        """Yield consecutive documents with about `size` tokens together, some at a time.
+
+        Each time the slices of the documents and of their tokens, and the documents' `indptr`.
+        """
         first = 0
         while first < self.n_documents:
             after = np.searchsorted(self.indptr, self.indptr[first] + size, side="right")
             last = max(int(after) - 1, first + 1)
-            yield first, last
+            indptr = self.indptr[first : last + 1]
+            yield slice(first, last), slice(*indptr[[0, -1]].tolist()), indptr - indptr[0]
             first = last
 
-    def without(self, words: Iterable[str]) -> Tokens:
-        """Return the tokens without the occurrences of some words; the list of words stays."""
-        removed = frozenset(words)
-        if not removed:
-            return self
-        stays = np.array([word not in removed for word in self.words], dtype=bool)[self.ids]
+    def without(self, words: frozenset[str]) -> Tokens:
+        """Return the tokens without the occurrences of some words, and without characters."""
+        stays = np.array([word not in words for word in self.words], dtype=bool)[self.ids]
         indptr = np.append(0, np.cumsum(stays))[self.indptr]
-        starts, stops = (at[stays[: len(at)]] for at in (self.starts, self.stops))
-        return Tokens(self.ids[stays], indptr, starts, stops, self.words)
+        return Tokens(self.ids[stays], indptr, _NONE, _NONE, self.words)
 
 
 def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = True) -> Tokens:
     """Return the tokens that one of the `PATTERNS` matches in preprocessed texts, read once."""
-    wanted = {WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S")
-    alphabet = Alphabet(wanted)
+    alphabet = Alphabet(r"\w" if pattern == WORDS else r"\S")
     # Words are numbered block by block, then all blocks' distinct words together.
     words: list[Symbols] = [np.zeros(0, np.uint8)]  # the symbols of each block's distinct words
     lengths = [np.zeros(0, np.int64)]
@@ -115,75 +112,64 @@ def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = Tr
 
 def _token_runs(symbols: Symbols, pattern: str, alphabet: Alphabet) -> tuple[Any, Any]:
     """Return where a block's tokens start and stop, two arrays of shape (n_occurrences,)."""
-    inside = symbols > SKIPPED
-    word = inside
-    if pattern in (WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS):
-        word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
+    word = symbols > SKIPPED
     if pattern == WORDS_AND_PUNCTUATION:
+        marks = word
+        word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
         apostrophe = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]
         word[1:-1] |= apostrophe[1:-1] & word[:-2] & word[2:]
-        mark = inside & ~word
-        starts = np.flatnonzero((word[1:] & ~word[:-1]) | mark[1:]) + 1
-        stops = np.flatnonzero((word[:-1] & ~word[1:]) | mark[:-1]) + 1
+        marks &= ~word
+        starts = np.flatnonzero((word[1:] & ~word[:-1]) | marks[1:]) + 1
+        stops = np.flatnonzero((word[:-1] & ~word[1:]) | marks[:-1]) + 1
         return starts, stops
     edges = np.flatnonzero(word[1:] != word[:-1]) + 1
     starts, stops = edges[::2], edges[1::2]
-    if pattern == WORDS:
-        long = stops - starts > 1
-        starts, stops = starts[long], stops[long]
-    elif pattern == WORDS_AND_CONTRACTIONS:
-        joined = inside[stops[:-1]] & (starts[1:] - stops[:-1] == 1)
-        # Of several apostrophes in a row of words, every other one is in a token.
-        at = np.arange(len(joined))
-        joined &= (at - np.maximum.accumulate(np.where(joined, -1, at))) % 2 == 1
-        firsts, lasts = (np.insert(~joined, k, True)[: len(starts)] for k in (0, len(joined)))
-        starts, stops = starts[firsts], stops[lasts]
-    return starts, stops
+    long = stops - starts > (1 if pattern == WORDS else 0)
+    return starts[long], stops[long]
 
 
-def words_between_spaces(tokens: Tokens, texts: Sequence[str]) -> tuple[Tokens, NDArray[np.int64]]:
-    """Return the words between white space, and the number of each one's first token, (n_words,).
+def words_between_spaces(
+    tokens: Tokens, texts: Sequence[str], pattern: str
+) -> tuple[Tokens, NDArray[np.int64]]:
+    """Return the words between white space, and each one's first token or -1, (n_words,).
 
-    `tokens` must be those of `WORDS_AND_PUNCTUATION`, which has only white space between tokens.
+    `tokens` are those of `pattern` in the preprocessed texts.
     """
-    begins = np.ones(len(tokens.ids), dtype=bool)
-    begins[1:] = tokens.starts[1:] != tokens.stops[:-1]
-    begins[tokens.indptr[:-1][np.diff(tokens.indptr) > 0]] = True
-    firsts = np.flatnonzero(begins)
-    sizes = np.diff(firsts, append=len(begins))
-    ids, examples = distinct_runs(padded([tokens.ids.astype(np.uint32) + 1]), firsts, sizes)
-    starts, stops = tokens.starts[firsts], tokens.stops[firsts + sizes - 1]
-    spans = (tokens.documents[firsts[examples]], starts[examples], stops[examples])
-    words = [
-        texts[document][start:stop]
-        for document, start, stop in zip(*(one.tolist() for one in spans), strict=True)
-    ]
-    indptr = np.searchsorted(firsts, tokens.indptr)
-    return Tokens(ids.astype(np.int32), indptr, starts, stops, words), firsts
+    if pattern == WORDS_AND_PUNCTUATION:  # nothing but white space is between its tokens
+        begins = np.ones(len(tokens.ids), dtype=bool)
+        begins[1:] = tokens.starts[1:] != tokens.stops[:-1]
+        begins[tokens.indptr[:-1][np.diff(tokens.indptr) > 0]] = True
+        firsts = np.flatnonzero(begins)
+        sizes = np.diff(firsts, append=len(begins))
+        ids, examples = distinct_runs(padded([tokens.ids.astype(np.uint32) + 1]), firsts, sizes)
+        starts, stops = tokens.starts[firsts], tokens.stops[firsts + sizes - 1]
+        spans = tokens.documents[firsts[examples]], starts[examples], stops[examples]
+        words = [texts[i][start:stop] for i, start, stop in np.transpose(spans).tolist()]
+        indptr = np.searchsorted(firsts, tokens.indptr)
+        return Tokens(ids.astype(np.int32), indptr, starts, stops, words), firsts
+    spaced = tokenize(texts, BETWEEN_SPACES)
+    origins = 2 * np.int64(max(map(len, texts), default=0)) * np.arange(len(texts))
+    begins = np.repeat(origins, np.diff(tokens.indptr)) + tokens.starts
+    shift = np.repeat(origins, np.diff(spaced.indptr))
+    first = np.searchsorted(begins, shift + spaced.starts)
+    inside = np.append(begins, np.iinfo(np.int64).max)[first] < shift + spaced.stops
+    return spaced, np.where(inside, first, -1)
 
 
-def number_tokens(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> Tokens:
-    """Return the tokens into which a function splits texts, without starts and stops."""
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    ids, ends = array("i"), [0]
-    for text in texts:
-        ids.extend(map(numbers.__getitem__, split(text)))
-        ends.append(len(ids))
-    none = np.zeros(0, np.int32)
-    return Tokens(np.array(ids, np.int32), np.array(ends), none, none, list(numbers))
-
-
-def matched_tokens(texts: Iterable[str], expression: re.Pattern[str]) -> Tokens:
-    """Return the tokens that a regular expression matches in texts, empty matches left out."""
+def matched_tokens(texts: Iterable[str], pattern: str) -> Tokens:
+    """Return the tokens that any regular expression matches in texts, empty matches left out."""
     numbers: dict[str, int] = {}
     matches, ends = [], [0]
     for text in texts:
-        for match in expression.finditer(text):
+        for match in re.finditer(pattern, text):
             if word := match.group():
                 number = numbers.setdefault(word, len(numbers))
                 matches.append((number, match.start(), match.end()))
         ends.append(len(matches))
+    if re.compile(pattern).groups or any(word.split() != [word] for word in numbers):
+        raise ValueError(
+            f"token_pattern must match no white space and have no capturing group, got {pattern!r}."
+        )
     ids, starts, stops = np.array(matches, dtype=np.int32).reshape(-1, 3).T
     return Tokens(ids, np.array(ends), starts, stops, list(numbers))
 
@@ -202,10 +188,10 @@ def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
         yield batch
 
 
-def checked(raw_documents: Iterable[Any]) -> Iterator[Any]:
-    """Yield documents, and raise ValueError for one that is missing."""
+def checked(raw_documents: Iterable[Any], *, texts: bool = False) -> Iterator[Any]:
+    """Yield documents; raise ValueError for one that is missing, or with `texts` is no string."""
     for at, document in enumerate(raw_documents):
-        if is_missing(document):
+        if is_missing(document) or (texts and not isinstance(document, str)):
             raise ValueError(
                 f"Documents must be texts, but the one at position {at} is {document!r}: leave it "
                 "out, with its label if it has one, or pass '' in its place."
@@ -213,13 +199,11 @@ def checked(raw_documents: Iterable[Any]) -> Iterator[Any]:
         yield document
 
 
-def document_number(bound: Any, n_documents: int) -> float:
-    """Return the number of documents that `min_df` or `max_df` means: itself, or its share."""
-    return float(bound if isinstance(bound, Integral) else bound * n_documents)
+def document_number(bound: Any, n_documents: int, auto: int = 1) -> float:
+    """Return the number of documents that `min_df` or `max_df` means: itself, or its share.
 
-
-def least_documents(bound: Any, n_documents: int, *, otherwise: int) -> float:
-    """Return the number that `min_df` means; "auto" is 1 where there are few documents."""
+    "auto" is 1 where there are few documents, else `auto`.
+    """
     if bound == "auto":
-        return 1 if n_documents < _FEW_DOCUMENTS else otherwise
-    return document_number(bound, n_documents)
+        return 1 if n_documents < _FEW_DOCUMENTS else auto
+    return float(bound if isinstance(bound, Integral) else bound * n_documents)
