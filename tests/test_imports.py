@@ -17,8 +17,8 @@ PACKAGE = "sklearn_clsattn"
 
 # From the ground up; a module imports from its own floor and those below.
 FLOORS = [
-    {"importance", "_blocks", "_documents", "_validation", "_callbacks", "_pickling"},
-    {"_machine", "_transaction", "_visible", "_writing", "checks", "_core"},
+    {"importance", "_blocks", "_docstrings", "_documents", "_validation", "_pickling"},
+    {"_visible", "_writing", "checks", "_core"},
     {"_training", "_base", "_chunked_counts", "_classifier", "_transformer", "text"},
     {"paper"},
     {"metrics", "inspection", "comparison"},

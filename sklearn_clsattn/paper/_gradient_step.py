@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from .._core.loss import AttentionLoss
-from .._machine import check_memory
+from .._training import check_memory
 
 
 @dataclass(frozen=True)

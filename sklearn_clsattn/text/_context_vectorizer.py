@@ -22,10 +22,9 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from .._documents import check_two_classes
 from .._pickling import SavedMixin, public
-from .._transaction import all_or_nothing
-from .._validation import check_labels
+from .._training import all_or_nothing
+from .._validation import check_labels, check_two_classes
 from ._characters import RowStack, frequent_characters, located_ngrams, spelling_matrix, sum_spelled
 from ._context_gates import context_gates, first_tokens, gated_bag, word_sums
 from ._gate_scores import Labels, gather_evidence, learn_scores

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 from .._pickling import SavedMixin, public
-from .._transaction import all_or_nothing
+from .._training import all_or_nothing
 from ._characters import count_characters, count_spelled, spelling_matrix
 from ._ngrams import NgramColumns, count_ngrams, known_columns, ngram_columns, remember_columns
 from ._tokens import (
