@@ -19,9 +19,9 @@ from ._documents import NegativeEntriesError, canonical, is_plain, with_columns
 from ._pickling import SavedMixin
 from ._training import (
     CallbackSupportMixin,
-    FitCallbacks,
     Summary,
     all_or_nothing,
+    begin_callbacks,
     check_finite,
     in_range,
     least_strength,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from ._core.corpus import Corpus
     from ._core.documents import Documents
-    from ._core.result import Callback, FitResult, Progress
+    from ._core.result import FitResult, Progress
     from ._core.statistics import CorpusStatistics
 
 Array = NDArray[np.float64]
@@ -197,19 +197,16 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     def cls_embedding_(self) -> Array:
         """The embedding p of ``<cls>``; the first unit vector where any basis will do."""
         check_is_fitted(self)
-        if self._embeddings is not None:
-            return self._embeddings.cls_embedding
-        return np.eye(1, 1 + len(self.intercept_))[0]
+        n_outputs, stored = len(self.intercept_), self._embeddings
+        return np.eye(1, 1 + n_outputs)[0] if stored is None else stored.cls_embedding
 
     @property
     def output_vector_(self) -> Array:
         """The output vector v, or one row per class; other unit vectors where any basis will do."""
         check_is_fitted(self)
-        if self._embeddings is not None:
-            vectors = self._embeddings.output_vectors
-        else:
-            vectors = np.eye(1 + len(self.intercept_))[1:]
-        return vectors[0] if len(vectors) == 1 else vectors
+        n_outputs, stored = len(self.intercept_), self._embeddings
+        vectors = np.eye(1 + n_outputs)[1:] if stored is None else stored.output_vectors
+        return vectors[0] if n_outputs == 1 else vectors
 
     @property
     def token_embeddings_(self) -> NDArray[np.floating[Any]]:
@@ -242,11 +239,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
     def _answer(self, X: Any, question: str) -> Any:
         """Return what a method of the fitted model returns for documents."""
-        if (
-            hasattr(self, "entry_scale_")
-            and not hasattr(self, "feature_names_in_")
-            and is_plain(X, self.n_features_in_, positive=False)
-        ):
+        is_damped = hasattr(self, "entry_scale_") and not hasattr(self, "feature_names_in_")
+        if is_damped and is_plain(X, self.n_features_in_, positive=False):
             # Damping finds negative counts as well as a look at all entries beforehand would.
             with suppress(NegativeEntriesError):
                 return getattr(self._model(), question)(X)
@@ -261,14 +255,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         # Of an entry in several parts, the sum is damped.
         return self._model(), canonical(X) if hasattr(self, "entry_scale_") else X
 
-    def _train(
-        self,
-        documents: Documents,
-        *,
-        dtype: type[np.floating[Any]],
-        device: torch.device,
-        callback: Callback,
-    ) -> FitResult:
+    def _train(self, *documents: Any, **options: Any) -> FitResult:
         """Train on the documents; every classifier has its own way."""
         raise NotImplementedError
 
@@ -282,16 +269,15 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         data: tuple[Any, Any, Any],
         stacklevel: int,
     ) -> None:
-        """Train on documents, wherever they are, and store what comes back.
+        """Train on documents, wherever they are, from `earlier` if it fits, and store what comes.
 
-        `earlier` is what a warm start may begin with; `data` are X, y and sample weights for
-        callbacks.
+        `data` are X, y and sample weights for callbacks.
         """
         from ._core.backend import ThreadShare
 
         def report(progress: Progress) -> bool:
             self._print(progress)
-            return progress.n_iter > 0 and callbacks.iteration(
+            return progress.n_iter > 0 and report_iteration(
                 lambda: {
                     "classes_": classes,
                     **self._model_attributes(progress.model(), documents.entry_scale),
@@ -301,7 +287,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         options: dict[str, Any] = {"dtype": dtype, "device": device, "callback": report}
         if earlier is not None and earlier[1] == self._trained_on(classes):
             options["start"] = earlier[0]
-        callbacks = FitCallbacks(self, *data, task_name=f"{self._solver_name}-iter")
+        report_iteration, end = begin_callbacks(self, *data, f"{self._solver_name}-iter")
         dimension = getattr(self, "embedding_dim", None) or 0
         total_weight = documents.statistics.total_weight
         with ThreadShare(dimension * documents.n_multiplications), in_range(self, total_weight):
@@ -310,7 +296,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         counts = documents.count_selected(result.model.scores)
         self._store(result, classes, documents.statistics, counts, documents.entry_scale)
         self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
-        callbacks.end()
+        end()
         warn(result, stacklevel)
 
     def _earlier(self) -> Earlier | None:

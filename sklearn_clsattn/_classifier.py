@@ -26,14 +26,13 @@ if TYPE_CHECKING:
 
 def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
     """Whether there is `partial_fit`."""
-    why = ""
     if classifier.class_weight == "balanced":
         why = "class_weight='balanced' needs all documents at once: weigh documents or classes"
     elif hasattr(classifier, "classes_") and not hasattr(classifier, "_stream"):
         why = "fit remembers no documents: train a clone() by partial_fit from the start"
-    if why:
-        raise AttributeError(f"There is no partial_fit here, because {why}.")
-    return True
+    else:
+        return True
+    raise AttributeError(f"There is no partial_fit here, because {why}.")
 
 
 @public("sklearn_clsattn")
@@ -235,12 +234,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self : ClsAttentionClassifier
             The fitted classifier.
 
-        Raises
-        ------
-        ValueError
-            If fewer than two classes have documents of positive weight, if `device` is no CPU, or
-            if a file of `counts` is damaged.
-
         {convergence}
 
         Examples
@@ -299,9 +292,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
         Raises
         ------
-        ValueError
-            As :meth:`fit`; if a batch has other classes or tokens than the first one, or no
-            weight.
         AttributeError
             If the model comes from :meth:`fit`, which remembers no documents, or with
             ``class_weight="balanced"``, which has to know all documents.
@@ -311,9 +301,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Notes
         -----
         The memory is one gradient and one curvature per parameter: variational Bayesian online
-        learning with a diagonal covariance, applied to attention. `loss_curve_`, `n_iter_` and
-        `optimality_gap_` are the last call's; `selection_counts_` count each document by the model
-        that had just learnt it.
+        learning with a diagonal covariance. `loss_curve_`, `n_iter_` and `optimality_gap_` are the
+        last call's; `selection_counts_` count each document by the model that had just learnt it.
 
         Examples
         --------
@@ -362,11 +351,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     def _settings(self) -> dict[str, Any]:
         """Return the parameters of training."""
-        return {
-            "C": None if self.C == "auto" else self.C,
-            "attention_C": self.attention_C,
-            "attend_cls": self.attend_cls,
-            "scaling": self.token_scaling,
-            "max_iter": self.max_iter,
-            "tol": None if self.tol == "auto" else self.tol,
-        }
+        names = ("C", "attention_C", "attend_cls", "max_iter", "tol")
+        settings = {name: getattr(self, name) for name in names} | {"scaling": self.token_scaling}
+        return {name: None if value == "auto" else value for name, value in settings.items()}

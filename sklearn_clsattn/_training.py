@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ._core.result import FitResult
 
 Array = NDArray[np.float64]
+Attributes = Callable[[], dict[str, Any]]
 Options = ParamSpec("Options")
 Returned = TypeVar("Returned")
 
@@ -50,23 +51,15 @@ _PER_ENTRY, _PER_NUMBER = {4: 30, 8: 35}, {4: 150, 8: 200}
 
 @dataclass(frozen=True)
 class Summary:
-    """What is to be known of documents before training.
+    """What is to be known of documents before training."""
 
-    shape : (n_documents, n_tokens)
-    n_entries : stored entries
-    dtype : of the entries
-    least, largest : positive entry, infinity and 0 if there is none
-    labels : sorted
-    names : of the tokens, if they have any
-    """
-
-    shape: tuple[int, int]
-    n_entries: int
-    dtype: np.dtype[Any]
-    least: float
-    largest: float
-    labels: NDArray[Any]
-    names: list[str] | None = None
+    shape: tuple[int, int]  # (n_documents, n_tokens)
+    n_entries: int  # stored ones
+    dtype: np.dtype[Any]  # of the entries
+    least: float  # positive entry, or infinity if there is none
+    largest: float  # entry, or 0
+    labels: NDArray[Any]  # sorted
+    names: list[str] | None = None  # of the tokens, if they have any
 
 
 def summary_of(X: Any, labels: NDArray[Any], names: list[str] | None = None) -> Summary:
@@ -85,10 +78,7 @@ def joined(summaries: Sequence[Summary]) -> Summary:
                 "before: expected the same tokens, by the same names if they have any, in all."
             )
     labels = [summary.labels for summary in summaries if len(summary.labels)]
-    kinds = {
-        "numbers" if some.dtype.kind in "biuf" else type(some.tolist()[0]).__name__
-        for some in labels
-    }
+    kinds = {"number" if some.dtype.kind in "biuf" else type(some[0]).__name__ for some in labels}
     if len(kinds) > 1:
         raise ValueError(
             f"Expected labels of one type in all documents, got {' and '.join(sorted(kinds))}."
@@ -153,9 +143,9 @@ def _is_exact(dtype: np.dtype[Any]) -> bool:
 
 
 def least_strength(classifier: Any) -> float:
-    """Return the smaller one of `C` and `attention_C`, of those that are given, or 1."""
-    strengths = [getattr(classifier, name, 1.0) for name in ("C", "attention_C")]
-    return float(min([1.0, *(strength for strength in strengths if strength != "auto")]))
+    """Return the smallest of `C` and `attention_C`, of those that are numbers, and 1."""
+    strengths = {getattr(classifier, name, 1.0) for name in ("C", "attention_C")}
+    return float(min((strengths | {1.0}) - {"auto"}))
 
 
 def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
@@ -199,12 +189,10 @@ def check_finite(result: FitResult) -> None:
 
 def warn(result: FitResult, stacklevel: int) -> None:
     """Warn of what training says, past scikit-learn's wrapper of `fit`."""
-    for message, category in (
-        (result.warning, UserWarning),
-        (result.not_converged, ConvergenceWarning),
-    ):
-        if message:
-            warnings.warn(message, category, stacklevel=stacklevel)
+    if result.warning:
+        warnings.warn(result.warning, stacklevel=stacklevel)
+    if result.not_converged:
+        warnings.warn(result.not_converged, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def all_or_nothing(
@@ -227,31 +215,29 @@ def all_or_nothing(
     return fitting
 
 
-class FitCallbacks:
-    """Tells an estimator's callbacks, if any, of its fit: a task, and a subtask per iteration."""
+def begin_callbacks(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, task_name: str
+) -> tuple[Callable[[Attributes], bool], Callable[[], None]]:
+    """Tell an estimator's callbacks that its fit begins; return what tells them of more.
 
-    def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any, task_name: str) -> None:
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self._data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
-        self._task_name = task_name
-        self._context: Any = None
-        self._active = HAS_CALLBACKS and hasattr(estimator, "_skl_callbacks")
-        if HAS_CALLBACKS:
-            self._context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
-            self._context.call_on_fit_task_begin(**self._data)
+    The first function reports an iteration with the attributes fitted so far, and returns whether
+    a callback asks to stop; the second ends the fit.
+    """
+    if not HAS_CALLBACKS:
+        return lambda _: False, lambda: None
+    metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+    data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+    context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
+    context.call_on_fit_task_begin(**data)
 
-    def iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
-        """Report one finished iteration; return whether a callback asks to stop."""
-        if not self._active:
+    def report(attributes: Attributes) -> bool:
+        if not hasattr(estimator, "_skl_callbacks"):  # nobody listens
             return False
-        task = self._context.subcontext(task_name=self._task_name)
-        task.call_on_fit_task_begin(**self._data)
-        return bool(task.call_on_fit_task_end(**self._data, reconstruction_attributes=attributes))
+        task = context.subcontext(task_name=task_name)
+        task.call_on_fit_task_begin(**data)
+        return bool(task.call_on_fit_task_end(**data, reconstruction_attributes=attributes))
 
-    def end(self) -> None:
-        """Close the fit's task."""
-        if self._context is not None:
-            self._context.call_on_fit_task_end(**self._data, reconstruction_attributes={})
+    return report, lambda: context.call_on_fit_task_end(**data, reconstruction_attributes={})
 
 
 @cache

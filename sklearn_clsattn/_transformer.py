@@ -263,22 +263,16 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
 
     def _selected(self, overall: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which tokens (n_tokens,) `k` and `threshold` select, by overall importance."""
-        n_tokens = len(overall)
+        n_tokens, k = len(overall), self.k
         selected = np.full(n_tokens, True) if self.threshold is None else overall > self.threshold
-        k: Any = self.k
-        if k is None:
-            return selected
-        if isinstance(k, Integral):
-            k = int(k)
-            if k > n_tokens:
-                warnings.warn(f"k={k} is above n_tokens={n_tokens}: all are kept.", stacklevel=2)
-        else:
-            k = max(1, round(k * n_tokens))
-        # Rounded, so that the order of documents does not decide between equal tokens.
-        ranked = np.round(overall / (overall.max() or 1.0), 12)
-        among_best = np.full(n_tokens, False)
-        among_best[np.argsort(-ranked, kind="stable")[:k]] = True
-        return selected & among_best
+        if isinstance(k, Integral) and k > n_tokens:
+            warnings.warn(f"k={k} is above n_tokens={n_tokens}: all are kept.", stacklevel=2)
+        if k is not None:
+            n_best = int(k) if isinstance(k, Integral) else max(1, round(k * n_tokens))
+            # Rounded, so that the order of documents does not decide between equal tokens.
+            ranked = np.round(overall / (overall.max() or 1.0), 12)
+            selected[np.argsort(-ranked, kind="stable")[n_best:]] = False
+        return selected
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

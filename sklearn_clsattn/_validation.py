@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -95,24 +96,22 @@ def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
     """Raise ValueError for texts in place of counts, with what to put before."""
     if sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"):
         return
-    try:
-        rows = X.iloc[:1].to_numpy() if hasattr(X, "iloc") else [X] if isinstance(X, str) else X[:1]
-        first = next((row if isinstance(row, str) else np.ravel(row)[0] for row in rows), None)
-    except (TypeError, ValueError, IndexError, KeyError):
-        return  # scikit-learn says what is wrong
-    if not isinstance(first, str):
-        return
-    try:
+    first = X
+    with suppress(TypeError, ValueError, IndexError, KeyError):  # scikit-learn says what is wrong
+        while not isinstance(first, str):
+            first = first.iloc[0] if hasattr(first, "iloc") else first[0]
+    with suppress(TypeError, ValueError):
         float(first)
-    except ValueError:
+        return
+    if isinstance(first, str):
         raise ValueError(
             f"X holds texts, such as {first[:40]!r}: expected token counts. Put a vectorizer "
             f"before, such as make_pipeline(CountVectorizer(), {_name(estimator)}()), or take "
             "sklearn_clsattn.text.make_text_classifier()."
-        ) from None
+        )
 
 
-def check_labels(y: Any) -> None:
+def check_labels(y: Any, name: str = "y") -> None:
     """Raise ValueError for labels that are missing, or for several of them per document."""
     shape = getattr(y, "shape", None)
     several = shape is not None and len(shape) == 2 and shape[1] > 1
@@ -120,20 +119,18 @@ def check_labels(y: Any) -> None:
         several = isinstance(y[0], list | tuple | set) and len(y[0]) != 1
     if several:
         raise ValueError(
-            "y has several labels per document, expected one. For several classes at once "
+            f"{name} has several labels per document, expected one. For several classes at once "
             "put MultiLabelBinarizer before and wrap the classifier in OneVsRestClassifier; for "
             "several questions wrap it in MultiOutputClassifier."
         )
     kind = getattr(getattr(y, "dtype", None), "kind", "O")
-    if kind != "O" and not (kind == "f" and np.isnan(y).any()):
-        return
-    try:
-        missing = [at for at, label in enumerate(y) if is_missing(label)]
-    except TypeError:  # no labels at all, as scikit-learn says
-        return
+    missing = []
+    if kind == "O" or (kind == "f" and np.isnan(y).any()):
+        with suppress(TypeError):  # no labels at all, as scikit-learn says
+            missing = [at for at, label in enumerate(y) if is_missing(label)]
     if missing:
         raise ValueError(
-            f"y has {len(missing)} missing labels (None or NaN), the first at position "
+            f"{name} has {len(missing)} missing labels (None or NaN), the first at position "
             f"{missing[0]}: leave these out, or give the documents without a label a class of "
             "their own, such as 'none'."
         )
@@ -163,8 +160,8 @@ def code_labels(
     """
     labels, codes = np.unique(y, return_inverse=True)
     named = list(classes) if isinstance(classes, set | frozenset) else classes
-    if named is not None and any(map(is_missing, np.asarray(named).tolist())):
-        raise ValueError(f"classes={named!r} has None or NaN: expected all labels of y.")
+    if named is not None:
+        check_labels(np.asarray(named), "classes")
     given = labels if named is None else np.unique(np.asarray(named))
     known = given if known is None else known
     if len(known) < 2:
@@ -175,8 +172,7 @@ def code_labels(
     if classes is not None and not np.array_equal(given, known):
         raise ValueError(f"classes={given.tolist()}, but at first they were {known.tolist()}.")
     positions = codes_of(labels, known)
-    if (positions < 0).any():
-        unknown = labels[positions < 0].tolist()
+    if unknown := labels[positions < 0].tolist():
         raise ValueError(
             f"y has labels that are not among the classes {known.tolist()}: {unknown}. Pass "
             "all labels to the first call to partial_fit as classes=[...]."

@@ -3,13 +3,8 @@
 :func:`class_totals` sums a document-token matrix by class; every other function is a formula on
 such totals. Sample weights act as repetition: a document of weight 2 counts as two documents.
 
-References
-----------
-D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained Embeddings Provably
-Selects Important Tokens. arXiv:2505.17282.
-
-S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and Topic
-Classification. Proceedings of ACL 2012.
+Sources: D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025), arXiv:2505.17282, and S. Wang,
+C. D. Manning (2012), Baselines and Bigrams, ACL.
 """
 
 from __future__ import annotations
