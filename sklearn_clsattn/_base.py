@@ -27,7 +27,6 @@ from ._training import (
     least_strength,
     summary_of,
     warn,
-    warn_of_memory,
     weighted_documents,
 )
 from ._validation import validated
@@ -78,14 +77,6 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         -------
         self : estimator
             The fitted classifier.
-
-        Raises
-        ------
-        ValueError
-            If X is negative, infinite or NaN somewhere, or if fewer than two classes have
-            documents of positive weight.
-
-        {convergence}
         """
         from ._core.backend import resolve_device
 
@@ -94,7 +85,6 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         csr, labels, weights = validated(self, X, y, sample_weight)
         classes, codes = np.unique(labels, return_inverse=True)
         documents, dtype = documents_in_memory(self, csr, codes, classes, weights)
-        warn_of_memory(documents, dtype, stacklevel=4)
         data = documents.X, labels, sample_weight
         self._fit_documents(documents, dtype, device, classes, earlier, data, stacklevel=6)
         return self

@@ -5,7 +5,6 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -14,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
 from ._docstrings import documented
 from ._pickling import public
-from ._training import all_or_nothing, check_finite, in_range, warn, warn_of_memory
+from ._training import all_or_nothing, check_finite, in_range, warn
 from ._validation import code_labels, validated
 
 if TYPE_CHECKING:
@@ -234,8 +233,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self : ClsAttentionClassifier
             The fitted classifier.
 
-        {convergence}
-
         Examples
         --------
         >>> import tempfile
@@ -296,8 +293,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             If the model comes from :meth:`fit`, which remembers no documents, or with
             ``class_weight="balanced"``, which has to know all documents.
 
-        {convergence}
-
         Notes
         -----
         The memory is one gradient and one curvature per parameter: variational Bayesian online
@@ -332,7 +327,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             stream = Stream.empty(len(known), csr.shape[1])
         scale, seen = stream.entry_scale, stream.statistics.class_weights
         batch, _ = documents_in_memory(self, csr, codes, known, weights, scale, seen)
-        warn_of_memory(batch, np.float64, stacklevel=4)
         with ThreadShare(), in_range(self, batch.statistics.total_weight):
             result, kept = learn_batch(
                 stream, batch, device=device, callback=report, **self._settings()

@@ -25,12 +25,6 @@ classes : array-like of shape (n_classes,), default=None
     All labels that any batch may have. Only the first call needs them; without, the labels of
     the first batch are all there are.
 """,
-    "convergence": """
-Warns
------
-ConvergenceWarning
-    If `max_iter` iterations do not reach `tol`.
-""",
     "tokens": """
 n_features_in_ : int
     Number of tokens.

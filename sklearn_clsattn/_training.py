@@ -44,10 +44,6 @@ Returned = TypeVar("Returned")
 # Single precision is exact for integers up to the first, and good enough for the others.
 _LARGEST_INTEGER, _LARGEST_FLOAT, _LARGEST_TOTAL, _LEAST = 2**24, 1e8, 1e10, 1e-20
 
-# Bytes that a fit has at its peak beyond X, as measured (docs/robustness.md): by the number of
-# entries, and by that of trained numbers, in single and in double precision.
-_PER_ENTRY, _PER_NUMBER = {4: 30, 8: 35}, {4: 150, 8: 200}
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -259,19 +255,4 @@ def check_memory(least: float, what: str) -> None:
         raise ValueError(
             f"{what} takes at least {least / 1e9:,.3g} GB of memory, and this machine has "
             f"{limit / 1e9:,.3g} GB: choose less."
-        )
-
-
-def warn_of_memory(documents: Documents, dtype: type[np.floating[Any]], stacklevel: int) -> None:
-    """Warn before a fit that takes more memory beyond its documents than the machine has."""
-    itemsize, n_tokens = np.dtype(dtype).itemsize, documents.shape[1]
-    estimate = _PER_ENTRY[itemsize] * documents.n_entries
-    estimate += _PER_NUMBER[itemsize] * n_tokens * (1 + documents.n_outputs)
-    if estimate > (limit := memory()):
-        warnings.warn(
-            f"Training on {documents.n_entries:,} entries in {n_tokens:,} columns with "
-            f"{documents.n_classes} classes takes about {estimate / 1e9:,.3g} GB of memory, and "
-            f"this machine has {limit / 1e9:,.3g} GB: leave out rare tokens (min_df of a "
-            "vectorizer), or learn from fewer documents at a time (partial_fit).",
-            stacklevel=stacklevel + 1,
         )

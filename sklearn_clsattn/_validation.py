@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    _check_estimator_name,
     _check_sample_weight,
     _get_feature_names,
     check_array,
@@ -81,15 +82,11 @@ def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:
     values = X.data if sparse.issparse(X) else X
     if values.size and (minimum := values.min()) < 0:
         raise ValueError(
-            f"Negative values in data passed to {_name(estimator)}: expected non-negative token "
-            f"counts, got a minimum of {minimum:.6g}. Use counts or TF-IDF: HashingVectorizer "
-            "needs alternate_sign=False and norm=None, MinMaxScaler clip=True; leave out "
-            "StandardScaler (or use MaxAbsScaler), and TruncatedSVD, PCA and embeddings of texts."
+            f"Negative values in data passed to {_check_estimator_name(estimator)}: expected "
+            f"non-negative token counts, got a minimum of {minimum:.6g}. Use counts or TF-IDF: "
+            "HashingVectorizer needs alternate_sign=False and norm=None, MinMaxScaler clip=True; "
+            "leave out StandardScaler (MaxAbsScaler will do), TruncatedSVD, PCA and embeddings."
         )
-
-
-def _name(estimator: BaseEstimator | str) -> str:
-    return estimator if isinstance(estimator, str) else type(estimator).__name__
 
 
 def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
@@ -106,8 +103,8 @@ def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
     if isinstance(first, str):
         raise ValueError(
             f"X holds texts, such as {first[:40]!r}: expected token counts. Put a vectorizer "
-            f"before, such as make_pipeline(CountVectorizer(), {_name(estimator)}()), or take "
-            "sklearn_clsattn.text.make_text_classifier()."
+            f"before, such as make_pipeline(CountVectorizer(), {_check_estimator_name(estimator)}()"
+            "), or take sklearn_clsattn.text.make_text_classifier()."
         )
 
 
@@ -217,14 +214,10 @@ def check_two_classes(
             "The batch has no document of positive weight: check sample_weight and class_weight, "
             "or leave it out."
         )
-    if seen is None and len(classes) < 2:
-        raise ValueError(
-            "Training needs documents of at least two classes, but y holds one class only: "
-            f"{classes.tolist()[0]!r}. Add documents of another class."
-        )
     if seen is None and len(present) < 2:
+        got = f"one class only: {present[0]!r}" if present else "none"
         raise ValueError(
-            "Training needs documents of positive weight in at least two classes, but only "
-            f"the class(es) {present} have any: check sample_weight and class_weight."
+            f"Training needs documents of positive weight in at least two classes, got {got}. Add "
+            "documents of another class, or check sample_weight and class_weight."
         )
     check_total_weight(class_weights if seen is None else seen + class_weights)

@@ -22,15 +22,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.tests.metadata_routing_common import assert_request_is_empty
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
@@ -348,15 +346,6 @@ def test_entries_stored_in_several_parts_are_one(dtype):
     assert_array_equal(model.select_tokens(split).toarray(), model.select_tokens(whole).toarray())
 
 
-def test_where_pytorch_has_no_sparse_kernels(monkeypatch):
-    """A whole fit on SciPy's products, as on macOS and Arm."""
-    X, y = data(3)
-    expected = ClsAttentionClassifier().fit(X, y)
-    monkeypatch.setattr("torch.backends.mkl.is_available", lambda: False)
-    model = ClsAttentionClassifier().fit(X, y)
-    assert_allclose(model.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
-
-
 # Laws
 
 
@@ -484,7 +473,7 @@ X, Y = data()
 TEXTS = np.array(["so good", "so bad"], dtype=object)[Y]
 ARE_TEXTS = r"X holds texts.*make_pipeline\(CountVectorizer\(\).*make_text_classifier"
 BAD_FITS = {
-    "negative": ((with_entry(-1.0), Y), "Negative values"),
+    "negative": ((with_entry(-1.0), Y), "Negative.*HashingVectorizer.*clip=True.*TruncatedSVD"),
     "negative, sparse": ((sp.csr_matrix(with_entry(-1.0)), Y), "Negative values"),
     "nan": ((with_entry(np.nan), Y), "NaN"),
     "infinity, sparse": ((sp.csr_matrix(with_entry(np.inf)), Y), "infinity"),
@@ -501,7 +490,7 @@ BAD_FITS = {
     "another length": ((X, Y[:-1]), "inconsistent numbers of samples"),
     "negative weight": ((X, Y, with_weight(-1.0)), r"(?i)negative"),
     "weight nan": ((X, Y, with_weight(np.nan)), "NaN"),
-    "a class without weight": ((X, Y, Y), r"positive weight.*\[1\].*sample_weight"),
+    "a class without weight": ((X, Y, Y), "positive weight.*one class only: 1.*sample_weight"),
     "no weight at all": ((X, Y, np.zeros(60)), r"positive weight|non-zero"),
 }
 
@@ -586,31 +575,10 @@ def test_batches_are_refused_alike():
 COUNTS, LABELLED = make_token_classification(300, n_irrelevant=40, random_state=0)
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        HashingVectorizer(n_features=50),
-        make_pipeline(CountVectorizer(), TruncatedSVD(5)),
-        make_pipeline(CountVectorizer(), StandardScaler(with_mean=False), TruncatedSVD(5)),
-    ],
-)
-@pytest.mark.parametrize("name", ["joint", "one step"])
-def test_negative_values_of_pipelines(before, name):
-    texts, y = make_token_classification(100, as_text=True, random_state=0)
-    remedies = "HashingVectorizer.*alternate_sign=False.*clip=True.*StandardScaler.*TruncatedSVD"
-    with pytest.raises(ValueError, match=rf"passed to {type(new(name)).__name__}.*{remedies}"):
-        make_pipeline(before, new(name)).fit(texts, y)
-
-
-def test_memory_that_there_is_not(monkeypatch):
+def test_memory_that_there_is_not():
     for kind in (OneStep, Embedding, Network):
         with pytest.raises(ValueError, match=r"embedding_dim=10{12} for 20 tokens takes at least"):
             kind(embedding_dim=10**12).fit(X, Y)
-    monkeypatch.setattr(_training, "memory", lambda: 1000.0)
-    for method in ("fit", "partial_fit"):
-        with pytest.warns(UserWarning, match=r"20 columns with 2 classes.*partial_fit") as caught:
-            getattr(ClsAttentionClassifier(C=1.0), method)(X, Y)
-        assert caught[0].filename == __file__
 
 
 # One fit and the next
@@ -671,21 +639,6 @@ def test_clones_pickles_and_representations(name, tmp_path):
         assert_same_answers(again, model, X)
     with config_context(print_changed_only=True):
         assert repr(type(model)()) == f"{type(model).__name__}()"
-
-
-@PER_CLASSIFIER
-def test_a_subclass_with_a_constructor_of_its_own(name):
-    kind = type(new(name))
-
-    class Sub(kind):
-        def __init__(self, extra=1, max_iter=5):
-            super().__init__(max_iter=max_iter)
-            self.extra = extra
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # five iterations are few
-        assert Sub().fit(X, Y).n_iter_ <= 5
-    assert clone(Sub()).get_params() == {"extra": 1, "max_iter": 5}
 
 
 WITHOUT_TORCH = """
@@ -910,24 +863,6 @@ def test_check_estimator_as_a_user_calls_it():
     assert not [result for result in results if result["status"] == "failed"]
 
 
-# What scikit-learn runs on its own estimators beside check_estimator.
-BESIDE = [
-    "check_param_validation",
-    "check_dataframe_column_names_consistency",
-    "check_all_zero_sample_weights_error",
-]
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("check", BESIDE)
-@PER_ESTIMATOR
-def test_checks_beside_check_estimator(name, check):
-    function = getattr(estimator_checks, check, None)
-    if function is None:
-        pytest.skip(f"this scikit-learn has no {check}")
-    function(type(new(name)).__name__, new(name))
-
-
 def vectorizer_cases():
     """Yield scikit-learn's tests of CountVectorizer that take no parameters, by name."""
     for name, function in vars(vectorizer_tests).items():
@@ -959,9 +894,9 @@ CALLBACKS = pytest.mark.skipif(
 class Recorder:
     """Sees every task of a fit; stops it after `stop_after` iterations, or fails."""
 
-    def __init__(self, X, stop_after=None, error=None):
-        self.X, self.stop_after, self.error = X, stop_after, error
-        self.begun, self.ended, self.probabilities, self.hooks = [], [], [], []
+    def __init__(self, stop_after=None, error=None):
+        self.stop_after, self.error = stop_after, error
+        self.begun, self.probabilities, self.hooks = [], [], []
 
     def setup(self, estimator, context):
         self.hooks.append("setup")
@@ -972,46 +907,36 @@ class Recorder:
 
     def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
         self.begun.append(context.task_name)
-        self.shapes = X.shape, y.shape
+        assert X.shape[0] == len(y)
 
     def on_fit_task_end(self, estimator, context, *, y=None, fitted_estimator=None):
         if self.error is not None:
             raise self.error
-        self.ended.append(context.task_name)
-        self.probabilities.append(fitted_estimator.predict_proba(self.X))
+        self.probabilities.append(fitted_estimator.predict_proba(X))
         if not fitted_estimator.mlp:
-            fitted_estimator.contributions(self.X)
-        iterations = sum(task.endswith("-iter") for task in self.ended)
-        return self.stop_after is not None and iterations >= self.stop_after
+            fitted_estimator.contributions(X)
+        return self.stop_after is not None and len(self.probabilities) >= self.stop_after
 
 
 @CALLBACKS
 @PER_CLASSIFIER
-def test_callbacks_see_every_iteration(name):
-    X, y = data(3)
-    recorder = Recorder(X)
+def test_callbacks_see_every_iteration_and_can_stop_the_fit_or_fail(name):
+    recorder = Recorder()
     # Fitted before: what a callback sees of a fit must not be the last one's.
-    model = new(name).fit(X[:, :-3], y).set_callbacks(recorder).fit(X, y)
+    model = new(name).fit(X[:, :-3], Y).set_callbacks(recorder).fit(X, Y)
     assert recorder.hooks == ["setup", "teardown"]
     assert recorder.max_subtasks == model.max_iter
-    assert len(recorder.begun) == len(recorder.ended) == model.n_iter_ + 1
-    assert (recorder.begun[0], recorder.ended[-1]) == ("fit", "fit")
-    assert recorder.shapes == (X.shape, y.shape)
+    assert len(recorder.begun) == len(recorder.probabilities) == model.n_iter_ + 1
+    assert recorder.begun[0] == "fit"
     # The end of the fit shows the whole model, as fitted.
     assert_array_equal(recorder.probabilities[-1], model.predict_proba(X))
-    assert_same_fit(model, new(name).fit(X, y))
-
-
-@CALLBACKS
-@PER_CLASSIFIER
-def test_a_callback_can_stop_the_fit_or_fail(name):
+    assert_same_fit(model, new(name).fit(X, Y))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # and no ConvergenceWarning: it was asked for
         endless = {"tol": 0.0} if "tol" in new(name).get_params() else {"flow_tol": 1e-12}
-        model = new(name, **endless).set_callbacks(Recorder(X, stop_after=2)).fit(X, Y)
-    assert model.n_iter_ == 2
-    assert len(model.loss_curve_) == 3
-    failing = Recorder(X, error=RuntimeError("no more"))
+        model = new(name, **endless).set_callbacks(Recorder(stop_after=2)).fit(X, Y)
+    assert len(model.loss_curve_) == model.n_iter_ + 1 == 3
+    failing = Recorder(error=RuntimeError("no more"))
     with pytest.raises(RuntimeError, match="no more"):
         new(name).set_callbacks(failing).fit(X, Y)
     assert failing.hooks == ["setup", "teardown"]
