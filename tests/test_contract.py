@@ -26,7 +26,7 @@ from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.tests.metadata_routing_common import assert_request_is_empty
@@ -35,7 +35,6 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, _training, paper
 from sklearn_clsattn.checks import expected_failed_checks
-from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.text import (
     ContextVectorizer,
     TokenVectorizer,
@@ -242,28 +241,25 @@ def test_feature_names(name):
         answers(framed, frame[frame.columns[::-1]])
 
 
-@PER_ESTIMATOR
-@pytest.mark.parametrize("sparse", [True, False])
-def test_every_number_type(name, sparse):
+@PER_CLASSIFIER
+@pytest.mark.parametrize("made_of", [np.array, sp.csr_array])
+def test_every_number_type(name, made_of):
     """Integers are trained on in single precision; the order of bytes makes no difference."""
     X, y = data(3)
     counts = np.minimum(X.toarray(), 2)
     counts[0, 0] = 2  # has the bytes of another number in another order
 
     def fitted(dtype):
-        if not sparse:
-            return new(name).fit(counts.astype(dtype), y)
-        Z = sp.csr_array(counts)
+        Z = made_of(counts)
+        if made_of is np.array:
+            return new(name).fit(Z.astype(dtype), y)
         Z.data = Z.data.astype(dtype)
         return new(name).fit(Z, y)
 
     single, double = fitted("<f4"), fitted("<f8")
-    others = {"<i8": single, "u1": single, ">f4": single, ">f8": double}
-    if name in OURS:
-        others |= dict.fromkeys(["?", "i1", "u4", ">i8"], single)
-    for dtype, expected in others.items():
-        if dtype != "?" and not isinstance(single, TokenImportanceTransformer):
-            assert_same_answers(fitted(dtype), expected, counts, rtol=1e-6, atol=1e-9)
+    for dtype in ["<i8", "u1", ">f4", *(["i1", "u4", ">i8"] if name in OURS else [])]:
+        assert_same_answers(fitted(dtype), single, counts, rtol=1e-6, atol=1e-9)
+    assert_same_answers(fitted(">f8"), double, counts, rtol=1e-6, atol=1e-9)
     if name in (*OURS, "adam"):
         assert_allclose(single.predict_proba(X), double.predict_proba(X), atol=5e-3)
 
@@ -572,9 +568,6 @@ def test_batches_are_refused_alike():
         ClsAttentionClassifier().partial_fit(X, Y, classes=[0, 1, None])
 
 
-COUNTS, LABELLED = make_token_classification(300, n_irrelevant=40, random_state=0)
-
-
 def test_memory_that_there_is_not():
     for kind in (OneStep, Embedding, Network):
         with pytest.raises(ValueError, match=r"embedding_dim=10{12} for 20 tokens takes at least"):
@@ -627,16 +620,14 @@ def test_warm_starts():
 
 
 @PER_ESTIMATOR
-def test_clones_pickles_and_representations(name, tmp_path):
+def test_clones_pickles_and_representations(name):
     X, y = data(3)
     model = new(name).fit(X, y)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not any(attribute.endswith("_") for attribute in vars(copy))
     assert_same_answers(copy.fit(X, y), model, X)
-    joblib.dump(model, tmp_path / "model.joblib")
-    for again in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model.joblib")):
-        assert_same_answers(again, model, X)
+    assert_same_answers(pickle.loads(pickle.dumps(model)), model, X)
     with config_context(print_changed_only=True):
         assert repr(type(model)()) == f"{type(model).__name__}()"
 
@@ -743,10 +734,7 @@ def test_texts_that_cannot_be_read(name, texts, labels, message):
 def test_text_classifiers():
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(REVIEWS, MOODS)
     assert_array_equal(model.predict(["good good film", "dull long mess"]), ["pos", "neg"])
-    words = model[0].get_feature_names_out()
-    importance = model[-1].token_importance_
-    assert words[importance.argmax()] == "good"
-    assert importance[model[0].vocabulary_["dull"]] < 0
+    assert model[0].get_feature_names_out()[model[-1].token_importance_.argmax()] == "good"
     # Nothing about a text of unknown words but the intercept.
     assert_array_equal(model.decision_function(["unheard"]), model[-1].intercept_)
     assert make_text_classifier(min_df=1).fit(REVIEWS, MOODS).score(REVIEWS, MOODS) == 1.0
@@ -784,34 +772,27 @@ def test_a_search_gives_the_same_answer_in_threads():
 def test_among_scikit_learns_meta_estimators():
     X, y = data(3)
     model = ClsAttentionClassifier()
-    assert (cross_val_score(model, X, y, cv=3) > 0.5).all()
     selector = SelectFromModel(model, importance_getter="token_importance_", max_features=5)
     chosen = selector.fit(X, y).get_support(indices=True)
     assert {0, 1, 2} <= set(chosen)  # the tokens that tell the classes apart
-    assert selector.transform(X).shape == (60, len(chosen))
-    calibrated = CalibratedClassifierCV(model, cv=3).fit(X, y)
-    assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
-    assert calibrated.score(X, y) > 0.7
-    one_against_rest = OneVsRestClassifier(model).fit(X, y)
-    assert len(one_against_rest.estimators_) == 3
-    assert one_against_rest.score(X, y) > 0.7
+    for wrapped in (CalibratedClassifierCV(model, cv=3), OneVsRestClassifier(model)):
+        assert wrapped.fit(X, y).score(X, y) > 0.7
 
 
 @config_context(enable_metadata_routing=True)
 def test_weights_are_routed():
     for name in ESTIMATORS:
         assert_request_is_empty(new(name).get_metadata_routing())
-    rng = np.random.default_rng(0)
-    X, y, weights = rng.poisson(1.0, (60, 8)), np.arange(60) % 2, rng.integers(1, 4, 60)
+    weights = np.arange(60) % 3 + 1
     model = ClsAttentionClassifier(C=1.0)
     steps = Pipeline([("model", model)])
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
-        steps.fit(X, y, sample_weight=weights)
+        steps.fit(X, Y, sample_weight=weights)
     model.set_fit_request(sample_weight=True)
     scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
     search = GridSearchCV(steps, {"model__C": [1.0]}, cv=2, scoring=scorer)
-    search.fit(X, y, sample_weight=weights)
-    alone = ClsAttentionClassifier(C=1.0).fit(X, y, sample_weight=weights)
+    search.fit(X, Y, sample_weight=weights)
+    alone = ClsAttentionClassifier(C=1.0).fit(X, Y, sample_weight=weights)
     assert_array_equal(search.best_estimator_["model"].token_values_, alone.token_values_)
 
 
@@ -886,10 +867,6 @@ def test_of_count_vectorizer(name, fast, monkeypatch):
 
 # Progress
 
-CALLBACKS = pytest.mark.skipif(
-    not _training.HAS_CALLBACKS, reason="scikit-learn < 1.9 has no callbacks"
-)
-
 
 class Recorder:
     """Sees every task of a fit; stops it after `stop_after` iterations, or fails."""
@@ -918,7 +895,7 @@ class Recorder:
         return self.stop_after is not None and len(self.probabilities) >= self.stop_after
 
 
-@CALLBACKS
+@pytest.mark.skipif(not _training.HAS_CALLBACKS, reason="scikit-learn < 1.9 has none")
 @PER_CLASSIFIER
 def test_callbacks_see_every_iteration_and_can_stop_the_fit_or_fail(name):
     recorder = Recorder()
