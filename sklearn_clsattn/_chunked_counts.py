@@ -25,9 +25,9 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from ._blocks import csr_of, row_blocks
 from ._core.chunk import Chunk
 from ._core.corpus import Corpus
+from ._documents import csr_of, row_blocks
 from ._pickling import public
 from ._training import Summary, joined, summary_of
 from ._validation import checked_part

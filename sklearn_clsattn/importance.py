@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ._blocks import row_blocks, row_sums
 from ._docstrings import documented
-from ._documents import as_csr
+from ._documents import as_csr, row_blocks, row_sums
 
 __all__ = [
     "class_totals",
