@@ -265,10 +265,11 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         """Return which tokens (n_tokens,) `k` and `threshold` select, by overall importance."""
         n_tokens, k = len(overall), self.k
         selected = np.full(n_tokens, True) if self.threshold is None else overall > self.threshold
-        if isinstance(k, Integral) and k > n_tokens:
-            warnings.warn(f"k={k} is above n_tokens={n_tokens}: all are kept.", stacklevel=2)
         if k is not None:
-            n_best = int(k) if isinstance(k, Integral) else max(1, round(k * n_tokens))
+            if k > n_tokens:
+                warnings.warn(f"k={k} is above n_tokens={n_tokens}: all are kept.", stacklevel=2)
+            is_number = isinstance(k, int | np.integer)
+            n_best = int(k) if is_number else max(1, round(k * n_tokens))
             # Rounded, so that the order of documents does not decide between equal tokens.
             ranked = np.round(overall / (overall.max() or 1.0), 12)
             selected[np.argsort(-ranked, kind="stable")[n_best:]] = False

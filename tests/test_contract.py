@@ -813,7 +813,7 @@ CHECKS = parametrize_with_checks(
         # three blobs of two tokens alone: these have one number by which nothing tells them apart.
         OneStep(max_iter=40, random_state=0),
         made(Embedding, learning_rate=1.3, **ADAM),
-        made(Network, n_layers=2, mlp=True, embedding_dim=8, learning_rate=0.1, **ADAM),
+        made(Network, mlp=True, embedding_dim=8, learning_rate=0.1, **ADAM),
         TokenImportanceTransformer("log_odds", k=0.6, threshold=0.0),
     ]
 )
