@@ -74,7 +74,8 @@ def joined(summaries: Sequence[Summary]) -> Summary:
                 "before: expected the same tokens, by the same names if they have any, in all."
             )
     labels = [summary.labels for summary in summaries if len(summary.labels)]
-    kinds = {"number" if some.dtype.kind in "biuf" else type(some[0]).__name__ for some in labels}
+    names = dict.fromkeys("biuf", "numbers") | {"U": "str"}
+    kinds = {names.get(some.dtype.kind, type(some[0]).__name__) for some in labels}
     if len(kinds) > 1:
         raise ValueError(
             f"Expected labels of one type in all documents, got {' and '.join(sorted(kinds))}."
