@@ -8,12 +8,7 @@ if TYPE_CHECKING:
     from ._classifier import ClsAttentionClassifier
     from ._transformer import TokenImportanceTransformer
 
-__all__ = [
-    "ChunkedCounts",
-    "ClsAttentionClassifier",
-    "TokenImportanceTransformer",
-    "__version__",
-]
+__all__ = ["ChunkedCounts", "ClsAttentionClassifier", "TokenImportanceTransformer", "__version__"]
 
 __version__ = "0.1.0"
 

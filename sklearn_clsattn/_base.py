@@ -13,21 +13,15 @@ from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from ._callbacks import CallbackSupportMixin, FitCallbacks
 from ._core.fitted import FittedAttention, FittedModel, probabilities
-from ._documents import (
-    NegativeEntriesError,
-    canonical,
-    check_two_classes,
-    is_plain,
-    is_plain_csr,
-    with_columns,
-)
-from ._machine import warn_of_memory
+from ._docstrings import documented
+from ._documents import NegativeEntriesError, canonical, is_plain, with_columns
 from ._pickling import SavedMixin
 from ._training import (
-    Check,
+    CallbackSupportMixin,
     Summary,
+    all_or_nothing,
+    begin_callbacks,
     check_finite,
     in_range,
     least_strength,
@@ -35,7 +29,6 @@ from ._training import (
     warn,
     weighted_documents,
 )
-from ._transaction import all_or_nothing
 from ._validation import validated
 from .importance import signed_frequency
 
@@ -44,18 +37,20 @@ if TYPE_CHECKING:
 
     from ._core.corpus import Corpus
     from ._core.documents import Documents
-    from ._core.result import Callback, FitResult, Progress
+    from ._core.result import FitResult, Progress
     from ._core.statistics import CorpusStatistics
 
-Earlier = tuple[FittedModel, int, list[Any] | None, list[Any]]
-"""A fitted model, the number and names of its tokens, and its classes."""
+Array = NDArray[np.float64]
+Earlier = tuple[FittedModel, list[Any]]
+"""A fitted model, and what its parameters are of: number and names of tokens, and classes."""
 
 
+@documented
 class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of all classifiers: a fitted model is read and predicts in one way.
 
     A subclass has the parameters `class_weight`, `max_iter`, `verbose` and `device` beside its
-    own, and trains in :meth:`_train`.
+    own, and trains in `_train`.
     """
 
     mlp = False  # whether one follows the softmax, so that decisions are no sums over tokens
@@ -76,28 +71,12 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Non-negative token counts or weights.
-        y : array-like of shape (n_documents,)
-            Class labels, of any type, two classes or more.
-        sample_weight : array-like of shape (n_documents,), default=None
-            Non-negative weights; a weight of 2 is the document twice.
+        {training}
 
         Returns
         -------
         self : estimator
             The fitted classifier.
-
-        Raises
-        ------
-        ValueError
-            If X is negative, infinite or NaN somewhere, or if fewer than two classes have
-            documents of positive weight.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If `max_iter` iterations do not reach `tol`.
         """
         from ._core.backend import resolve_device
 
@@ -105,21 +84,15 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         earlier = self._earlier() if getattr(self, "warm_start", False) else None
         csr, labels, weights = validated(self, X, y, sample_weight)
         classes, codes = np.unique(labels, return_inverse=True)
-        documents, dtype = documents_in_memory(
-            self, csr, codes, classes, weights, check_two_classes
-        )
-        warn_of_memory(documents, dtype, stacklevel=4)
+        documents, dtype = documents_in_memory(self, csr, codes, classes, weights)
         data = documents.X, labels, sample_weight
         self._fit_documents(documents, dtype, device, classes, earlier, data, stacklevel=6)
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Array:
         """Return the decision values.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Token counts or weights.
+        {X}
 
         Returns
         -------
@@ -132,10 +105,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every document.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Token counts or weights.
+        {X}
 
         Returns
         -------
@@ -145,13 +115,10 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         numbers = self._answer(X, "most_probable")  # fails first if not fitted
         return self.classes_[numbers]
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Array:
         """Return the probability of every class.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Token counts or weights.
+        {X}
 
         Returns
         -------
@@ -160,13 +127,10 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         """
         return probabilities(self.decision_function(X))
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of the probability of every class.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Token counts or weights.
+        {X}
 
         Returns
         -------
@@ -181,10 +145,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     def attention(self, X: Any) -> sp.csr_array:
         """Return the attention weights of every document's tokens.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Token counts or weights.
+        {X}
 
         Returns
         -------
@@ -197,10 +158,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     def contributions(self, X: Any) -> sp.csr_array | list[sp.csr_array]:
         """Return what each token of each document adds to the decision.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Token counts or weights.
+        {X}
 
         Returns
         -------
@@ -215,37 +173,30 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     def select_tokens(self, X: Any) -> sp.csr_array:
         """Return which tokens have the highest attention score of their document.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Token counts or weights.
+        {X}
 
         Returns
         -------
         selected : boolean csr_array of shape (n_documents, n_tokens)
-            The selected tokens S_X(p), ties within 1e-6 included; none in a document without
-            tokens.
+            The selected tokens S_X(p), ties within 1e-6 included.
         """
         fitted, X = self._checked(X)
         return fitted.selected(X)
 
     @property
-    def cls_embedding_(self) -> NDArray[np.float64]:
+    def cls_embedding_(self) -> Array:
         """The embedding p of ``<cls>``; the first unit vector where any basis will do."""
         check_is_fitted(self)
-        if self._embeddings is not None:
-            return self._embeddings.cls_embedding
-        return np.eye(1, 1 + len(self.intercept_))[0]
+        n_outputs, stored = len(self.intercept_), self._embeddings
+        return np.eye(1, 1 + n_outputs)[0] if stored is None else stored.cls_embedding
 
     @property
-    def output_vector_(self) -> NDArray[np.float64]:
+    def output_vector_(self) -> Array:
         """The output vector v, or one row per class; other unit vectors where any basis will do."""
         check_is_fitted(self)
-        if self._embeddings is not None:
-            vectors = self._embeddings.output_vectors
-        else:
-            vectors = np.eye(1 + len(self.intercept_))[1:]
-        return vectors[0] if len(vectors) == 1 else vectors
+        n_outputs, stored = len(self.intercept_), self._embeddings
+        vectors = np.eye(1 + n_outputs)[1:] if stored is None else stored.output_vectors
+        return vectors[0] if n_outputs == 1 else vectors
 
     @property
     def token_embeddings_(self) -> NDArray[np.floating[Any]]:
@@ -253,8 +204,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         check_is_fitted(self)
         if self._embeddings is not None:
             return self._embeddings.token_embeddings()
-        model = self._model()
-        return np.column_stack([model.scores, model.values])
+        return np.column_stack([self.attention_scores_, self._model().values])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -279,14 +229,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
     def _answer(self, X: Any, question: str) -> Any:
         """Return what a method of the fitted model returns for documents."""
-        if (
-            hasattr(self, "entry_scale_")
-            and not hasattr(self, "feature_names_in_")
-            and is_plain_csr(X, self.n_features_in_)
-            and X.dtype.kind == "i"
-            and X.has_canonical_format
-            and len(X.data) == X.nnz
-        ):
+        is_damped = hasattr(self, "entry_scale_") and not hasattr(self, "feature_names_in_")
+        if is_damped and is_plain(X, self.n_features_in_, positive=False):
             # Damping finds negative counts as well as a look at all entries beforehand would.
             with suppress(NegativeEntriesError):
                 return getattr(self._model(), question)(X)
@@ -298,19 +242,10 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         check_is_fitted(self)
         if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
             X, _, _ = validated(self, X, reset=False)
-        model = self._model()
-        if hasattr(self, "entry_scale_"):  # of an entry in several parts, the sum is damped
-            X = canonical(X)
-        return model, X
+        # Of an entry in several parts, the sum is damped.
+        return self._model(), canonical(X) if hasattr(self, "entry_scale_") else X
 
-    def _train(
-        self,
-        documents: Documents,
-        *,
-        dtype: type[np.floating[Any]],
-        device: torch.device,
-        callback: Callback,
-    ) -> FitResult:
+    def _train(self, *documents: Any, **options: Any) -> FitResult:
         """Train on the documents; every classifier has its own way."""
         raise NotImplementedError
 
@@ -324,18 +259,15 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         data: tuple[Any, Any, Any],
         stacklevel: int,
     ) -> None:
-        """Train on documents, wherever they are, and store what comes back.
+        """Train on documents, wherever they are, from `earlier` if it fits, and store what comes.
 
-        `earlier` is what the classifier knew before, for a warm start; `data` are X, y and sample
-        weights for callbacks.
+        `data` are X, y and sample weights for callbacks.
         """
         from ._core.backend import ThreadShare
 
         def report(progress: Progress) -> bool:
             self._print(progress)
-            if progress.n_iter == 0:
-                return False
-            return callbacks.iteration(
+            return progress.n_iter > 0 and report_iteration(
                 lambda: {
                     "classes_": classes,
                     **self._model_attributes(progress.model(), documents.entry_scale),
@@ -343,12 +275,9 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             )
 
         options: dict[str, Any] = {"dtype": dtype, "device": device, "callback": report}
-        if earlier is not None and earlier[1:] == (*self._tokens(), classes.tolist()):
+        if earlier is not None and earlier[1] == self._trained_on(classes):
             options["start"] = earlier[0]
-        callbacks = FitCallbacks(
-            self, *data, max_iter=self.max_iter, task_name=f"{self._solver_name}-iter"
-        )
-        callbacks.begin()
+        report_iteration, end = begin_callbacks(self, *data, f"{self._solver_name}-iter")
         dimension = getattr(self, "embedding_dim", None) or 0
         total_weight = documents.statistics.total_weight
         with ThreadShare(dimension * documents.n_multiplications), in_range(self, total_weight):
@@ -357,19 +286,18 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         counts = documents.count_selected(result.model.scores)
         self._store(result, classes, documents.statistics, counts, documents.entry_scale)
         self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
-        callbacks.end()
+        end()
         warn(result, stacklevel)
 
     def _earlier(self) -> Earlier | None:
-        """Return the fitted model, its tokens' number and names, and its classes, if any."""
-        if not self.__sklearn_is_fitted__():
-            return None
-        return self._model(), *self._tokens(), self.classes_.tolist()
+        """Return what is fitted already, if anything is."""
+        fitted = self.__sklearn_is_fitted__()
+        return (self._model(), self._trained_on(self.classes_)) if fitted else None
 
-    def _tokens(self) -> tuple[int, list[Any] | None]:
-        """Return number and names of the features that scikit-learn's validation noted."""
+    def _trained_on(self, classes: NDArray[Any]) -> list[Any]:
+        """Return number and names of the tokens, as scikit-learn noted them, and the classes."""
         names = getattr(self, "feature_names_in_", None)
-        return self.n_features_in_, None if names is None else list(names)
+        return [self.n_features_in_, None if names is None else list(names), classes.tolist()]
 
     def _store(
         self,
@@ -427,49 +355,31 @@ def documents_in_memory(
     X: Any,
     codes: NDArray[np.intp],
     classes: NDArray[Any],
-    weights: NDArray[np.float64],
-    check: Check,
+    weights: Array,
     entry_scale: float | None = None,
+    seen: Array | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
-    """Return validated documents as a classifier trains on them, and the precision for that.
+    """Return a validated CSR matrix as documents to train on, and the precision for that.
 
-    The parameters are those of :func:`~._training.weighted_documents`, of a CSR matrix.
+    `entry_scale` and `seen` are those of :func:`~._training.weighted_documents`.
     """
     from ._core.chunk import Chunk
     from ._core.corpus import Corpus
 
     X, columns = with_columns(X)
     corpus = Corpus([Chunk(X, codes, weights, columns=columns)])
-    summary = summary_of(X, classes)
-    return weighted_documents(classifier, corpus, summary, classes, check, entry_scale)
-
-
-def training_documents(
-    classifier: BaseAttentionClassifier,
-    X: Any,
-    codes: NDArray[np.intp],
-    weights: NDArray[np.float64],
-) -> Documents:
-    """Return checked documents as a fitted classifier was trained on them.
-
-    `codes`, (n_documents,), are positions of the labels in `classes_`; `weights` those of `fit`.
-    """
-    scale, classes = getattr(classifier, "entry_scale_", None), classifier.classes_
-    return documents_in_memory(classifier, X, codes, classes, weights, check_two_classes, scale)[0]
+    return weighted_documents(
+        classifier, corpus, summary_of(X, classes), classes, entry_scale, seen
+    )
 
 
 def fit_corpus(
-    classifier: Any,
-    corpus: Corpus,
-    summary: Summary,
-    prepared: dict[Any, Any] | None = None,
+    classifier: Any, corpus: Corpus, summary: Summary, prepared: dict[Any, Any] | None = None
 ) -> None:
-    """Fit a classifier on documents in chunks, on the CPU.
+    """Fit a classifier on documents in chunks, of which `summary` is, on the CPU.
 
-    `summary` is of all documents; `prepared` has the documents of an earlier fit, and what they
-    were prepared for, and takes those of this one.
-
-    Warnings are of the line that is five calls above this one.
+    `prepared` has the documents of an earlier fit, and what they were prepared for, and takes those
+    of this one. Warnings are of the line that is five calls above this one.
     """
     import torch
 
@@ -482,10 +392,8 @@ def fit_corpus(
     key = class_weight, classifier.sublinear_counts, least_strength(classifier) > 1e-20
     prepared = {} if prepared is None else prepared
     if prepared.get("key") != key:
-        prepared["documents"] = weighted_documents(
-            classifier, corpus, summary, summary.labels, check_two_classes
-        )
-        prepared["key"] = key
+        documents = weighted_documents(classifier, corpus, summary, summary.labels)
+        prepared.update(key=key, documents=documents)
     documents, dtype = prepared["documents"]
     device, data = torch.device("cpu"), (None, None, None)
     classifier._fit_documents(documents, dtype, device, summary.labels, earlier, data, stacklevel=7)

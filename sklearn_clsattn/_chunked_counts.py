@@ -26,9 +26,9 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from ._blocks import csr_of, row_blocks
 from ._core.chunk import Chunk
 from ._core.corpus import Corpus
+from ._documents import csr_of, row_blocks
 from ._pickling import public
 from ._training import Summary, joined, summary_of
 from ._validation import checked_part
@@ -220,14 +220,12 @@ class ChunkedCounts:
         if number not in self._chunks:
             maps: WeakSet[mmap.mmap] = WeakSet()
             arrays = {name: self._array(_file(number, name), maps) for name in _ARRAYS}
-            codes, widths = (
-                arrays["codes"],
-                {"rows": self.shape[1], "columns": len(arrays["codes"])},
-            )
-            rows, columns = (
-                csr_of(*(arrays[f"{of}_{part}"] for part in _PARTS), width)
-                for of, width in widths.items()
-            )
+            codes = arrays["codes"]
+            matrices = []
+            for of, n_columns in (("rows", self.shape[1]), ("columns", len(codes))):
+                data, indices, indptr = (arrays[f"{of}_{part}"] for part in _PARTS)
+                matrices.append(csr_of(data, indices, indptr, n_columns))
+            rows, columns = matrices
             keep, release = partial(_keep, self.path, maps), partial(_release, maps)
             chunk = Chunk(rows, codes, arrays["weights"], number, self._labels, columns)
             self._chunks[number] = replace(chunk, keep=keep, release=release)

@@ -5,43 +5,37 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
-from ._documents import check_batch
-from ._machine import warn_of_memory
+from ._docstrings import documented
 from ._pickling import public
-from ._training import check_finite, in_range, warn
-from ._transaction import all_or_nothing
+from ._training import all_or_nothing, check_finite, in_range, warn
 from ._validation import code_labels, validated
 
 if TYPE_CHECKING:
-    import torch
-
     from ._chunked_counts import ChunkedCounts
     from ._core.documents import Documents
-    from ._core.fitted import FittedAttention
     from ._core.memory import Stream
-    from ._core.result import Callback, FitResult, Progress
+    from ._core.result import FitResult, Progress
 
 
 def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
     """Whether there is `partial_fit`."""
-    why = ""
     if classifier.class_weight == "balanced":
         why = "class_weight='balanced' needs all documents at once: weigh documents or classes"
     elif hasattr(classifier, "classes_") and not hasattr(classifier, "_stream"):
         why = "fit remembers no documents: train a clone() by partial_fit from the start"
-    if why:
-        raise AttributeError(f"There is no partial_fit here, because {why}.")
-    return True
+    else:
+        return True
+    raise AttributeError(f"There is no partial_fit here, because {why}.")
 
 
 @public("sklearn_clsattn")
+@documented
 class ClsAttentionClassifier(BaseAttentionClassifier):
     r"""Text classifier with one layer of ``<cls>`` attention over token counts.
 
@@ -54,15 +48,14 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     Parameters
     ----------
     C : float or "auto", default="auto"
-        Inverse strength of the L2 penalty on token values (on what they have beyond their prior
-        mean, see Notes), in units in which 1.0 is good whatever the documents' length and the
-        scale of X. Larger fits the training data more closely. "auto" chooses it by the log loss
-        of held-out documents, of a sample of some 8,000: deterministic. From 20,000 documents on
-        that adds half a fit's time or less, at 8,000 one fit's, below 4,000 up to six.
+        Inverse strength of the L2 penalty on what token values have beyond their prior mean (see
+        Notes), in units in which 1.0 is good whatever the documents' length and the scale of X.
+        Larger fits the training data more closely. "auto" chooses it by the log loss of held-out
+        documents, of a sample of some 8,000: deterministic. From 20,000 documents on that adds half
+        a fit's time or less, at 8,000 one fit's, below 4,000 up to six.
     attention_C : float, default=0.03
         Inverse strength of the L2 penalty on what the attention scores learn beyond their
-        starting point. Small keeps them near it, large (1 and more) lets attention select
-        sharply.
+        starting point. Large (1 and more) lets attention select sharply.
     attend_cls : bool, default=True
         Whether ``<cls>`` attends to itself as well: the share of attention it keeps grows as
         a document gets shorter or says less. False is the model of the paper [1]_.
@@ -71,8 +64,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         classes (as in NB-SVM [2]_), or all alike.
     sublinear_counts : bool, default=True
         Whether a count c enters as :math:`m \log_2 (1 + c / m)`, m being the mean positive entry
-        of the training data: the tenth occurrence of a token in a document says less than the
-        first. Bags of 0 and 1 stay as they are. False takes X as it is.
+        of the training data: the tenth occurrence of a token says less than the first. Bags of 0
+        and 1 stay as they are.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
     max_iter : int, default=300
@@ -82,8 +75,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         values it is a duality gap: at the attention and intercepts reached, no values bring
         the penalised mean log loss lower by more than `tol`. For scores and intercepts it is
         an estimate. "auto" is 2e-6 for fewer than 10,000 documents, so that more iterations would
-        change no probability by more than some 0.02, and 1e-4 for more, where it would take up to
-        twice the time.
+        change no probability by more than some 0.02, and 1e-4 for more.
     warm_start : bool, default=False
         Whether a fit starts from the last one's result, where that has the same classes and
         the same tokens: the same names, or as many where they have none.
@@ -91,9 +83,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Prints the loss and the gap of every `verbose`-th iteration. scikit-learn's callbacks
         (from 1.9 on, ``set_callbacks``) are called after every one.
     device : str or torch.device, default="cpu"
-        Where training computes: "cpu", "cuda", "cuda:1", "auto" or a ``torch.device``. "auto" is
-        CUDA where there is one, even for few documents, which may be faster on the CPU, and else
-        the CPU, without a warning. Prediction always runs on the CPU, without PyTorch.
+        Where training computes: "cpu", "cuda", "cuda:1", "auto" (CUDA where there is one) or a
+        ``torch.device``. Prediction always runs on the CPU, without PyTorch.
 
     Attributes
     ----------
@@ -110,8 +101,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Class labels.
     token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
         Signed frequency alpha of each token in the training data, the paper's importance, of
-        the counts as they were trained on (damped with `sublinear_counts`): one row per class for
-        more than two classes. For two, positive speaks for ``classes_[1]``.
+        the counts as they were trained on: one row per class for more than two classes. For two,
+        positive speaks for ``classes_[1]``.
     attention_scores_ : ndarray of shape (n_tokens,)
         Attention scores E.p: among a document's tokens, attention is in proportion to the
         token's count, damped with `sublinear_counts`, times the exponential of its score.
@@ -123,8 +114,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Attention score of ``<cls>`` and its weight, the count with which it stands in every
         document. Its value is 0. Without ``<cls>``: -inf and 0.
     cls_embedding_ : ndarray of shape (d,)
-        p. The dimension d drops out of training; here it is the least there can be, 1 + K for
-        K > 2 classes and 2 for two.
+        p, of the least dimension there can be: 1 + K for K > 2 classes and 2 for two.
     output_vector_ : ndarray of shape (d,) or (n_classes, d)
         v, orthogonal to p; for more than two classes a row per class, orthogonal to each other.
     token_embeddings_ : ndarray of shape (n_tokens, d)
@@ -137,20 +127,15 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     n_iter_ : int
         Number of iterations run, at least 1.
     loss_curve_ : ndarray of shape (n_iterations + 1,)
-        Penalised mean log loss at the start and after each iteration; the start alone where
-        that was good enough, as it may be with `warm_start` and after a search for C.
+        Penalised mean log loss at the start and after each iteration.
     optimality_gap_ : float
         The gap reached (see `tol`).
-    n_features_in_ : int
-        Number of tokens.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the tokens, where X had string names.
+    {tokens}
 
     See Also
     --------
     TokenImportanceTransformer : Scale or select tokens by the same importances.
     sklearn_clsattn.paper : The regimes of the paper, as classifiers with the same methods.
-    sklearn.linear_model.LogisticRegression : The model without attention.
 
     Notes
     -----
@@ -162,8 +147,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                                 {S_0 e^{a_0} + \sum_s c_{is} e^{a_s}} .
 
     Before training, the values have a prior mean: a share of what a naive Bayes says of the token,
-    fitted without the document at hand for every training document (``docs/model.md``). What
-    training adds to it is penalised.
+    fitted without the document at hand (``docs/model.md``). What training adds is penalised.
 
     In terms of embeddings, :math:`a_s = E_s \cdot p` and :math:`b_{sk} = E_s \cdot v_k`. For p
     and v_k fixed and orthogonal, an L2 penalty on E is two L2 penalties, on a and on b: the
@@ -172,12 +156,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     Integer counts and float32 input are trained on in single precision, other input in double.
     Predictions, attention and contributions are always in double precision.
 
-    References
-    ----------
-    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
-       Embeddings Provably Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
-    .. [2] S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and
-       Topic Classification. Proceedings of ACL 2012.
+    {references}
 
     Examples
     --------
@@ -254,17 +233,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self : ClsAttentionClassifier
             The fitted classifier.
 
-        Raises
-        ------
-        ValueError
-            If fewer than two classes have documents of positive weight, if `device` is no CPU, or
-            if a file of `counts` is damaged.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If `max_iter` iterations do not reach `tol`.
-
         Examples
         --------
         >>> import tempfile
@@ -293,6 +261,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     @available_if(_learns_from_batches)
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
+    @documented
     def partial_fit(
         self,
         X: Any,
@@ -304,21 +273,14 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
         Every call trains to convergence on the batch and on what is remembered of all earlier
         documents: the statistics of their tokens, exactly, and their losses, to second order
-        around the model reached with them (see Notes). The first call is :meth:`fit`, in double
-        precision. Batches should mix the classes: what is remembered of one class gives way when
-        only others come for long.
+        around the model reached with them. The first call is :meth:`fit`, in double precision.
+        Batches should mix the classes: what is remembered of one class gives way when only others
+        come for long.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Non-negative token counts or weights, of the same tokens in every call.
-        y : array-like of shape (n_documents,)
-            Class labels.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that any batch may have. Only the first call needs them; without, the
-            labels of the first batch are all there are.
-        sample_weight : array-like of shape (n_documents,), default=None
-            Non-negative weights, not all 0.
+        {training}
+        {classes}
 
         Returns
         -------
@@ -327,26 +289,15 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
         Raises
         ------
-        ValueError
-            As :meth:`fit`; if a batch has other classes or tokens than the first one, or no
-            weight.
         AttributeError
             If the model comes from :meth:`fit`, which remembers no documents, or with
             ``class_weight="balanced"``, which has to know all documents.
-            ``hasattr(model, "partial_fit")`` tells.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If `max_iter` iterations do not reach `tol`.
 
         Notes
         -----
-        The memory is one gradient and one curvature per parameter, whatever the number of
-        documents: variational Bayesian online learning with a diagonal covariance, applied to
-        attention. `loss_curve_`, `n_iter_` and `optimality_gap_` are the last call's, and
-        are those of the batch with the expansion for all earlier documents; `selection_counts_`
-        count each document by the model that had just learnt it.
+        The memory is one gradient and one curvature per parameter: variational Bayesian online
+        learning with a diagonal covariance. `loss_curve_`, `n_iter_` and `optimality_gap_` are the
+        last call's; `selection_counts_` count each document by the model that had just learnt it.
 
         Examples
         --------
@@ -364,24 +315,18 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         from ._core.memory import Stream
         from ._core.streaming import learn_batch
 
-        stream: Stream | None = getattr(self, "_stream", None)
-        device = resolve_device(self.device)
-        csr, labels, weights = validated(self, X, y, sample_weight, reset=stream is None)
-        known = None if stream is None else self.classes_
-        known, codes = code_labels(labels, classes, known)
-        if stream is None:
-            stream = Stream.empty(len(known), csr.shape[1])
-        seen = stream.statistics.class_weights
-
-        def check(_: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
-            check_batch(seen, class_weights)
-
         def report(progress: Progress) -> bool:
             self._print(progress)
             return False
 
-        batch, _ = documents_in_memory(self, csr, codes, known, weights, check, stream.entry_scale)
-        warn_of_memory(batch, np.float64, stacklevel=4)
+        stream: Stream | None = getattr(self, "_stream", None)
+        device = resolve_device(self.device)
+        csr, labels, weights = validated(self, X, y, sample_weight, reset=stream is None)
+        known, codes = code_labels(labels, classes, None if stream is None else self.classes_)
+        if stream is None:
+            stream = Stream.empty(len(known), csr.shape[1])
+        scale, seen = stream.entry_scale, stream.statistics.class_weights
+        batch, _ = documents_in_memory(self, csr, codes, known, weights, scale, seen)
         with ThreadShare(), in_range(self, batch.statistics.total_weight):
             result, kept = learn_batch(
                 stream, batch, device=device, callback=report, **self._settings()
@@ -392,34 +337,14 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         warn(result, stacklevel=5)
         return self
 
-    def _train(
-        self,
-        documents: Documents,
-        *,
-        dtype: type[np.floating[Any]],
-        device: torch.device,
-        callback: Callback,
-        start: FittedAttention | None = None,
-    ) -> FitResult:
+    def _train(self, documents: Documents, **options: Any) -> FitResult:
         # Imported when a fit starts: predicting needs no PyTorch.
         from ._core.fit import fit_attention
 
-        return fit_attention(
-            documents,
-            dtype=dtype,
-            device=device,
-            callback=callback,
-            start=start,
-            **self._settings(),
-        )
+        return fit_attention(documents, **options, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
         """Return the parameters of training."""
-        return {
-            "C": None if self.C == "auto" else self.C,
-            "attention_C": self.attention_C,
-            "attend_cls": self.attend_cls,
-            "scaling": self.token_scaling,
-            "max_iter": self.max_iter,
-            "tol": None if self.tol == "auto" else self.tol,
-        }
+        names = ("C", "attention_C", "attend_cls", "max_iter", "tol")
+        settings = {name: getattr(self, name) for name in names} | {"scaling": self.token_scaling}
+        return {name: None if value == "auto" else value for name, value in settings.items()}

@@ -1,26 +1,25 @@
-"""Checks and conversions of document-token matrices, for training and prediction."""
+"""Document-token matrices: conversions, blocks of rows, and counts that are damped."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import copy
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ._blocks import csr_of
-
 _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.int32)))
-_LARGEST_EXACT_FLOAT32, _LARGEST_EXACT_FLOAT64 = 2**24, 2**53
-_LARGEST_FLOAT32 = 1e8
-_LARGEST_TOTAL_FLOAT32 = 1e10
+_LARGEST_EXACT_FLOAT64 = 2**53
 _BITS_PER_NAT = 1.0 / np.log(2.0)
-_LEAST_ENTRY, _LARGEST_ENTRY = 1e-19, 1e19  # all positive integers are within
-_LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
+BLOCK_ENTRIES = 250_000  # small arrays are made and read within the processor's caches
+_EMPTY = sp.csr_array((0, 0))
 
 
 class NegativeEntriesError(ValueError):
-    """Entries are negative, as whoever damps them finds out."""
+    """Counts to be damped are negative."""
 
 
 def native(X: Any) -> Any:
@@ -28,28 +27,26 @@ def native(X: Any) -> Any:
     return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
-def is_plain(X: Any, n_features: int) -> bool:
+def is_plain(X: Any, n_features: int, *, positive: bool = True) -> bool:
     """Return whether X needs neither validation by scikit-learn, names aside, nor :func:`as_csr`.
 
-    For a single document validation takes three times as long as the prediction.
+    For a single document validation takes three times as long as the prediction. Not `positive` is
+    for integers whose sign somebody else checks.
     """
-    if not (is_plain_csr(X, n_features) and len(X.data) == X.nnz and X.data.min(initial=1) > 0):
-        return False
-    if X.dtype.kind == "i":
-        return bool(X.has_canonical_format)
-    with np.errstate(over="ignore"):
-        return bool(np.isfinite(X.data.sum(dtype=np.float64)))
-
-
-def is_plain_csr(X: Any, n_features: int) -> bool:
-    """Return the same, whatever the entries."""
-    return (
+    if not (
         type(X) in (sp.csr_matrix, sp.csr_array)
         and X.ndim == 2
         and X.shape[0] > 0
         and X.shape[1] == n_features
         and X.dtype in _PLAIN_DTYPES
-    )
+        and len(X.data) == X.nnz
+        and (not positive or X.data.min(initial=1) > 0)
+    ):
+        return False
+    if X.dtype.kind == "i":
+        return bool(X.has_canonical_format)
+    with np.errstate(over="ignore"):
+        return positive and bool(np.isfinite(X.data.sum(dtype=np.float64)))
 
 
 def as_csr(X: Any) -> Any:
@@ -71,10 +68,7 @@ def as_csr(X: Any) -> Any:
 
 
 def canonical(X: Any) -> Any:
-    """Return what :func:`as_csr` returned with sorted indices and every entry stored once.
-
-    Itself, or else a copy.
-    """
+    """Return what :func:`as_csr` returned, or a copy, with sorted entries, each stored once."""
     if X.has_canonical_format:
         return X
     # In small integers, sums of duplicates could overflow.
@@ -86,9 +80,8 @@ def canonical(X: Any) -> Any:
 def with_columns(X: Any) -> tuple[Any, Any]:
     """Return a CSR matrix with every entry stored once, and its transpose as CSR if known by then.
 
-    CountVectorizer does not sort the entries of a row. To sort them, and copy them for that, takes
-    twice as long as the transpose, which tells whether an entry is stored in several parts and is
-    needed anyway.
+    CountVectorizer does not sort the entries of a row. Sorting them takes twice as long as the
+    transpose, which is needed anyway and tells whether an entry is stored in several parts.
     """
     if X.has_canonical_format:
         return X, None
@@ -96,14 +89,37 @@ def with_columns(X: Any) -> tuple[Any, Any]:
     return (X, columns) if columns.has_canonical_format else (canonical(X), None)
 
 
-def check_entries(least: float, largest: float) -> None:
-    """Raise ValueError for positive entries of X that training cannot bear."""
-    if largest > _LARGEST_ENTRY or least < _LEAST_ENTRY:
-        raise ValueError(
-            f"Training leaves the range of floating-point numbers: expected positive entries of X "
-            f"from {_LEAST_ENTRY:.0e} to {_LARGEST_ENTRY:.0e}, got {least:.2g} to {largest:.2g}. "
-            "Multiply X, or its columns, by constants, and set what is as good as 0 to 0."
-        )
+def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, Any]]:
+    """Yield slices of the rows of a CSR matrix and CSR arrays of these rows, which share memory.
+
+    A block has about `n_entries` entries, or else one row. Without rows there is no block.
+    """
+    indptr = X.indptr
+    bounds = np.searchsorted(indptr, range(n_entries, indptr[-1], n_entries)).tolist()
+    for start, stop in pairwise(sorted({0, *bounds, X.shape[0]})):
+        entries = slice(int(indptr[start]), int(indptr[stop]))
+        starts = indptr[start : stop + 1] - indptr[start]
+        part = csr_of(X.data[entries], X.indices[entries], starts, X.shape[1])
+        yield slice(start, stop), part
+
+
+def csr_of(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_columns: int
+) -> sp.csr_array:
+    """Return the CSR array of these arrays, unchecked, and no copies even if they are views."""
+    X = copy(_EMPTY)  # to construct one takes ten times as long
+    X._shape = len(indptr) - 1, n_columns
+    X.data, X.indices, X.indptr = data, indices, indptr
+    return X
+
+
+def row_sums(entries: NDArray[Any], indptr: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the sums of rows of entries, (n_entries,) or (n_entries, m), 0 for an empty row."""
+    sums = np.zeros((len(indptr) - 1, *entries.shape[1:]))
+    filled = np.flatnonzero(np.diff(indptr))
+    if len(filled):
+        sums[filled] = np.add.reduceat(entries, indptr[filled], axis=0)
+    return sums
 
 
 def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:
@@ -148,60 +164,3 @@ def damped_entries(
         logs.flat[infinite] = np.log(entries.flat[infinite]) - np.log(scale)
     logs *= _BITS_PER_NAT
     return np.multiply(scale, logs, out=out, casting="same_kind")
-
-
-def training_dtype(
-    dtype: np.dtype[Any], largest: float, total: float, smallest_C: float
-) -> type[np.floating[Any]]:
-    """Return float32 where it is exact for entries of a type, which halves memory, else float64.
-
-    Also float64 where penalties, the total weight of the documents or the largest entry are
-    outside the range of float32.
-    """
-    exact = dtype == np.float32 or dtype.kind in "biu"
-    limit = _LARGEST_EXACT_FLOAT32 if dtype.kind in "biu" else _LARGEST_FLOAT32
-    within = min(total, smallest_C) > 1e-20 and total <= _LARGEST_TOTAL_FLOAT32
-    return np.float32 if exact and largest <= limit and within else np.float64
-
-
-def check_total_weight(class_weights: NDArray[np.float64]) -> None:
-    """Raise ValueError for class weights (n_classes,) whose sum training cannot bear."""
-    with np.errstate(over="ignore"):
-        total = float(class_weights.sum())
-    if not _LEAST_TOTAL <= total <= _LARGEST_TOTAL:
-        sizes = f"to {total:.2g}" if np.isfinite(total) else "to infinity"
-        raise ValueError(
-            f"Document weights add up {sizes}, outside the range of training, {_LEAST_TOTAL:.0e} "
-            f"to {_LARGEST_TOTAL:.0e}: divide sample_weight (or class_weight) by a constant."
-        )
-
-
-def check_batch(seen: NDArray[np.float64], class_weights: NDArray[np.float64]) -> None:
-    """Raise ValueError for a batch without weight, or with too much beside that already seen.
-
-    Both are weights of the classes, (n_classes,).
-    """
-    if not class_weights.any():
-        raise ValueError(
-            "The batch has no document of positive weight: check sample_weight and class_weight, "
-            "or leave it out."
-        )
-    check_total_weight(seen + class_weights)
-
-
-def check_two_classes(classes: NDArray[Any], class_weights: NDArray[np.float64]) -> None:
-    """Raise ValueError unless two classes have positive weight (n_classes,)."""
-    present = np.flatnonzero(class_weights > 0)
-    if len(present) >= 2:
-        check_total_weight(class_weights)
-        return
-    if len(classes) >= 2:
-        found = classes[present].tolist()
-        raise ValueError(
-            "Training needs documents of positive weight in at least two classes, but only "
-            f"the class(es) {found} have any: check sample_weight and class_weight."
-        )
-    raise ValueError(
-        "Training needs documents of at least two classes, but y holds one class only: "
-        f"{classes.tolist()[0]!r}. Add documents of another class."
-    )

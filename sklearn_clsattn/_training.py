@@ -1,12 +1,15 @@
-"""From validated input to the documents of a fit, and what is said of a fit that goes wrong."""
+"""From validated input to the documents of a fit, and what a fit tells, refuses and leaves."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +17,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 
 from ._core.statistics import balancing_factors
-from ._documents import check_entries, damped_entries, training_dtype
+from ._documents import damped_entries
+from ._validation import check_entries, check_two_classes
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+
+    HAS_CALLBACKS = True
+except ImportError:  # scikit-learn < 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands where scikit-learn has no callbacks."""
+
+    HAS_CALLBACKS = False
 
 if TYPE_CHECKING:
     from ._core.corpus import Corpus
@@ -22,29 +37,25 @@ if TYPE_CHECKING:
     from ._core.result import FitResult
 
 Array = NDArray[np.float64]
-Check = Callable[[NDArray[Any], Array], None]
-"""Refuses classes, (n_classes,), by the weights that they have, (n_classes,)."""
+Attributes = Callable[[], dict[str, Any]]
+Options = ParamSpec("Options")
+Returned = TypeVar("Returned")
+
+# Single precision is exact for integers up to the first, and good enough for the others.
+_LARGEST_INTEGER, _LARGEST_FLOAT, _LARGEST_TOTAL, _LEAST = 2**24, 1e8, 1e10, 1e-20
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What is to be known of documents before training.
+    """What is to be known of documents before training."""
 
-    shape : (n_documents, n_tokens)
-    n_entries : stored entries
-    dtype : of the entries
-    least, largest : positive entry, infinity and 0 if there is none
-    labels : sorted
-    names : of the tokens, if they have any
-    """
-
-    shape: tuple[int, int]
-    n_entries: int
-    dtype: np.dtype[Any]
-    least: float
-    largest: float
-    labels: NDArray[Any]
-    names: list[str] | None = None
+    shape: tuple[int, int]  # (n_documents, n_tokens)
+    n_entries: int  # stored ones
+    dtype: np.dtype[Any]  # of the entries
+    least: float  # positive entry, or infinity if there is none
+    largest: float  # entry, or 0
+    labels: NDArray[Any]  # sorted
+    names: list[str] | None = None  # of the tokens, if they have any
 
 
 def summary_of(X: Any, labels: NDArray[Any], names: list[str] | None = None) -> Summary:
@@ -63,10 +74,11 @@ def joined(summaries: Sequence[Summary]) -> Summary:
                 "before: expected the same tokens, by the same names if they have any, in all."
             )
     labels = [summary.labels for summary in summaries if len(summary.labels)]
-    kinds = {kind_of_labels(some) for some in labels}
+    names = dict.fromkeys("biuf", "numbers") | {"U": "str"}
+    kinds = {names.get(some.dtype.kind, type(some[0]).__name__) for some in labels}
     if len(kinds) > 1:
         raise ValueError(
-            f"Expected labels of one type in all documents, got {' and '.join(kinds)}."
+            f"Expected labels of one type in all documents, got {' and '.join(sorted(kinds))}."
         )
     return Summary(
         (sum(summary.shape[0] for summary in summaries), first.shape[1]),
@@ -79,62 +91,62 @@ def joined(summaries: Sequence[Summary]) -> Summary:
     )
 
 
-def kind_of_labels(labels: NDArray[Any]) -> str:
-    """Return what labels, of which there are some, are."""
-    if labels.dtype.kind in "biuf":
-        return "numbers"
-    return "strings" if isinstance(labels[0], str) else type(labels[0]).__name__
-
-
 def weighted_documents(
     classifier: Any,
     corpus: Corpus,
     summary: Summary,
     classes: NDArray[Any],
-    check: Check,
     entry_scale: float | None = None,
+    seen: Array | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
     """Return the documents as a classifier trains on them, and the precision for that.
 
-    They have the weights of their classes, of which `check` sees the sums, and damped counts where
-    the classifier wants these; `entry_scale` is the unit of earlier documents, if there were any.
+    They have the weights of their classes, and damped counts where the classifier wants these.
+    Earlier documents, if there were any, had the unit `entry_scale`, and their classes the weights
+    `seen`. Single precision is for what it holds exactly, where no size is extreme.
     """
     from ._core.chunk import class_sums, statistics_of, with_weights
     from ._core.documents import Documents
 
     check_entries(summary.least, summary.largest)
-    with np.errstate(over="ignore", invalid="ignore"):  # `check` refuses what is not finite
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
         sums = corpus.sum(class_sums, classes)
         factors = class_factors(classifier.class_weight, classes, sums[0])
-        check(classes, sums[0] * factors)
+        check_two_classes(classes, sums[0] * factors, seen)
         total, token_weights, n_entries = sums @ factors
-    exact = summary.dtype == np.float32 or summary.dtype.kind in "biu"
-    dtype: np.dtype[Any] = np.dtype(np.float32 if exact else np.float64)
-    largest = summary.largest
+    largest, dtype = summary.largest, summary.dtype
     if not getattr(classifier, "sublinear_counts", False):
-        entry_scale, dtype = None, summary.dtype
+        entry_scale = None
     else:
+        dtype = np.dtype(np.float32 if _is_exact(dtype) else np.float64)
         if entry_scale is None:
             entry_scale = float(token_weights / n_entries) if n_entries > 0 else 1.0
         largest = float(damped_entries(np.array([largest]), entry_scale)[0])
     corpus = corpus.map(with_weights, classes, factors, entry_scale, dtype.type)
     statistics = corpus.sum(statistics_of, len(classes))
     documents = Documents(corpus, statistics, summary.shape, summary.n_entries, entry_scale)
-    precision = training_dtype(dtype, largest, float(total), least_strength(classifier))
-    return documents, precision
+    is_single = (
+        _is_exact(dtype)
+        and largest <= (_LARGEST_FLOAT if dtype.kind == "f" else _LARGEST_INTEGER)
+        and min(total, least_strength(classifier)) > _LEAST
+        and total <= _LARGEST_TOTAL
+    )
+    return documents, np.float32 if is_single else np.float64
+
+
+def _is_exact(dtype: np.dtype[Any]) -> bool:
+    """Whether single precision holds the usual numbers of a type."""
+    return dtype == np.float32 or dtype.kind in "biu"
 
 
 def least_strength(classifier: Any) -> float:
-    """Return the smaller one of `C` and `attention_C`, of those that are given."""
-    strengths = [getattr(classifier, name, 1.0) for name in ("C", "attention_C")]
-    return float(min([1.0, *(strength for strength in strengths if strength != "auto")]))
+    """Return the smallest of `C` and `attention_C`, of those that are numbers, and 1."""
+    strengths = {getattr(classifier, name, 1.0) for name in ("C", "attention_C")}
+    return float(min((strengths | {1.0}) - {"auto"}))
 
 
 def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
-    """Return every class's factor by the parameter `class_weight`, from the classes' weights.
-
-    All are (n_classes,).
-    """
+    """Return every class's factor (n_classes,) by `class_weight`, from the classes' weights."""
     if class_weight is None:
         return np.ones(len(classes))
     if class_weight == "balanced":
@@ -151,7 +163,7 @@ def in_range(classifier: Any, total_weight: float) -> Iterator[None]:
     try:
         with np.errstate(all="ignore"):  # what comes of it is checked
             yield
-    except (ArithmeticError, NotFiniteError, RuntimeError) as error:
+    except (ArithmeticError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "without overflow" not in str(error):
             raise  # PyTorch says no more of a number that single precision does not hold
         names = ("C", "attention_C", "learning_rate", "step_size", "class_weight")
@@ -163,24 +175,85 @@ def in_range(classifier: Any, total_weight: float) -> Iterator[None]:
         ) from error
 
 
-class NotFiniteError(Exception):
-    """A model has numbers that are infinite or NaN."""
-
-
 def check_finite(result: FitResult) -> None:
-    """Raise NotFiniteError unless a fit's model and its losses are finite."""
+    """Raise FloatingPointError unless a fit's model and its losses are finite."""
     model = result.model
     arrays = (model.scores, model.values, model.intercept, [model.cls_weight], result.loss_curve)
     numbers = [np.asarray(value) for value in (*result.attributes.values(), *arrays)]
     if not all(np.isfinite(array).all() for array in numbers if array.dtype.kind == "f"):
-        raise NotFiniteError
+        raise FloatingPointError
 
 
 def warn(result: FitResult, stacklevel: int) -> None:
     """Warn of what training says, past scikit-learn's wrapper of `fit`."""
-    for message, category in (
-        (result.warning, UserWarning),
-        (result.not_converged, ConvergenceWarning),
-    ):
-        if message:
-            warnings.warn(message, category, stacklevel=stacklevel)
+    if result.warning:
+        warnings.warn(result.warning, stacklevel=stacklevel)
+    if result.not_converged:
+        warnings.warn(result.not_converged, ConvergenceWarning, stacklevel=stacklevel)
+
+
+def all_or_nothing(
+    method: Callable[Concatenate[Any, Options], Returned],
+) -> Callable[Concatenate[Any, Options], Returned]:
+    """Leave the estimator as it was where a method that fits it raises anything, Ctrl-C included.
+
+    What an attribute held is put back, not a copy: fits make new arrays and change none in place.
+    """
+
+    @wraps(method)
+    def fitting(self: Any, *args: Options.args, **options: Options.kwargs) -> Returned:
+        before = vars(self).copy()
+        try:
+            return method(self, *args, **options)
+        except BaseException:
+            self.__dict__ = before  # one assignment: nothing can come between
+            raise
+
+    return fitting
+
+
+def begin_callbacks(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, task_name: str
+) -> tuple[Callable[[Attributes], bool], Callable[[], None]]:
+    """Tell an estimator's callbacks that its fit begins; return what tells them of more.
+
+    The first function reports an iteration with the attributes fitted so far, and returns whether
+    a callback asks to stop; the second ends the fit.
+    """
+    if not HAS_CALLBACKS:
+        return lambda _: False, lambda: None
+    metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+    data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+    context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
+    context.call_on_fit_task_begin(**data)
+
+    def report(attributes: Attributes) -> bool:
+        if not hasattr(estimator, "_skl_callbacks"):  # nobody listens
+            return False
+        task = context.subcontext(task_name=task_name)
+        task.call_on_fit_task_begin(**data)
+        return bool(task.call_on_fit_task_end(**data, reconstruction_attributes=attributes))
+
+    return report, lambda: context.call_on_fit_task_end(**data, reconstruction_attributes={})
+
+
+@cache
+def memory() -> float:
+    """Return the bytes of memory of this machine or container, infinity if they are not known."""
+    sizes = [float("inf")]
+    with suppress(AttributeError, ValueError, OSError):  # not on every system
+        sizes.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # versions 2 and 1
+        with suppress(ValueError, OSError):  # such as "max"
+            sizes.append(float(Path("/sys/fs/cgroup", limit).read_text()))
+    return min(sizes)
+
+
+def check_memory(least: float, what: str) -> None:
+    """Raise ValueError for arrays of at least so many bytes if the machine has fewer."""
+    limit = min(memory(), 2.0**62)  # beyond, array sizes are no longer integers
+    if least > limit:
+        raise ValueError(
+            f"{what} takes at least {least / 1e9:,.3g} GB of memory, and this machine has "
+            f"{limit / 1e9:,.3g} GB: choose less."
+        )

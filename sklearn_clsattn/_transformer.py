@@ -12,13 +12,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._documents import check_total_weight, native
+from ._docstrings import documented
+from ._documents import native
 from ._pickling import SavedMixin, public
-from ._transaction import all_or_nothing
-from ._validation import check_labels, check_non_negative, check_not_texts, code_labels
+from ._training import all_or_nothing
+from ._validation import check_non_negative, check_total_weight, code_labels, validated
 from .importance import (
     class_totals,
     log_odds,
@@ -29,6 +29,7 @@ from .importance import (
 
 
 @public("sklearn_clsattn")
+@documented
 class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
     """Scale tokens by their importance for the classes, select the most important, or both.
 
@@ -49,8 +50,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         - ``"posterior_difference"``: P(class 1 | token) - P(class 0 | token), from occurrences;
         - ``"log_odds"``: the smoothed log-count ratio of the classes, from occurrences.
 
-        Occurrences are the values of X. Binarise X to count documents instead, for example by
-        ``CountVectorizer(binary=True)``.
+        Occurrences are the values of X. Binarise X to count documents instead.
     k : int, float or None, default=None
         How many tokens to select: a number (int), a share of them (float above 0, up to 1), or
         all (``None``). Of equally important tokens, the first columns are selected.
@@ -59,15 +59,13 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         classes, the root mean square over the classes for more. With `k`, both conditions must
         hold.
     scale : bool, default=True
-        Multiply columns by the overall importance. It is not negative, so that counts stay
-        non-negative; a linear classifier with a symmetric penalty needs no signs. ``False`` only
-        selects columns. `inverse_transform` undoes the selection, not the scaling.
+        Multiply columns by the overall importance, which is not negative. ``False`` only selects
+        columns. `inverse_transform` undoes the selection, not the scaling.
     smoothing : float, default=1.0
         Added to every token's total in every class by ``"log_odds"``.
     centred : bool, default=False
         Whether ``"signed_frequency"`` gives all classes the same total weight, so that it is not
-        biased towards larger ones. ``"posterior_difference"`` has this bias, ``"log_odds"`` has
-        not.
+        biased towards larger ones.
 
     Attributes
     ----------
@@ -83,17 +81,9 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         of X for the others. :meth:`partial_fit` adds to them.
     class_weight_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
-    n_features_in_ : int
-        Number of tokens.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the tokens, where X had names that are all strings.
+    {tokens}
 
-    References
-    ----------
-    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
-       Embeddings Provably Selects Important Tokens. arXiv:2505.17282.
-    .. [2] S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and
-       Topic Classification. Proceedings of ACL 2012.
+    {references}
 
     Examples
     --------
@@ -113,8 +103,6 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
     >>> best = make_pipeline(CountVectorizer(), TokenImportanceTransformer(k=2, scale=False))
     >>> best.fit(texts, y).get_feature_names_out()
     array(['bad', 'good'], dtype=object)
-    >>> best[-1].token_importance_[best[-1].get_support()].round(3)
-    array([-0.208,  0.25 ])
     """
 
     classes_: NDArray[Any]
@@ -159,12 +147,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_documents, n_tokens)
-            Non-negative token counts or weights.
-        y : array-like of shape (n_documents,)
-            Class labels, of two classes or more.
-        sample_weight : array-like of shape (n_documents,), default=None
-            Weight of each document, which acts as repeating it; ``None`` means 1 for all.
+        {training}
 
         Returns
         -------
@@ -188,11 +171,8 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight
-            A batch of documents, as :meth:`fit` takes them; y need not have all classes.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that any batch may have. Only the first call needs them; by default they
-            are the labels of the first batch.
+        {training}
+        {classes}
 
         Returns
         -------
@@ -205,10 +185,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Return the selected columns of X, scaled.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_documents, n_tokens)
-            Non-negative token counts or weights.
+        {X}
 
         Returns
         -------
@@ -230,7 +207,16 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
             X = X[:, selected]
         elif self.scale_ is None:
             return X.copy()  # the following steps may change it in place
-        return X if self.scale_ is None else _scaled(X, self.scale_[selected])
+        if self.scale_ is None:
+            return X
+        factors = self.scale_[selected]
+        factors = factors.astype(np.float32 if X.dtype == np.float32 else np.float64)
+        if not sparse.issparse(X):
+            return X * factors
+        data = factors[X.indices]
+        data *= X.data
+        # Copies: sorting a shared index array in place would change the caller's X.
+        return type(X)((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         """Return which tokens are selected, (n_tokens,), for :meth:`get_support`."""
@@ -241,33 +227,22 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: Any, *, afresh: bool
     ) -> Self:
         """Add one batch to the totals, or start them, and compute all other attributes."""
-        check_not_texts(X, self)
-        check_labels(y)
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), reset=afresh)
-        X = native(X)
-        check_non_negative(X, self)
-        check_classification_targets(y)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-            if not sample_weight.any():
-                raise ValueError("Sample weights must contain at least one non-zero number.")
+        X, y, weights = validated(self, X, y, sample_weight, reset=afresh)
         classes, codes = code_labels(y, classes, None if afresh else self.classes_)
         # Stored with the totals: a later batch must be summed in the same way.
         kind: Any = "shares" if self.importance == "signed_frequency" else "counts"
-        with np.errstate(all="ignore"):  # what comes of it is checked
-            totals = class_totals(X, codes, len(classes), sample_weight, kind=kind)
-        class_weight = np.bincount(codes, sample_weight, len(classes)).astype(np.float64)
-        if not afresh:
-            if kind != self._totals_kind:
-                raise ValueError(
-                    f"importance={self.importance!r} needs other sums than earlier batches: call "
-                    "fit, or use a new transformer."
-                )
-            totals += self.token_totals_
-            class_weight += self.class_weight_
-
+        if not afresh and kind != self._totals_kind:
+            raise ValueError(
+                f"importance={self.importance!r} needs other sums than earlier batches: call "
+                "fit, or use a new transformer."
+            )
+        class_weight: Any = np.bincount(codes, weights, len(classes))
         check_total_weight(class_weight)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # what comes of it is checked
+            totals = class_totals(X, codes, len(classes), weights, kind=kind)
+            if not afresh:
+                totals += self.token_totals_
+                class_weight += self.class_weight_
             if self.importance == "signed_frequency":
                 importance = signed_frequency(totals, class_weight, centred=self.centred)
             elif self.importance == "posterior_difference":
@@ -275,6 +250,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
             else:
                 importance = log_odds(totals, smoothing=self.smoothing)
             overall = overall_importance(importance)
+        check_total_weight(class_weight)
         if not (np.isfinite(totals).all() and np.isfinite(overall).all()):
             raise ValueError(
                 "Sums over documents leave the range of floating-point numbers: divide X or "
@@ -287,22 +263,17 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
 
     def _selected(self, overall: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which tokens (n_tokens,) `k` and `threshold` select, by overall importance."""
-        n_tokens = len(overall)
+        n_tokens, k = len(overall), self.k
         selected = np.full(n_tokens, True) if self.threshold is None else overall > self.threshold
-        k: Any = self.k
-        if k is None:
-            return selected
-        if isinstance(k, Integral):
-            k = int(k)
+        if k is not None:
             if k > n_tokens:
                 warnings.warn(f"k={k} is above n_tokens={n_tokens}: all are kept.", stacklevel=2)
-        else:
-            k = max(1, round(k * n_tokens))
-        # Rounded, so that the order of documents does not decide between equal tokens.
-        ranked = np.round(overall / (overall.max() or 1.0), 12)
-        among_best = np.full(n_tokens, False)
-        among_best[np.argsort(-ranked, kind="stable")[:k]] = True
-        return selected & among_best
+            is_number = isinstance(k, int | np.integer)
+            n_best = int(k) if is_number else max(1, round(k * n_tokens))
+            # Rounded, so that the order of documents does not decide between equal tokens.
+            ranked = np.round(overall / (overall.max() or 1.0), 12)
+            selected[np.argsort(-ranked, kind="stable")[n_best:]] = False
+        return selected
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -311,14 +282,3 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _scaled(X: Any, factors: NDArray[np.float64]) -> Any:
-    """Return a new X (n_documents, n_tokens) with scaled columns, float32 or else float64."""
-    factors = factors.astype(np.float32 if X.dtype == np.float32 else np.float64)
-    if not sparse.issparse(X):
-        return X * factors
-    data = factors[X.indices]
-    data *= X.data
-    # Copies: sorting a shared index array in place would change the caller's X.
-    return type(X)((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)

@@ -1,6 +1,8 @@
-"""Checks of input that several estimators and functions need, beyond scikit-learn's."""
+"""The door for what estimators are given: checks beyond scikit-learn's."""
 
-from numbers import Real
+from __future__ import annotations
+
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -9,14 +11,19 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    _check_estimator_name,
     _check_sample_weight,
     _get_feature_names,
     check_array,
+    check_consistent_length,
     column_or_1d,
     validate_data,
 )
 
 from ._documents import as_csr, canonical
+
+_LEAST_ENTRY, _LARGEST_ENTRY = 1e-19, 1e19  # all positive integers are within
+_LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
 
 
 def validated(
@@ -36,15 +43,15 @@ def validated(
     check_not_texts(X, estimator)
     options = {"accept_sparse": "csr", "accept_large_sparse": True, "reset": reset}
     if isinstance(y, str) and y == "no_validation":
-        X = validate_data(estimator, X, **options)
+        X, y, weights = validate_data(estimator, X, **options), np.empty(0), np.empty(0)
         check_non_negative(X, estimator)
-        return as_csr(X), np.empty(0), np.empty(0)
-    check_labels(y)
-    X, labels = validate_data(estimator, X, y, **options)
-    check_non_negative(X, estimator)
-    check_classification_targets(labels)
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    return as_csr(X), np.asarray(labels), weights
+    else:
+        check_labels(y)
+        X, y = validate_data(estimator, X, y, **options)
+        check_non_negative(X, estimator)
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return as_csr(X), np.asarray(y), weights
 
 
 def checked_part(
@@ -57,25 +64,16 @@ def checked_part(
     check_not_texts(X, name)
     check_labels(y)
     names = _get_feature_names(X)
-    options = {"ensure_min_samples": 0, "estimator": name}
-    X = check_array(X, accept_sparse="csr", accept_large_sparse=True, input_name="X", **options)
+    options = {"ensure_min_samples": 0, "estimator": name, "input_name": "X"}
+    X = check_array(X, accept_sparse="csr", accept_large_sparse=True, **options)
     check_non_negative(X, name)
     y = column_or_1d(y, warn=True)
-    if y.shape != (X.shape[0],):
-        raise ValueError(f"X has {X.shape[0]} documents, but y is of shape {y.shape}.")
-    if len(y):  # each label thrice: scikit-learn warns of few documents for the labels
+    check_consistent_length(X, y)
+    weights = np.ones(0)
+    if len(y):
+        # Each label thrice: scikit-learn warns of few documents for the labels.
         check_classification_targets(np.repeat(np.unique(y), 3))
-    weights = np.ones(len(y))
-    if sample_weight is not None:
-        if isinstance(sample_weight, Real):
-            sample_weight = np.full(len(y), sample_weight)
-        weights = check_array(
-            sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight", **options
-        )
-        if weights.shape != y.shape:
-            raise ValueError(f"sample_weight is of shape {weights.shape}, and y of {y.shape}.")
-        if weights.min(initial=0.0) < 0:
-            raise ValueError(f"sample_weight must not be negative, got {weights.min():.6g}.")
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return canonical(as_csr(X)), y, weights, None if names is None else names.tolist()
 
 
@@ -84,97 +82,52 @@ def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:
     values = X.data if sparse.issparse(X) else X
     if values.size and (minimum := values.min()) < 0:
         raise ValueError(
-            f"Negative values in data passed to {_name(estimator)}: expected "
-            f"non-negative token counts, got a minimum of {minimum:.6g}. {_cause(X)}"
+            f"Negative values in data passed to {_check_estimator_name(estimator)}: expected "
+            f"non-negative token counts, got a minimum of {minimum:.6g}. Use counts or TF-IDF: "
+            "HashingVectorizer needs alternate_sign=False and norm=None, MinMaxScaler clip=True; "
+            "leave out StandardScaler (MaxAbsScaler will do), TruncatedSVD, PCA and embeddings."
         )
-
-
-def _name(estimator: BaseEstimator | str) -> str:
-    return estimator if isinstance(estimator, str) else type(estimator).__name__
-
-
-def _cause(X: Any) -> str:
-    """Return what probably made values of X (n_documents, n_tokens) negative, and the cure."""
-    rows = sparse.csr_array(X[:1000].astype(np.float64))
-    filled = rows.data[rows.data != 0]
-    negative, is_dense = np.mean(filled < 0), len(filled) > 0.9 * np.prod(rows.shape)
-    if is_dense and rows.shape[0] > 2:
-        sample = rows.toarray()
-        deviations = sample.std(axis=0)
-        varying = deviations > 1e-9 * np.abs(sample).max()
-        if max(*np.abs(deviations[varying] - 1), *np.abs(sample.mean(axis=0)), 0, 0) < 1e-2:
-            return (
-                "Its columns have mean 0 and variance 1, as StandardScaler makes them: leave the "
-                "scaler out, or use MaxAbsScaler."
-            )
-    if is_dense and negative > 0.1:
-        return (
-            "Almost no value is 0, as in what TruncatedSVD, PCA, an embedding of texts or "
-            "StandardScaler returns: pass the token counts that went into it."
-        )
-    lengths = np.sqrt(np.asarray((rows * rows).sum(axis=1)))
-    is_hashed = np.isin(np.round(lengths, 6), [0, 1]).all() or (filled == np.round(filled)).all()
-    if 0.2 < negative < 0.8 and is_hashed:
-        return (
-            "It looks like what HashingVectorizer returns: pass alternate_sign=False and norm=None "
-            "to it."
-        )
-    if negative < 0.2 and filled.max() < 10:
-        return (
-            "Few values are, as where MinMaxScaler meets values below those it was fitted on: "
-            "pass clip=True to it, or use MaxAbsScaler."
-        )
-    return "Use counts or TF-IDF."
 
 
 def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
     """Raise ValueError for texts in place of counts, with what to put before."""
     if sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"):
         return
-    if isinstance(X, str):
-        first: Any = X
-    else:
-        try:
-            rows = X.iloc[:1].to_numpy() if hasattr(X, "iloc") else X[:1]
-            entries = [row if isinstance(row, str) else np.ravel(row)[:1] for row in rows]
-            first = next((one if isinstance(one, str) else one[0] for one in entries), None)
-        except (TypeError, ValueError, IndexError, KeyError):
-            return  # scikit-learn says what is wrong
-    if not isinstance(first, str):
-        return
-    try:
+    first = X
+    with suppress(TypeError, ValueError, IndexError, KeyError):  # scikit-learn says what is wrong
+        while not isinstance(first, str):
+            first = first.iloc[0] if hasattr(first, "iloc") else first[0]
+    with suppress(TypeError, ValueError):
         float(first)
-    except ValueError:
-        name = _name(estimator)
+        return
+    if isinstance(first, str):
         raise ValueError(
             f"X holds texts, such as {first[:40]!r}: expected token counts. Put a vectorizer "
-            f"before, such as make_pipeline(CountVectorizer(), {name}()), or take "
-            "sklearn_clsattn.text.make_text_classifier()."
-        ) from None
+            f"before, such as make_pipeline(CountVectorizer(), {_check_estimator_name(estimator)}()"
+            "), or take sklearn_clsattn.text.make_text_classifier()."
+        )
 
 
-def check_labels(y: Any) -> None:
+def check_labels(y: Any, name: str = "y") -> None:
     """Raise ValueError for labels that are missing, or for several of them per document."""
     shape = getattr(y, "shape", None)
-    several = len(shape) == 2 and shape[1] > 1 if shape is not None else False
-    if shape is None and isinstance(y, list | tuple) and y:
+    several = shape is not None and len(shape) == 2 and shape[1] > 1
+    if isinstance(y, list | tuple) and y:
         several = isinstance(y[0], list | tuple | set) and len(y[0]) != 1
     if several:
         raise ValueError(
-            "y has several labels per document, expected one. For several classes at once "
+            f"{name} has several labels per document, expected one. For several classes at once "
             "put MultiLabelBinarizer before and wrap the classifier in OneVsRestClassifier; for "
             "several questions wrap it in MultiOutputClassifier."
         )
     kind = getattr(getattr(y, "dtype", None), "kind", "O")
-    if kind != "O" and not (kind == "f" and np.isnan(y).any()):
-        return
-    try:
-        missing = [at for at, label in enumerate(y) if is_missing(label)]
-    except TypeError:
-        return
+    missing = []
+    if kind == "O" or (kind == "f" and np.isnan(y).any()):
+        with suppress(TypeError):  # no labels at all, as scikit-learn says
+            missing = [at for at, label in enumerate(y) if is_missing(label)]
     if missing:
         raise ValueError(
-            f"y has {len(missing)} missing labels (None or NaN), the first at position "
+            f"{name} has {len(missing)} missing labels (None or NaN), the first at position "
             f"{missing[0]}: leave these out, or give the documents without a label a class of "
             "their own, such as 'none'."
         )
@@ -204,14 +157,10 @@ def code_labels(
     """
     labels, codes = np.unique(y, return_inverse=True)
     named = list(classes) if isinstance(classes, set | frozenset) else classes
-    if named is not None and any(map(is_missing, np.asarray(named).tolist())):
-        raise ValueError(
-            f"classes={named!r} has None or NaN: expected the labels that y may have, which are "
-            "numbers or strings."
-        )
+    if named is not None:
+        check_labels(np.asarray(named), "classes")
     given = labels if named is None else np.unique(np.asarray(named))
-    if known is None:
-        known = given
+    known = given if known is None else known
     if len(known) < 2:
         raise ValueError(
             f"Expected at least 2 classes; got 1 class: {known.tolist()}. Where others come in "
@@ -220,10 +169,55 @@ def code_labels(
     if classes is not None and not np.array_equal(given, known):
         raise ValueError(f"classes={given.tolist()}, but at first they were {known.tolist()}.")
     positions = codes_of(labels, known)
-    if (positions < 0).any():
-        unknown = labels[positions < 0].tolist()
+    if unknown := labels[positions < 0].tolist():
         raise ValueError(
             f"y has labels that are not among the classes {known.tolist()}: {unknown}. Pass "
             "all labels to the first call to partial_fit as classes=[...]."
         )
     return known, positions[codes]
+
+
+def check_entries(least: float, largest: float) -> None:
+    """Raise ValueError for positive entries of X that training cannot bear."""
+    if largest > _LARGEST_ENTRY or least < _LEAST_ENTRY:
+        raise ValueError(
+            f"Training leaves the range of floating-point numbers: expected positive entries of X "
+            f"from {_LEAST_ENTRY:.0e} to {_LARGEST_ENTRY:.0e}, got {least:.2g} to {largest:.2g}. "
+            "Multiply X, or its columns, by constants, and set what is as good as 0 to 0."
+        )
+
+
+def check_total_weight(class_weights: NDArray[np.float64]) -> None:
+    """Raise ValueError for class weights (n_classes,) whose sum training cannot bear."""
+    with np.errstate(over="ignore"):
+        total = float(class_weights.sum())
+    if not _LEAST_TOTAL <= total <= _LARGEST_TOTAL:
+        raise ValueError(
+            f"Document weights add up to {total:.2g}, outside the range of training, "
+            f"{_LEAST_TOTAL:.0e} to {_LARGEST_TOTAL:.0e}: divide sample_weight (or class_weight) "
+            "by a constant, or pass some that are positive."
+        )
+
+
+def check_two_classes(
+    classes: NDArray[Any],
+    class_weights: NDArray[np.float64],
+    seen: NDArray[np.float64] | None = None,
+) -> None:
+    """Raise ValueError unless training can begin: two classes (n_classes,) have positive weight.
+
+    Of a batch after others, whose classes had the weights `seen`, one class is enough.
+    """
+    present = classes[class_weights > 0].tolist()
+    if seen is not None and not present:
+        raise ValueError(
+            "The batch has no document of positive weight: check sample_weight and class_weight, "
+            "or leave it out."
+        )
+    if seen is None and len(present) < 2:
+        got = f"one class only: {present[0]!r}" if present else "none"
+        raise ValueError(
+            f"Training needs documents of positive weight in at least two classes, got {got}. Add "
+            "documents of another class, or check sample_weight and class_weight."
+        )
+    check_total_weight(class_weights if seen is None else seen + class_weights)

@@ -25,8 +25,7 @@ from ._core.backend import ThreadShare
 from ._core.chunk import Chunk
 from ._core.corpus import Corpus, added
 from ._pickling import SavedMixin
-from ._training import Summary, joined, summary_of
-from ._transaction import all_or_nothing
+from ._training import Summary, all_or_nothing, joined, summary_of
 from ._validation import checked_part
 
 __all__ = ["DaskClsAttentionClassifier"]

@@ -1,16 +1,10 @@
 """Token statistics: the importance of each token for each class.
 
-:func:`class_totals` sums a document-token matrix by class, in one pass over its non-zeros; every
-other function is a formula on such totals. Sample weights act as repetition: a document of weight
-2 counts as two documents.
+:func:`class_totals` sums a document-token matrix by class; every other function is a formula on
+such totals. Sample weights act as repetition: a document of weight 2 counts as two documents.
 
-References
-----------
-D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained Embeddings Provably
-Selects Important Tokens. arXiv:2505.17282.
-
-S. Wang, C. D. Manning (2012). Baselines and Bigrams: Simple, Good Sentiment and Topic
-Classification. Proceedings of ACL 2012.
+Sources: D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025), arXiv:2505.17282, and S. Wang,
+C. D. Manning (2012), Baselines and Bigrams, ACL.
 """
 
 from __future__ import annotations
@@ -21,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ._blocks import row_blocks
+from ._docstrings import documented
+from ._documents import as_csr, row_blocks, row_sums
 
 __all__ = [
     "class_totals",
@@ -30,6 +25,8 @@ __all__ = [
     "posterior_difference",
     "signed_frequency",
 ]
+
+Array = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 1_000_000
 _FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
@@ -41,24 +38,23 @@ def class_totals(
     n_classes: int,
     sample_weight: ArrayLike | None = None,
     *,
-    kind: Literal["counts", "presence", "shares"] = "counts",
-) -> NDArray[np.float64]:
+    kind: Literal["counts", "shares"] = "counts",
+) -> Array:
     """Sum a document-token matrix over the documents of each class.
 
     Parameters
     ----------
     X : {ndarray, sparse matrix or array} of shape (n_documents, n_tokens)
-        Non-negative token counts or weights c_is. CSR and CSC are used as they are, other
-        sparse formats are converted to CSR. Never changed, never made dense.
+        Non-negative token counts or weights c_is.
     y : array-like of shape (n_documents,)
         Class codes, integers from 0 to ``n_classes - 1``.
     n_classes : int
         Number of classes K.
     sample_weight : array-like of shape (n_documents,), default=None
         Weight of each document; ``None`` means 1 for all.
-    kind : {"counts", "presence", "shares"}, default="counts"
-        What is summed: c_is itself; 1 where c_is > 0; or the share c_is / T_i of the token in
-        its document, T_i = sum_s c_is. An empty document has no shares and contributes 0.
+    kind : {"counts", "shares"}, default="counts"
+        What is summed: c_is itself, or the share c_is / T_i of the token in its document,
+        T_i = sum_s c_is. An empty document has no shares.
 
     Returns
     -------
@@ -77,57 +73,37 @@ def class_totals(
     array([[0.75, 0.25],
            [0.  , 1.  ]])
     """
-    if kind not in ("counts", "presence", "shares"):
-        raise ValueError(f"kind must be 'counts', 'presence' or 'shares', got {kind!r}.")
-    if not sparse.issparse(X):
-        X = np.asarray(X)
-    elif X.format not in ("csr", "csc"):
-        X = X.tocsr()
-    n_documents = X.shape[0]
+    if kind not in ("counts", "shares"):
+        raise ValueError(f"kind must be 'counts' or 'shares', got {kind!r}.")
+    if not (sparse.issparse(X) and X.format == "csr"):
+        X = as_csr(X if sparse.issparse(X) else np.asarray(X))
+    n_documents, n_tokens = X.shape
     codes = np.asarray(y)
     weights = np.ones(n_documents) if sample_weight is None else np.asarray(sample_weight, float)
-    for name, values in (("y", codes), ("sample_weight", weights)):
-        if values.shape != (n_documents,):
-            raise ValueError(f"{name} must have shape ({n_documents},), got {values.shape}.")
-    if codes.dtype.kind not in "biu":
-        raise ValueError(f"y must hold class codes, integers from 0, got dtype {codes.dtype}.")
+    if not (codes.shape == weights.shape == (n_documents,) and codes.dtype.kind in "biu"):
+        raise ValueError(
+            f"Expected {n_documents} class codes (integers) and as many weights, got codes of "
+            f"shape {codes.shape} and type {codes.dtype} and weights of shape {weights.shape}."
+        )
     if n_documents and not (codes.min() >= 0 and codes.max() < n_classes):
         raise ValueError(
             f"y must hold class codes from 0 to {n_classes - 1}, "
             f"got {codes.min()} to {codes.max()}."
         )
+    if kind == "shares":
+        sums = row_totals(X)
+        weights = np.divide(weights, sums, out=np.zeros(n_documents), where=sums > 0)
 
-    if kind == "presence":
-        X = _presence(X)
-    elif kind == "shares":
-        document_weights = row_totals(X)
-        weights = np.divide(
-            weights, document_weights, out=np.zeros(n_documents), where=document_weights > 0
-        )
-    if sparse.issparse(X) and X.format == "csr":
-        return _class_totals_of_rows(X, codes, n_classes, weights)
-    members = sparse.csr_array(
-        (weights, codes, np.arange(n_documents + 1)), shape=(n_documents, n_classes)
-    )
-    if not sparse.issparse(X):
-        return np.asarray(members.T @ X, dtype=np.float64)
-    return np.ascontiguousarray((X.T @ members).toarray().T)
-
-
-def _class_totals_of_rows(
-    X: Any, codes: NDArray[Any], n_classes: int, weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the totals of a CSR matrix: for many classes by one addition a non-zero."""
-    n_documents, n_tokens = X.shape
+    blocks = row_blocks(X, max(_BLOCK_ENTRIES, n_classes * n_tokens))
     if n_classes <= _FEW_CLASSES:
         members = np.zeros((n_documents, n_classes))
         members[np.arange(n_documents), codes] = weights
         sums = np.zeros((n_tokens, n_classes))
-        for rows, part in row_blocks(X, max(_BLOCK_ENTRIES, sums.size)):
+        for rows, part in blocks:
             sums += part.T @ members[rows]
         return np.ascontiguousarray(sums.T)
     totals = np.zeros(n_classes * n_tokens)
-    for rows, part in row_blocks(X, max(_BLOCK_ENTRIES, len(totals))):
+    for rows, part in blocks:
         lengths = np.diff(part.indptr)
         cells = np.repeat(codes[rows].astype(np.intp) * n_tokens, lengths)
         cells += part.indices
@@ -137,33 +113,18 @@ def _class_totals_of_rows(
     return totals.reshape(n_classes, n_tokens)
 
 
-def row_totals(X: Any) -> NDArray[np.float64]:
-    """Return the sum of every row of an ndarray or sparse matrix, added up in float64."""
-    if not sparse.issparse(X):
-        return np.asarray(X.sum(axis=1, dtype=np.float64))
-    if X.format != "csr":
-        return np.asarray(X @ np.ones(X.shape[1]))
-    sums = np.zeros(X.shape[0])
-    for rows, part in row_blocks(X, _BLOCK_ENTRIES):
-        filled = np.flatnonzero(np.diff(part.indptr))
-        # Other types than float64 are converted first.
-        sums[rows][filled] = np.add.reduceat(part.data, part.indptr[filled], dtype=np.float64)
-    return sums
+def row_totals(X: Any) -> Array:
+    """Return the sum of every row of a CSR matrix, added up in float64."""
+    sums = [np.zeros(0)]
+    for _, part in row_blocks(X, _BLOCK_ENTRIES):
+        sums.append(row_sums(part.data.astype(np.float64, copy=False), part.indptr))
+    return np.concatenate(sums)
 
 
-def _presence(X: Any) -> Any:
-    """Return 1.0 where `X` (n_documents, n_tokens) is positive, sharing index arrays with it."""
-    if not sparse.issparse(X):
-        return (X > 0).astype(np.float64)
-    if not X.has_canonical_format:  # an entry stored in two parts is present once
-        X = X.copy()
-        X.sum_duplicates()
-    return type(X)(((X.data > 0).astype(np.float64), X.indices, X.indptr), shape=X.shape)
-
-
+@documented
 def signed_frequency(
     totals_of_shares: ArrayLike, class_weight_totals: ArrayLike, *, centred: bool = False
-) -> NDArray[np.float64]:
+) -> Array:
     r"""Signed frequency, the importance that one gradient step on the embeddings learns.
 
     Parameters
@@ -178,8 +139,7 @@ def signed_frequency(
 
     Returns
     -------
-    importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        One number per token for two classes, positive for class 1; one row per class for more.
+    {importance}
 
     Notes
     -----
@@ -191,11 +151,10 @@ def signed_frequency(
     and for K > 2
 
     .. math:: \alpha_{sk} = \frac 1 n \sum_i \frac{c_{is}}{T_i}
-              \Bigl(\frac{K-1}{K} [y_i = k] - \frac 1 K [y_i \ne k]\Bigr),
+              \Bigl(\frac{K-1}{K} [y_i = k] - \frac 1 K [y_i \ne k]\Bigr).
 
-    Where class sizes differ, this is biased by the class prior: a token that is equally frequent in
-    all classes gets the sign of the larger ones. The centred form weights each document by
-    n / (K n_k), where n_k is the weight of its class.
+    A token that is equally frequent in all classes gets the sign of the larger ones. The centred
+    form avoids this: it weights each document by n / (K n_k), where n_k is the weight of its class.
 
     Examples
     --------
@@ -220,28 +179,25 @@ def signed_frequency(
     return shares
 
 
-def posterior_difference(totals: ArrayLike) -> NDArray[np.float64]:
+@documented
+def posterior_difference(totals: ArrayLike) -> Array:
     r"""Difference of the classes' posterior probabilities, given the token.
 
     Parameters
     ----------
     totals : array-like of shape (n_classes, n_tokens)
-        :func:`class_totals` of kind ``"counts"``, for probabilities per occurrence, or of kind
-        ``"presence"``, per document that has the token.
+        :func:`class_totals` of kind ``"counts"``.
 
     Returns
     -------
-    importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        One number per token for two classes, from -1 to 1; one row per class for more, from
-        -1 / (K - 1) to 1. 0 for a token that was never seen.
+    {importance}
 
     Notes
     -----
     For two classes, :math:`P(1|s) - P(0|s) = (n^+_s - n^-_s) / (n^+_s + n^-_s)`, as in
-    Wu et al. (2025). For K > 2, it is the posterior of class k less the mean posterior
-    of the other classes, :math:`(K P(k|s) - 1) / (K - 1)`: 0 for a token equally frequent in all
-    classes and 1 for one that only class k has. Like posteriors, it contains the class prior:
-    where class sizes differ, the larger ones have an advantage.
+    Wu et al. (2025); for K > 2 the posterior of class k less the mean posterior of the others,
+    :math:`(K P(k|s) - 1) / (K - 1)`. 0 for a token that is equally frequent in all classes or was
+    never seen, 1 for one that only class k has. The larger classes have an advantage.
 
     Examples
     --------
@@ -259,33 +215,31 @@ def posterior_difference(totals: ArrayLike) -> NDArray[np.float64]:
     return _divided(difference, (n_classes - 1) * seen)
 
 
-def log_odds(totals: ArrayLike, *, smoothing: ArrayLike = 1.0) -> NDArray[np.float64]:
+@documented
+def log_odds(totals: ArrayLike, *, smoothing: float = 1.0) -> Array:
     r"""Log-count ratio of each token between the classes, as in NB-SVM.
 
     Parameters
     ----------
     totals : array-like of shape (n_classes, n_tokens)
-        :func:`class_totals` of kind ``"counts"`` or ``"presence"``.
-    smoothing : float or array-like of shape (n_classes,), default=1.0
-        Added to every token's total, in every class or class by class. Positive.
+        :func:`class_totals` of kind ``"counts"``.
+    smoothing : float, default=1.0
+        Added to every token's total in every class. Positive.
 
     Returns
     -------
-    importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        One number per token for two classes, positive for class 1; one row per class, against all
-        others together, for more.
+    {importance}
 
     Notes
     -----
-    With :math:`p_k = n_k + \beta_k`, the smoothed totals, the log-count ratio of Wang and Manning
-    (2012) is
+    With :math:`p_k = n_k + \beta`, the smoothed totals, it is for two classes as in Wang and
+    Manning (2012)
 
     .. math:: r_s = \log \frac{p_{1s}}{\lVert p_1 \rVert_1}
               - \log \frac{p_{0s}}{\lVert p_0 \rVert_1}.
 
-    For K > 2, each class's :math:`p_k` is compared with the sum of the other classes' (which has
-    all their smoothing, so that rare tokens stay near 0). Totals are divided by those of all
-    tokens, so that the size of a class has no influence.
+    For K > 2, each class's :math:`p_k` is compared with the sum of the other classes'. The size
+    of a class has no influence.
 
     Examples
     --------
@@ -294,26 +248,18 @@ def log_odds(totals: ArrayLike, *, smoothing: ArrayLike = 1.0) -> NDArray[np.flo
     array([-1.386,  1.386,  0.   ])
     """
     totals = _checked_totals(totals)
-    n_classes = len(totals)
-    beta = np.asarray(smoothing, dtype=np.float64)
-    if beta.shape not in ((), (n_classes,)) or not np.all(beta > 0):
-        raise ValueError(
-            f"smoothing must be a positive number, or one for each of {n_classes} classes, "
-            f"got {smoothing!r}."
-        )
-    smoothed, rest, prior_odds = smoothed_totals(totals, np.broadcast_to(beta, n_classes))
-    if n_classes == 2:
+    if not smoothing > 0:
+        raise ValueError(f"smoothing must be a positive number, got {smoothing!r}.")
+    smoothed, rest, prior_odds = smoothed_totals(totals, np.full(len(totals), float(smoothing)))
+    if len(totals) == 2:
         return np.asarray(np.log(smoothed[1]) - np.log(smoothed[0]) - prior_odds[1])
     smoothed /= rest
     return np.asarray(np.log(smoothed, out=smoothed) - prior_odds[:, None])
 
 
 def smoothed_totals(
-    totals: NDArray[np.float64],
-    smoothing: NDArray[np.float64],
-    unit: float = 1.0,
-    seen: NDArray[np.bool_] | bool = True,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    totals: Array, smoothing: Array, unit: float = 1.0, seen: NDArray[np.bool_] | bool = True
+) -> tuple[Array, Array, Array]:
     """Return every class's smoothed totals, those of all other classes, and the sums' log-odds.
 
     The first two are (n_classes, n_tokens), as `totals`, which are in this unit, the last
@@ -331,7 +277,7 @@ def smoothed_totals(
     return smoothed, rest, np.log(sums) - np.log(others)
 
 
-def overall_importance(importance: ArrayLike) -> NDArray[np.float64]:
+def overall_importance(importance: ArrayLike) -> Array:
     """One non-negative importance per token, over all classes.
 
     Parameters
@@ -342,12 +288,8 @@ def overall_importance(importance: ArrayLike) -> NDArray[np.float64]:
     Returns
     -------
     overall : ndarray of shape (n_tokens,)
-        Absolute values for two classes, the root mean square over the classes for more.
-
-    Notes
-    -----
-    The maximum of many noisy numbers grows with their number: with the largest absolute value
-    instead, rare tokens would rank first where there are many classes.
+        Absolute values for two classes, the root mean square over the classes for more: the
+        maximum of many noisy numbers would rank rare tokens first.
 
     Examples
     --------
@@ -365,7 +307,7 @@ def overall_importance(importance: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(np.sqrt(np.einsum("ks,ks->s", values, values) / len(values)))
 
 
-def _checked_totals(totals: ArrayLike) -> NDArray[np.float64]:
+def _checked_totals(totals: ArrayLike) -> Array:
     """Return totals (n_classes, n_tokens) of at least two classes as float64."""
     checked = np.asarray(totals, dtype=np.float64)
     if checked.ndim != 2 or len(checked) < 2:
@@ -376,8 +318,6 @@ def _checked_totals(totals: ArrayLike) -> NDArray[np.float64]:
     return checked
 
 
-def _divided(
-    numerator: NDArray[np.float64], denominator: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _divided(numerator: Array, denominator: Array) -> Array:
     """Return the quotient of arrays of equal shape, 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

@@ -80,6 +80,12 @@ class Case:
         return (self.rounding or usual) * (GAP_FACTOR if quantity == "optimality_gap_" else 1)
 
 
+# Parameters that several cases have.
+EIGHT = {"embedding_dim": 8}
+WHOLE = {"early_stopping": False}
+SLOW = {"learning_rate": 0.02, "max_iter": 3}
+BARE = {"attend_cls": False}
+
 CASES = {
     "default, two classes, string labels": Case("default", names=("spam", "ham")),
     "default, three classes, integers": Case("default", n_classes=3, input="int64", seed=1),
@@ -94,15 +100,12 @@ CASES = {
         seed=4,
     ),
     "default, weights of classes, without <cls>": Case(
-        "default",
-        {"attend_cls": False, "class_weight": {0: 0.5, 2: 2.0}},
-        n_classes=3,
-        seed=5,
+        "default", {**BARE, "class_weight": {0: 0.5, 2: 2.0}}, n_classes=3, seed=5
     ),
     "default, unscaled, tight": Case("default", {"token_scaling": None, "tol": 1e-7}, seed=6),
     "default, three classes, unscaled, without <cls>": Case(
         "default",
-        {"token_scaling": None, "attend_cls": False, "C": 0.3, "device": "cpu"},
+        {**BARE, "token_scaling": None, "C": 0.3, "device": "cpu"},
         n_classes=3,
         weighted=True,
         seed=7,
@@ -116,7 +119,7 @@ CASES = {
     ),
     "default, batches, weights": Case(
         "default",
-        {"class_weight": {"no": 2.0}, "C": 0.5, "attend_cls": False},
+        {**BARE, "class_weight": {"no": 2.0}, "C": 0.5},
         names=("no", "yes"),
         weighted=True,
         batches=True,
@@ -135,85 +138,44 @@ CASES = {
     "embedding, no dimension": Case("embedding", {"embedding_dim": None}, n_documents=200, seed=18),
     "embedding, no dimension, three classes, all documents": Case(
         "embedding",
-        {
-            "embedding_dim": None,
-            "early_stopping": False,
-            "attend_cls": False,
-            "learning_rate": 0.1,
-            "max_iter": 25,
-        },
+        {**WHOLE, **BARE, "embedding_dim": None, "learning_rate": 0.1, "max_iter": 25},
         n_classes=3,
         weighted=True,
         seed=19,
     ),
     "embedding": Case(
         "embedding",
-        {
-            "embedding_dim": 8,
-            "learning_rate": 0.2,
-            "validation_fraction": 0.25,
-            "n_iter_no_change": 3,
-            "tol": 3e-3,
-            "random_state": 4,
-        },
+        {**EIGHT, "learning_rate": 0.2, "validation_fraction": 0.25, "n_iter_no_change": 3}
+        | {"tol": 3e-3, "random_state": 4},
         weighted=True,
         n_documents=200,
         seed=20,
     ),
     "embedding, three classes, all documents": Case(
         "embedding",
-        {
-            "embedding_dim": 8,
-            "learning_rate": 0.03,
-            "early_stopping": False,
-            "class_weight": {1: 3.0},
-            "max_iter": 20,
-            "random_state": 5,
-        },
+        {**EIGHT, **WHOLE, "learning_rate": 0.03, "class_weight": {1: 3.0}}
+        | {"max_iter": 20, "random_state": 5},
         n_classes=3,
         seed=21,
     ),
     "two layers": Case(
         "network",
-        {
-            "n_layers": 2,
-            "embedding_dim": 8,
-            "learning_rate": 0.02,
-            "batch_size": 16,
-            "early_stopping": False,
-            "max_iter": 3,
-            "random_state": 6,
-        },
+        {**SLOW, **EIGHT, **WHOLE, "n_layers": 2, "batch_size": 16, "random_state": 6},
         n_documents=120,
         seed=22,
     ),
     "MLP, three classes": Case(
         "network",
-        {
-            "mlp": True,
-            "embedding_dim": 8,
-            "learning_rate": 0.02,
-            "attend_cls": False,
-            "n_iter_no_change": 2,
-            "max_iter": 6,
-            "random_state": 7,
-        },
+        {**SLOW, **EIGHT, **BARE, "mlp": True, "n_iter_no_change": 2}
+        | {"max_iter": 6, "random_state": 7},
         n_classes=3,
         n_documents=200,
         seed=23,
     ),
     "two layers, MLP": Case(
         "network",
-        {
-            "n_layers": 2,
-            "mlp": True,
-            "embedding_dim": 6,
-            "learning_rate": 0.02,
-            "validation_fraction": 0.2,
-            "class_weight": "balanced",
-            "max_iter": 3,
-            "random_state": 8,
-        },
+        {**SLOW, "n_layers": 2, "mlp": True, "embedding_dim": 6, "validation_fraction": 0.2}
+        | {"class_weight": "balanced", "random_state": 8},
         weighted=True,
         n_documents=120,
         seed=24,
@@ -263,56 +225,38 @@ def fit(case):
     return model, printed.getvalue(), caught, held_out
 
 
+ARRAYS = [
+    *("token_importance_", "attention_scores_", "token_values_", "intercept_", "cls_score_"),
+    *("cls_weight_", "cls_embedding_", "output_vector_", "token_embeddings_", "loss_curve_"),
+    *("optimality_gap_", "step_size_"),
+]
+
+
 def outcome(case):
     """Return everything compared: lists compared exactly, arrays within the case's tolerance."""
     model, printed, caught, held_out = fit(case)
-    contributions = model.contributions(held_out) if model_is_additive(case) else []
+    contributions = [] if model.mlp else model.contributions(held_out)
     if not isinstance(contributions, list):
         contributions = [contributions]
-    result = {
-        "exact": {
-            "classes_": model.classes_.tolist(),
-            "n_iter_": int(model.n_iter_),
-            "selected_tokens_": model.selected_tokens_.tolist(),
-            "selection_counts_": model.selection_counts_.tolist(),
-            "selected, held out": model.select_tokens(held_out).sum(axis=0).ravel().tolist(),
-            "predicted": model.predict(held_out).tolist(),
-            "warnings": [warning.category.__name__ for warning in caught],
-            "lines printed": len(printed.splitlines()),
-            "embeddings are": str(model.token_embeddings_.dtype),
-        }
+    exact = {
+        "classes_": model.classes_.tolist(),
+        "n_iter_": int(model.n_iter_),
+        "selected_tokens_": model.selected_tokens_.tolist(),
+        "selection_counts_": model.selection_counts_.tolist(),
+        "selected, held out": model.select_tokens(held_out).sum(axis=0).ravel().tolist(),
+        "predicted": model.predict(held_out).tolist(),
+        "warnings": [warning.category.__name__ for warning in caught],
+        "lines printed": len(printed.splitlines()),
+        "embeddings are": str(model.token_embeddings_.dtype),
     }
-    arrays = {
-        name: getattr(model, name)
-        for name in (
-            "token_importance_",
-            "attention_scores_",
-            "token_values_",
-            "intercept_",
-            "cls_score_",
-            "cls_weight_",
-            "cls_embedding_",
-            "output_vector_",
-            "token_embeddings_",
-            "loss_curve_",
-            "optimality_gap_",
-            "step_size_",
-        )
-        if hasattr(model, name)
-    }
+    arrays = {name: getattr(model, name) for name in ARRAYS if hasattr(model, name)}
     arrays["decisions"] = model.decision_function(held_out)
     arrays["attention"] = model.attention(held_out).toarray()
     for k, terms in enumerate(contributions):
         arrays[f"contributions, {k}"] = terms.toarray()
-    curve = getattr(model, "validation_loss_curve_", None)
-    if curve is not None:
-        arrays["validation losses"] = curve
-    result["arrays"] = {name: summary(array) for name, array in arrays.items()}
-    return result
-
-
-def model_is_additive(case):
-    return not case.parameters.get("mlp", False)
+    if hasattr(model, "validation_loss_curve_"):
+        arrays["validation losses"] = model.validation_loss_curve_
+    return {"exact": exact, "arrays": {name: summary(array) for name, array in arrays.items()}}
 
 
 def summary(array):
@@ -346,23 +290,25 @@ def deviation(one, other):
     return float(np.max(np.abs(mine - theirs)) / (np.max(np.abs(theirs)) or 1.0))
 
 
+def deviations(name):
+    """Return what a case's fit gives, what was recorded, and how far each quantity is off."""
+    found, expected = outcome(CASES[name]), json.loads(PATH.read_text())[name]
+    pairs = zip(found["arrays"].values(), expected["arrays"].values(), strict=True)
+    return found, expected, dict(zip(found["arrays"], (deviation(*p) for p in pairs), strict=True))
+
+
 def main():
-    found = {name: outcome(case) for name, case in CASES.items()}
     if "--write" in sys.argv:
-        lines = [f"{json.dumps(name)}: {json.dumps(found[name])}" for name in found]
+        lines = [f"{json.dumps(name)}: {json.dumps(outcome(CASES[name]))}" for name in CASES]
         PATH.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         return
-    expected = json.loads(PATH.read_text())
-    for name, result in found.items():
-        for quantity, value in result["exact"].items():
-            if value != expected[name]["exact"].get(quantity):
-                print(f"{name}: {quantity} {value} != {expected[name]['exact'].get(quantity)}")
-        deviations = {
-            quantity: deviation(value, expected[name]["arrays"][quantity])
-            for quantity, value in result["arrays"].items()
-        }
-        worst = sorted(deviations, key=deviations.get, reverse=True)[:3]
-        print(name, " ".join(f"{quantity} {deviations[quantity]:.1e};" for quantity in worst))
+    for name in CASES:
+        found, expected, far = deviations(name)
+        for quantity, value in found["exact"].items():
+            if value != expected["exact"].get(quantity):
+                print(f"{name}: {quantity} {value} != {expected['exact'].get(quantity)}")
+        worst = sorted(far, key=far.get, reverse=True)[:3]
+        print(name, " ".join(f"{quantity} {far[quantity]:.1e};" for quantity in worst))
 
 
 if __name__ == "__main__":

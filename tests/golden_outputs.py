@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import re
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -138,32 +139,26 @@ def explanations():
         explained = explain(model, asked)
         data = plain(explained.to_dict())
         data["documents"] = [trimmed(document) for document in data["documents"]]
+        frame = explained.to_frame().to_csv(float_format="%.4g").splitlines()[::9]
         yield (
             f"explain, {name}",
-            {
-                "to_dict": data,
-                "to_text": explained.to_text(),
-                "to_frame": explained.to_frame().to_csv(float_format="%.4g").splitlines()[::9],
-            },
+            {"to_dict": data, "to_text": explained.to_text(), "to_frame": frame},
         )
-        answers = {}
-        for change in ("tokens", "words", "add"):
-            answers[f"counterfactual, {change}"] = explained.counterfactual(change)
+        answers = {
+            f"counterfactual, {change}": explained.counterfactual(change)
+            for change in ("tokens", "words", "add")
+        }
         answers["sufficient"] = explained.sufficient()
         if "2 classes" in name:
             answers["probability"] = explained.counterfactual("words", probability=0.7)
         else:
             answers["to odd"] = explained.counterfactual("words", to="odd")
-        yield (
-            f"minimal, {name}",
-            {
-                key: {
-                    "statements": [sets.statement(i) for i in range(len(asked))],
-                }
-                | ({} if key in INTEGER_PROGRAMS else {"text": sets.to_text()})
-                for key, sets in answers.items()
-            },
-        )
+        said = {}
+        for key, sets in answers.items():
+            said[key] = {"statements": [sets.statement(i) for i in range(len(asked))]}
+            if key not in INTEGER_PROGRAMS:
+                said[key]["text"] = sets.to_text()
+        yield f"minimal, {name}", said
 
 
 def trimmed(document):
@@ -218,60 +213,45 @@ COMMANDS = (
 
 def printed():
     """Yield what each command prints, without times and sizes of files."""
-    import os
-    import shlex
-
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            for name, seed, n in (("reviews", 5, 200), ("new", 6, 5)):
-                given, labels = texts(n, 2, seed)
-                pd.DataFrame({"text": given, "label": labels}).to_csv(f"{name}.csv", index=False)
-            for command in COMMANDS:
-                out, err = io.StringIO(), io.StringIO()
-                with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                    try:
-                        code = command_line(shlex.split(command))
-                    except SystemExit as stop:
-                        code = stop.code
-                said = [re.sub(r"[\d.]+ (m?s|KB)\b", r"N \1", s.getvalue()) for s in (out, err)]
-                yield command, {"code": code, "stdout": said[0], "stderr": said[1]}
-        finally:
-            os.chdir(before)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name, seed, n in (("reviews", 5, 200), ("new", 6, 5)):
+            given, labels = texts(n, 2, seed)
+            pd.DataFrame({"text": given, "label": labels}).to_csv(f"{name}.csv", index=False)
+        for command in COMMANDS:
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                try:
+                    code = command_line(shlex.split(command))
+                except SystemExit as stop:
+                    code = stop.code
+            said = [re.sub(r"[\d.]+ (m?s|KB)\b", r"N \1", s.getvalue()) for s in (out, err)]
+            yield command, {"code": code, "stdout": said[0], "stderr": said[1]}
 
 
-GROUPS = {
-    "vectorizers": vectorizers,
-    "explanations": explanations,
-    "files": files,
-    "printed": printed,
-}
+GROUPS = {function.__name__: function for function in (vectorizers, explanations, files, printed)}
 
 
 def differences(found, expected, tolerance, path=""):
     """Yield where two outcomes differ: numbers by more than the tolerance, all else at all."""
-    if isinstance(found, dict) and isinstance(expected, dict):
-        if {"shape", "entries"} <= found.keys() & expected.keys():
-            if (far := deviation(found, expected)) > tolerance:
-                yield f"{path}: off by {far:.1e}"
-            return
-        for key in found.keys() | expected.keys():
-            if key not in found or key not in expected:
-                yield f"{path}: {key} is in one of both"
-            else:
-                yield from differences(found[key], expected[key], tolerance, f"{path}/{key}")
-    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+    kinds = {type(found), type(expected)}
+    if kinds == {dict} and {"shape", "entries"} <= found.keys() & expected.keys():
+        if (far := deviation(found, expected)) > tolerance:
+            yield f"{path}: off by {far:.1e}"
+    elif kinds == {dict} and found.keys() == expected.keys():
+        for key in found:
+            yield from differences(found[key], expected[key], tolerance, f"{path}/{key}")
+    elif kinds == {list} and len(found) == len(expected):
         for i, (one, other) in enumerate(zip(found, expected, strict=True)):
             yield from differences(one, other, tolerance, f"{path}/{i}")
-    elif isinstance(found, float) and isinstance(expected, float):
-        if not np.isclose(found, expected, rtol=1e3 * tolerance, atol=1e3 * tolerance):
+    else:
+        if kinds == {float}:
+            same = np.isclose(found, expected, rtol=1e3 * tolerance, atol=1e3 * tolerance)
+        elif kinds == {str} and tolerance == SINGLE:
+            same = same_but_for_digits(found, expected)
+        else:
+            same = found == expected
+        if not same:
             yield f"{path}: {found!r}, expected {expected!r}"
-    elif isinstance(found, str) and isinstance(expected, str) and tolerance == SINGLE:
-        if not same_but_for_digits(found, expected):
-            yield f"{path}: {found!r}, expected {expected!r}"
-    elif found != expected:
-        yield f"{path}: {found!r}, expected {expected!r}"
 
 
 def same_but_for_digits(found, expected):

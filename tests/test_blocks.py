@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from reference import counts
 
-from sklearn_clsattn._blocks import row_blocks
+from sklearn_clsattn._documents import row_blocks
 
 
 @given(st.integers(0, 10**6), st.integers(0, 9), st.integers(1, 40))

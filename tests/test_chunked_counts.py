@@ -258,9 +258,9 @@ def test_an_error_in_a_batch_names_it_and_leaves_the_mark(tmp_path):
     ("batch", "said"),
     [
         (lambda X, y: (-X, y), "Negative values in data passed to ChunkedCounts"),
-        (lambda X, y: (X, y[:-1]), "but y is of shape"),
-        (lambda X, y: (X, y, -np.ones(len(y))), "must not be negative"),
-        (lambda X, y: (X, y, np.ones(3)), "sample_weight is of shape"),
+        (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+        (lambda X, y: (X, y, -np.ones(len(y))), "Negative values"),
+        (lambda X, y: (X, y, np.ones(3)), r"sample_weight\.shape"),
         (lambda X, y: (["some text"], ["bad"]), "X holds texts"),
         (lambda X, y: (X, np.arange(len(y)) % 2), "labels of one type"),
         (lambda X, y: (X,), r"Expected a tuple \(X, y\) or .*, got a tuple of 1"),

@@ -1,6 +1,5 @@
 """What every estimator promises: what it takes, what it refuses, and what a fit leaves behind."""
 
-import importlib
 import inspect
 import itertools
 import pickle
@@ -23,23 +22,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.decomposition import TruncatedSVD
-from sklearn.exceptions import ConvergenceWarning, NotFittedError, UnsetMetadataPassedError
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tests.metadata_routing_common import assert_request_is_empty
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, _machine, paper
-from sklearn_clsattn._callbacks import HAS_CALLBACKS
+from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, _training, paper
 from sklearn_clsattn.checks import expected_failed_checks
-from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.text import (
     ContextVectorizer,
     TokenVectorizer,
@@ -200,18 +195,6 @@ def sparse_formats(X):
         yield getattr(sp, f"{layout}_matrix")(X)
 
 
-def strided(X):
-    """Yield X with strided views as index arrays, which PyTorch would read as contiguous."""
-    for name, step in itertools.product(("data", "indices", "indptr"), (2, -1)):
-        array = getattr(X, name)
-        base = np.zeros(2 * len(array), dtype=array.dtype)
-        view = base[::2] if step == 2 else base[: len(array)][::-1]
-        view[:] = array
-        Z = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
-        setattr(Z, name, view)
-        yield Z
-
-
 def odd_layouts(X):
     """Yield what has the entries of X, kept in other ways."""
     wide = X.copy()
@@ -219,12 +202,18 @@ def odd_layouts(X):
     roomy = sp.csr_matrix(X, copy=True)  # room beyond the last entry is not read
     roomy.data = np.append(roomy.data, [7, 7])
     roomy.indices = np.append(roomy.indices, [0, 0]).astype(roomy.indices.dtype)
-    stored = X.toarray() == 0
-    stored[:, 1::2] = False
-    rows, columns = np.nonzero((X.toarray() != 0) | stored)
-    zeros = sp.csr_matrix((X.toarray()[rows, columns], (rows, columns)), shape=X.shape)
+    stored = (X.toarray() != 0) | (np.arange(X.shape[1]) % 2 == 0)
+    zeros = sp.csr_matrix((X.toarray()[stored], np.nonzero(stored)), shape=X.shape)
     assert zeros.nnz > X.nnz
-    yield from (wide, roomy, zeros, *strided(X))
+    yield from (wide, roomy, zeros)
+    # Strided views as index arrays, which PyTorch would read as contiguous.
+    for name, step in itertools.product(("data", "indices", "indptr"), (2, -1)):
+        array = getattr(X, name)
+        view = np.zeros(2 * len(array), dtype=array.dtype)[::step][: len(array)]
+        view[:] = array
+        Z = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+        setattr(Z, name, view)
+        yield Z
 
 
 @PER_ESTIMATOR
@@ -252,28 +241,25 @@ def test_feature_names(name):
         answers(framed, frame[frame.columns[::-1]])
 
 
-@PER_ESTIMATOR
-@pytest.mark.parametrize("sparse", [True, False])
-def test_every_number_type(name, sparse):
+@PER_CLASSIFIER
+@pytest.mark.parametrize("made_of", [np.array, sp.csr_array])
+def test_every_number_type(name, made_of):
     """Integers are trained on in single precision; the order of bytes makes no difference."""
     X, y = data(3)
     counts = np.minimum(X.toarray(), 2)
     counts[0, 0] = 2  # has the bytes of another number in another order
 
     def fitted(dtype):
-        if not sparse:
-            return new(name).fit(counts.astype(dtype), y)
-        Z = sp.csr_array(counts)
+        Z = made_of(counts)
+        if made_of is np.array:
+            return new(name).fit(Z.astype(dtype), y)
         Z.data = Z.data.astype(dtype)
         return new(name).fit(Z, y)
 
     single, double = fitted("<f4"), fitted("<f8")
-    others = {"<i8": single, "u1": single, ">f4": single, ">f8": double}
-    if name in OURS:
-        others |= dict.fromkeys(["?", "i1", "u4", ">i8"], single)
-    for dtype, expected in others.items():
-        if dtype != "?" and not isinstance(single, TokenImportanceTransformer):
-            assert_same_answers(fitted(dtype), expected, counts, rtol=1e-6, atol=1e-9)
+    for dtype in ["<i8", "u1", ">f4", *(["i1", "u4", ">i8"] if name in OURS else [])]:
+        assert_same_answers(fitted(dtype), single, counts, rtol=1e-6, atol=1e-9)
+    assert_same_answers(fitted(">f8"), double, counts, rtol=1e-6, atol=1e-9)
     if name in (*OURS, "adam"):
         assert_allclose(single.predict_proba(X), double.predict_proba(X), atol=5e-3)
 
@@ -354,15 +340,6 @@ def test_entries_stored_in_several_parts_are_one(dtype):
     assert_allclose(model.predict_proba(split), expected.predict_proba(whole), atol=1e-5)
     assert_array_equal(model.selection_counts_, expected.selection_counts_)
     assert_array_equal(model.select_tokens(split).toarray(), model.select_tokens(whole).toarray())
-
-
-def test_where_pytorch_has_no_sparse_kernels(monkeypatch):
-    """A whole fit on SciPy's products, as on macOS and Arm."""
-    X, y = data(3)
-    expected = ClsAttentionClassifier().fit(X, y)
-    monkeypatch.setattr("torch.backends.mkl.is_available", lambda: False)
-    model = ClsAttentionClassifier().fit(X, y)
-    assert_allclose(model.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
 
 
 # Laws
@@ -492,7 +469,7 @@ X, Y = data()
 TEXTS = np.array(["so good", "so bad"], dtype=object)[Y]
 ARE_TEXTS = r"X holds texts.*make_pipeline\(CountVectorizer\(\).*make_text_classifier"
 BAD_FITS = {
-    "negative": ((with_entry(-1.0), Y), "Negative values"),
+    "negative": ((with_entry(-1.0), Y), "Negative.*HashingVectorizer.*clip=True.*TruncatedSVD"),
     "negative, sparse": ((sp.csr_matrix(with_entry(-1.0)), Y), "Negative values"),
     "nan": ((with_entry(np.nan), Y), "NaN"),
     "infinity, sparse": ((sp.csr_matrix(with_entry(np.inf)), Y), "infinity"),
@@ -509,7 +486,7 @@ BAD_FITS = {
     "another length": ((X, Y[:-1]), "inconsistent numbers of samples"),
     "negative weight": ((X, Y, with_weight(-1.0)), r"(?i)negative"),
     "weight nan": ((X, Y, with_weight(np.nan)), "NaN"),
-    "a class without weight": ((X, Y, Y), r"positive weight.*\[1\].*sample_weight"),
+    "a class without weight": ((X, Y, Y), "positive weight.*one class only: 1.*sample_weight"),
     "no weight at all": ((X, Y, np.zeros(60)), r"positive weight|non-zero"),
 }
 
@@ -587,50 +564,14 @@ def test_batches_are_refused_alike():
         with pytest.raises(ValueError, match=rf"{message}|classes"):
             model.partial_fit(given_X, given_y, None, *weights)
         assert pickle.dumps(model) == before
-    with pytest.raises(ValueError, match=r"classes=.*None or NaN"):
+    with pytest.raises(ValueError, match=r"classes has 1 missing labels"):
         ClsAttentionClassifier().partial_fit(X, Y, classes=[0, 1, None])
 
 
-COUNTS, LABELLED = make_token_classification(300, n_irrelevant=40, random_state=0)
-
-
-@pytest.mark.parametrize(
-    ("before", "message"),
-    [
-        (HashingVectorizer(norm=None, n_features=50), "HashingVectorizer.*alternate_sign=False"),
-        (make_pipeline(CountVectorizer(), TruncatedSVD(5)), "TruncatedSVD.*counts that went"),
-    ],
-)
-@pytest.mark.parametrize("name", ["joint", "one step"])
-def test_negative_values_of_pipelines(before, message, name):
-    texts, y = make_token_classification(100, as_text=True, random_state=0)
-    with pytest.raises(ValueError, match=rf"passed to {type(new(name)).__name__}.*{message}"):
-        make_pipeline(before, new(name)).fit(texts, y)
-
-
-def test_scalers_are_told_apart():
-    dense = COUNTS.toarray().astype(float)
-    with pytest.raises(ValueError, match=r"StandardScaler.*MaxAbsScaler"):
-        make_pipeline(StandardScaler(), ClsAttentionClassifier()).fit(dense, LABELLED)
-    model = make_pipeline(MinMaxScaler(), ClsAttentionClassifier(C=1.0))
-    model.fit(dense[:200] + 5, LABELLED[:200])
-    with pytest.raises(ValueError, match=r"MinMaxScaler.*clip=True"):
-        model.predict(dense[200:] + np.where(np.arange(80) % 20, 5.0, 4.8))
-    model.set_params(minmaxscaler__clip=True)
-    assert model.predict(dense[200:]).shape == (100,)
-    with pytest.raises(ValueError, match="Use counts or TF-IDF"):
-        ClsAttentionClassifier().fit(-dense, LABELLED)
-
-
-def test_memory_that_there_is_not(monkeypatch):
+def test_memory_that_there_is_not():
     for kind in (OneStep, Embedding, Network):
         with pytest.raises(ValueError, match=r"embedding_dim=10{12} for 20 tokens takes at least"):
             kind(embedding_dim=10**12).fit(X, Y)
-    monkeypatch.setattr(_machine, "memory", lambda: 1000.0)
-    for method in ("fit", "partial_fit"):
-        with pytest.warns(UserWarning, match=r"20 columns with 2 classes.*partial_fit") as caught:
-            getattr(ClsAttentionClassifier(C=1.0), method)(X, Y)
-        assert caught[0].filename == __file__
 
 
 # One fit and the next
@@ -679,34 +620,16 @@ def test_warm_starts():
 
 
 @PER_ESTIMATOR
-def test_clones_pickles_and_representations(name, tmp_path):
+def test_clones_pickles_and_representations(name):
     X, y = data(3)
     model = new(name).fit(X, y)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not any(attribute.endswith("_") for attribute in vars(copy))
     assert_same_answers(copy.fit(X, y), model, X)
-    joblib.dump(model, tmp_path / "model.joblib")
-    for again in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model.joblib")):
-        assert_same_answers(again, model, X)
+    assert_same_answers(pickle.loads(pickle.dumps(model)), model, X)
     with config_context(print_changed_only=True):
         assert repr(type(model)()) == f"{type(model).__name__}()"
-
-
-@PER_CLASSIFIER
-def test_a_subclass_with_a_constructor_of_its_own(name):
-    kind = type(new(name))
-
-    class Sub(kind):
-        def __init__(self, extra=1, max_iter=5):
-            super().__init__(max_iter=max_iter)
-            self.extra = extra
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # five iterations are few
-        model = Sub().fit(X, Y)
-    assert model.n_iter_ <= 5
-    assert clone(model).get_params() == {"extra": 1, "max_iter": 5}
 
 
 WITHOUT_TORCH = """
@@ -723,13 +646,12 @@ with open(sys.argv[1], "rb") as file:
 results = []
 for model, X in fits:
     terms = model.contributions(X)
+    terms = terms if isinstance(terms, list) else [terms]
+    sparse = [model.attention(X), model.select_tokens(X), *terms]
     results.append([
         model.predict(X), model.predict_proba(X), model.predict_log_proba(X),
-        model.decision_function(X), model.attention(X).toarray(),
-        model.select_tokens(X).toarray(),
-        *(term.toarray() for term in (terms if isinstance(terms, list) else [terms])),
+        model.decision_function(X), *(array.toarray() for array in sparse),
     ])
-assert "torch" not in sys.modules
 with open(sys.argv[2], "wb") as file:
     pickle.dump(results, file)
 """
@@ -740,6 +662,7 @@ def test_pickled_models_of_one_layer_predict_where_there_is_no_torch(tmp_path):
     names = [name for name in CLASSIFIERS if isinstance(new(name), kinds)]
     problems = [data(2), data(3)]
     fits = [(new(name).fit(X, y), X) for name in names for X, y in problems]
+    fits.append((ClsAttentionClassifier(C=1.0).partial_fit(X, Y), X))
     path, written = tmp_path / "models.pickle", tmp_path / "answers.pickle"
     path.write_bytes(pickle.dumps(fits))
     subprocess.run([sys.executable, "-c", WITHOUT_TORCH, path, written], check=True, timeout=120)
@@ -811,31 +734,12 @@ def test_texts_that_cannot_be_read(name, texts, labels, message):
 def test_text_classifiers():
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(REVIEWS, MOODS)
     assert_array_equal(model.predict(["good good film", "dull long mess"]), ["pos", "neg"])
-    words = model[0].get_feature_names_out()
-    importance = model[-1].token_importance_
-    assert words[importance.argmax()] == "good"
-    assert importance[model[0].vocabulary_["dull"]] < 0
+    assert model[0].get_feature_names_out()[model[-1].token_importance_.argmax()] == "good"
     # Nothing about a text of unknown words but the intercept.
     assert_array_equal(model.decision_function(["unheard"]), model[-1].intercept_)
     assert make_text_classifier(min_df=1).fit(REVIEWS, MOODS).score(REVIEWS, MOODS) == 1.0
     with pytest.raises(TypeError, match=r"'min_d': expected one of C, .*, lowercase, .*, min_df, "):
         make_text_classifier(min_d=3)
-
-
-@pytest.mark.parametrize("importance", ["log_odds", "signed_frequency", "posterior_difference"])
-def test_the_transformer_among_others(importance):
-    before = TokenImportanceTransformer(importance, k=30)
-    model = make_pipeline(before, ClsAttentionClassifier())
-    assert model.fit(COUNTS[:200], LABELLED[:200]).score(COUNTS[200:], LABELLED[200:]) > 0.75
-    weighted = before.transform(COUNTS)
-    assert sp.issparse(weighted)
-    assert weighted.shape[1] == before.get_support().sum() <= 30
-    assert (weighted.data >= 0).all()
-    names = [f"word {s}" for s in range(COUNTS.shape[1])]
-    frame = pd.DataFrame(COUNTS.toarray(), columns=names)
-    framed = clone(before).set_output(transform="pandas").fit(frame, LABELLED)
-    assert framed.transform(frame).columns.tolist() == framed.get_feature_names_out().tolist()
-    assert_array_equal(framed.get_feature_names_out(), np.array(names)[framed.get_support()])
 
 
 # Among scikit-learn's
@@ -868,34 +772,27 @@ def test_a_search_gives_the_same_answer_in_threads():
 def test_among_scikit_learns_meta_estimators():
     X, y = data(3)
     model = ClsAttentionClassifier()
-    assert (cross_val_score(model, X, y, cv=3) > 0.5).all()
     selector = SelectFromModel(model, importance_getter="token_importance_", max_features=5)
     chosen = selector.fit(X, y).get_support(indices=True)
     assert {0, 1, 2} <= set(chosen)  # the tokens that tell the classes apart
-    assert selector.transform(X).shape == (60, len(chosen))
-    calibrated = CalibratedClassifierCV(model, cv=3).fit(X, y)
-    assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
-    assert calibrated.score(X, y) > 0.7
-    one_against_rest = OneVsRestClassifier(model).fit(X, y)
-    assert len(one_against_rest.estimators_) == 3
-    assert one_against_rest.score(X, y) > 0.7
+    for wrapped in (CalibratedClassifierCV(model, cv=3), OneVsRestClassifier(model)):
+        assert wrapped.fit(X, y).score(X, y) > 0.7
 
 
 @config_context(enable_metadata_routing=True)
 def test_weights_are_routed():
     for name in ESTIMATORS:
         assert_request_is_empty(new(name).get_metadata_routing())
-    rng = np.random.default_rng(0)
-    X, y, weights = rng.poisson(1.0, (60, 8)), np.arange(60) % 2, rng.integers(1, 4, 60)
+    weights = np.arange(60) % 3 + 1
     model = ClsAttentionClassifier(C=1.0)
     steps = Pipeline([("model", model)])
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
-        steps.fit(X, y, sample_weight=weights)
+        steps.fit(X, Y, sample_weight=weights)
     model.set_fit_request(sample_weight=True)
     scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
     search = GridSearchCV(steps, {"model__C": [1.0]}, cv=2, scoring=scorer)
-    search.fit(X, y, sample_weight=weights)
-    alone = ClsAttentionClassifier(C=1.0).fit(X, y, sample_weight=weights)
+    search.fit(X, Y, sample_weight=weights)
+    alone = ClsAttentionClassifier(C=1.0).fit(X, Y, sample_weight=weights)
     assert_array_equal(search.best_estimator_["model"].token_values_, alone.token_values_)
 
 
@@ -911,13 +808,13 @@ ADAM = {**AT_ONCE, "max_iter": 40, "n_iter_no_change": 40}
 # A list of what scikit-learn 1.6 gives as a generator, which pytest 9 warns of.
 CHECKS = parametrize_with_checks(
     [
-        ClsAttentionClassifier(),
         ClsAttentionClassifier(C=30.0, token_scaling=None, attention_C=1.0, warm_start=True),
         # The tag `poor_score` of one step in infinitely many dimensions leaves out the accuracy on
         # three blobs of two tokens alone: these have one number by which nothing tells them apart.
         OneStep(max_iter=40, random_state=0),
         made(Embedding, learning_rate=1.3, **ADAM),
-        made(Network, n_layers=2, mlp=True, embedding_dim=8, learning_rate=0.1, **ADAM),
+        made(Network, mlp=True, embedding_dim=8, learning_rate=0.1, **ADAM),
+        TokenImportanceTransformer("log_odds", k=0.6, threshold=0.0),
     ]
 )
 
@@ -925,53 +822,32 @@ CHECKS = parametrize_with_checks(
 @pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
 def test_scikit_learn_checks(estimator, check, monkeypatch):
     if check.func.__name__ in NEGATIVE_BLOBS:
-        make_blobs = estimator_checks.make_blobs
+        blobs = estimator_checks.make_blobs
 
-        def make_non_negative_blobs(**options):
-            X, y = make_blobs(**options)
+        def moved(**options):
+            X, y = blobs(**options)
             return X - X.min(), y
 
-        monkeypatch.setattr(estimator_checks, "make_blobs", make_non_negative_blobs)
+        monkeypatch.setattr(estimator_checks, "make_blobs", moved)
     check(estimator)
 
 
+@pytest.mark.filterwarnings("ignore")  # each check that fails as expected is warned of
 def test_check_estimator_as_a_user_calls_it():
-    estimator = ClsAttentionClassifier(C=30.0)
+    estimator = ClsAttentionClassifier()
     failing = expected_failed_checks(estimator)
     assert set(failing) == NEGATIVE_BLOBS
     assert expected_failed_checks(TokenImportanceTransformer()) == {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # each check that fails as expected is warned of
-        results = check_estimator(estimator, expected_failed_checks=failing, on_fail=None)
+    results = check_estimator(estimator, expected_failed_checks=failing, on_fail=None)
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert failed == NEGATIVE_BLOBS  # and none passes by now: then take it off the list
     assert not [result for result in results if result["status"] == "failed"]
 
 
-# What scikit-learn runs on its own estimators beside check_estimator.
-BESIDE = [
-    "check_param_validation",
-    "check_dataframe_column_names_consistency",
-    "check_all_zero_sample_weights_error",
-]
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("check", BESIDE)
-@PER_ESTIMATOR
-def test_checks_beside_check_estimator(name, check):
-    function = getattr(estimator_checks, check, None)
-    if function is None:
-        pytest.skip(f"this scikit-learn has no {check}")
-    function(type(new(name)).__name__, new(name))
-
-
 def vectorizer_cases():
     """Yield scikit-learn's tests of CountVectorizer that take no parameters, by name."""
     for name, function in vars(vectorizer_tests).items():
-        if not (name.startswith("test_") and inspect.isfunction(function)):
-            continue
-        if inspect.signature(function).parameters:
+        if not name.startswith("test_") or inspect.signature(function).parameters:
             continue
         if "CountVectorizer" in inspect.getsource(function):
             yield name
@@ -990,15 +866,13 @@ def test_of_count_vectorizer(name, fast, monkeypatch):
 
 # Progress
 
-CALLBACKS = pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn < 1.9 has no callbacks")
-
 
 class Recorder:
     """Sees every task of a fit; stops it after `stop_after` iterations, or fails."""
 
-    def __init__(self, X, stop_after=None, error=None):
-        self.X, self.stop_after, self.error = X, stop_after, error
-        self.begun, self.ended, self.probabilities, self.hooks = [], [], [], []
+    def __init__(self, stop_after=None, error=None):
+        self.stop_after, self.error = stop_after, error
+        self.begun, self.probabilities, self.hooks = [], [], []
 
     def setup(self, estimator, context):
         self.hooks.append("setup")
@@ -1009,106 +883,39 @@ class Recorder:
 
     def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
         self.begun.append(context.task_name)
-        self.shapes = X.shape, y.shape
+        assert X.shape[0] == len(y)
 
     def on_fit_task_end(self, estimator, context, *, y=None, fitted_estimator=None):
         if self.error is not None:
             raise self.error
-        self.ended.append(context.task_name)
-        self.probabilities.append(fitted_estimator.predict_proba(self.X))
+        self.probabilities.append(fitted_estimator.predict_proba(X))
         if not fitted_estimator.mlp:
-            fitted_estimator.contributions(self.X)
-        iterations = sum(task.endswith("-iter") for task in self.ended)
-        return self.stop_after is not None and iterations >= self.stop_after
+            fitted_estimator.contributions(X)
+        return self.stop_after is not None and len(self.probabilities) >= self.stop_after
 
 
-@CALLBACKS
+@pytest.mark.skipif(not _training.HAS_CALLBACKS, reason="scikit-learn < 1.9 has none")
 @PER_CLASSIFIER
-def test_callbacks_see_every_iteration(name):
-    X, y = data(3)
-    recorder = Recorder(X)
+def test_callbacks_see_every_iteration_and_can_stop_the_fit_or_fail(name):
+    recorder = Recorder()
     # Fitted before: what a callback sees of a fit must not be the last one's.
-    model = new(name).fit(X[:, :-3], y).set_callbacks(recorder).fit(X, y)
+    model = new(name).fit(X[:, :-3], Y).set_callbacks(recorder).fit(X, Y)
     assert recorder.hooks == ["setup", "teardown"]
     assert recorder.max_subtasks == model.max_iter
-    assert len(recorder.begun) == len(recorder.ended) == model.n_iter_ + 1
-    assert (recorder.begun[0], recorder.ended[-1]) == ("fit", "fit")
-    assert recorder.shapes == (X.shape, y.shape)
+    assert len(recorder.begun) == len(recorder.probabilities) == model.n_iter_ + 1
+    assert recorder.begun[0] == "fit"
     # The end of the fit shows the whole model, as fitted.
     assert_array_equal(recorder.probabilities[-1], model.predict_proba(X))
-    assert_same_fit(model, new(name).fit(X, y))
-
-
-@CALLBACKS
-@PER_CLASSIFIER
-def test_a_callback_can_stop_the_fit_or_fail(name):
+    assert_same_fit(model, new(name).fit(X, Y))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # and no ConvergenceWarning: it was asked for
         endless = {"tol": 0.0} if "tol" in new(name).get_params() else {}
-        model = new(name, **endless).set_callbacks(Recorder(X, stop_after=2)).fit(X, Y)
-    assert model.n_iter_ == 2
-    assert len(model.loss_curve_) == 3
-    failing = Recorder(X, error=RuntimeError("no more"))
+        model = new(name, **endless).set_callbacks(Recorder(stop_after=2)).fit(X, Y)
+    assert len(model.loss_curve_) == model.n_iter_ + 1 == 3
+    failing = Recorder(error=RuntimeError("no more"))
     with pytest.raises(RuntimeError, match="no more"):
         new(name).set_callbacks(failing).fit(X, Y)
     assert failing.hooks == ["setup", "teardown"]
-
-
-@CALLBACKS
-def test_scikit_learns_own_callbacks():
-    from sklearn.callback import ProgressBar, ScoringMonitor
-
-    monitor = ScoringMonitor(scoring="accuracy")
-    model = ClsAttentionClassifier().set_callbacks(monitor, ProgressBar()).fit(X, Y)
-    assert model.score(X, Y) > 0.8
-    search = GridSearchCV(ClsAttentionClassifier(), {"C": [0.1, 1.0]}, cv=2)
-    assert search.fit(X, Y).best_score_ > 0.5
-
-
-class MaxIterEstimator(ClsAttentionClassifier):
-    """Ours as scikit-learn's tests call theirs: without data, for all of its iterations."""
-
-    def __init__(self, max_iter=20):
-        super().__init__(C=1.0, tol=0.0, max_iter=max_iter)
-
-    def fit(self, X=None, y=None):
-        rng = np.random.default_rng(0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return super().fit(rng.poisson(1.0, (200, 20)), rng.integers(0, 2, 200))
-
-
-CALLBACK_TESTS = {
-    "test_callback_support": [
-        *("test_set_callbacks", "test_set_callbacks_error", "test_set_callback_empty"),
-        *("test_callback_error", "test_multiple_teardown_errors_are_grouped"),
-        "test_teardown_matches_setup_calls_on_partial_setup_failure",
-    ],
-    "test_callback_context": [
-        *("test_callback_hooks_called", "test_hook_calling_invalid_kwargs_out"),
-        *("test_hook_calling_return_value", "test_hook_calling_lazy_evaluation"),
-        "test_hook_calling_lazy_evaluation_reconstruction_attributes",
-        *("test_from_reconstruction_attributes", "test_subcontext_task_id_ordering"),
-        *("test_subcontext_task_id_ordering_error", "test_callback_context_repr"),
-    ],
-    "test_pickle": [
-        "test_estimator_with_callback_pickle_roundtrip_pre_fit",
-        "test_estimator_with_callback_pickle_roundtrip_post_fit",
-    ],
-}
-if HAS_CALLBACKS:
-    for home, names in CALLBACK_TESTS.items():
-        module = importlib.import_module(f"sklearn.callback.tests.{home}")
-        for test in names:  # collected here, with scikit-learn's parameters
-            globals()[test] = getattr(module, test)
-
-
-@pytest.fixture(autouse=True)
-def ours_for_theirs(request, monkeypatch):
-    """Put our estimator in the place of theirs in scikit-learn's tests of callbacks."""
-    theirs = request.function.__globals__
-    if theirs["__name__"].startswith("sklearn.callback"):
-        monkeypatch.setitem(theirs, "MaxIterEstimator", MaxIterEstimator)
 
 
 @pytest.mark.parametrize("verbose", [1, 3])

@@ -85,14 +85,14 @@ def test_a_cuda_device_that_is_not_there_is_said(monkeypatch):
 def test_cuda_fits_the_same_model(n_classes, dtype):
     X, y = data(n_classes, n_documents=200, n_tokens=60)
     X = X.astype(dtype)
-    expected = ClsAttentionClassifier(tol=1e-4).fit(X, y)
-    found = ClsAttentionClassifier(tol=1e-4, device="cuda").fit(X, y)
+    expected, found, extreme = (
+        ClsAttentionClassifier(**parameters).fit(X, y)
+        for parameters in (
+            {"tol": 1e-4},
+            {"tol": 1e-4, "device": "cuda"},
+            {"C": 1e4, "attention_C": 1e4, "device": "cuda"},  # attention underflows
+        )
+    )
     assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-2)
     assert_allclose(found.loss_curve_[-1], expected.loss_curve_[-1], atol=2e-4)
-
-
-@cuda
-def test_cuda_fits_where_attention_underflows():
-    X, y = data(2, n_documents=60, n_tokens=20)
-    found = ClsAttentionClassifier(C=1e4, attention_C=1e4, max_iter=300, device="cuda").fit(X, y)
-    assert np.isfinite(found.predict_proba(X)).all()
+    assert np.isfinite(extreme.predict_proba(X)).all()

@@ -1,4 +1,4 @@
-"""TokenImportanceTransformer: scikit-learn's checks, its numbers, its place in pipelines."""
+"""TokenImportanceTransformer: its numbers and its place in pipelines."""
 
 import pickle
 from collections import Counter
@@ -18,7 +18,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_clsattn import TokenImportanceTransformer
 from sklearn_clsattn.importance import overall_importance
@@ -31,31 +30,14 @@ LABELS = np.array(["pos"] * 4 + ["neg"] * 4)
 SELECTIONS = [{}, {"k": 4}, {"scale": False}, {"k": 4, "scale": False}]
 
 
-@pytest.fixture(params=[2, 3], ids=["2 classes", "3 classes"])
-def data(request):
-    rng = np.random.default_rng(request.param)
+def problem(n_classes):
+    rng = np.random.default_rng(n_classes)
     X = sparse.csr_matrix(rng.poisson(0.4, (40, 12)).astype(float))
-    return X, np.arange(40) % request.param
+    return X, np.arange(40) % n_classes
 
 
 def as_dense(X):
     return X.toarray() if sparse.issparse(X) else X
-
-
-# A list of what scikit-learn 1.6 gives as a generator, which pytest 9 warns of.
-CHECKS = parametrize_with_checks(
-    [
-        TokenImportanceTransformer(),
-        TokenImportanceTransformer(centred=True, k=0.6),
-        TokenImportanceTransformer("posterior_difference", scale=False),
-        TokenImportanceTransformer("log_odds", threshold=0.0),
-    ]
-)
-
-
-@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # Numbers
@@ -97,9 +79,10 @@ def test_nbsvm_is_the_hand_written_one():
     assert_array_equal(model.predict(["good heart", "a dull mess"]), ["pos", "neg"])
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("importance", STATISTICS)
-def test_k_threshold_and_scale(data, importance):
-    X, y = data
+def test_k_threshold_and_scale(n_classes, importance):
+    X, y = problem(n_classes)
     fitted = TokenImportanceTransformer(importance).fit(X, y)
     assert fitted.token_importance_.shape == ((12,) if y.max() == 1 else (3, 12))
     overall = overall_importance(fitted.token_importance_)
@@ -167,55 +150,36 @@ def test_batches_are_one_fit_and_weights_are_repetition(seed, importance, n_clas
 # Input and output
 
 
-@pytest.mark.parametrize("container", ["matrix", "array"])
-@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
-def test_every_sparse_format_agrees_with_dense(data, layout, container):
-    X, y = data
-    dense = X.toarray()
-    X = getattr(sparse, f"{layout}_{container}")(X)
-    for parameters in SELECTIONS:
-        fitted = TokenImportanceTransformer("log_odds", **parameters)
-        result = fitted.fit(X, y).transform(X)
+@settings(max_examples=60)
+@given(
+    parameters=st.sampled_from(SELECTIONS),
+    layout=st.sampled_from(["dense", "csr", "csc", "coo", "lil", "dok", "bsr", "dia"]),
+    container=st.sampled_from(["matrix", "array"]),
+    dtype=st.sampled_from([np.float32, np.float64, np.int64, np.uint8]),
+    wide=st.booleans(),
+)
+def test_every_format_and_number_type(parameters, layout, container, dtype, wide):
+    X, y = problem(3)
+    dense = X.toarray().astype(dtype)
+    fitted = TokenImportanceTransformer("log_odds", **parameters).fit(X, y)
+    expected = fitted.transform(X).toarray()
+    Z = dense.copy() if layout == "dense" else getattr(sparse, f"{layout}_{container}")(dense)
+    if layout == "csr" and wide:  # 64-bit indices, in no order
+        for entries in (slice(*ends) for ends in pairwise(Z.indptr)):
+            Z.indices[entries], Z.data[entries] = Z.indices[entries][::-1], Z.data[entries][::-1]
+        Z.has_sorted_indices = False
+        Z.indices, Z.indptr = Z.indices.astype(np.int64), Z.indptr.astype(np.int64)
+    result = clone(fitted).fit_transform(Z, y)
+    assert_allclose(as_dense(result), expected, rtol=1e-6)
+    scaled = parameters.get("scale", True)
+    assert result.dtype == (dtype if dtype == np.float32 or not scaled else np.float64)
+    if layout == "dense":
+        assert not np.shares_memory(result, Z)
+    else:
         assert type(result) is getattr(sparse, f"csr_{container}")
-        expected = clone(fitted).fit(dense, y).transform(dense)
-        assert_allclose(result.toarray(), expected, rtol=1e-12)
-    assert_array_equal(X.toarray(), dense)
-
-
-@pytest.mark.parametrize("parameters", SELECTIONS)
-def test_64_bit_indices_and_unsorted_ones(data, parameters):
-    X, y = data
-    expected = TokenImportanceTransformer(**parameters).fit_transform(X, y).toarray()
-    for entries in (slice(*ends) for ends in pairwise(X.indptr)):
-        X.indices[entries], X.data[entries] = X.indices[entries][::-1], X.data[entries][::-1]
-    X.has_sorted_indices = False
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    before = X.indices.copy()
-    result = TokenImportanceTransformer(**parameters).fit_transform(X, y)
-    assert_allclose(result.toarray(), expected)
-    assert not np.shares_memory(result.data, X.data)
-    result.sort_indices()  # in place: nothing of it may be shared with X
-    assert_array_equal(X.indices, before)
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("scale", [True, False])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8])
-def test_dtypes(data, dtype, scale, make):
-    X, y = data
-    X = make(X.toarray().astype(dtype))
-    transformer = TokenImportanceTransformer("log_odds", k=7, scale=scale)
-    result = transformer.fit_transform(X, y)
-    assert transformer.token_importance_.dtype == np.float64
-    assert result.dtype == (dtype if dtype == np.float32 or not scale else np.float64)
-    reference = transformer.fit_transform(X.astype(float), y)
-    assert_allclose(as_dense(result), as_dense(reference), rtol=1e-6)
-
-
-def test_dense_results_are_copies():
-    X = np.ones((4, 3))
-    transformer = TokenImportanceTransformer(scale=False).fit(X, [0, 1, 0, 1])
-    assert not np.shares_memory(transformer.transform(X), X)
+        result.sort_indices()  # in place: nothing of it may be shared with X
+        result.data[:] = 7
+    assert_array_equal(as_dense(Z), dense)
 
 
 # Pipelines
@@ -228,24 +192,19 @@ def test_data_frames_and_set_output():
     for scale in (True, False):
         transformer = TokenImportanceTransformer(k=3, scale=scale).set_output(transform="pandas")
         frame = transformer.fit_transform(X, pd.Series(LABELS, index=X.index))
-        assert isinstance(frame, pd.DataFrame)
         assert_array_equal(frame.columns, transformer.get_feature_names_out())
         assert_array_equal(frame.index, X.index)
         assert set(frame.columns) < set(X.columns)
-        assert_array_equal(transformer.feature_names_in_, X.columns)
         assert_allclose(frame, transformer.set_output(transform="default").transform(X))
-    with pytest.raises(ValueError, match="feature names"):
-        transformer.transform(X.rename(columns={"good": "better"}))
 
 
-def test_column_transformer_and_feature_union():
+def test_column_transformer_feature_union_and_grid_search():
     frame = pd.DataFrame({"text": TEXTS, "stars": np.arange(8.0)})
     weighted = make_pipeline(CountVectorizer(), TokenImportanceTransformer("log_odds", k=3))
     assert_array_equal(weighted.fit(TEXTS, LABELS).get_feature_names_out(), ["bad", "dull", "good"])
     columns = ColumnTransformer([("words", weighted, "text")], remainder="passthrough")
     model = make_pipeline(columns, LogisticRegression()).fit(frame, LABELS)
     assert model.score(frame, LABELS) == 1
-    assert len(columns.fit(frame, LABELS).get_feature_names_out()) == 4
 
     weights = TokenImportanceTransformer("log_odds")
     union = FeatureUnion([("few", TokenImportanceTransformer(k=2)), ("all", weights)])
@@ -254,8 +213,6 @@ def test_column_transformer_and_feature_union():
     assert_array_equal(names[:2], ["few__bad", "few__good"])
     assert both.transform(TEXTS).shape == (8, len(names))
 
-
-def test_grid_search_and_sample_weight_through_a_pipeline():
     model = make_pipeline(CountVectorizer(), TokenImportanceTransformer(), LogisticRegression())
     grid = {"importance": STATISTICS, "k": [3, 0.5, None]}
     grid = {f"tokenimportancetransformer__{name}": values for name, values in grid.items()}
@@ -270,17 +227,13 @@ def test_grid_search_and_sample_weight_through_a_pipeline():
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csc_array])
 def test_negative_missing_and_infinite_values(make):
-    X = np.array([[1.0, 2.0], [3.0, 0.0]])
-    fitted = TokenImportanceTransformer().fit(make(X), [0, 1])
-    negative = r"non-negative token counts, got a minimum of -2\.5"
-    for value, message in ((-2.5, negative), (np.nan, "NaN"), (np.inf, "infinity")):
-        wrong = X.copy()
-        wrong[1, 0] = value
-        for method in (fitted.fit, fitted.partial_fit):
-            with pytest.raises(ValueError, match=message):
-                method(make(wrong), [0, 1])
+    fitted = TokenImportanceTransformer().fit(make(np.array([[1.0, 2.0], [3.0, 0.0]])), [0, 1])
+    for value, message in ((-2.5, r"a minimum of -2\.5"), (np.nan, "NaN"), (np.inf, "infinity")):
+        wrong = make(np.array([[1.0, 2.0], [value, 0.0]]))
         with pytest.raises(ValueError, match=message):
-            fitted.transform(make(wrong))
+            fitted.partial_fit(wrong, [0, 1])
+        with pytest.raises(ValueError, match=message):
+            fitted.transform(wrong)
 
 
 def test_classes_that_do_not_fit():
@@ -288,7 +241,6 @@ def test_classes_that_do_not_fit():
     new = TokenImportanceTransformer
     first = new().partial_fit(X, ["a", "b", "a"])
     for method, y, classes, message in (
-        (new().fit, ["a"] * 3, None, r"at least 2 classes; got 1 class: \['a'\]"),
         (new().partial_fit, ["a"] * 3, None, r"at least 2 classes; got 1 class: \['a'\]"),
         (new().partial_fit, ["a", "b", "c"], ["a", "b"], r"not among the classes .*: \['c'\]"),
         (first.partial_fit, ["a", "b", "c"], None, r"not among the classes .*: \['c'\]"),
@@ -300,8 +252,8 @@ def test_classes_that_do_not_fit():
             method(X, y, **({} if classes is None else {"classes": classes}))
 
 
-def test_a_refused_batch_changes_nothing(data):
-    X, y = data
+def test_a_refused_batch_changes_nothing():
+    X, y = problem(2)
     fitted = TokenImportanceTransformer().fit(X, y)
     totals = fitted.token_totals_.copy()
     with pytest.raises(ValueError, match="features"):
@@ -315,33 +267,26 @@ def test_a_refused_batch_changes_nothing(data):
     assert_allclose(fitted.token_importance_, other.token_importance_)
 
 
-def test_wrong_parameters_weights_and_widths(data):
-    X, y = data
+def test_wrong_parameters_and_weights():
+    X, y = problem(2)
     wrong = {"k": [0, 1.5, 0.0, "all"], "threshold": [-1], "smoothing": [0]}
     wrong |= {"importance": ["chi2"], "scale": ["yes"], "centred": [0.5]}
     for name, value in [(name, value) for name, values in wrong.items() for value in values]:
         with pytest.raises(ValueError, match=f"The '{name}' parameter"):
             TokenImportanceTransformer(**{name: value}).fit(X, y)
-    new = TokenImportanceTransformer()
-    with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero"):
-        new.fit(X, y, np.zeros(40))
-    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
-        new.fit(X, y, -np.ones(40))
     with pytest.raises(ValueError, match="Sums over documents leave the range"):
         TokenImportanceTransformer("posterior_difference").fit(X * 1e300, y, np.full(40, 1e10))
     with pytest.raises(NotFittedError):
-        new.transform(X)
-    with pytest.raises(ValueError, match="X has 3 features, but TokenImportanceTransformer is"):
-        new.fit(X, y).transform(X[:, :3])
+        TokenImportanceTransformer().transform(X)
 
 
-def test_more_or_fewer_tokens_than_there_are(data):
-    X, y = data
+def test_more_or_fewer_tokens_than_there_are():
+    X, y = problem(2)
     with pytest.warns(UserWarning, match="k=13 is above n_tokens=12: all are kept"):
         fitted = TokenImportanceTransformer(k=13).fit(X, y)
     assert fitted.get_support().all()
     fitted = TokenImportanceTransformer(threshold=5, k=3).fit(X, y)
-    for make in (sparse.csr_matrix, lambda X: X.toarray()):
-        with pytest.warns(UserWarning, match="No tokens were selected.*threshold=5"):
-            empty = fitted.transform(make(X))
+    for Z in (X, X.toarray()):
+        with pytest.warns(UserWarning, match=r"No tokens were selected.*threshold=5"):
+            empty = fitted.transform(Z)
         assert empty.shape == (40, 0)

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._blocks import BLOCK_ENTRIES, csr_of, row_blocks
+from .._documents import BLOCK_ENTRIES, csr_of, row_blocks
 from .backend import in_background, in_threads
 
 _Block = tuple[slice, torch.Tensor]

@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._blocks import csr_of
-from .._documents import damped
+from .._documents import csr_of, damped
 from ..importance import row_totals
 from .bag import TokenBag, as_tensor
 from .fitted import count_selected

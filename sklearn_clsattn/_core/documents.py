@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from .._blocks import csr_of
+from .._documents import csr_of
 from .chunk import Chunk, described, rows_of, selections, with_bag, with_copies
 from .corpus import Corpus, CorpusLoss
 from .folds import sample

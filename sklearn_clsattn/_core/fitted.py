@@ -25,8 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
-from .._blocks import BLOCK_ENTRIES, row_blocks, row_sums
-from .._documents import damped, damped_entries
+from .._documents import BLOCK_ENTRIES, damped, damped_entries, row_blocks, row_sums
 
 Array = NDArray[np.float64]
 

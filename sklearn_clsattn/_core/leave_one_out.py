@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._blocks import BLOCK_ENTRIES, row_blocks, row_sums
+from .._documents import BLOCK_ENTRIES, row_blocks, row_sums
 from ..importance import row_totals
 from .statistics import TokenTotals
 

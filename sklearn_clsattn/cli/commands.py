@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_clsattn import comparison, saving
-from sklearn_clsattn._machine import memory
+from sklearn_clsattn._training import memory
 from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, say
 from sklearn_clsattn.comparison import seconds_by_features, shown_measure

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 
-from .._machine import check_memory
+from .._training import check_memory
 from ._requests import sections
 
 _LENGTH_SPREAD = 0.5  # standard deviation of the logarithm of documents' lengths

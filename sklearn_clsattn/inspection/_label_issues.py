@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
-from .._base import checked_documents, fitted_attention, training_documents
+from .._base import checked_documents, documents_in_memory, fitted_attention
 from .._classifier import ClsAttentionClassifier
 from .._validation import codes_of
 from ..importance import signed_frequency
@@ -109,7 +109,8 @@ def _fit_of(classifier: ClsAttentionClassifier, X: Any, y: NDArray[Any], sample_
             f"{classifier.classes_.tolist()}"
         )
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    documents = training_documents(classifier, X, codes, weights)
+    classes, scale = classifier.classes_, getattr(classifier, "entry_scale_", None)
+    documents, _ = documents_in_memory(classifier, X, codes, classes, weights, scale)
     statistics = documents.statistics
     importance = signed_frequency(statistics.shares, statistics.class_weights)
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):

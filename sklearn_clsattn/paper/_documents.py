@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._documents import as_csr, canonical, check_two_classes
+from .._documents import as_csr, canonical
+from .._validation import check_two_classes
 from ..importance import class_totals, signed_frequency
 
 Array = NDArray[np.float64]

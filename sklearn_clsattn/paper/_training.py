@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._core.result import Callback, FitResult, Progress
-from .._machine import check_memory
+from .._training import check_memory
 
 if TYPE_CHECKING:
     from .._core.fitted import FittedModel

@@ -23,10 +23,9 @@ from sklearn.utils.validation import (
 )
 
 from .._classifier import ClsAttentionClassifier
-from .._documents import check_two_classes
 from .._pickling import SavedMixin, public
-from .._transaction import all_or_nothing
-from .._validation import check_labels
+from .._training import all_or_nothing
+from .._validation import check_labels, check_two_classes
 from ._characters import frequent_characters, located_characters, spelling_matrix, sum_spelled
 from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
 from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows

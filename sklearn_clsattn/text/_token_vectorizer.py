@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 from .._pickling import SavedMixin, public
-from .._transaction import all_or_nothing
+from .._training import all_or_nothing
 from ._characters import count_spelled, frequent_characters, spelling_matrix
 from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_columns
 from ._tokens import BETWEEN_SPACES, PATTERNS, checked, document_number, tokenize
