@@ -22,7 +22,7 @@ from ...comparison import (
     shared_texts,
 )
 from .._explain import explain
-from ..displays._inputs import named_classifier, token_matrix
+from ..displays import named_classifier, token_matrix
 
 Codes = NDArray[np.intp]
 
