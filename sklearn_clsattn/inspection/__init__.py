@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ._label_issues import label_issues
     from .displays import AttentionDisplay, ContextDisplay, SelectionDisplay, TokenImportanceDisplay
     from .explanation import Explanation
-    from .report.model_report import ModelReport
+    from .report import ModelReport
 
 __all__ = [
     "AttentionDisplay",
@@ -25,7 +25,7 @@ _HOME = {
     "AttentionDisplay": ".displays",
     "ContextDisplay": ".displays",
     "Explanation": ".explanation",
-    "ModelReport": ".report.model_report",
+    "ModelReport": ".report",
     "SelectionDisplay": ".displays",
     "TokenImportanceDisplay": ".displays",
     "explain": "._explain",
