@@ -111,7 +111,7 @@ class Display:
             (from_estimator, _AX + returns),
             (plot, _OPTIONS.format(options) + returns),
         ):
-            documented.__doc__ = f"{cleandoc(documented.__doc__)}\n{more}"
+            documented.__doc__ = f"{cleandoc(documented.__doc__ or '')}\n{more}"
 
     def _axes(self, ax: Any, n_panels: int, n_columns: int, size: tuple[float, float]) -> list[Any]:
         """Return the axes given, or those of a new figure with panels of `size` inches."""
