@@ -24,7 +24,6 @@ from .._classifier import ClsAttentionClassifier
 from .._validation import codes_of
 from ..comparison import (
     ClassTokens,
-    Comparison,
     Entrant,
     ModelResult,
     class_tokens,
@@ -129,10 +128,9 @@ class _Documents:
 class ModelReport:
     """A fitted model's measurements on test texts, its important tokens, and its mistakes.
 
-    Made by :meth:`from_texts`, which fits models on texts, by :meth:`from_comparison`, of models
-    that have been compared, or by :meth:`from_estimator`, of a model that is fitted already. It is
-    plain data, which can be pickled; `to_html` makes one page of it that needs no scripts and no
-    network, and notebooks show it.
+    Made by :meth:`from_texts`, which fits models on texts, or by :meth:`from_estimator`, of a model
+    that is fitted already. It is plain data, which can be pickled; `to_html` makes one page of it
+    that needs no scripts and no network, and notebooks show it.
 
     Parameters
     ----------
@@ -245,42 +243,12 @@ class ModelReport:
             n_top=n_top,
             progress=progress,
         )
-        return cls.from_comparison(
-            comparison, n_mistakes=n_mistakes, title=title, source=source, made=made
-        )
-
-    @classmethod
-    def from_comparison(
-        cls,
-        comparison: Comparison,
-        *,
-        n_mistakes: int = 10,
-        title: str = _TITLE,
-        source: str = "",
-        made: Mapping[str, str] | None = None,
-    ) -> Self:
-        """Report on models that have been compared; nothing is fitted again.
-
-        Parameters
-        ----------
-        comparison : Comparison
-            What :func:`~sklearn_clsattn.comparison.compare` returns.
-        n_mistakes, title, source, made
-            As in :meth:`from_texts`.
-
-        Returns
-        -------
-        report : ModelReport
-            The report.
-        """
-        _check_numbers(n_mistakes=n_mistakes)
-        pipeline = comparison.pipeline
         seconds = seconds_by_features(comparison.vectorize_seconds)
         return cls._of(
-            pipeline,
+            comparison.pipeline,
             _Documents(comparison.train_texts, sp.csr_array(comparison.X), comparison.y),
             _Documents(comparison.test_texts, sp.csr_array(comparison.X_test), comparison.y_test),
-            sorted(comparison.entrants, key=lambda one: one.result.kind != "ours"),
+            comparison.entrants,
             n_mistakes=n_mistakes,
             tokens=comparison.tokens,
             notes=comparison.notes,
@@ -495,7 +463,7 @@ def _baselines(X: sp.csr_array) -> list[Any]:
     return [replace(scaled, name="LogisticRegression, same columns"), floor]
 
 
-def _spread(numbers: ArrayLike) -> list[float]:
+def _spread(numbers: list[int] | NDArray[np.intp]) -> list[float]:
     return np.quantile(numbers, [0.05, 0.5, 0.95, 1.0], method="inverted_cdf").tolist()
 
 
