@@ -1,8 +1,10 @@
 """The displays: their numbers are right, and what is drawn is those numbers, readably."""
 
+import inspect
 import sys
 import warnings
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,16 +14,14 @@ from helpers import data
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
+from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.comparison import class_tokens
 
 with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
@@ -38,14 +38,13 @@ from sklearn_clsattn.inspection import (
     TokenImportanceDisplay,
     explain,
 )
-from sklearn_clsattn.inspection.displays._plotting import shown, spread
-from sklearn_clsattn.inspection.displays.importance import binned_means
-from sklearn_clsattn.inspection.displays.selection import concentration
+from sklearn_clsattn.inspection.displays import binned_means, concentration, shown, spread
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import ContextVectorizer
 
 TEXTS = ["a good film", "good fun, good plot", "a bad film", "a dull, bad plot"] * 6
 LABELS = np.array(["pos", "pos", "neg", "neg"] * 6)
+DISPLAYS = [AttentionDisplay, ContextDisplay, SelectionDisplay, TokenImportanceDisplay]
 numbers = st.floats(-100, 100).map(lambda number: round(number, 3))
 
 
@@ -68,6 +67,11 @@ def three():
     return ClsAttentionClassifier().fit(X, y), X, y
 
 
+@pytest.fixture(params=["two", "three"])
+def any_number(request):
+    return request.getfixturevalue(request.param)
+
+
 @pytest.fixture(scope="module")
 def pipeline():
     return make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(TEXTS, LABELS)
@@ -76,15 +80,6 @@ def pipeline():
 @pytest.fixture(scope="module")
 def vectorizer():
     return ContextVectorizer(min_df=1, characters=None).fit(TEXTS, LABELS)
-
-
-def network(**parameters):
-    X, y = data(2, n_documents=40)
-    model = AttentionNetworkClassifier(
-        embedding_dim=4, max_iter=2, early_stopping=False, random_state=0, **parameters
-    )
-    with pytest.warns(ConvergenceWarning):
-        return model.fit(X, y), X, y
 
 
 def displays_of(estimator, X, y, one):
@@ -101,7 +96,8 @@ def names_in(display):
     """Return the names of the tokens that a display has."""
     if isinstance(display, AttentionDisplay):
         return set(display.explanation.tokens)
-    return set(display.tokens["token"] if hasattr(display, "tokens") else display.token_names)
+    tokens = display.tokens
+    return set((next(iter(tokens.values())) if isinstance(tokens, dict) else tokens)["token"])
 
 
 def tick_labels(ax):
@@ -148,7 +144,7 @@ def assert_apart_and_inside(texts, figure):
             assert across <= 0.5 or up <= 2.5, text
 
 
-# ---- numbers and names --------------------------------------------------------------------------
+# Numbers and names
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=60), st.integers(1, 25))
@@ -160,18 +156,17 @@ def test_bins_hold_means_and_deviations_of_their_points(points, n_bins):
     for number, row in bins.iterrows():
         of_bin = y[inside == number]
         assert row["centre"] == pytest.approx(edges[number : number + 2].mean())
-        if len(of_bin):
-            assert row["count"] == len(of_bin)
-            assert row["mean"] == pytest.approx(of_bin.mean(), abs=1e-9)
-            assert row["deviation"] == pytest.approx(of_bin.std(), abs=1e-9)
-        else:
+        if not len(of_bin):
             assert np.isnan(row["mean"])
+            continue
+        assert row["count"] == len(of_bin)
+        assert row["mean"] == pytest.approx(of_bin.mean(), abs=1e-9)
+        assert row["deviation"] == pytest.approx(of_bin.std(), abs=1e-9)
 
 
 def test_small_bins_have_no_means_and_there_may_be_none():
     x = np.array([0.0, 0, 0, 1])
     assert_array_equal(binned_means(x, x, 2, min_points=3)["count"], [3, np.nan])
-    assert binned_means(x, x, 20)["mean"].isna().all()
     x = 2.0 + np.finfo(float).eps * np.arange(5)  # all equal up to rounding
     assert_allclose(binned_means(x, x, 20, min_points=1)["mean"].dropna(), 2.0)
 
@@ -188,16 +183,14 @@ def test_names_are_spread_in_order_and_within_the_range(wanted, gap):
         assert_allclose(heights, wanted)
 
 
-shares = st.floats(0, 1).map(lambda weight: round(weight, 3))
+shares = st.floats(0.001, 1).map(lambda weight: round(weight, 3)) | st.just(0.0)
+rows_of_shares = st.lists(shares, min_size=4, max_size=4).filter(any)
 
 
-@given(st.lists(st.lists(shares, min_size=4, max_size=4), min_size=1))
+@given(st.lists(rows_of_shares, min_size=1))
 def test_entropy_and_top_shares_are_those_of_each_row(rows):
     entropy, top = concentration(sp.csr_array(np.array(rows)), 3)
     for row, one, sums in zip(np.array(rows), entropy, top, strict=True):
-        if not row.any():
-            assert np.isnan([one, *sums]).all()
-            continue
         q = np.sort(row / row.sum())[::-1]
         assert_allclose(one, -np.sum(q[q > 0] * np.log(q[q > 0])), atol=1e-12)
         assert_allclose(sums, np.cumsum(q)[:3])
@@ -209,53 +202,53 @@ def test_shown_names():
     ]
     long = shown("unquestionably extraordinary masterpiece", 20)
     assert len(long) == 20
-    assert long.startswith("unquest")
-    assert long.endswith("piece")
+    assert (long[:8], long[-5:]) == ("unquesti", "piece")
 
 
-# ---- TokenImportanceDisplay ---------------------------------------------------------------------
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_docstrings_are_complete(kind):
+    """test_docstrings requires all parameters; here is what the displays share."""
+    assert "figure_ : matplotlib Figure" in inspect.getdoc(kind)
+    for method in (kind.from_estimator, kind.plot):
+        assert f"display : {kind.__name__}\n    The display, drawn." in inspect.getdoc(method)
 
 
-@pytest.mark.parametrize("fixture", ["two", "three"])
-def test_scatter_has_the_models_numbers(fixture, request):
-    model, X, y = request.getfixturevalue(fixture)
+# TokenImportanceDisplay
+
+
+def test_scatter_has_the_models_numbers(any_number):
+    model, X, y = any_number
     X, y = X[10:], y[10:]  # classes of different sizes
     n_classes, codes = len(model.classes_), np.searchsorted(model.classes_, y)
     display = TokenImportanceDisplay.from_estimator(model, X, y)
     counts = X.toarray()
     frequent = np.flatnonzero((counts > 0).sum(axis=0) >= 10)
     assert len(frequent) < X.shape[1]
-    assert_array_equal(display.token_names, [f"x{s}" for s in frequent])
-    assert_array_equal(display.documents, (counts > 0).sum(axis=0)[frequent])
-    assert_array_equal(display.attention_scores, model.attention_scores_[frequent])
     # A class's posterior at equal class weights, less the mean of the others'.
     rates = np.stack([counts[codes == k].mean(axis=0) for k in range(n_classes)])[:, frequent]
-    posterior = rates / rates.sum(axis=0)
-    expected = (n_classes * posterior - 1) / (n_classes - 1)
-    assert_allclose(display.posterior_difference, expected, atol=1e-12)
+    expected = (n_classes * rates / rates.sum(axis=0) - 1) / (n_classes - 1)
+    scores, values = model.attention_scores_[frequent], model.token_values_
+    values = (np.stack([-values, values]) if n_classes == 2 else values)[:, frequent]
     drawn = [1] if n_classes == 2 else [0, 1, 2]
     assert len(display.ax_) == 2 * len(drawn)
     assert display.figure_ is display.ax_[0].figure
-    for k, left, right in zip(drawn, display.ax_[::2], display.ax_[1::2], strict=True):
-        points = np.asarray(left.collections[0].get_offsets())
-        assert_allclose(points, np.c_[expected[k], display.attention_scores])
-        points = np.asarray(right.collections[0].get_offsets())
-        values = model.token_values_ if n_classes == 2 else model.token_values_[k]
-        assert_allclose(points, np.c_[expected[k], values[frequent]])
     one = TokenImportanceDisplay.from_estimator(model, X, y, target=model.classes_[0])
-    assert len(one.ax_) == 2
-    values = -model.token_values_ if n_classes == 2 else model.token_values_[0]
-    points = np.asarray(one.ax_[1].collections[0].get_offsets())
-    assert_allclose(points, np.c_[expected[0], values[frequent]])
+    axes = [*display.ax_, *one.ax_]
+    for k, left, right in zip([*drawn, 0], axes[::2], axes[1::2], strict=True):
+        tokens = display.tokens[model.classes_[k]]
+        assert_array_equal(tokens["token"], [f"x{s}" for s in frequent])
+        assert_array_equal(tokens["documents"], (counts > 0).sum(axis=0)[frequent])
+        points = np.asarray(left.collections[0].get_offsets())
+        assert_allclose(points, np.c_[expected[k], scores], atol=1e-12)
+        points = np.asarray(right.collections[0].get_offsets())
+        assert_allclose(points, np.c_[expected[k], values[k]], atol=1e-12)
 
 
-@pytest.mark.parametrize("fixture", ["two", "three"])
-def test_effect_is_the_one_of_the_comparisons_table(fixture, request):
-    model, X, _ = request.getfixturevalue(fixture)
+def test_effect_is_the_one_of_the_comparisons_table(any_number):
+    model, X, _ = any_number
     display = TokenImportanceDisplay.from_estimator(model, X, kind="bars", k=4, min_count=1)
     names = [f"x{s}" for s in range(X.shape[1])]
-    expected = class_tokens(model, X, names, n_top=4)
-    for ax, tokens in zip(display.ax_, expected, strict=True):
+    for ax, tokens in zip(display.ax_, class_tokens(model, X, names, n_top=4), strict=True):
         assert tick_labels(ax) == [name for name, _ in tokens.important]
         assert_allclose(lengths(ax), [effect for _, effect in tokens.important], rtol=1e-6)
     assert display.ax_[0].get_xlim() == display.ax_[1].get_xlim()
@@ -276,25 +269,32 @@ def test_one_display_draws_both_kinds_where_it_can(two):
     display = TokenImportanceDisplay.from_estimator(model, X, y)
     assert display.plot(kind="bars", k=2) is display
     assert len(tick_labels(display.ax_[1])) == 2
-    display.importance = np.zeros_like(display.importance)
+    for tokens in display.tokens.values():
+        tokens["importance"] = 0.0
     assert not display.plot().ax_[0].texts  # no token to name
     display = TokenImportanceDisplay.from_estimator(model, kind="bars")
-    display.importance = np.stack([-np.ones(20), np.ones(20)])
+    display.tokens[0]["importance"] = -1.0
     assert display.plot(kind="bars").ax_[0].texts[0].get_text() == "no token is evidence for it"
     with pytest.raises(ValueError, match="documents and labels are known"):
         display.plot()
 
 
-def test_effects_of_networks():
-    model, X, y = network(n_layers=2)
+@pytest.mark.parametrize("parameters", [{"n_layers": 2}, {"mlp": True}])
+def test_effects_of_networks(parameters):
+    X, y = data(2, n_documents=40)
+    model = AttentionNetworkClassifier(
+        embedding_dim=4, max_iter=2, early_stopping=False, random_state=0, **parameters
+    )
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
     display = TokenImportanceDisplay.from_estimator(model, X, y, min_count=1)
+    if model.mlp:
+        assert display.importance_label == "signed frequency"
+        assert SelectionDisplay.from_estimator(model, X).tokens["label"].isna().all()
+        return
     terms = model.contributions(X).toarray()[:, :-1]
     expected = np.sign(terms.sum(axis=0)) * terms.std(axis=0)
-    assert_allclose(display.importance[1], expected, atol=1e-12)
-    model, X, y = network(mlp=True)
-    display = TokenImportanceDisplay.from_estimator(model, X, y, min_count=1)
-    assert display.importance_label == "signed frequency"
-    assert SelectionDisplay.from_estimator(model, X).tokens["label"].isna().all()
+    assert_allclose(display.tokens[1]["importance"], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -304,14 +304,12 @@ def test_effects_of_networks():
         ({"X": None}, ValueError, 'kind="scatter" needs documents X and their labels y'),
         ({"y": None}, ValueError, 'kind="scatter" needs documents X and their labels y'),
         ({"target": "green"}, ValueError, r"one of the classes \[0, 1\], got 'green'"),
-        ({"target": []}, ValueError, "a class or a list of classes, got an empty list"),
         ({"min_count": 0}, ValueError, "min_count == 0, must be >= 1"),
         ({"min_count": 1000}, ValueError, r"No token is in 1000 documents of X or more \(the most"),
-        ({"kind": "bars", "k": 0}, ValueError, "k == 0, must be >= 1"),
         ({"k": 2.5}, TypeError, "k must be an instance of int, not float"),
         ({"y": np.zeros(3)}, ValueError, "inconsistent numbers of samples"),
-        ({"y": np.full(80, 7)}, ValueError, r"labels of the classes \[0, 1\].* got \[7\]"),
-        ({"y": np.zeros(80, int)}, ValueError, r"and each of them, got \[0\]"),
+        ({"y": np.full(80, 7)}, ValueError, r"labels of all classes \[0, 1\], got \[7\]"),
+        ({"y": np.zeros(80, int)}, ValueError, r"got \[0\]"),
     ],
 )
 def test_wrong_arguments_are_refused(two, arguments, error, message):
@@ -320,52 +318,37 @@ def test_wrong_arguments_are_refused(two, arguments, error, message):
         TokenImportanceDisplay.from_estimator(model, **{"X": X, "y": y, **arguments})
 
 
-# ---- SelectionDisplay ---------------------------------------------------------------------------
+# SelectionDisplay
 
 
-@pytest.mark.parametrize("fixture", ["two", "three"])
-def test_selection_counts_are_the_fitted_ones(fixture, request):
-    model, X, _ = request.getfixturevalue(fixture)
+def test_selection_is_the_fitted_one_and_attention_that_of_the_model(any_number):
+    model, X, _ = any_number
     display = SelectionDisplay.from_estimator(model, X, k=5)
-    tokens = display.tokens
-    assert_array_equal(tokens["token"], [f"x{s}" for s in model.selected_tokens_])
+    tokens, selected = display.tokens, model.selected_tokens_
+    assert_array_equal(tokens["token"], [f"x{s}" for s in selected])
     assert_array_equal(tokens["selected"], model.selection_counts_)
-    in_documents = (X.toarray() > 0).sum(axis=0)[model.selected_tokens_]
-    assert_array_equal(tokens["documents"], in_documents)
+    assert_array_equal(tokens["documents"], (X.toarray() > 0).sum(axis=0)[selected])
     values = np.atleast_2d(model.token_values_)
     values = np.vstack([-values, values]) if len(values) == 1 else values
-    labels = model.classes_[values.argmax(axis=0)][model.selected_tokens_]
+    labels = model.classes_[values.argmax(axis=0)][selected]
     assert tokens["label"].tolist() == labels.tolist()
     assert tick_labels(display.ax_[0]) == tokens["token"][:5].tolist()
-    filled = (X.toarray() > 0).any(axis=1).sum()
-    assert_allclose(lengths(display.ax_[0]), 100 * model.selection_counts_[:5] / filled)
-
-
-def test_concentration_is_that_of_attention_and_of_counts(two):
-    model, X, _ = two
-    display = SelectionDisplay.from_estimator(model, X, n_top=3)
-    attention, counts = model.attention(X).toarray(), X.toarray()
-    assert_allclose(display.cls_share, 1 - attention.sum(axis=1))
-    assert np.isnan(display.entropy).tolist() == [False] * (X.shape[0] - 1) + [True]
-    assert_allclose(display.top_shares[0, 0], attention[0].max() / attention[0].sum())
-    assert_allclose(display.even_top_shares[0, 0], counts[0].max() / counts[0].sum())
-    means = np.nanmean(display.top_shares, axis=0)
+    attention, counts = model.attention(X).toarray()[:-1], X.toarray()[:-1]  # the last is empty
+    assert_allclose(lengths(display.ax_[0]), 100 * model.selection_counts_[:5] / len(counts))
+    assert_allclose(display.cls_share, 1 - attention.sum(axis=1).mean())
+    for weights, top in zip((attention, counts), display.top_shares, strict=True):
+        assert_allclose(top[:, 0], weights.max(axis=1) / weights.sum(axis=1))
+    means = display.top_shares[0].mean(axis=0)
     assert_allclose(display.ax_[2].lines[0].get_ydata(), 100 * means)
     counted = sum(bar.get_height() for bar in display.ax_[1].containers[0])
-    assert counted == X.shape[0] - 1  # the empty document has no entropy
+    assert counted == len(counts)
 
 
-def test_documents_without_tokens_alone_are_refused(pipeline):
-    with pytest.raises(ValueError, match="None of the 2 documents has a token"):
-        SelectionDisplay.from_estimator(pipeline, ["zzz", ""])
+# AttentionDisplay
 
 
-# ---- AttentionDisplay ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("fixture", ["two", "three"])
-def test_attention_and_contributions_add_up(fixture, request):
-    model, X, _ = request.getfixturevalue(fixture)
+def test_attention_and_contributions_add_up(any_number):
+    model, X, _ = any_number
     decision = np.atleast_1d(model.decision_function(X[[3]])[0])
     decision = [-decision[0], decision[0]] if len(decision) == 1 else decision
     for k, label in enumerate(model.classes_):
@@ -378,8 +361,7 @@ def test_attention_and_contributions_add_up(fixture, request):
         assert_allclose(sum(lengths(display.ax_[0])), 100)
         assert str(label) in display.ax_[1].get_xlabel()
     default = AttentionDisplay.from_estimator(model, X[[3]])
-    if fixture == "three":
-        assert model.predict(X[[3]])[0] in default.ax_[1].get_xlabel()
+    assert str(model.predict(X[[3]])[0]) in default.ax_[1].get_xlabel()
     # A row for a single token left would take the place of the token.
     assert len(tick_labels(default.plot(top=n_more + 2).ax_[0])) == n_more + 3 + 2
     few = AttentionDisplay(explain(model, X[[3]], top=2)).plot()
@@ -391,14 +373,8 @@ def test_documents_as_texts_and_as_counts(pipeline):
     display = AttentionDisplay.from_estimator(pipeline, "good, good film")
     assert tick_labels(display.ax_[0]) == ["good ×2", "film", "<cls>", "intercept"]
     row = pipeline[0].transform(["good, good film"])
-    for estimator, document in (
-        (pipeline, ["good, good film"]),
-        (pipeline[-1], row),
-        (pipeline[-1], row.toarray()),
-    ):
-        other = AttentionDisplay.from_estimator(estimator, document)
-        assert_array_equal(lengths(other.ax_[0]), lengths(display.ax_[0]))
-        assert_array_equal(lengths(other.ax_[1]), lengths(display.ax_[1]))
+    other = AttentionDisplay.from_estimator(pipeline[-1], row)
+    assert_array_equal(lengths(other.ax_[1]), lengths(display.ax_[1]))
 
 
 @pytest.mark.parametrize("document", ["", "zzz"])
@@ -416,42 +392,50 @@ def test_a_model_without_cls_has_no_row_for_it():
     model = ClsAttentionClassifier(attend_cls=False).fit(X, y)
     display = AttentionDisplay.from_estimator(model, X[[0]])
     assert "<cls>" not in tick_labels(display.ax_[0])
+    assert_allclose(sum(lengths(display.ax_[0])), 100)
     legend = SelectionDisplay.from_estimator(model, X).ax_[2].get_legend()
     assert not any("<cls>" in text.get_text() for text in legend.get_texts())
-    assert_allclose(sum(lengths(display.ax_[0])), 100)
     assert tick_labels(AttentionDisplay.from_estimator(model, X[[-1]]).ax_[0]) == ["intercept"]
 
 
-def test_wrong_documents_are_refused(pipeline, two):
+def test_wrong_documents_are_refused(pipeline):
+    with pytest.raises(ValueError, match="None of the 2 documents has a token"):
+        SelectionDisplay.from_estimator(pipeline, ["zzz", ""])
     with pytest.raises(ValueError, match="Expected one document, got 2"):
         AttentionDisplay.from_estimator(pipeline, ["good", "bad"])
-    with pytest.raises(ValueError, match="target must be None or one of the classes"):
-        AttentionDisplay.from_estimator(pipeline, "good", target=["pos", "neg"])
     with pytest.raises(ValueError, match="top == 0, must be >= 1"):
-        AttentionDisplay.from_estimator(two[0], two[1][[0]], top=0)
+        AttentionDisplay.from_estimator(pipeline, "good", top=0)
 
 
-# ---- ContextDisplay -----------------------------------------------------------------------------
+# ContextDisplay
 
 
-def context_display(start, end, words=(), scores=(), **more):
-    arrays = {"start_scores": start, "end_scores": end, "previous_word_scores": scores}
-    arrays = {name: np.array(values, dtype=float) for name, values in arrays.items()}
-    return ContextDisplay(**arrays, previous_words=np.array(words, dtype=object), **more)
+def context_display(start, end, words=(), scores=(), min_n=1):
+    return ContextDisplay(
+        SimpleNamespace(
+            start_scores_=np.array(start),
+            end_scores_=np.array(end),
+            previous_words_=np.array(words, dtype=object),
+            previous_word_scores_=np.array(scores, dtype=float),
+            ngram_range=(min_n, 3),
+        )
+    )
 
 
 def test_context_lines_are_the_multipliers(vectorizer):
-    display = ContextDisplay.from_estimator(vectorizer)
+    pipeline = make_pipeline(ContextVectorizer(min_df=1, characters=None), LogisticRegression())
+    search = GridSearchCV(pipeline, {"logisticregression__C": [1.0]}, cv=2).fit(TEXTS, LABELS)
     tables = (vectorizer.start_scores_, vectorizer.end_scores_)
-    for ax, table in zip(display.ax_[:2], tables, strict=True):
-        assert len(ax.lines) == 3  # two orders and the line at 1
-        for line, scores in zip(ax.lines, table, strict=False):
-            drawn = np.asarray(line.get_ydata())
-            assert_array_equal(np.isnan(drawn), scores == 0)
-            assert_allclose(drawn[scores != 0], scores[scores != 0] / 2)
-    assert [text.get_text() for text in display.ax_[0].get_legend().get_texts()] == [
-        *("single words", "pairs of words")
-    ]
+    for estimator in (vectorizer, search, search.best_estimator_):
+        display = ContextDisplay.from_estimator(estimator)
+        for ax, table in zip(display.ax_[:2], tables, strict=True):
+            assert len(ax.lines) == 3  # two orders and the line at 1
+            for line, scores in zip(ax.lines, table, strict=False):
+                drawn = np.asarray(line.get_ydata())
+                assert_array_equal(np.isnan(drawn), scores == 0)
+                assert_allclose(drawn[scores != 0], scores[scores != 0] / 2)
+    legend = display.ax_[0].get_legend().get_texts()
+    assert [text.get_text() for text in legend] == ["single words", "pairs of words"]
 
 
 def test_context_bars_are_the_words_that_matter_most():
@@ -467,51 +451,24 @@ def test_context_bars_are_the_words_that_matter_most():
     assert "no word" in display.ax_[2].texts[0].get_text()
 
 
-def test_context_is_found_in_pipelines_and_searches(vectorizer):
-    pipeline = make_pipeline(ContextVectorizer(min_df=1, characters=None), LogisticRegression())
-    search = GridSearchCV(pipeline, {"logisticregression__C": [1.0]}, cv=2).fit(TEXTS, LABELS)
-    for estimator in (search, search.best_estimator_):
-        display = ContextDisplay.from_estimator(estimator)
-        assert_allclose(display.start_scores, vectorizer.start_scores_, atol=1e-9)
-
-
-def test_context_errors(vectorizer):
+def test_context_errors():
     with pytest.raises(TypeError, match="got CountVectorizer"):
         ContextDisplay.from_estimator(CountVectorizer())
     with pytest.raises(NotFittedError):
         ContextDisplay.from_estimator(ContextVectorizer())
     with pytest.raises(ValueError, match="context=False"):
         ContextDisplay.from_estimator(ContextVectorizer(context=False, min_df=1).fit(TEXTS))
-    with pytest.raises(ValueError, match="k == 0"):
-        ContextDisplay.from_estimator(vectorizer, k=0)
 
 
-# ---- estimators and input of every kind ---------------------------------------------------------
+# Estimators and input of every kind
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [TfidfVectorizer(ngram_range=(1, 2))],
-        [CountVectorizer(), SelectKBest(chi2, k=3)],
-        [CountVectorizer(), TokenImportanceTransformer(k=3, scale=False)],
-        [Pipeline([("count", CountVectorizer()), ("keep", SelectKBest(chi2, k=3))]), "passthrough"],
-        [FunctionTransformer(lambda texts: [text.lower() for text in texts]), CountVectorizer()],
-    ],
-    ids=["tfidf", "selector", "importance", "nested", "texts changed"],
-)
-def test_pipelines_of_all_kinds(steps):
-    search = GridSearchCV(make_pipeline(*steps, ClsAttentionClassifier()), {}, cv=2)
-    search.fit(TEXTS, LABELS)
+def test_names_come_from_pipelines_and_data_frames(pipeline):
+    steps = [("count", CountVectorizer()), ("keep", SelectKBest(chi2, k=3))]
+    model = make_pipeline(Pipeline(steps), "passthrough", ClsAttentionClassifier())
+    search = GridSearchCV(model, {}, cv=2).fit(TEXTS, LABELS)
     for display in displays_of(search, TEXTS, LABELS, "a good film, a bad plot"):
         assert {"good", "bad"} <= names_in(display())
-
-
-def test_names_from_columns_of_data_frames(pipeline):
-    frame = pd.DataFrame({"text": TEXTS, "other": 1})
-    columns = ColumnTransformer([("words", CountVectorizer(), "text")])
-    model = make_pipeline(columns, ClsAttentionClassifier()).fit(frame, LABELS)
-    assert "good" in names_in(TokenImportanceDisplay.from_estimator(model, frame, kind="bars"))
     X = pd.DataFrame(pipeline[0].transform(TEXTS).toarray()).add_prefix("word ")
     model = ClsAttentionClassifier().fit(X, LABELS)
     for display in displays_of(model, X, LABELS, X.iloc[[0]]):
@@ -553,21 +510,18 @@ def test_input_of_any_form_says_the_same_and_is_not_changed(two):
 def test_wrong_estimators_and_documents_are_refused(two, pipeline, number):
     model, X, y = two
     logistic = make_pipeline(CountVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
-    unfitted = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
     for arguments, error, message in (
         ((ClsAttentionClassifier(), X, y, X[[0]]), NotFittedError, "not fitted"),
-        ((unfitted, TEXTS, LABELS, "good"), NotFittedError, "not fitted"),
         ((logistic, TEXTS, LABELS, "good"), TypeError, "with LogisticRegression as its last step"),
         ((model, X[:, :5], y, X[[0], :5]), ValueError, r"(?s)5 features.*20 features"),
         ((pipeline[-1], TEXTS, LABELS, "good"), ValueError, "texts"),
-        ((model, -X, y, -X[[0]]), ValueError, "Negative values"),
     ):
         with pytest.raises(error, match=message):
             displays_of(*arguments)[number]()
     assert not plt.get_fignums()  # nothing was begun
 
 
-# ---- drawing ------------------------------------------------------------------------------------
+# Drawing
 
 
 def test_axes_that_are_given_are_drawn_on(two, vectorizer):
@@ -587,10 +541,8 @@ def test_axes_that_are_given_are_drawn_on(two, vectorizer):
     assert displays[-1].ax_ is axes[0, 0]
     # One under the other, each needs its names.
     assert axes[1, 0].yaxis.get_tick_params()["labelleft"]
-    with pytest.raises(ValueError, match="as many axes as are drawn, 2, but holds 3"):
+    with pytest.raises(ValueError, match="ax must be 2 axes, as many as are drawn, got 3"):
         TokenImportanceDisplay.from_estimator(model, X, y, ax=axes[0, 1:])
-    with pytest.raises(TypeError, match="ax must be matplotlib axes"):
-        AttentionDisplay.from_estimator(model, X[[0]], ax=["left", "right"])
 
 
 def test_each_display_makes_one_figure_and_needs_matplotlib(two, vectorizer, monkeypatch):
@@ -624,9 +576,7 @@ def test_text_is_in_the_picture_and_apart(n_classes):
     model = ClsAttentionClassifier().fit(X, y)
     scores = np.random.default_rng(0).normal(0.0, 0.8, (2, 3, 10))
     for display in (
-        TokenImportanceDisplay.from_estimator(
-            model, X, y, min_count=1, target=model.classes_[-1:].tolist()
-        ),
+        TokenImportanceDisplay.from_estimator(model, X, y, min_count=1, target=model.classes_[-1]),
         TokenImportanceDisplay.from_estimator(model, X, kind="bars", min_count=1, k=6),
         SelectionDisplay.from_estimator(model, X, k=8),
         AttentionDisplay.from_estimator(model, X[3:4]),
@@ -638,6 +588,5 @@ def test_text_is_in_the_picture_and_apart(n_classes):
 def test_a_single_token_can_be_drawn():
     X = np.array([[1], [2]]).repeat(5, axis=0)
     y = np.repeat([0, 1], 5)
-    model = ClsAttentionClassifier().fit(X, y)
-    for display in displays_of(model, X, y, X[:1]):
+    for display in displays_of(ClsAttentionClassifier().fit(X, y), X, y, X[:1]):
         display().figure_.canvas.draw()

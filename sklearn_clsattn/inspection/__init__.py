@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._explain import explain
     from ._label_issues import label_issues
-    from .displays.attention import AttentionDisplay
-    from .displays.context import ContextDisplay
-    from .displays.importance import TokenImportanceDisplay
-    from .displays.selection import SelectionDisplay
+    from .displays import AttentionDisplay, ContextDisplay, SelectionDisplay, TokenImportanceDisplay
     from .explanation import Explanation
-    from .report.model_report import ModelReport
+    from .report import ModelReport
 
 __all__ = [
     "AttentionDisplay",
@@ -25,12 +22,12 @@ __all__ = [
 ]
 
 _HOME = {
-    "AttentionDisplay": ".displays.attention",
-    "ContextDisplay": ".displays.context",
+    "AttentionDisplay": ".displays",
+    "ContextDisplay": ".displays",
     "Explanation": ".explanation",
-    "ModelReport": ".report.model_report",
-    "SelectionDisplay": ".displays.selection",
-    "TokenImportanceDisplay": ".displays.importance",
+    "ModelReport": ".report",
+    "SelectionDisplay": ".displays",
+    "TokenImportanceDisplay": ".displays",
     "explain": "._explain",
     "label_issues": "._label_issues",
 }

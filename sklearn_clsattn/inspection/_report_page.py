@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
-from ...comparison import shown_measure
-from ..formatting import MINUS, aligned
-from ..pages import render
-from ..view import views
-from .measures import Calibration, wilson_interval
+from ..comparison import shown_measure
+from .formatting import MINUS, aligned
+from .pages import render
+from .view import views
 
-# The maximum number of classes with a row, column or bars.
-MAX_CLASSES = 20
-# More classes than this have a line each instead of a confusion matrix.
-_MAX_MATRIX = 8
+_MAX_CLASSES = 20  # with a row, column or bars
+_MAX_MATRIX = 8  # more classes have a line each instead of a confusion matrix
 _N_CONFUSIONS = 15
 _N_TAKEN_FOR = 3
 _TOP = 8
-# Longer explanations are collapsed to some height.
-_SHORT_TEXT = 200
-_FEW_TOKENS = 5
+_SHORT_TEXT, _FEW_TOKENS = 200, 5  # longer explanations are collapsed to some height
 
 # Heading, field, format and which value is the best.
 _COLUMNS: tuple[tuple[str, str, str, Any], ...] = (
@@ -50,7 +46,6 @@ _SECTIONS = {
 
 def report_html(report: Any, *, fragment: bool) -> str:
     """Return a report as a page, or as an element to put into one."""
-    n_classes = len(report.data.classes)
     empty = {
         "tokens": not any(of.important for of in report.tokens),
         "mistakes": bool(report.mistakes.n_all and not len(report.mistakes.shown)),
@@ -61,14 +56,14 @@ def report_html(report: Any, *, fragment: bool) -> str:
         report=report,
         fragment=fragment,
         title=report.title,
-        max_classes=MAX_CLASSES,
+        max_classes=_MAX_CLASSES,
         parts={key: title for key, title in _SECTIONS.items() if not empty.get(key)},
         **_summary(report),
         has_baselines=any(model.kind == "baseline" for model in report.models),
+        heads=["model", *(head for head, *_ in _COLUMNS)],
         models=_models(report),
         differences=_differences(report),
-        calibration_axes=calibration_axes(report.calibration, n_classes),
-        confidence_axes=confidence_axes(report.calibration, n_classes),
+        axes=chart_axes(report.calibration, len(report.data.classes)),
         calibration_errors={model.name: model.calibration_error for model in report.models},
         by_class=_by_class(report),
         confused=_confused(report),
@@ -100,27 +95,28 @@ def _summary(report: Any) -> dict[str, Any]:
     }
 
 
-def _models(report: Any) -> dict[str, Any]:
-    """Return the heads of the table of models, and its rows: name, style, (text, whether best)."""
+def wilson_interval(n_right: int, n: int) -> tuple[float, float]:
+    """Return Wilson's 95% interval of the share `n_right` / `n`."""
+    interval = binomtest(n_right, n).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def _models(report: Any) -> list[tuple[str, str | None, tuple[Any, ...]]]:
+    """Return the rows of the table of models: name, style, and (text, whether best) of columns."""
     columns = [shown_measure(report.models, "–", *column) for _, *column in _COLUMNS]
     styles = {"ours": "r-us", "floor": "r-floor"}
-    return {
-        "heads": ["model", *(head for head, *_ in _COLUMNS)],
-        "rows": [
-            (model.name, styles.get(model.kind), list(cells))
-            for model, *cells in zip(report.models, *columns, strict=True)
-        ],
-    }
+    rows = zip(report.models, zip(*columns, strict=True), strict=True)
+    return [(model.name, styles.get(model.kind), cells) for model, cells in rows]
 
 
 def _differences(report: Any) -> list[tuple[Any, None, list[tuple[str, bool]]]]:
     """Return rows of the table of differences, in the form of those of `_models`."""
     rows = []
-    for other, one in report.differences.to_dict("index").items():
-        points = f"{100 * one['accuracy']:+.2f} ± {196 * one['standard_error']:.2f}"
-        numbers = f"{one['only_ours']:,}", f"{one['only_other']:,}", _p_text(one["p_value"])
+    for one in report.differences.itertuples():
+        points = f"{100 * one.accuracy:+.2f} ± {196 * one.standard_error:.2f}"
+        numbers = f"{one.only_ours:,}", f"{one.only_other:,}", _p_text(one.p_value)
         cells = [(text, False) for text in (points.replace("-", MINUS), *numbers)]
-        rows.append((other, None, cells))
+        rows.append((one.Index, None, cells))
     return rows
 
 
@@ -156,18 +152,12 @@ def _by_class(report: Any) -> list[tuple[Any, float, int, list[tuple[Any, int]],
     return sorted(rows, key=lambda row: (row[1], -row[2]))
 
 
-def _token_bars(report: Any) -> list[dict[str, Any]]:
+def _token_bars(report: Any) -> list[tuple[Any, list[tuple[str, float, str]]]]:
     """Return each class's tokens: name, width in percent and size, all on one scale."""
     sizes = [size for of in report.tokens for _, size in of.important]
-    # All with as many decimals; the sign, always plus, is dropped below.
-    written = iter(aligned(sizes))
+    written = iter(aligned(sizes))  # with equally many decimals; the sign is always plus
     return [
-        {
-            "label": of.label,
-            "rows": [
-                (token, 100 * size / max(sizes), next(written)[1:]) for token, size in of.important
-            ],
-        }
+        (of.label, [(name, 100 * n / max(sizes), next(written)[1:]) for name, n in of.important])
         for of in report.tokens
     ]
 
@@ -186,7 +176,7 @@ def _mistakes(report: Any) -> list[dict[Hashable, Any]]:
 
 @dataclass(frozen=True)
 class Axes:
-    """The axes of a chart: x from `start` to 1, y from `lowest` to `highest`."""
+    """The axes of a chart: x from 1 / n_classes to 1, y from `lowest` to `highest`."""
 
     start: float
     lowest: float
@@ -202,7 +192,7 @@ class Axes:
 
     @property
     def shares(self) -> list[float]:
-        """The tick labels of the x axis, which starts at 1 / n_classes."""
+        """The tick labels of the x axis."""
         step = 0.1 if self.start >= 0.45 else 0.2
         first = math.ceil(self.start / step - 1e-9)
         return [at * step for at in range(first, round(1 / step) + 1)]
@@ -217,23 +207,18 @@ class Axes:
         return self.floor - (self.floor - self.top) * part
 
 
-def calibration_axes(curves: Sequence[Calibration], n_classes: int) -> Axes:
-    """Return the axes of shares of right predictions, for every point and our intervals."""
+def chart_axes(curves: list[Any], n_classes: int) -> tuple[Axes, Axes]:
+    """Return the axes of shares of right predictions, and of numbers of texts, by confidence."""
     start = 1.0 / n_classes
     lowest = min(start, curves[0].bins["low"].min(), *(one.bins["right"].min() for one in curves))
     steps = 10 if lowest >= 0.4 else 5
     first = max(0, math.floor(lowest * steps))
-    ticks = [(at / steps, f"{at / steps:.0%}") for at in range(first, steps + 1)]
-    return Axes(start, first / steps, 1.0, ticks)
-
-
-def confidence_axes(curves: Sequence[Calibration], n_classes: int) -> Axes:
-    """Return the axes of numbers of texts, with round ticks from 0 to the highest or above."""
+    shares = [(at / steps, f"{at / steps:.0%}") for at in range(first, steps + 1)]
     highest = max(max(curve.histogram) for curve in curves)
     rough = max(highest, 1) / 4
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * times for times in (1, 2, 2.5, 5, 10) if power * times >= rough)
     step = max(step, 1.0)
     counts = [step * at for at in range(math.ceil(highest / step) + 1)]
-    ticks = [(n, f"{n / 1000:g}k" if n >= 1000 else f"{n:g}") for n in counts]
-    return Axes(1.0 / n_classes, 0.0, counts[-1], ticks)
+    numbers = [(n, f"{n / 1000:g}k" if n >= 1000 else f"{n:g}") for n in counts]
+    return Axes(start, first / steps, 1.0, shares), Axes(start, 0.0, counts[-1], numbers)

@@ -1,0 +1,977 @@
+"""Plots of fitted models: importance, selection, one document, and context.
+
+Blue is for a class, orange against it: distinguishable by colour-blind readers and in grey print.
+All else has the colours of the user's matplotlib style, for dark backgrounds as well.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from inspect import cleandoc, signature
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr
+from sklearn.isotonic import isotonic_regression
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_consistent_length, check_scalar
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from .._base import BaseAttentionClassifier, checked_documents, fitted_attention
+from .._validation import codes_of
+from ..comparison import token_effects, values_by_class
+from ..importance import class_totals, posterior_difference
+from ..text import ContextVectorizer
+from ._explain import explain
+from .explanation import Explanation
+from .feature_origins import feature_origins, split_pipeline
+from .formatting import MINUS, aligned, signed, token_text
+from .removal import without_name_warnings
+
+Array = NDArray[np.float64]
+
+FOR, AGAINST, NEUTRAL = "#0072B2", "#D55E00", "#8C8C8C"
+
+_MANY_POINTS = 500  # more are drawn small, transparent and rasterized
+_N_BINS = 20  # whose means are drawn
+_MIN_POINTS = 5  # of a bin whose mean is drawn: with fewer it is too uncertain
+_MAX_NAMES = 7  # on each side of the scatter plots
+_N_TOP = 10  # most attended tokens of a document
+# Ticks of multipliers, those first that are wanted most.
+_TICKS = (1, 0.5, 2, 0.1, 10, 0.2, 5, 0.7, 1.4, 0.33, 3, 0.85, 1.2, 0.95, 1.05, 0.98, 1.02)
+
+_ATTRIBUTES = """
+Attributes
+----------
+ax_ : matplotlib Axes or ndarray of Axes
+    The axes drawn on; an array where there are several.
+figure_ : matplotlib Figure
+    The figure that they are in.
+"""
+_AX = """ax : matplotlib Axes or array of Axes, default=None
+    The axes to draw on, as many as a new figure would have; None for a new figure.
+"""
+_OPTIONS = """
+Parameters
+----------
+{}
+    As in :meth:`from_estimator`.
+"""
+_RETURNS = """
+Returns
+-------
+display : {}
+    The display, drawn.
+"""
+
+
+def named_classifier(estimator: Any) -> tuple[BaseAttentionClassifier, NDArray[np.object_]]:
+    """Return the fitted classifier that an estimator ends in, and the names of its columns."""
+    _, classifier = split_pipeline(estimator)
+    try:
+        return classifier, feature_origins(estimator).columns.names
+    except ValueError:  # its columns cannot be traced to tokens, or it is not fitted
+        return classifier, feature_origins(classifier).columns.names
+
+
+def token_matrix(estimator: Any, X: Any) -> sp.csr_array:
+    """Return documents as the classifier's input (n_documents, n_tokens), without zeros."""
+    steps, classifier = split_pipeline(estimator)
+    for _, transformer in steps:
+        X = transformer.transform(X)
+    X = sp.csr_array(checked_documents(classifier, X), dtype=np.float64, copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+def _documents_with(X: sp.csr_array) -> NDArray[np.intp]:
+    """Return the number of rows (n_columns,) in which a matrix without stored zeros has entries."""
+    return np.bincount(X.indices, minlength=X.shape[1])
+
+
+class Display:
+    """Base of the displays: makes their axes, and completes their docstrings."""
+
+    ax_: Any
+    figure_: Any
+
+    def __init_subclass__(cls) -> None:
+        plot, from_estimator = cls.__dict__["plot"], cls.__dict__["from_estimator"].__func__
+        options = ", ".join([*signature(plot).parameters][1:])
+        returns = _RETURNS.format(cls.__name__)
+        for documented, more in (
+            (cls, _ATTRIBUTES),
+            (from_estimator, _AX + returns),
+            (plot, _OPTIONS.format(options) + returns),
+        ):
+            documented.__doc__ = f"{cleandoc(documented.__doc__ or '')}\n{more}"
+
+    def _axes(self, ax: Any, n_panels: int, n_columns: int, size: tuple[float, float]) -> list[Any]:
+        """Return the axes given, or those of a new figure with panels of `size` inches."""
+        plt = import_pyplot()
+        if ax is None:
+            n_rows = -(-n_panels // n_columns)
+            _, grid = plt.subplots(
+                n_rows,
+                n_columns,
+                figsize=(size[0] * n_columns, size[1] * n_rows),
+                layout="constrained",
+                squeeze=False,
+            )
+            for surplus in grid.flat[n_panels:]:
+                surplus.remove()
+            ax = grid.flat[:n_panels]
+        axes = np.ravel(np.asarray(ax, dtype=object))
+        if len(axes) != n_panels:
+            raise ValueError(f"ax must be {n_panels} axes, as many as are drawn, got {len(axes)}")
+        self.ax_, self.figure_ = (axes[0] if n_panels == 1 else axes), axes[0].figure
+        return axes.tolist()
+
+
+def import_pyplot() -> Any:
+    """Return ``matplotlib.pyplot``; the error says how to install it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Displays need matplotlib, which is in the optional extra 'plot': "
+            "pip install 'sklearn-clsattn[plot]'"
+        ) from error
+    return plt
+
+
+def text_color() -> Any:
+    """Return the colour of text in the user's style."""
+    return import_pyplot().rcParams["text.color"]
+
+
+def set_labels(ax: Any, title: str, across: str = "", up: str = "") -> None:
+    """Write title and labels, never parsed as mathematics, and remove half of the frame."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
+    ax.set_xlabel(across, parse_math=False)
+    ax.set_ylabel(up, parse_math=False)
+
+
+def shown(name: Any, limit: int = 28) -> str:
+    """Return a name with invisible white space as signs, at most `limit` characters long."""
+    text = str(name).replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    text = token_text(text) or "(empty)"
+    if len(text) <= limit:
+        return text
+    tail = (limit - 1) // 3  # n-grams often differ only at their ends
+    return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
+
+
+def class_name(label: Any, limit: int = 20) -> str:
+    """Return a class label as text; a number alone would not be recognised as a class."""
+    return shown(label if isinstance(label, str) else f"class {label}", limit)
+
+
+def few_ticks(axis: Any, at_most: int, *, integer: bool = False) -> None:
+    """Limit the number of an axis's ticks, so that their labels do not overlap."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(at_most, steps=[1, 2, 2.5, 5, 10], integer=integer))
+
+
+def no_ticks_above_100(axis: Any) -> None:
+    """Remove an axis's ticks above 100 %, where only annotations are."""
+    low, high = axis.get_view_interval()
+    if high > 100:
+        ticks = axis.get_majorticklocs()
+        axis.set_ticks(ticks[(ticks >= low) & (ticks <= 100)])
+
+
+def named_bars(
+    ax: Any,
+    names: list[str],
+    lengths: Array,
+    colors: Any,
+    notes: list[str] | None = None,
+    *,
+    notes_at: Array | None = None,
+    min_slots: int = 3,
+) -> None:
+    """Draw at least `min_slots` bars from top to bottom, with names, and notes at `notes_at`."""
+    slots = np.arange(len(lengths))
+    ax.barh(slots, lengths, color=colors, height=0.72, linewidth=0, zorder=2)
+    ax.set_yticks(slots, names, parse_math=False, fontsize=9)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(max(len(lengths), min_slots) - 0.4, -0.6)
+    ends = lengths if notes_at is None else notes_at
+    for slot, note, end in zip(slots, notes or [], ends, strict=False):
+        ax.annotate(
+            note,
+            (end, slot),
+            xytext=(3 if end >= 0 else -3, 0),
+            textcoords="offset points",
+            ha="left" if end >= 0 else "right",
+            va="center_baseline",
+            fontsize=8,
+            parse_math=False,
+        )
+
+
+def write_instead(ax: Any, message: str) -> None:
+    """Write a message in axes that have nothing to draw."""
+    ax.set(xticks=[], yticks=[])
+    ax.text(0.5, 0.5, message, ha="center", va="center", transform=ax.transAxes, parse_math=False)
+
+
+def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> Array:
+    """Return ascending heights from `low` to `high`, near the wanted ones and `gap` apart."""
+    heights = np.sort(np.asarray(wanted, dtype=np.float64))
+    if len(heights) < 2:
+        return heights.clip(low, high)
+    gap = min(gap, (high - low) / (len(heights) - 1))
+    steps = gap * np.arange(len(heights))
+    heights = isotonic_regression(heights - steps) + steps
+    return np.maximum(np.minimum(heights, high - steps[::-1]), low + steps)
+
+
+def draw_names(
+    ax: Any, x: Array, y: Array, names: NDArray[Any], tokens: list[NDArray[np.intp]]
+) -> None:
+    """Write names in the margins, `tokens[0]` left and `tokens[1]` right, with lines to points."""
+    every = np.concatenate(tokens)
+    if not len(every):
+        return
+    low, high = ax.get_ylim()
+    left, right = float(x.min()), float(x.max())
+    width = max(right - left, 1e-9)
+    few_ticks(ax.xaxis, 5)
+    ax.set_xlim(left - 0.02 * width, right + 0.02 * width)
+    ticks = ax.get_xticks()  # only where there are tokens; the margins are for names
+    ticks = ticks[(ticks >= ax.get_xlim()[0]) & (ticks <= ax.get_xlim()[1])]
+    circles = {"facecolors": "none", "edgecolors": text_color(), "linewidths": 0.7}
+    ax.scatter(x[every], y[every], s=14, zorder=5, **circles)  # where the lines end
+    lines = {"arrowstyle": "-", "color": NEUTRAL, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0}
+    edge = 0.03 * (high - low)
+    limits = []
+    for side, color, end, chosen in ((-1, AGAINST, left, tokens[0]), (1, FOR, right, tokens[1])):
+        chosen = chosen[np.argsort(y[chosen], kind="stable")]
+        texts = [shown(name, 18) for name in names[chosen]]
+        heights = spread(y[chosen], 2.1 * edge, low + edge, high - edge)
+        for token, text, height in zip(chosen, texts, heights, strict=True):
+            ax.annotate(
+                text,
+                (x[token], y[token]),
+                xytext=(end + side * 0.06 * width, height),
+                ha="left" if side > 0 else "right",
+                va="center",
+                fontsize=8,
+                color=color,
+                arrowprops={**lines, "relpos": (0 if side > 0 else 1, 0.5)},
+                parse_math=False,
+            )
+        margin = 0.1 + 0.03 * max(map(len, texts), default=0)
+        limits.append(end + side * margin * width)
+    ax.set(xlim=limits, ylim=(low, high), xticks=ticks)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TokenImportanceDisplay(Display):
+    """Attention scores, values and importance of all tokens.
+
+    There are two plots. ``kind="scatter"`` is the figure of the paper [1]_: attention scores and
+    token values against the difference of the classes' posterior probabilities, with means in
+    bins; two plots a class. ``kind="bars"`` has the most important tokens, one plot a class.
+
+    A token's importance for a class is its effect on decisions on X: the standard deviation over
+    documents of its contribution for the class (less the mean over classes), with its sign. Without
+    X or contributions it is the signed frequency, ``token_importance_``.
+
+    Posterior probabilities are those of an occurrence of the token, with classes of equal total
+    weight, so that a token equally frequent in all classes has difference 0.
+
+    Parameters
+    ----------
+    tokens : dict of label to DataFrame
+        For each class, a row a token with columns `token`, `attention_score`, `value` and
+        `importance` for the class, with X also `documents` (the number that have it), and with y
+        `posterior_difference` (P(class | token) less the mean probability of the others).
+    importance_label : str
+        What this importance is, for the axis.
+
+    References
+    ----------
+    .. [1] D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025). Attention with Trained
+       Embeddings Provably Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn import ClsAttentionClassifier
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.inspection import TokenImportanceDisplay
+    >>> X, y = make_token_classification(300, random_state=0)
+    >>> model = ClsAttentionClassifier().fit(X, y)
+    >>> display = TokenImportanceDisplay.from_estimator(model, X, y)
+    >>> [ax.get_ylabel() for ax in display.ax_]
+    ['attention score', 'token value for class 1']
+    """
+
+    tokens: dict[Any, pd.DataFrame]
+    importance_label: str
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        kind: Literal["scatter", "bars"] = "scatter",
+        target: Any = None,
+        min_count: int = 10,
+        k: int = 10,
+        ax: Any = None,
+    ) -> Self:
+        """Draw scores, values or importance of a fitted model's tokens.
+
+        Parameters
+        ----------
+        estimator : classifier of this package, or Pipeline
+            A fitted classifier, or a fitted Pipeline that ends in one.
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens), or texts, \
+                default=None
+            Documents, as the estimator takes them. Needed by "scatter"; without them "bars" are
+            drawn from the model alone.
+        y : array-like of shape (n_documents,), default=None
+            Their class labels. Needed by "scatter".
+        kind : {"scatter", "bars"}, default="scatter"
+            What to draw.
+        target : label, default=None
+            The class to draw. By default all; "scatter" with two classes, where one plot would
+            mirror the other, draws the second.
+        min_count : int, default=10
+            Tokens in fewer of the documents X are left out, where X is given.
+        k : int, default=10
+            Maximum number of bars for each class.
+        """
+        if kind == "scatter" and (X is None or y is None):
+            raise ValueError(
+                'kind="scatter" needs documents X and their labels y: pass both, or draw '
+                'kind="bars".'
+            )
+        check_scalar(min_count, "min_count", Integral, min_val=1)
+        classifier, names = named_classifier(estimator)
+        labels = classifier.classes_.tolist()
+        shared = {
+            "token": pd.Series(names, dtype=object),
+            "attention_score": classifier.attention_scores_,
+        }
+        by_class = {"value": values_by_class(classifier.token_values_)}
+        frequent: Any = slice(None)
+        if X is not None:
+            X = token_matrix(estimator, X)
+            shared["documents"] = _documents_with(X)
+            frequent = shared["documents"] >= min_count
+            if not frequent.any():
+                raise ValueError(
+                    f"No token is in {min_count} documents of X or more (the most frequent is in "
+                    f"{shared['documents'].max(initial=0)}): lower min_count, or pass more "
+                    "documents."
+                )
+            if y is not None:
+                by_class["posterior_difference"] = _posterior_difference(X, y, classifier.classes_)
+        importance_label, importance = _importance(classifier, X)
+        by_class["importance"] = values_by_class(importance)
+        tokens = {
+            label: pd.DataFrame(shared | {name: rows[at] for name, rows in by_class.items()})
+            for at, label in enumerate(labels)
+        }
+        display = cls(
+            tokens={label: of_class[frequent] for label, of_class in tokens.items()},
+            importance_label=importance_label,
+        )
+        return display.plot(ax, kind=kind, target=target, k=k)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        kind: Literal["scatter", "bars"] = "scatter",
+        target: Any = None,
+        k: int = 10,
+    ) -> Self:
+        """Draw one kind of plot of some classes."""
+        check_scalar(k, "k", Integral, min_val=1)
+        labels = known = list(self.tokens)
+        if target is not None:
+            if target not in known:
+                raise ValueError(f"target must be one of the classes {known}, got {target!r}.")
+            labels = [target]
+        elif kind == "scatter" and len(known) == 2:
+            labels = known[1:]
+        if kind == "bars":
+            self._draw_bars(ax, labels, k)
+        elif kind == "scatter" and "posterior_difference" in self.tokens[labels[0]]:
+            self._draw_scatter(ax, labels)
+        else:
+            raise ValueError(
+                'kind must be "bars" or, where documents and labels are known, "scatter", got '
+                f"{kind!r}."
+            )
+        return self
+
+    def _draw_scatter(self, ax: Any, labels: list[Any]) -> None:
+        """Draw scores and values over posterior differences, two axes a class."""
+        axes = self._axes(ax, 2 * len(labels), 2, (5.6, 4.2))
+        for label, left, right in zip(labels, axes[::2], axes[1::2], strict=True):
+            name, others = class_name(label), [one for one in self.tokens if one != label]
+            across = f"P({shown(label, 16)} | token)"
+            if len(others) == 1:
+                across += f" − P({shown(others[0], 16)} | token)"
+            else:
+                across += " less the mean of the other classes"
+            tokens = {key: column.to_numpy() for key, column in self.tokens[label].items()}
+            difference, importance = tokens["posterior_difference"], tokens["importance"]
+            named = []  # the most important tokens of negative and of positive differences
+            for sign in (-1, 1):
+                agree = np.flatnonzero((sign * importance > 0) & (sign * difference > 0))
+                order = np.argsort(-np.abs(importance[agree]), kind="stable")
+                named.append(agree[order[:_MAX_NAMES]])
+            for panel, title, column, up in (
+                (left, "Attention scores", "attention_score", "attention score"),
+                (right, "Token values", "value", f"token value for {name}"),
+            ):
+                numbers = tokens[column]
+                any_means = _draw_tokens(panel, difference, numbers, tokens["documents"])
+                draw_names(panel, difference, numbers, tokens["token"], named)
+                title = title if len(labels) == 1 else f"{name}: {title.lower()}"
+                set_labels(panel, title, across, up)
+            if any_means:  # values rise with the difference, so that this corner is empty
+                right.legend(loc="lower right", fontsize=8, frameon=False)
+
+    def _draw_bars(self, ax: Any, labels: list[Any], k: int) -> None:
+        """Draw the `k` most important tokens of each class, one axes a class."""
+        best, names = [], []
+        for label in labels:
+            tokens = self.tokens[label].sort_values("importance", ascending=False, kind="stable")
+            best.append(tokens.loc[tokens["importance"] > 0, "importance"].to_numpy()[:k])
+            names.append([shown(name) for name in tokens["token"][: len(best[-1])]])
+        widest = max((len(name) for of_class in names for name in of_class), default=0)
+        size = (2.7 + 0.075 * widest, 1.1 + 0.23 * max(3, *map(len, best)))
+        n_rows = -(-len(labels) // 4)
+        axes = self._axes(ax, len(labels), -(-len(labels) // n_rows), size)
+        for panel, label, lengths, bars in zip(axes, labels, best, names, strict=True):
+            set_labels(panel, class_name(label, 32), self.importance_label if bars else "")
+            if not bars:
+                write_instead(panel, "no token is evidence for it")
+                continue
+            color = AGAINST if len(self.tokens) == 2 and label == next(iter(self.tokens)) else FOR
+            named_bars(panel, bars, lengths, color)
+            panel.set_xlim(0, 1.05 * np.concatenate(best).max())  # the same for all classes
+            few_ticks(panel.xaxis, 4)
+
+
+def _posterior_difference(X: Any, y: ArrayLike, classes: NDArray[Any]) -> Array:
+    """Return posterior differences (n_classes, n_tokens) at equal class weights."""
+    labels = column_or_1d(y)
+    check_consistent_length(X, labels)
+    if (found := np.unique(labels).tolist()) != classes.tolist():
+        raise ValueError(f"y must hold labels of all classes {classes.tolist()}, got {found}.")
+    codes, weights = codes_of(labels, classes), compute_sample_weight("balanced", labels)
+    return values_by_class(posterior_difference(class_totals(X, codes, len(classes), weights)))
+
+
+def _importance(classifier: Any, X: Any) -> tuple[str, Array]:
+    """Return what importance is, and its values (n_tokens,) or (n_classes, n_tokens)."""
+    if X is not None:
+        with suppress(ValueError), without_name_warnings():  # with an MLP, of no contributions
+            return "effect on decisions (std. dev.)", token_effects(classifier, X)
+    return "signed frequency", classifier.token_importance_
+
+
+def _draw_tokens(ax: Any, x: Array, y: Array, documents: NDArray[np.intp]) -> bool:
+    """Draw points, larger for more documents, and means in bins; return whether there are any."""
+    sizes = 6 + 5 * np.log10(documents / documents.min())
+    many = len(x) > _MANY_POINTS
+    ax.scatter(
+        x,
+        y,
+        s=sizes if many else 2.5 * sizes,
+        c=np.where(x < 0, AGAINST, FOR),
+        alpha=0.3 if many else 0.6,
+        linewidths=0,
+        rasterized=many,
+    )
+    ax.plot([x.min(), x.max()], [0, 0], color=text_color(), linewidth=0.6, zorder=0)
+    bins = binned_means(x, y, _N_BINS)
+    ax.errorbar(
+        *(bins[column].to_numpy() for column in ("centre", "mean", "deviation")),
+        color=text_color(),
+        linewidth=1.4,
+        elinewidth=0.7,
+        marker="o",
+        markersize=3.5,
+        zorder=4,
+        label=f"mean and standard\ndeviation in {_N_BINS} bins",
+    )
+    return bool(bins["mean"].notna().any())
+
+
+def binned_means(x: Array, y: Array, n_bins: int, min_points: int = _MIN_POINTS) -> pd.DataFrame:
+    """Return centre, mean, deviation, count of bins of equal width, NaN with too few points."""
+    edges = np.linspace(x.min(), x.max(), n_bins + 1)
+    # Not scipy.stats.binned_statistic, which refuses x that differ by rounding alone.
+    points = pd.Series(y).groupby(np.digitize(x, edges[1:-1]))
+    bins = pd.DataFrame(
+        {"mean": points.mean(), "deviation": points.std(ddof=0), "count": points.size()}
+    )
+    bins = bins[bins["count"] >= min_points].reindex(range(n_bins))
+    return bins.assign(centre=(edges[1:] + edges[:-1]) / 2)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SelectionDisplay(Display):
+    """Which tokens attention selects, how often, and how concentrated it is.
+
+    There are three plots. The first has the tokens that most often have the highest attention
+    score of their document. The second is a histogram, over documents, of the entropy of
+    attention: 0 where one token has all of it, log(n) where n tokens have equal shares. The third
+    is the share of attention that the 1, 2, 3, ... most attended tokens of a document have
+    together. The last two are compared with attention in proportion to counts, as it would be if
+    all attention scores were equal.
+
+    Entropy and shares are those of attention among the tokens of the document, divided by their
+    sum; the share of ``<cls>`` is reported separately. Documents without tokens are left out.
+
+    Parameters
+    ----------
+    tokens : DataFrame
+        A row a token that is selected in some document, most often selected first, with columns
+        `token`, `selected` and `documents` (the numbers of documents in which it is selected, and
+        in which it is), and `label`, the class with the highest of its values or None.
+    entropy : tuple of two ndarrays of shape (n_documents,)
+        Entropy of attention in nats, and what it would be if all attention scores were equal.
+    top_shares : tuple of two ndarrays of shape (n_documents, n_top)
+        Share of attention of the 1, 2, ..., n_top most attended tokens together, and what it would
+        be if all scores were equal.
+    cls_share : float
+        Mean share of attention of ``<cls>``.
+    classes : ndarray of shape (n_classes,)
+        Class labels. The bars of two classes have two colours.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn import ClsAttentionClassifier
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.inspection import SelectionDisplay
+    >>> X, y = make_token_classification(300, random_state=0)
+    >>> display = SelectionDisplay.from_estimator(ClsAttentionClassifier().fit(X, y), X)
+    >>> display.tokens.columns.tolist()
+    ['token', 'selected', 'documents', 'label']
+    """
+
+    tokens: pd.DataFrame
+    entropy: tuple[Array, Array]
+    top_shares: tuple[Array, Array]
+    cls_share: float
+    classes: NDArray[Any]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, k: int = 15, ax: Any = None) -> Self:
+        """Draw what a fitted model selects in documents.
+
+        Parameters
+        ----------
+        estimator : classifier of this package, or Pipeline
+            A fitted classifier, or a fitted Pipeline that ends in one.
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens), or texts
+            Documents, as the estimator takes them.
+        k : int, default=15
+            Maximum number of selected tokens to draw.
+        """
+        classifier, names = named_classifier(estimator)
+        fitted, classes = fitted_attention(classifier), classifier.classes_
+        X = token_matrix(estimator, X)
+        attention = sp.csr_array(fitted.attention(X))
+        of_tokens = np.asarray(attention @ np.ones(X.shape[1]))
+        filled = of_tokens > 0
+        if not filled.any():
+            raise ValueError(
+                f"None of the {len(filled)} documents has a token that the model knows: there is "
+                "no attention to draw."
+            )
+        selected, n_top = _documents_with(fitted.selected(X)), min(_N_TOP, X.shape[1])
+        (entropy, top), (even_entropy, even_top) = (
+            concentration(weights[filled], n_top) for weights in (attention, X)
+        )
+        labels = np.full(X.shape[1], None, dtype=object)
+        if not fitted.mlp:
+            values = values_by_class(classifier.token_values_)
+            differ = np.ptp(values, axis=0) > 0
+            labels[differ] = np.array(classes.tolist(), dtype=object)[values.argmax(axis=0)[differ]]
+        order = np.argsort(-selected, kind="stable")[: np.count_nonzero(selected)]
+        tokens = {
+            "token": pd.Series(names[order], dtype=object),
+            "selected": selected[order],
+            "documents": _documents_with(X)[order],
+            "label": pd.Series(labels[order], dtype=object),
+        }
+        of_cls = np.maximum(1.0 - of_tokens[filled], 0.0).mean() if fitted.cls_weight else 0.0
+        return cls(
+            tokens=pd.DataFrame(tokens),
+            entropy=(entropy, even_entropy),
+            top_shares=(top, even_top),
+            cls_share=float(of_cls),
+            classes=classes,
+        ).plot(ax, k=k)
+
+    def plot(self, ax: Any = None, *, k: int = 15) -> Self:
+        """Draw the three plots."""
+        check_scalar(k, "k", Integral, min_val=1)
+        axes = self._axes(ax, 3, 3, (4.3, 4.4))
+        self._draw_selected(axes[0], self.tokens[:k])
+        self._draw_entropy(axes[1])
+        self._draw_top_shares(axes[2])
+        return self
+
+    def _draw_selected(self, ax: Any, tokens: pd.DataFrame) -> None:
+        """Draw how often tokens are selected, as shares of the documents that have tokens."""
+        across = "% of documents: selected (dark), present (light)"
+        set_labels(ax, "Tokens selected most often", across)
+        numbers = tokens[["selected", "documents"]].to_numpy()
+        selected, present = 100 * numbers.T / len(self.entropy[0])
+        first = self.classes.tolist()[:1] if len(self.classes) == 2 else []
+        colors = [AGAINST if label in first else FOR for label in tokens["label"]]
+        notes = [
+            f"{share:.{1 if share < 9.95 else 0}f} %"
+            + ("" if label is None else f" · {class_name(label, 14)}")
+            for share, label in zip(selected, tokens["label"], strict=True)
+        ]
+        names = [shown(name, 24) for name in tokens["token"]]
+        ends = np.maximum(selected, present)
+        ax.barh(np.arange(len(tokens)), present, color=colors, height=0.72, alpha=0.25, zorder=1)
+        named_bars(ax, names, selected, colors, notes, notes_at=ends, min_slots=10)
+        ax.set_xlim(0, 1.6 * ends.max())  # space for the notes
+
+    def _draw_entropy(self, ax: Any) -> None:
+        """Draw a histogram of entropy over documents."""
+        across = "entropy of attention in a document (nats)"
+        set_labels(ax, "Entropy of attention", across, "documents")
+        low, high = max(np.min(self.entropy), 0.0), np.max(self.entropy)
+        if high - low < 1e-6:  # all equal: a bar, not a line
+            low, high = max(low - 0.5, 0.0), high + 0.5
+        even_style = {"histtype": "step", "color": text_color(), "linestyle": "--"}
+        for numbers, name, style in (
+            (self.entropy[0], "attention", {"color": FOR, "alpha": 0.75}),
+            (self.entropy[1], "if all scores were equal", even_style),
+        ):
+            median = float(np.median(numbers))
+            n_even = np.exp(median)
+            even = f"{n_even:.1f}" if n_even < 9.95 else f"{n_even:,.0f}"
+            label = f"{name}: median {median:.2f},\nas if evenly over {even} tokens"
+            bins = np.linspace(low, high, 31)
+            ax.hist(numbers.clip(low, high), bins=bins, label=label, **style)
+        few_ticks(ax.yaxis, 6, integer=True)
+        ax.set_ylim(top=ax.get_ylim()[1] * 1.4)  # space for the legend
+        ax.legend(loc="upper left", fontsize=8, frameon=False)
+
+    def _draw_top_shares(self, ax: Any) -> None:
+        """Draw the mean shares of the top tokens over documents."""
+        up = "% of the attention among tokens"
+        set_labels(ax, "Attention of the top tokens", "number of most attended tokens", up)
+        shares, even_shares = (100 * one for one in self.top_shares)
+        n_tokens = np.arange(1, shares.shape[1] + 1)
+        low, high = np.percentile(shares, [10, 90], axis=0)
+        means = shares.mean(axis=0)
+        ax.fill_between(n_tokens, low, high, color=FOR, alpha=0.2, linewidth=0)
+        label = "attention: mean, and\n10 % to 90 % of documents"
+        ax.plot(n_tokens, means, color=FOR, marker="o", markersize=4, label=label)
+        label = "if all scores were equal: mean"
+        style = {"color": text_color(), "linestyle": "--", "label": label}
+        ax.plot(n_tokens, even_shares.mean(axis=0), **style)
+        if self.cls_share:
+            ax.plot([], [], " ", label=f"(<cls> has {100 * self.cls_share:.3g} % on average)")
+        few_ticks(ax.yaxis, 6)
+        ax.set_ylim(0, 1.45 * max(means.max(), high.max()))  # space for the legend
+        no_ticks_above_100(ax.yaxis)
+        ax.set_xticks(n_tokens)
+        ax.legend(loc="upper left", fontsize=8, frameon=False)
+
+
+def concentration(weights: sp.csr_array, n_top: int) -> tuple[Array, Array]:
+    """Return each row's entropy in nats and its largest entries' cumulative shares, (n, n_top)."""
+    n_documents = weights.shape[0]
+    documents = np.repeat(np.arange(n_documents), np.diff(weights.indptr))
+    shares = normalize(weights, norm="l1").data
+    entropy = np.abs(np.bincount(documents, entr(shares), n_documents))
+    order = np.lexsort((-shares, documents))
+    # Rows are in order, so that an entry's rank is its distance from the start of its row.
+    rank = np.arange(len(order)) - weights.indptr[documents]
+    leading = rank < n_top
+    top = np.zeros((n_documents, n_top))
+    top[documents[leading], rank[leading]] = shares[order[leading]]
+    return entropy, np.minimum(np.cumsum(top, axis=1), 1.0)
+
+
+@dataclass(eq=False, repr=False)
+class AttentionDisplay(Display):
+    """Attention and contributions of the tokens of one document.
+
+    The left plot has the share of attention of each token and of ``<cls>``, which sum to 1. The
+    right one has each token's contribution to the decision for a class; with the intercept they
+    sum to the decision exactly. Tokens are ordered by the size of their contributions; those that
+    are not drawn individually are drawn together.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What :func:`~sklearn_clsattn.inspection.explain` returns for one document. Of several
+        classes that it explains, the predicted one is drawn.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.inspection import AttentionDisplay
+    >>> from sklearn_clsattn.text import make_text_classifier
+    >>> texts = ["a good film", "good fun", "a bad film", "a dull, bad plot"]
+    >>> model = make_text_classifier().fit(texts, ["pos", "pos", "neg", "neg"])
+    >>> display = AttentionDisplay.from_estimator(model, "good film, bad plot")
+    >>> len(display.ax_)
+    2
+    """
+
+    explanation: Explanation
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, document: Any, *, target: Any = None, top: int = 15, ax: Any = None
+    ) -> Self:
+        """Draw attention and contributions of a fitted model in one document.
+
+        Parameters
+        ----------
+        estimator : classifier of this package, or Pipeline
+            A fitted model, as :func:`~sklearn_clsattn.inspection.explain` takes it.
+        document : str, or {array-like, sparse matrix, data frame} of shape (1, n_tokens), or a \
+                list of one text
+            One document, as the estimator takes it.
+        target : label, default=None
+            The class to draw contributions for. By default the second of two classes, and of more
+            the predicted one.
+        top : int, default=15
+            Maximum number of tokens to draw individually.
+        """
+        documents = [document] if isinstance(document, str) else document
+        explanation = explain(estimator, documents, target=target, removal=False, places=False)
+        return cls(explanation).plot(ax, top=top)
+
+    def plot(self, ax: Any = None, *, top: int = 15) -> Self:
+        """Draw both plots."""
+        one = self.explanation
+        if len(one) != 1:
+            raise ValueError(f"Expected one document, got {len(one)}.")
+        targets = one.targets.tolist()
+        k = targets.index(one.predicted.tolist()[0]) if len(targets) > 1 else 0
+        rows = _attention_rows(one, k, check_scalar(top, "top", Integral, min_val=1))
+        names, special = rows["name"].tolist(), rows["special"].tolist()
+        size = (3.9 + 0.06 * max(map(len, names)), 1.1 + 0.25 * max(len(rows), 3))
+        left, right = axes = self._axes(ax, 2, 2, size)
+        self._draw_attention(left, names, rows["attention"].to_numpy())
+        self._draw_contributions(right, names, rows["contribution"].to_numpy(), k)
+        for panel in axes:
+            for label, is_special in zip(panel.get_yticklabels(), special, strict=True):
+                label.set_style("italic" if is_special else "normal")
+        if abs(left.get_position().y0 - right.get_position().y0) < 1e-6:
+            right.tick_params(axis="y", labelleft=False)  # names are beside the left bars
+        return self
+
+    def _draw_attention(self, ax: Any, names: list[str], attention: Array) -> None:
+        title = "Attention" if len(self.explanation.tokens) else "Attention: no known token"
+        set_labels(ax, title, "share of attention (%)")
+        shares = np.nan_to_num(100 * attention)
+        notes = ["" if np.isnan(share) else f"{100 * share:.1f} %" for share in attention]
+        named_bars(ax, names, shares, NEUTRAL, notes)
+        ax.set_xlim(0, 1.22 * max(shares.max(), 1e-9))
+        no_ticks_above_100(ax.xaxis)
+
+    def _draw_contributions(self, ax: Any, names: list[str], terms: Array, k: int) -> None:
+        one, target = self.explanation, self.explanation.targets.tolist()[k]
+        label = shown(target, 20)
+        comma = ",\n" if len(label) > 8 else ", "
+        title = f"Contributions: decision {signed(one.decision[0, k], MINUS)}{comma}"
+        title += f"P({label}) = {one.probability[0, k]:.3f}"
+        name = class_name(target, 16)
+        across = f"contribution to the decision for {name}"
+        if len(one.classes) == 2:
+            (other,) = set(one.classes.tolist()) - {target}
+            across = f"← {class_name(other, 16)}   contribution   {name} →"
+        set_labels(ax, title, across)
+        notes = aligned(terms.tolist(), MINUS)
+        notes = [note if term else "0" for term, note in zip(terms, notes, strict=True)]
+        named_bars(ax, names, terms, np.where(terms < 0, AGAINST, FOR).tolist(), notes)
+        ax.spines["left"].set_visible(False)  # bars start from the line at 0
+        few_ticks(ax.xaxis, 6)
+        ax.axvline(0, color=text_color(), linewidth=0.8, zorder=3)
+        low, high = terms.min(initial=0.0), terms.max(initial=0.0)
+        width = max(high - low, 1e-9)
+        ax.set_xlim(low - (0.17 if low < 0 else 0.03) * width, high + 0.17 * width)
+
+
+def _attention_rows(one: Explanation, k: int, top: int) -> pd.DataFrame:
+    """Return the `top` tokens as they are drawn for class k, and `special` rows for all else."""
+    names = [
+        shown(token) + (f" ×{n:.3g}" if n > 1 and float(n).is_integer() else "")
+        for token, n in zip(one.tokens, one.counts, strict=True)
+    ]
+    tokens = pd.DataFrame(
+        {
+            "name": pd.Series(names, dtype=object),
+            "attention": one.attention,
+            "contribution": one.contributions[:, k],
+            "special": False,
+        }
+    )
+    order = np.lexsort((-tokens["attention"], -tokens["contribution"].abs()))
+    if len(tokens) == top + 1:
+        top += 1  # a row "1 more token" is as long as that token's row
+    rest, others = tokens.iloc[order[top:]], []
+    if n_rest := len(rest) + int(one.others_count[0]):
+        attention = rest["attention"].sum() + one.others_attention[0]
+        contribution = rest["contribution"].sum() + one.others_contributions[0, k]
+        others.append((f"{n_rest:,} more tokens", attention, contribution, True))
+    if one.cls_attention[0]:
+        others.append(("<cls>", one.cls_attention[0], 0.0, True))
+    others.append(("intercept", np.nan, one.intercept[k], True))
+    return pd.concat([tokens.iloc[order[:top]], pd.DataFrame(others, columns=tokens.columns)])
+
+
+@dataclass(eq=False, repr=False)
+class ContextDisplay(Display):
+    """How much a word counts by where it stands and what stands before it.
+
+    There are three plots of multipliers: by the position from the start of the document, one line
+    for single words, one for pairs and so on; by the position from the end; and, for the words
+    before that matter most, of what follows them. An occurrence's multiplier is the product of its
+    three. They compare occurrences within a document, whose total weight stays the same: only
+    their ratios count. Positions at which nothing was learned are left out.
+
+    Parameters
+    ----------
+    vectorizer : ContextVectorizer
+        A fitted vectorizer, whose scores are drawn: the multiplier is the exponential of half the
+        score.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.inspection import ContextDisplay
+    >>> from sklearn_clsattn.text import ContextVectorizer
+    >>> texts = ["a good film", "good fun", "a bad film", "a dull, bad plot"] * 10
+    >>> vectorizer = ContextVectorizer().fit(texts, ["pos", "pos", "neg", "neg"] * 10)
+    >>> display = ContextDisplay.from_estimator(vectorizer)
+    >>> [ax.get_title(loc="left") for ax in display.ax_]
+    ['Position from the start', 'Position from the end', 'After these words']
+    """
+
+    vectorizer: ContextVectorizer
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, k: int = 8, ax: Any = None) -> Self:
+        """Draw what a fitted vectorizer has learned.
+
+        Parameters
+        ----------
+        estimator : ContextVectorizer, or Pipeline or search
+            A fitted vectorizer, or a fitted Pipeline that has one of its steps, or a fitted search
+            over such Pipelines.
+        k : int, default=8
+            Maximum number of words before that raise, and that lower, what follows them.
+        """
+        model = getattr(estimator, "best_estimator_", estimator)
+        steps = [model, *(step for _, step in getattr(model, "steps", ()))]
+        vectorizer = next((step for step in steps if isinstance(step, ContextVectorizer)), None)
+        if vectorizer is None:
+            raise TypeError(
+                "Expected a ContextVectorizer, or a Pipeline (or fitted search over such) that has "
+                f"one for a step, got {type(estimator).__name__}."
+            )
+        check_is_fitted(vectorizer)
+        if not vectorizer.context:
+            raise ValueError(
+                "The vectorizer has context=False: it has learned nothing of positions."
+            )
+        return cls(vectorizer).plot(ax, k=k)
+
+    def plot(self, ax: Any = None, *, k: int = 8) -> Self:
+        """Draw the three plots."""
+        check_scalar(k, "k", Integral, min_val=1)
+        axes = self._axes(ax, 3, 3, (4.3, 4.2))
+        sides = {"start": self.vectorizer.start_scores_, "end": self.vectorizer.end_scores_}
+        both = np.concatenate([*sides.values()], axis=1) / 2
+        margin = 0.05 * max(float(np.ptp(both)), 0.05)
+        for panel, (side, scores) in zip(axes, sides.items(), strict=False):
+            self._draw_positions(panel, scores, side)
+            panel.set_ylim(both.min() - margin, both.max() + margin)
+            _multiplier_axis(panel, "y", both.min(), both.max())
+        axes[0].legend(frameon=False, fontsize=8)
+        self._draw_words(axes[2], k)
+        return self
+
+    def _draw_positions(self, ax: Any, scores: Array, side: str) -> None:
+        """Draw multipliers of one side (n_orders, n_cells), a line for every number of words.
+
+        Cell k has the positions from 2^k to 2^(k + 1) - 1, the first being 1, the last all beyond.
+        """
+        across = f"first word, counted from the {side}"
+        set_labels(ax, f"Position from the {side}", across, "multiplier")
+        for row, of_order in enumerate(scores):
+            n_words = row + self.vectorizer.ngram_range[0]
+            ax.plot(
+                np.where(of_order == 0, np.nan, of_order / 2),
+                color=(FOR, AGAINST, NEUTRAL)[row % 3],
+                marker="os^"[row % 3],
+                markersize=4,
+                linewidth=1.4,
+                label={1: "single words", 2: "pairs of words"}.get(n_words, f"{n_words} words"),
+            )
+        learned = np.flatnonzero((scores != 0).any(axis=0))
+        names = [str(2**cell) for cell in range(learned.max(initial=0) + 1)]
+        if len(names) == scores.shape[1] > 1:
+            names[-1] += "+"
+        ax.set_xticks(range(len(names)), names)
+        ax.axhline(0, color=text_color(), linewidth=0.6, zorder=0)
+
+    def _draw_words(self, ax: Any, k: int) -> None:
+        """Draw the multipliers after the words that raise and lower most what follows them."""
+        scores = self.vectorizer.previous_word_scores_ / 2
+        order = np.argsort(-scores, kind="stable")
+        raised, lowered = order[scores[order] > 0][:k], order[scores[order] < 0][-k:]
+        words = np.concatenate([raised, lowered])
+        set_labels(ax, "After these words", "multiplier of what follows" if len(words) else "")
+        if not len(words):
+            write_instead(ax, "no word before has an influence")
+            return
+        lengths = scores[words]
+        named_bars(
+            ax,
+            [f"{shown(word, 18)} …" for word in self.vectorizer.previous_words_[words]],
+            lengths,
+            [FOR] * len(raised) + [NEUTRAL] * len(lowered),
+            [f"{np.exp(length):.2f}" for length in lengths],
+            min_slots=10,
+        )
+        ax.axvline(0, color=text_color(), linewidth=0.6)
+        width = 0.2 * max(float(np.ptp([*lengths, 0.0])), 0.05)  # space for the numbers
+        ax.set_xlim(min(lengths.min(), 0) - width, max(lengths.max(), 0) + width)
+        _multiplier_axis(ax, "x", *ax.get_xlim())
+
+
+def _multiplier_axis(ax: Any, axis: str, low: float, high: float) -> None:
+    """Name ticks of an axis of logarithms, from `low` to `high`, by their multipliers."""
+    gap = (high - low) / 8
+    ticks: list[float] = []
+    for tick in _TICKS:
+        inside = low - gap / 2 <= np.log(tick) <= high + gap / 2
+        if inside and all(abs(np.log(tick / other)) >= gap for other in ticks):
+            ticks.append(tick)
+    getattr(ax, f"set_{axis}ticks")(np.log(ticks), [f"{tick:g}" for tick in ticks])

@@ -1,1 +1,0 @@
-"""Plots of fitted models, one display a file, as in scikit-learn."""

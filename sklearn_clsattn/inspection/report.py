@@ -1,0 +1,554 @@
+"""The report of a fitted model: its measurements, its tokens and its mistakes."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binomtest
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import confusion_matrix
+from sklearn.utils import check_consistent_length, check_scalar
+from sklearn.utils.validation import column_or_1d
+
+from .. import __version__
+from .._classifier import ClsAttentionClassifier
+from .._validation import codes_of
+from ..comparison import (
+    ClassTokens,
+    Entrant,
+    ModelResult,
+    class_tokens,
+    code_test_labels,
+    compare,
+    default_models,
+    measure,
+    score,
+    seconds_by_features,
+    shared_texts,
+)
+from ._explain import explain
+from ._label_issues import label_issues
+from ._report_page import report_html, wilson_interval
+from .displays import named_classifier, token_matrix
+from .explanation import Explanation
+from .pages import framed
+from .removal import without_name_warnings
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+_TITLE = "Model report"
+_N_BINS = 10
+# With fewer texts, a bin's accuracy is too uncertain, and the bin is joined with its neighbour.
+_LEAST_IN_BIN = 20
+_N_LABELS = 15
+_EXCERPT = 140  # characters
+
+
+@dataclass(frozen=True, eq=False)
+class DataSummary:
+    """The texts of a report; what is not known of training texts is None."""
+
+    source: str  # in words; may be empty
+    classes: list[Any]
+    train_sizes: list[int] | None  # (n_classes,) training texts of each class
+    test_sizes: list[int]  # (n_classes,)
+    n_train: int | None
+    n_test: int  # with those of unknown classes
+    n_unknown: int  # test texts of classes that are not in training
+    n_tokens: int  # in the model's vocabulary
+    n_empty: int  # test texts without any of them
+    # Quantiles 5%, 50%, 95% and 100% over texts, of the number of words between white space, which
+    # a token matrix has not, and of distinct tokens of the vocabulary.
+    train_words: list[float] | None
+    test_words: list[float] | None
+    test_tokens: list[float]
+    notes: list[str]  # caveats about the numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A model's accuracy by confidence, the probability of the predicted class."""
+
+    name: str  # of the model
+    # A row a bin, of at least 20 texts where there are so many: `start` and `end`, the number of
+    # `texts`, their mean `confidence`, the share that is `right`, and Wilson's 95% interval of it,
+    # from `low` to `high`.
+    bins: pd.DataFrame
+    histogram: list[int]  # (10,) numbers of texts in bins of equal width
+
+
+@dataclass(frozen=True, eq=False)
+class Mistakes:
+    """Test texts that the model gets wrong."""
+
+    n_all: int
+    # The most confident ones, a row each: the position `index`, the class `true`, and of our model
+    # and the baseline (columns `baseline_...`) the class `predicted`, its `probability`, and that
+    # of the true class, `true_probability`.
+    shown: pd.DataFrame
+    explanation: Explanation | None  # of our predictions for these; None without
+
+
+@dataclass(frozen=True, eq=False)
+class _Documents:
+    """Documents, the classifier's input, and positions of classes, -1 for unknown ones."""
+
+    documents: Any
+    X: sp.csr_array  # (n_documents, n_tokens)
+    y: Codes  # (n_documents,)
+
+    def texts(self) -> NDArray[np.object_] | None:
+        """Return the documents as an array of texts; None if they are not texts."""
+        if getattr(self.documents, "ndim", 1) != 1:
+            return None
+        texts = np.array([*self.documents, None], dtype=object)[:-1]  # one dimension in any case
+        return texts if all(isinstance(text, str) for text in texts) else None
+
+    def words(self) -> list[float] | None:
+        """Return the spread of the numbers of words; None if documents are not texts."""
+        texts = self.texts()
+        return None if texts is None else _spread([len(text.split()) for text in texts])
+
+    def sizes(self, n_classes: int) -> list[int]:
+        """Return the number of documents of each class."""
+        return np.bincount(self.y[self.y >= 0], minlength=n_classes).tolist()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelReport:
+    """A fitted model's measurements on test texts, its important tokens, and its mistakes.
+
+    Made by :meth:`from_texts`, which fits models on texts, or by :meth:`from_estimator`, of a model
+    that is fitted already. It is plain data, which can be pickled; `to_html` makes one page of it
+    that needs no scripts and no network, and notebooks show it.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page.
+    data : DataSummary
+        The texts: `classes`, `n_train`, `n_test`, `n_tokens`, `notes` and so on.
+    models : list of ModelResult
+        Our model first, then the baselines and a majority vote.
+    baseline : str or None
+        Name of the baseline with which our model is compared throughout: the one of highest test
+        accuracy among those with probabilities. None without one.
+    differences : DataFrame
+        Our `accuracy` less that of each other model, a row each, with its `standard_error`, the
+        numbers of texts that `only_ours` or `only_other` predicts right, and the `p_value` of
+        McNemar's exact test.
+    calibration : list of Calibration
+        Of our model, then of the baseline: `name`, `bins` (a data frame) and `histogram`.
+    confusion : ndarray of shape (n_classes + 1, n_classes)
+        Numbers of texts by true class (the last row: classes that are not in training), and by our
+        prediction.
+    tokens : list of ClassTokens
+        The most important tokens of each class.
+    mistakes : Mistakes
+        How many we make (`n_all`), the most confident ones (`shown`, a data frame), and the
+        `explanation` of these.
+    labels : DataFrame or None
+        Training labels to look at, as :func:`label_issues` returns them. None where training texts
+        are not known, or had weights.
+    made : dict of str to str
+        How the report was made.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.inspection import ModelReport
+    >>> texts, y = make_token_classification(n_samples=300, as_text=True, random_state=0)
+    >>> report = ModelReport.from_texts(texts[:200], y[:200], texts[200:], y[200:])
+    >>> [model.name for model in report.models][:2]
+    ['ClsAttentionClassifier', 'LogisticRegression, same features']
+    >>> report.to_html().startswith("<!doctype html>")
+    True
+    """
+
+    title: str
+    data: DataSummary
+    models: list[ModelResult]
+    baseline: str | None
+    differences: pd.DataFrame
+    calibration: list[Calibration]
+    confusion: NDArray[Any]
+    tokens: list[ClassTokens]
+    mistakes: Mistakes
+    labels: pd.DataFrame | None
+    made: dict[str, str]
+
+    @classmethod
+    def from_texts(
+        cls,
+        train_texts: Sequence[str] | NDArray[Any],
+        train_labels: ArrayLike,
+        test_texts: Sequence[str] | NDArray[Any],
+        test_labels: ArrayLike,
+        *,
+        ngram_range: tuple[int, int] = (1, 2),
+        min_df: int | Literal["auto"] = "auto",
+        n_top: int = 10,
+        n_mistakes: int = 10,
+        title: str = _TITLE,
+        source: str = "",
+        made: Mapping[str, str] | None = None,
+        progress: Callable[[int, int, ModelResult], None] | None = None,
+    ) -> Self:
+        """Fit our model, logistic regressions and a majority vote on texts, and report.
+
+        Ours is that of :func:`~sklearn_clsattn.text.make_text_classifier`. One logistic regression
+        has its features without context, the other the TF-IDF of words and their n-grams.
+
+        Parameters
+        ----------
+        train_texts, test_texts : sequence of str of length n_train and n_test
+            The texts to fit on and to measure on.
+        train_labels, test_labels : array-like of shape (n_train,) and (n_test,)
+            Their classes, of any type that can be sorted.
+        ngram_range, min_df, progress
+            As :func:`~sklearn_clsattn.comparison.compare` takes them.
+        n_top : int, default=10
+            How many of each class's most important tokens to show.
+        n_mistakes : int, default=10
+            How many mistakes to show.
+        title : str, default="Model report"
+            Title of the page.
+        source : str, default=""
+            Where the texts come from, in words.
+        made : mapping of str to str, default=None
+            Further facts on how the report was made, such as a command.
+
+        Returns
+        -------
+        report : ModelReport
+            The report.
+        """
+        _check_numbers(n_top=n_top, n_mistakes=n_mistakes)
+        ours, _, tfidf, *_, same, _, floor = default_models()
+        comparison = compare(
+            *(train_texts, train_labels, test_texts, test_labels),
+            ngram_range=ngram_range,
+            min_df=min_df,
+            models=[ours, same, tfidf, floor],
+            n_top=n_top,
+            progress=progress,
+        )
+        seconds = seconds_by_features(comparison.vectorize_seconds)
+        return cls._of(
+            comparison.pipeline,
+            _Documents(comparison.train_texts, sp.csr_array(comparison.X), comparison.y),
+            _Documents(comparison.test_texts, sp.csr_array(comparison.X_test), comparison.y_test),
+            comparison.entrants,
+            n_mistakes=n_mistakes,
+            tokens=comparison.tokens,
+            notes=comparison.notes,
+            title=title,
+            source=source,
+            made={"Features": f"{seconds}, in no other time", **(made or {})},
+        )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X_test: Any,
+        y_test: ArrayLike,
+        *,
+        X_train: Any = None,
+        y_train: ArrayLike | None = None,
+        n_top: int = 10,
+        n_mistakes: int = 10,
+        title: str = _TITLE,
+        source: str = "",
+        made: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Report on a model that is fitted already.
+
+        Parameters
+        ----------
+        estimator : Pipeline, or classifier of this package
+            A fitted Pipeline from texts that ends in our classifier, a fitted search over one, or
+            a fitted classifier.
+        X_test : sequence or matrix of length n_test
+            Its input: texts, or a token matrix.
+        y_test : array-like of shape (n_test,)
+            The classes.
+        X_train, y_train : sequence or matrix of length n_train, and array-like, default=None
+            The data on which it was fitted. With it, logistic regressions are fitted on the same
+            columns as baselines; without, tokens are those of the test texts.
+        n_top, n_mistakes, title, source, made
+            As in :meth:`from_texts`.
+
+        Returns
+        -------
+        report : ModelReport
+            The report.
+        """
+        _check_numbers(n_top=n_top, n_mistakes=n_mistakes)
+        if (X_train is None) != (y_train is None):
+            raise ValueError("X_train and y_train belong together: pass both or neither")
+        documents, labels = _checked_documents(estimator, X_test, y_test)
+        classifier, names = named_classifier(estimator)
+        classes = classifier.classes_.tolist()
+        y, notes = code_test_labels(labels, classes)
+        test, train = _Documents(documents, token_matrix(estimator, documents), y), None
+        X = test.X
+        entrants = [score(type(classifier).__name__, "ours", classifier, X, y, classes)]
+        if X_train is None:
+            vote = DummyClassifier(strategy="prior").fit(X[y >= 0], y[y >= 0])
+            name, codes = "majority vote of the test texts", list(range(len(classes)))
+            entrants.append(score(name, "floor", vote, X, y, codes, predict_seconds=None))
+            notes.append("Training texts were not given: tokens are those of the test texts.")
+        else:
+            documents, labels = _checked_documents(estimator, X_train, y_train)
+            if strange := set(labels.tolist()) ^ set(classes):
+                raise ValueError(
+                    "X_train and y_train must be what the estimator was fitted on, with the same "
+                    f"classes; only one of both has {', '.join(sorted(map(repr, strange))[:5])}"
+                )
+            matrix = token_matrix(estimator, documents)
+            train = _Documents(documents, matrix, codes_of(labels, classes))
+            for one in _baselines(matrix):
+                entrant, unconverged = measure(one, matrix, train.y, X, y)
+                entrants.append(entrant)
+                notes += unconverged
+            texts, test_texts = train.texts(), test.texts()
+            if texts is not None and test_texts is not None:
+                notes += shared_texts(texts, test_texts)
+        return cls._of(
+            *(estimator, train, test, entrants),
+            n_mistakes=n_mistakes,
+            tokens=class_tokens(classifier, (train or test).X, names, n_top=n_top),
+            notes=notes,
+            title=title,
+            source=source,
+            made=made or {},
+        )
+
+    @classmethod
+    def _of(
+        cls,
+        estimator: Any,
+        train: _Documents | None,
+        test: _Documents,
+        entrants: list[Entrant],
+        *,
+        n_mistakes: int,
+        tokens: list[ClassTokens],
+        notes: list[str],
+        title: str,
+        source: str,
+        made: Mapping[str, str],
+    ) -> Self:
+        """Make a report from fitted models, ours first, and their predictions."""
+        ours, *others = entrants
+        classifier, _ = named_classifier(estimator)
+        classes, y = classifier.classes_.tolist(), test.y
+        known = [one for one in others if one.result.kind == "baseline" and one.proba is not None]
+        # The first of equals.
+        baseline = max(known, key=lambda one: one.result.accuracy, default=None)
+        compared = {"": ours} if baseline is None else {"": ours, "baseline_": baseline}
+        n_tokens, n_classes = np.diff(test.X.indptr), len(classes)
+        data = DataSummary(
+            source=source,
+            classes=classes,
+            train_sizes=None if train is None else train.sizes(n_classes),
+            test_sizes=test.sizes(n_classes),
+            n_train=None if train is None else len(train.y),
+            n_test=len(y),
+            n_unknown=int(np.count_nonzero(y < 0)),
+            n_tokens=test.X.shape[1],
+            n_empty=int(np.count_nonzero(n_tokens == 0)),
+            train_words=None if train is None else train.words(),
+            test_words=test.words(),
+            test_tokens=_spread(n_tokens),
+            notes=notes,
+        )
+        return cls(
+            title=title,
+            data=data,
+            models=[entrant.result for entrant in entrants],
+            baseline=None if baseline is None else baseline.result.name,
+            differences=_differences(ours, others, y),
+            calibration=[
+                calibration(one.result.name, one.proba, y)
+                for one in compared.values()
+                if one.proba is not None
+            ],
+            confusion=confusion_matrix(y, ours.predicted, labels=[*range(n_classes), -1])[:, :-1],
+            tokens=tokens,
+            mistakes=_mistakes(estimator, test, compared, classes, n_mistakes),
+            labels=_labels_to_look_at(classifier, train),
+            made={"Model": str(estimator), **made, "Versions": _versions()},
+        )
+
+    def to_html(self, *, fragment: bool = False) -> str:
+        """Return the report as a page of HTML that needs no scripts and no network.
+
+        Parameters
+        ----------
+        fragment : bool, default=False
+            Whether to return an element to put into a page, rather than a page.
+
+        Returns
+        -------
+        html : str
+            To be written in UTF-8.
+        """
+        return report_html(self, fragment=fragment)
+
+    def _repr_html_(self) -> str:
+        return framed(self.to_html(), repr(self), 6000)
+
+    def __repr__(self) -> str:
+        named = [f"{model.name} {model.accuracy:.3f}" for model in self.models[1:]]
+        return (
+            f"<ModelReport: {self.data.n_test:,} test texts, accuracy "
+            f"{self.models[0].accuracy:.3f} ({', '.join(named)})>"
+        )
+
+
+def _check_numbers(**numbers: int) -> None:
+    for name, number in numbers.items():
+        check_scalar(number, name, Integral, min_val=0)
+
+
+def _versions() -> str:
+    """Return the versions of this package, Python and the dependencies."""
+    named = [f"sklearn-clsattn {__version__}", f"Python {platform.python_version()}"]
+    named += [f"{name} {version(name)}" for name in ("scikit-learn", "numpy", "scipy", "torch")]
+    return ", ".join(named)
+
+
+def _checked_documents(
+    estimator: Any, documents: Any, labels: ArrayLike | None
+) -> tuple[Any, NDArray[Any]]:
+    """Return documents that can be explained and their labels, of shape (n_documents,)."""
+    if sp.issparse(documents):
+        documents = sp.csr_array(documents)  # other formats cannot be indexed by row
+    elif not hasattr(documents, "shape") and not isinstance(documents, str):
+        documents = list(documents)
+    # Raise what `explain` raises before anything is measured.
+    explain(estimator, documents[:1], removal=False, places=False)
+    check_consistent_length(documents, labels)
+    return documents, column_or_1d(labels)
+
+
+def _take(documents: Any, positions: list[int]) -> Any:
+    """Return some of the documents, as a container of the same type."""
+    if hasattr(documents, "iloc"):
+        return documents.iloc[positions]
+    if hasattr(documents, "shape"):
+        return documents[positions]
+    return [documents[position] for position in positions]
+
+
+def _baselines(X: sp.csr_array) -> list[Any]:
+    """Return the models to fit on the columns X (n_train, n_tokens) of a fitted model."""
+    _, counts, tfidf, *_, floor = default_models()
+    if np.array_equal(X.data, np.round(X.data)):
+        return [counts, tfidf, floor]
+    # Weights above 1 are such as a ContextVectorizer gives, which have to be scaled.
+    scaled = tfidf if X.max() > 1 else counts
+    return [replace(scaled, name="LogisticRegression, same columns"), floor]
+
+
+def _spread(numbers: list[int] | NDArray[np.intp]) -> list[float]:
+    return np.quantile(numbers, [0.05, 0.5, 0.95, 1.0], method="inverted_cdf").tolist()
+
+
+def calibration(name: str, proba: Array, y: Codes) -> Calibration:
+    """Return the accuracy of predictions, `proba` (n_texts, n_classes), by their confidence."""
+    edges = np.linspace(1.0 / proba.shape[1], 1.0, _N_BINS + 1)
+    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
+    histogram = np.bincount(edges[1:-1].searchsorted(confidence), minlength=_N_BINS)
+    joined, total = [edges[0]], 0
+    for edge, n in zip(edges[1:], histogram, strict=True):
+        total += n
+        if total >= _LEAST_IN_BIN:
+            joined.append(edge)
+            total = 0
+    # The remaining texts join the last bin.
+    joined = [*joined[: max(1, len(joined) - 1)], edges[-1]]
+    numbers = np.searchsorted(joined[1:-1], confidence)
+    predictions = pd.DataFrame({"confidence": confidence, "right": right}).groupby(numbers)
+    columns = {"start": joined[:-1], "end": joined[1:], "texts": predictions.size()}
+    bins = pd.DataFrame(columns).join(predictions.mean())
+    n_right = predictions["right"].sum()
+    intervals = [wilson_interval(*pair) for pair in zip(n_right, bins["texts"], strict=True)]
+    bins[["low", "high"]] = intervals
+    return Calibration(name, bins, histogram.tolist())
+
+
+def _differences(ours: Entrant, others: list[Entrant], y: Codes) -> pd.DataFrame:
+    """Return our accuracy less that of each other model, as `ModelReport` documents."""
+    rows = []
+    for other in others:
+        by_text = (ours.predicted == y).astype(np.float64) - (other.predicted == y)
+        only_ours, only_other = int((by_text > 0).sum()), int((by_text < 0).sum())
+        apart = only_ours + only_other
+        p_value = float(binomtest(only_ours, apart).pvalue) if apart else 1.0
+        error = float(by_text.std() / np.sqrt(len(by_text)))
+        rows.append((other.result.name, by_text.mean(), error, only_ours, only_other, p_value))
+    columns = ["other", "accuracy", "standard_error", "only_ours", "only_other", "p_value"]
+    return pd.DataFrame(rows, columns=columns).set_index("other")
+
+
+def _mistakes(
+    estimator: Any, test: _Documents, compared: dict[str, Entrant], classes: list[Any], n_shown: int
+) -> Mistakes:
+    """Return our most confident mistakes, with predictions of all in `compared`, ours first."""
+    ours, y = compared[""], test.y
+    assert ours.proba is not None
+    wrong = np.flatnonzero((y >= 0) & (ours.predicted != y))
+    # Ties are in the order of the texts.
+    order = np.argsort(-ours.proba[wrong].max(axis=1), kind="stable")
+    positions = wrong[order[:n_shown]]
+
+    def labels(codes: Codes) -> pd.Series:
+        # Not of a type for strings: labels may hold lone surrogates.
+        return pd.Series([classes[code] for code in codes], dtype=object)
+
+    columns: dict[str, Any] = {"index": positions, "true": labels(y[positions])}
+    for prefix, entrant in compared.items():
+        assert entrant.proba is not None
+        predicted = entrant.predicted[positions]
+        columns[f"{prefix}predicted"] = labels(predicted)
+        columns[f"{prefix}probability"] = entrant.proba[positions, predicted]
+        columns[f"{prefix}true_probability"] = entrant.proba[positions, y[positions]]
+    explanation = None
+    if len(positions):
+        documents = _take(test.documents, positions.tolist())
+        explanation = explain(estimator, documents, y_true=columns["true"])
+        explanation = replace(explanation, index=positions)
+    return Mistakes(len(wrong), pd.DataFrame(columns), explanation)
+
+
+def _labels_to_look_at(classifier: Any, train: _Documents | None) -> pd.DataFrame | None:
+    """Return the training texts whose labels the others contradict most, if these are known."""
+    if train is None or not isinstance(classifier, ClsAttentionClassifier):
+        return None
+    with without_name_warnings():
+        try:
+            issues = label_issues(classifier, train.X, classifier.classes_[train.y])
+        except ValueError:  # the fit had weights
+            return None
+    issues = issues[issues["margin"] < 0].head(_N_LABELS)
+    texts = train.texts()
+    excerpts = [None if texts is None else _excerpt(texts[at]) for at in issues["document"]]
+    return issues.assign(excerpt=pd.Series(excerpts, index=issues.index, dtype=object))
+
+
+def _excerpt(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
