@@ -4,10 +4,7 @@ import sys
 from multiprocessing import get_context
 
 import numpy as np
-import pytest
-import scipy.optimize
 import scipy.sparse as sp
-import torch
 from numpy.testing import assert_array_equal
 
 from sklearn_clsattn import ClsAttentionClassifier
@@ -59,47 +56,7 @@ def assert_same_fit(one, other):
 
 
 def documents(X, codes, weights=None, n_classes=None):
-    """Return what trainings take; every document weighs 1 if `weights` is None."""
+    """Return what trainings take: every document weighs 1 if `weights` is None."""
     weights = np.ones(len(codes)) if weights is None else weights
     n_classes = int(codes.max()) + 1 if n_classes is None else n_classes
     return Documents.of(X, codes, weights, n_classes)
-
-
-def weighted_and_repeated(X, codes, repeats):
-    """Return documents of the weights `repeats`, and the same with each so often instead."""
-    rows = np.repeat(np.arange(len(codes)), repeats)
-    return documents(X, codes, repeats.astype(float)), documents(X[rows], codes[rows])
-
-
-def assert_gradient(problem, x, *, h=1e-6, abs=2e-9, rel=1e-6):
-    """Require every coordinate of the gradient at x to be that of finite differences."""
-    _, gradient = problem(x)
-    differences = torch.empty_like(x)
-    for i in range(x.numel()):
-        step = torch.zeros_like(x)
-        step.view(-1)[i] = h
-        differences.view(-1)[i] = (problem(x + step)[0] - problem(x - step)[0]) / (2 * h)
-    assert gradient.numpy() == pytest.approx(differences.numpy(), abs=abs, rel=rel)
-
-
-def scipy_minimum(problem):
-    """Return the value of a problem's minimum, and the point, as SciPy finds them."""
-    shape = problem.start.shape
-
-    def function(x):
-        value, gradient = problem(torch.from_numpy(x).reshape(shape))
-        return value, gradient.reshape(-1).numpy()
-
-    found = scipy.optimize.minimize(
-        function,
-        problem.start.reshape(-1).numpy(),
-        jac=True,
-        method="BFGS",
-        options={"gtol": 1e-9, "maxiter": 5000},
-    )
-    return found.fun, torch.from_numpy(found.x).reshape(shape)
-
-
-def centred(outputs):
-    """Return outputs less their mean over classes, which says nothing."""
-    return outputs - outputs.mean(axis=1, keepdims=True) if outputs.shape[1] > 1 else outputs
