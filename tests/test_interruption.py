@@ -1,6 +1,7 @@
 """A fit that fails or is interrupted, at any moment, leaves its estimator as it was."""
 
 import inspect
+import itertools
 import pickle
 import sys
 import warnings
@@ -9,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from helpers import data
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,12 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from test_contract import CLASSIFIERS as TRAININGS
 
 import sklearn_clsattn
-from sklearn_clsattn import (
-    ClsAttentionClassifier,
-    TokenImportanceTransformer,
-    paper,
-    text,
-)
+from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, paper, text
 from sklearn_clsattn._core import choose_c
 from sklearn_clsattn._core.loss import AttentionLoss
 from sklearn_clsattn.paper._network import AttentionNetwork
@@ -87,30 +82,28 @@ class Interruptions:
 
         return evaluation
 
-    def start(self, at):
+    def run(self, fit, *arguments, at=None):
         self.count, self.at = 0, at
+        fit(*arguments)
+        return self.count
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_every_evaluation_of_a_training(name, monkeypatch):
+def test_evaluations_of_a_training(name, monkeypatch):
     estimator, method, earlier, data = CASES[name]
     monkeypatch.setattr(choose_c, "N_FOLDS", 2)  # each evaluation costs a fit
-    evaluations = Interruptions(monkeypatch)
-    model = clone(estimator)
-    getattr(model, method)(*earlier)
+    evaluations, model = Interruptions(monkeypatch), clone(estimator)
+    fit = getattr(model, method)
+    fit(*earlier)
     before = state(model)
     expected = pickle.loads(before[0])
-    evaluations.start(None)
-    getattr(expected, method)(*data)
-    total = evaluations.count
+    total = evaluations.run(getattr(expected, method), *data)
     assert total > 1
-    for at in range(1, total + 1):
-        evaluations.start(at)
+    for at in range(1, total + 1, 1 + total // 30):
         with pytest.raises(KeyboardInterrupt):
-            getattr(model, method)(*data)
+            evaluations.run(fit, *data, at=at)
         assert_unchanged(model, before)
-    evaluations.start(None)
-    getattr(model, method)(*data)  # goes on as if nothing had been
+    evaluations.run(fit, *data)  # goes on as if nothing had been
     for attribute, value in vars(expected).items():
         if isinstance(value, np.ndarray):
             assert_array_equal(getattr(model, attribute), value)
@@ -165,60 +158,34 @@ def test_any_line_of_the_package(name, share, fitted):
 
 
 def test_all_estimators_are_guarded():
-    found = [
-        kind
-        for module in (sklearn_clsattn, paper, text)
-        for name in module.__all__
-        if inspect.isclass(kind := getattr(module, name)) and issubclass(kind, BaseEstimator)
-    ]
+    modules = sklearn_clsattn, paper, text
+    public = [getattr(module, name) for module in modules for name in module.__all__]
+    found = [kind for kind in public if inspect.isclass(kind) and issubclass(kind, BaseEstimator)]
     assert len(found) >= 7
-    for kind in found:
-        for base in (kind, *kind.__mro__):
-            if not base.__module__.startswith("sklearn_clsattn"):
-                continue
-            for method in ("fit", "partial_fit", "fit_transform"):
-                if method in vars(base):
-                    function = inspect.getattr_static(base, method)
-                    names = set()
-                    while function is not None:  # one wrapper after another
-                        function = getattr(function, "fn", function)  # of available_if
-                        names.add(function.__code__.co_name)
-                        function = getattr(function, "__wrapped__", None)
-                    assert "fitting" in names, (kind, method)
+    ours = {base for kind in found for base in kind.__mro__ if "clsattn" in base.__module__}
+    for kind, method in itertools.product(ours, ["fit", "partial_fit", "fit_transform"]):
+        if method not in vars(kind):
+            continue
+        function, names = inspect.getattr_static(kind, method), set()
+        while function is not None:  # one wrapper after another
+            function = getattr(function, "fn", function)  # of available_if
+            names.add(function.__code__.co_name)
+            function = getattr(function, "__wrapped__", None)
+        assert "fitting" in names, (kind, method)
 
 
-# What was found: each failed as its name says.
-
-
-def test_a_warm_start_goes_on_after_a_failed_fit():
-    rng = np.random.default_rng(0)
-    X8, y = rng.poisson(1.0, (200, 8)).astype(float), np.arange(200) % 2
-    X8[:, 0] += 2 * y
-    model = ClsAttentionClassifier(warm_start=True).fit(X8, y)
-    before, expected = state(model), model.predict_proba(X8)
-    with pytest.raises(ValueError, match="one class"):
-        model.fit(X8[:, :5], np.zeros(200))
-    assert_unchanged(model, before)
-    assert_array_equal(model.predict_proba(X8), expected)
-    with pytest.raises(ValueError, match="5 features"):
-        model.predict_proba(sp.csr_matrix(X8[:1, :5]))
-    narrow = model.fit(X8[:, :5], y)  # other tokens: from the start
-    assert_array_equal(
-        narrow.attention_scores_, ClsAttentionClassifier().fit(X8[:, :5], y).attention_scores_
-    )
-    one = ClsAttentionClassifier(warm_start=True).fit(X8[:, :1], y).fit(X8, y)
-    assert_array_equal(one.attention_scores_, ClsAttentionClassifier().fit(X8, y).attention_scores_)
-
-
-def test_names_in_another_order_after_a_failed_fit():
-    names = ["good", "bad", "film"]
-    frame = pd.DataFrame([[2, 0, 1], [0, 2, 1]] * 10, columns=names)
-    model = ClsAttentionClassifier().fit(frame, [1, 0] * 10)
-    with pytest.raises(ValueError, match="one class"):
-        model.fit(frame[names[::-1]], [1] * 20)
-    assert model.score(frame, [1, 0] * 10) == 1.0
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[names[::-1]])
+def test_a_fit_that_fails_leaves_a_warm_start_and_names_as_they_were():
+    names = [f"token {s}" for s in range(X.shape[1])]
+    frame = pd.DataFrame(X.toarray(), columns=names)
+    model = ClsAttentionClassifier(warm_start=True).fit(frame, y)
+    before, expected = state(model), model.predict_proba(frame)
+    for other in (frame[names[:5]], frame[names[::-1]]):
+        with pytest.raises(ValueError, match="one class"):
+            model.fit(other, np.zeros(len(y)))
+        assert_unchanged(model, before)
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(other)
+    assert_array_equal(model.predict_proba(frame), expected)
 
 
 def test_a_warning_that_is_an_error_has_fitted_nothing():
