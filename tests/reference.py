@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 PADDING = -1
 
@@ -25,22 +26,13 @@ class PaddedDocuments:
     @classmethod
     def from_counts(cls, X):
         """Spell a document-token matrix out: whole counts as repeated tokens of weight 1."""
-        X = X.toarray() if sp.issparse(X) else np.asarray(X)
-        documents = []
-        for row in X.astype(float):
-            positions = []
-            for token in np.flatnonzero(row):
-                whole = row[token] == int(row[token])
-                repeats, weight = (int(row[token]), 1.0) if whole else (1, row[token])
-                positions += [(token, weight)] * repeats
-            documents.append(positions)
-        longest = max(map(len, documents), default=0)
-        tokens = torch.full((len(X), longest), PADDING)
-        weights = torch.zeros((len(X), longest), dtype=torch.float64)
-        for i, positions in enumerate(documents):
-            for j, (token, weight) in enumerate(positions):
-                tokens[i, j], weights[i, j] = int(token), weight
-        return cls(tokens, weights)
+        tokens, weights = [], []
+        for row in X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float):
+            whole = row == row.astype(int)
+            positions = np.repeat(np.arange(len(row)), np.where(whole, row, 1).astype(int))
+            tokens.append(torch.from_numpy(positions))
+            weights.append(torch.from_numpy(np.where(whole, 1.0, row)[positions]))
+        return cls(*(pad_sequence(of, True, pad) for of, pad in ((tokens, PADDING), (weights, 0))))
 
 
 def attention(documents, embeddings, p, cls_weight, cls_score):

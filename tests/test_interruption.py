@@ -8,7 +8,6 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from helpers import data
 from hypothesis import given, settings
@@ -172,20 +171,6 @@ def test_all_estimators_are_guarded():
             names.add(function.__code__.co_name)
             function = getattr(function, "__wrapped__", None)
         assert "fitting" in names, (kind, method)
-
-
-def test_a_fit_that_fails_leaves_a_warm_start_and_names_as_they_were():
-    names = [f"token {s}" for s in range(X.shape[1])]
-    frame = pd.DataFrame(X.toarray(), columns=names)
-    model = ClsAttentionClassifier(warm_start=True).fit(frame, y)
-    before, expected = state(model), model.predict_proba(frame)
-    for other in (frame[names[:5]], frame[names[::-1]]):
-        with pytest.raises(ValueError, match="one class"):
-            model.fit(other, np.zeros(len(y)))
-        assert_unchanged(model, before)
-        with pytest.raises(ValueError, match="feature names"):
-            model.predict(other)
-    assert_array_equal(model.predict_proba(frame), expected)
 
 
 def test_a_warning_that_is_an_error_has_fitted_nothing():

@@ -16,7 +16,7 @@ from sklearn_clsattn._core.lbfgs import Pairs, add_curvature, minimize_lbfgs
 
 def minimized(function, start, tol, max_iter=500, **how):
     """Minimise until no coordinate of the gradient is above `tol`, lower with every step."""
-    values = []
+    values, kept = [], start.clone()
 
     def is_converged(iterate):
         assert iterate.n_iter == len(values)
@@ -24,6 +24,7 @@ def minimized(function, start, tol, max_iter=500, **how):
         return tol is not None and float(iterate.gradient.abs().max()) <= tol
 
     result = minimize_lbfgs(function, start, is_converged=is_converged, max_iter=max_iter, **how)
+    assert torch.equal(start, kept)
     assert len(values) == result.n_iter + 1
     assert all(after < before for before, after in pairwise(values))
     assert values[-1] == result.value
@@ -41,6 +42,7 @@ def with_autograd(function):
 
 
 def rosenbrock(x):
+    x = x.reshape(-1)
     return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
 
 
@@ -55,24 +57,16 @@ def quadratic(hessian, minimum):
     return evaluate
 
 
-@pytest.mark.parametrize("dimension", [2, 10])
-def test_rosenbrock(dimension):
-    start = torch.full((dimension,), -1.2, dtype=torch.float64)
-    start[1::2] = 1.0
+@pytest.mark.parametrize("shape", [(2,), (10,), (5, 2)])
+def test_rosenbrock(shape):
+    start = torch.full(shape, -1.2, dtype=torch.float64)
+    start.view(-1)[1::2] = 1.0
     result = minimized(with_autograd(rosenbrock), start, 1e-8)
     assert result.status == "converged"
     expected = minimize(
-        lambda x: float(rosenbrock(torch.from_numpy(x))), start.numpy(), method="L-BFGS-B"
+        lambda x: float(rosenbrock(torch.from_numpy(x))), start.numpy().ravel(), method="L-BFGS-B"
     )
     assert result.value <= expected.fun + 1e-9
-
-
-def test_any_shape_and_the_start_is_kept():
-    start = torch.arange(12.0, dtype=torch.float64).reshape(4, 3)
-    kept = start.clone()
-    result = minimized(with_autograd(lambda x: ((x - 2) ** 4).sum()), start, 1e-9)
-    assert torch.equal(start, kept)
-    assert_allclose(result.x, np.full((4, 3), 2.0), atol=1e-2)
 
 
 def test_an_exact_preconditioner_that_is_no_diagonal_takes_one_step():

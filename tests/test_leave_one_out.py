@@ -76,18 +76,6 @@ def test_log_odds_are_those_of_the_other_documents(n_classes, block, n_threads, 
     assert_allclose(evidence(*arguments), sums, rtol=1e-9, atol=1e-9)
 
 
-@CLASSES
-def test_a_weight_is_a_repetition(n_classes):
-    X, codes, _ = corpus(n_classes)
-    weights = np.arange(X.shape[0]) % 3 * 1.0
-    rows = np.repeat(np.arange(X.shape[0]), weights.astype(int))
-    found = []
-    for part, code, weight in ((X, codes, weights), (X[rows], codes[rows], np.ones(len(rows)))):
-        totals = TokenTotals.of(CorpusStatistics.of(part, code, n_classes, weight))
-        found.append(evidence(part, code, weight, totals, same_documents(part)))
-    assert_allclose(found[0][rows], found[1], rtol=1e-9, atol=1e-9)
-
-
 @given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), max_size=12), st.randoms())
 def test_same_documents_have_the_same_number(rows, random):
     X = sp.csr_array(np.array(rows, dtype=float).reshape(-1, 3))
