@@ -156,10 +156,6 @@ def test_threads_multiply_blocks_which_do_not_depend_on_their_number(two_threads
 # The loss and the objective
 
 
-def targets_of(codes, n_outputs):
-    return encode_targets(codes, max(2, n_outputs))
-
-
 @dataclass(frozen=True)
 class Problem:
     """Documents, the units of training, and a point: a row per token and one of <cls>."""
@@ -171,24 +167,23 @@ class Problem:
     x: torch.Tensor
 
     @classmethod
-    def drawn(cls, n_outputs=1, cls_weight=2.5, *, X=None, seed=0, spread=1.0):
+    def drawn(cls, n_outputs=1, cls_weight=2.5, *, X=None, seed=0, spread=1.0, size=1.0):
+        """Draw one for some documents, in numbers that single precision has."""
         X = counts(seed) if X is None else X
         (n_documents, n_tokens), rng = X.shape, np.random.default_rng(seed + 100)
-
-        def normal(*shape):  # in numbers that single precision has
-            return rng.normal(size=shape).astype(np.float32).astype(float)
-
-        x = torch.from_numpy(normal(n_tokens + 1, 1 + n_outputs))
+        x = rng.normal(size=(n_tokens + 1, 1 + n_outputs))
         x[:-1, 0] *= spread
         x[-1, 0] *= bool(cls_weight)
-        scores, scales = normal(n_tokens), np.abs(normal(n_tokens, n_outputs))
-        return cls(
-            X,
-            rng.integers(0, max(2, n_outputs), n_documents),
-            rng.uniform(0.2, 3.0, n_documents),
-            Scaling(scores, scales, cls_weight, 1.0),
-            x,
-        )
+        x[:, 1:] *= size
+        units = rng.normal(size=n_tokens), np.exp(rng.normal(size=(n_tokens, n_outputs)))
+        x, *units = (array.astype(np.float32).astype(float) for array in (x, *units))
+        codes = rng.integers(0, max(2, n_outputs), n_documents)
+        weights = rng.uniform(0.2, 3.0, n_documents)
+        return cls(X, codes, weights, Scaling(*units, cls_weight, 1.0), torch.from_numpy(x))
+
+    @property
+    def targets(self):
+        return encode_targets(self.codes, max(2, self.x.shape[1] - 1))
 
     def loss(self, dtype=np.float64, backend="scipy"):
         bag = TokenBag(self.X, dtype=dtype, backend=backend)
@@ -200,16 +195,6 @@ class Problem:
     def objective(self, dtype=np.float64, backend="scipy", C=0.7, attention_C=0.3):
         loss, classes = self.loss(dtype, backend), np.ones(max(2, self.x.shape[1] - 1))
         return AttentionObjective(loss, classes, self.scaling, C=C, attention_C=attention_C)
-
-    def reference(self, C=0.7, attention_C=0.3):
-        return reference.objective(
-            self.x,
-            PaddedDocuments.from_counts(self.X),
-            targets_of(self.codes, self.scaling.value_scales.shape[1]),
-            torch.from_numpy(self.weights),
-            self.scaling,
-            [1 / (C * self.weights.sum()), 1 / (attention_C * self.weights.sum()), CLS_PENALTY],
-        )
 
 
 def assert_same(result, expected, rtol=1e-9, atol=1e-11):
@@ -232,13 +217,15 @@ def test_objective_and_gradient_are_those_of_the_padded_model(
     if kind in ("weights", "zeros"):
         X.data *= np.random.default_rng(0).uniform(0.1, 2.0, len(X.data)) * (kind == "weights")
     spread = 1000.0 if kind == "scores a thousand apart" else 1.0
-    problem = Problem.drawn(n_outputs, cls_weight, X=X, spread=spread)
-    x = problem.x * torch.where(torch.arange(1 + n_outputs) > 0, 1e4 if kind == "certain" else 1, 1)
-    problem = replace(problem, x=x.float().double())
+    size = 1e4 if kind == "certain" else 1.0
+    problem = Problem.drawn(n_outputs, cls_weight, X=X, spread=spread, size=size)
     loss, gradient = problem.objective(dtype, backend)(problem.x.to(DTYPES[dtype]))
     assert np.isfinite(loss)
     assert gradient.dtype == DTYPES[dtype]
-    expected = problem.reference()
+    documents, weights = PaddedDocuments.from_counts(X), torch.from_numpy(problem.weights)
+    penalties = *(1 / (C * problem.weights.sum()) for C in (0.7, 0.3)), CLS_PENALTY
+    settings = problem.targets, weights, problem.scaling, penalties
+    expected = reference.objective(problem.x, documents, *settings)
     size = max(1.0, float(expected[1].abs().max()))
     close = (1e-9, 1e-11) if dtype == np.float64 else (2e-5, 1e-5 * size)
     assert_same((loss, gradient), expected, *close)
@@ -338,7 +325,7 @@ def test_laws_of_the_loss(n_outputs, cls_weight, spread, law):
 def test_minimising_over_embeddings_is_minimising_over_scores_and_values(n_outputs):
     """The representer fact: d drops out, and ||E||^2 is two penalties, on a and on b."""
     problem = Problem.drawn(n_outputs, seed=13)
-    n_tokens, targets = problem.X.shape[1], targets_of(problem.codes, n_outputs)
+    n_tokens, targets = problem.X.shape[1], problem.targets
     documents, weights = PaddedDocuments.from_counts(problem.X), torch.from_numpy(problem.weights)
     _, p, v = reference.embed(torch.zeros(n_tokens), torch.zeros(n_tokens, n_outputs))
     v /= v.norm(dim=1, keepdim=True) * 0.8  # one length, as one C is one penalty
