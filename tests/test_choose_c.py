@@ -90,17 +90,6 @@ def test_the_choice_is_that_of_the_sample(monkeypatch):
     assert of_sample.point.shape == (X.shape[1] + 1, 2)
 
 
-def test_a_rare_class_is_in_the_sample(monkeypatch):
-    X, y = data(2, n_documents=800)
-    kept = np.delete(np.arange(800), np.flatnonzero(y == 1)[12:])
-    X, y = X[kept], y[kept]
-    monkeypatch.setattr(folds, "SAMPLE_SIZE", 40)
-    _, some = documents(X, y).sample()
-    assert np.count_nonzero(some.codes) == folds.LEAST_OF_A_CLASS
-    weights = np.where(y == 1, len(y) / 12, 1.0)
-    assert chosen(documents(X, y, weights)).losses.min() > 0.01
-
-
 @given(st.floats(-7, 9), st.integers(-4, 6), st.floats(0.1, 5))
 def test_the_walk_finds_the_minimum_of_a_parabola(minimum, start, curvature):
     asked = []

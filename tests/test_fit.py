@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.chunk import multiple_sums
@@ -154,17 +153,12 @@ def test_too_few_iterations_warn_and_say_what_to_do():
 
 
 @pytest.mark.parametrize("C", ["auto", 3.6])
-@pytest.mark.parametrize("n_classes", [2, 5])
+@CLASSES
 def test_neither_more_steps_nor_the_order_of_tokens_change_probabilities(C, n_classes):
-    if n_classes == 2:
-        texts, y, others, _ = requests(400, 0)
-        vectorizer = CountVectorizer()
-        X, X_test = vectorizer.fit_transform(texts), vectorizer.transform(others)
-    else:
-        X, y = make_token_classification(
-            700, n_classes=5, n_irrelevant=400, flip_y=0.05, random_state=0
-        )
-        X, y, X_test = X[:400], y[:400], X[400:]
+    X, y = make_token_classification(
+        700, n_classes=n_classes, n_irrelevant=400, flip_y=0.05, random_state=0
+    )
+    X, y, X_test = X[:400], y[:400], X[400:]
     model = ClsAttentionClassifier(C=C).fit(X, y)
     probabilities = model.predict_proba(X_test)
     longer = ClsAttentionClassifier(C=model.C_, tol=1e-9, max_iter=3000).fit(X.astype(float), y)
@@ -253,21 +247,15 @@ def test_stronger_penalties_fit_less_closely():
 STRENGTHS = (1e-4, 1e-2, 1.0)
 
 
-def requests(n_documents, seed):
-    """Return some messages with their moods, and the last 1,000 of all in the same random order."""
-    texts, moods = load_requests(target="mood", return_X_y=True)
-    texts, moods = np.array(texts, dtype=object), np.asarray(moods)
-    order = np.random.default_rng(seed).permutation(len(texts))
-    train, test = order[:n_documents], order[-1000:]
-    return texts[train], moods[train], texts[test], moods[test]
-
-
 def test_ten_documents_do_not_make_it_certain():
-    texts, moods, others, truth = requests(10, 1)
+    texts, moods = map(np.array, load_requests(target="mood", return_X_y=True))
+    order = np.random.default_rng(1).permutation(len(texts))
+    X, train, test = CountVectorizer().fit_transform(texts[order]), slice(10), slice(-1000, None)
+    moods = moods[order]
 
     def loss(C):
-        model = make_pipeline(CountVectorizer(), ClsAttentionClassifier(C=C))
-        return log_loss(truth, model.fit(texts, moods).predict_proba(others))
+        model = ClsAttentionClassifier(C=C).fit(X[train], moods[train])
+        return log_loss(moods[test], model.predict_proba(X[test]))
 
     assert loss("auto") < 1.0  # 12.27 without a bound; ln 2 is .69
     losses = [loss(C) for C in STRENGTHS]
@@ -292,8 +280,8 @@ def test_words_of_both_classes_leave_it_in_doubt():
     for C in (*STRENGTHS, "auto"):
         model = ClsAttentionClassifier(C=C).fit(X, y)
         largest = model.predict_proba(both).max(axis=1)
-        # Without a bound 62 % are above .999, and the loss is 1.9, whatever C. "auto" is large:
-        # no held-out document says otherwise.
+        # Without a bound most are above .999, whatever C. "auto" is large: no held-out document
+        # says otherwise.
         assert (largest > 0.999).mean() < (0.15 if C == "auto" else 0.01)
         assert log_loss(flipped, model.predict_proba(held_out)) < (0.6 if C == "auto" else 0.75)
         medians.append(np.median(largest))

@@ -82,11 +82,9 @@ def test_nothing_spins_during_a_fit(eight_threads, monkeypatch):
 
 
 def test_pytorch_has_the_threads_of_many_dense_multiplications(eight_threads):
-    with ThreadShare(FEW_MULTIPLICATIONS - 1):
-        assert torch.get_num_threads() == 1
-    with ThreadShare(FEW_MULTIPLICATIONS):
-        assert torch.get_num_threads() == 8
-    assert torch.get_num_threads() == 8
+    for n_dense, n_threads in ((FEW_MULTIPLICATIONS - 1, 1), (FEW_MULTIPLICATIONS, 8)):
+        with ThreadShare(n_dense):
+            assert torch.get_num_threads() == n_threads
 
 
 def test_threads_take_what_is_left_and_begin_nothing_after_an_error(eight_threads):
