@@ -126,19 +126,14 @@ def test_max_iter_and_nothing_to_do():
 @pytest.mark.parametrize("constant", [1.0, 1e8])
 def test_no_progress_where_the_value_no_longer_falls(constant):
     """A step that leaves the value as it is lowers nothing, however small the slope."""
-    minimum = torch.from_numpy(np.random.default_rng(0).normal(size=10))
+    minimum, start = torch.from_numpy(np.random.default_rng(0).normal(size=10)), torch.zeros(10)
     function = quadratic(torch.logspace(0, 2, 10).double(), minimum)
-
-    def above(x):
-        value, gradient = function(x)
-        return constant + value, gradient
-
-    assert minimized(above, torch.zeros(10).double(), None).status == "no_progress"
+    result = minimized(lambda x: (constant + function(x)[0], function(x)[1]), start.double(), None)
+    assert result.status == "no_progress"
 
 
 def test_no_progress_where_the_gradient_is_a_lie():
-    ones = torch.ones(2).double()
-    result = minimized(lambda x: (float((x**2).sum()), -2 * x), ones, None)
+    result = minimized(lambda x: (float((x**2).sum()), -2 * x), torch.ones(2).double(), None)
     assert (result.status, result.n_iter, result.value) == ("no_progress", 0, 2.0)
 
 

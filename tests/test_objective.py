@@ -1,7 +1,5 @@
 """Bags of tokens, the loss on them and the objective: against slow models, and their laws."""
 
-import threading
-import time
 from dataclasses import dataclass, replace
 
 import joblib
@@ -16,8 +14,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference import PaddedDocuments, counts
 from torch.testing import assert_close
 
-from sklearn_clsattn._core import bag as bags
-from sklearn_clsattn._core.backend import ThreadShare, in_background
 from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.chunk import Chunk
 from sklearn_clsattn._core.corpus import Corpus, CorpusLoss
@@ -111,46 +107,6 @@ def test_read_only_memory_is_shared_without_a_warning_and_kept(backend, index_dt
 def test_scipy_multiplies_on_the_cpu_only():
     with pytest.raises(ValueError, match="on the CPU only"):
         TokenBag(counts(5), device="meta", backend="scipy")
-
-
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-def test_the_transpose_is_made_on_a_thread_of_its_own(two_threads):
-    """A fit's gradient, and an error while it is made, arrive with the first product."""
-    X = counts(0, 30, 6, 0.4)
-    with ThreadShare():
-        check_against_dense(TokenBag(X), X.toarray(), 1e-12)
-        waiting = in_background(lambda: threading.get_ident() // 0)
-    with pytest.raises(ZeroDivisionError):
-        waiting()
-
-
-@pytest.mark.skipif(not HAS_KERNELS, reason="PyTorch was built without MKL")
-def test_threads_multiply_blocks_which_do_not_depend_on_their_number(two_threads, monkeypatch):
-    X, ones = counts(0, 300, 40, 0.4), torch.ones(40, 2, dtype=torch.float64)
-    products, threads, mm = [TokenBag(X).sum_over_tokens(ones)], set(), torch.mm
-
-    def product(*operands, out):
-        threads.add(threading.get_ident())
-        time.sleep(1e-3)  # so that the other thread comes to some
-        return mm(*operands, out=out)
-
-    monkeypatch.setattr(bags, "BLOCK_ENTRIES", 500)
-    monkeypatch.setattr(torch, "mm", product)
-    for n in (1, 2):
-        torch.set_num_threads(n)
-        with ThreadShare():
-            blocks = TokenBag(X)
-            check_against_dense(blocks, X.toarray(), 1e-12)
-            products.append(blocks.sum_over_tokens(ones))
-        assert (len(threads) > 1) == (n > 1)
-        assert torch.equal(products[-1], products[0])
 
 
 # The loss and the objective
@@ -263,16 +219,6 @@ def test_curvature_is_that_of_second_differences(n_outputs, cls_weight):
         assert float(found[token, k]) == pytest.approx(expected, rel=1e-3, abs=1e-3)
 
 
-LAWS = [
-    "documents in any order",
-    "tokens in any order",
-    "a token in two of the same score and value",
-    "weights are repetitions",
-    "sums over shards",
-    "a constant on all scores",
-]
-
-
 def equivalent(law, X, codes, weights, matrix, rng):
     """Return problems whose losses add up to the same, and their summed gradient's map to this."""
     others, tokens, gradient_of = [], np.arange(X.shape[1]), torch.clone
@@ -307,15 +253,24 @@ def equivalent(law, X, codes, weights, matrix, rng):
 @N_OUTPUTS
 @CLS
 @pytest.mark.parametrize("spread", [1.0, 1000.0], ids=["fast", "saturated"])
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(
+    "law",
+    [
+        "documents in any order",
+        "tokens in any order",
+        "a token in two of the same score and value",
+        "weights are repetitions",
+        "sums over shards",
+        "a constant on all scores",
+    ],
+)
 def test_laws_of_the_loss(n_outputs, cls_weight, spread, law):
     for seed in range(3):
         problem = Problem.drawn(n_outputs, cls_weight, seed=seed, spread=spread)
         rng = np.random.default_rng(seed)
         weights = rng.integers(0, 4, len(problem.codes))
         value, gradient = replace(problem, weights=weights).loss()(problem.x)
-        arguments = problem.X, problem.codes, weights, problem.x, rng
-        others, gradient_of = equivalent(law, *arguments)
+        others, gradient_of = equivalent(law, problem.X, problem.codes, weights, problem.x, rng)
         found = [replace(problem, X=X, codes=y, weights=w).loss()(M) for X, y, w, M in others]
         losses, gradients = zip(*found, strict=True)
         assert_same((sum(losses), gradient_of(sum(gradients))), (value, gradient), 1e-9, 1e-10)
