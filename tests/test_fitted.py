@@ -5,14 +5,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import PaddedDocuments, counts, embed
-from reference import attention as reference_attention
-from reference import outputs as reference_outputs
 
 from sklearn_clsattn._core import fitted as fitted_module
 from sklearn_clsattn._core.fitted import (
@@ -58,14 +57,14 @@ def test_outputs_and_attention_are_those_of_the_padded_model(n_outputs, cls_weig
     scores, values = torch.from_numpy(fitted.scores), torch.from_numpy(fitted.values)
     documents, (E, p, v) = PaddedDocuments.from_counts(X), embed(scores, values)
     cls = fitted.cls_weight, fitted.cls_score
-    expected = reference_outputs(documents, E, p, v, *cls, torch.from_numpy(fitted.intercept))
+    expected = reference.outputs(documents, E, p, v, *cls, torch.from_numpy(fitted.intercept))
     # Scores of thousands in a random basis carry rounding of 1e-12.
     close = {"rtol": 1e-10 if spread == 1.0 else 1e-8, "atol": 1e-10}
     others = messy(X)
     kept = [array.copy() for array in (others.data, others.indices)]
     for Z in (X, sp.csr_array(X), others, X.toarray()):
         assert_allclose(fitted.outputs(Z), expected, **close)
-    on_positions, on_cls = reference_attention(documents, E, p, *cls)
+    on_positions, on_cls = reference.attention(documents, E, p, *cls)
     attention = np.zeros(X.shape)
     documents_of = np.repeat(np.arange(30), documents.tokens.shape[1])
     np.add.at(attention, (documents_of, documents.tokens.ravel()), on_positions.ravel())

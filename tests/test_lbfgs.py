@@ -32,18 +32,12 @@ def minimized(function, start, tol, max_iter=500, **how):
     return result
 
 
-def with_autograd(function):
-    def evaluate(x):
-        leaf = x.detach().clone().requires_grad_()
-        value = function(leaf)
-        return float(value.detach()), torch.autograd.grad(value, leaf)[0]
-
-    return evaluate
-
-
 def rosenbrock(x):
-    x = x.reshape(-1)
-    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+    """Return the value and the gradient for a tensor of any shape."""
+    leaf = x.clone().requires_grad_()
+    y = leaf.reshape(-1)
+    value = (100 * (y[1:] - y[:-1] ** 2) ** 2 + (1 - y[:-1]) ** 2).sum()
+    return float(value.detach()), torch.autograd.grad(value, leaf)[0]
 
 
 def quadratic(hessian, minimum):
@@ -61,10 +55,10 @@ def quadratic(hessian, minimum):
 def test_rosenbrock(shape):
     start = torch.full(shape, -1.2, dtype=torch.float64)
     start.view(-1)[1::2] = 1.0
-    result = minimized(with_autograd(rosenbrock), start, 1e-8)
+    result = minimized(rosenbrock, start, 1e-8)
     assert result.status == "converged"
     expected = minimize(
-        lambda x: float(rosenbrock(torch.from_numpy(x))), start.numpy().ravel(), method="L-BFGS-B"
+        lambda x: rosenbrock(torch.from_numpy(x))[0], start.numpy().ravel(), method="L-BFGS-B"
     )
     assert result.value <= expected.fun + 1e-9
 
@@ -114,11 +108,11 @@ def test_quadratics_whatever_the_preconditioner(dimension, seed, log_condition, 
 
 
 def test_max_iter_and_nothing_to_do():
-    function, start = with_autograd(rosenbrock), torch.tensor([-1.2, 1.0], dtype=torch.float64)
-    result = minimized(function, start, None, 3)
+    start = torch.tensor([-1.2, 1.0], dtype=torch.float64)
+    result = minimized(rosenbrock, start, None, 3)
     assert (result.status, result.n_iter) == ("max_iter", 3)
-    assert result.value == pytest.approx(function(result.x)[0])
-    done = minimized(function, start, math.inf, 3)
+    assert result.value == pytest.approx(rosenbrock(result.x)[0])
+    done = minimized(rosenbrock, start, math.inf, 3)
     assert (done.status, done.n_iter) == ("converged", 0)
     assert torch.equal(done.x, start)
 
@@ -167,9 +161,9 @@ def test_curvature_pairs_serve_the_next_function():
         torch.testing.assert_close(gradient_change, (eigenvalues + more) * change)
         assert product == pytest.approx(float(change @ gradient_change))
     following = quadratic(eigenvalues + more, -minimum)
-    with_pairs = minimized(following, first.x, 1e-6, pairs=pairs)
-    assert_allclose(with_pairs.x, -minimum, atol=1e-6)
-    assert with_pairs.n_iter < minimized(following, first.x, 1e-6).n_iter
+    result = minimized(following, first.x, 1e-6, pairs=pairs)
+    assert_allclose(result.x, -minimum, atol=1e-6)
+    assert result.n_iter < minimized(following, first.x, 1e-6).n_iter
     # Those without positive curvature are dropped.
     pairs = Pairs([(torch.ones(2), c * torch.ones(2), 2.0 * c) for c in (1.0, 3.0)])
     add_curvature(pairs, slice(None), -2.0)

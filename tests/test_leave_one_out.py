@@ -50,11 +50,6 @@ def slow_log_odds(X, codes, weights, n_classes, document):
     return odds[1:] if n_classes == 2 else odds
 
 
-def evidence(X, codes, weights, totals, groups):
-    own = own_weights(codes, weights, totals.n_classes, groups)[groups]
-    return evidence_without(X, own * (weights > 0)[:, None], totals)
-
-
 @CLASSES
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("block", [1, 40, 10_000])
@@ -64,16 +59,16 @@ def test_log_odds_are_those_of_the_other_documents(n_classes, block, n_threads, 
     X, codes, weights = corpus(n_classes)
     totals = TokenTotals.of(CorpusStatistics.of(X, codes, n_classes, weights))
     expected = [slow_log_odds(X, codes, weights, n_classes, i) for i in range(X.shape[0])]
-    arguments = (X, codes, weights, totals, same_documents(X))
-    found = []
-    for rows, entries, odds in leave_one_out_log_odds(*arguments):
+    groups, found = same_documents(X), []
+    for rows, entries, odds in leave_one_out_log_odds(X, codes, weights, totals, groups):
         assert entries == slice(X.indptr[rows.start], X.indptr[rows.stop])
         found.append(odds)
     documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     wanted = np.array(expected)[documents, :, X.indices]
     assert_allclose(np.concatenate(found), wanted, rtol=1e-9, atol=1e-9)
     sums = [odds @ row for odds, row in zip(expected, X.toarray(), strict=True)]
-    assert_allclose(evidence(*arguments), sums, rtol=1e-9, atol=1e-9)
+    own = own_weights(codes, weights, n_classes, groups)[groups] * (weights > 0)[:, None]
+    assert_allclose(evidence_without(X, own, totals), sums, rtol=1e-9, atol=1e-9)
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), max_size=12), st.randoms())

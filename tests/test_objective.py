@@ -299,20 +299,17 @@ def test_minimising_over_embeddings_is_minimising_over_scores_and_values(n_outpu
     objective = replace(problem, scaling=unscaled).objective(C=C, attention_C=attention_C)
 
     def over_scores_and_values(x):
-        loss, gradient = objective(
-            torch.cat([x, torch.tensor([[cls_score] + n_outputs * [0.0]]).double()])
-        )
+        last = torch.tensor([[cls_score] + n_outputs * [0.0]]).double()
+        loss, gradient = objective(torch.cat([x, last]))
         return loss - CLS_PENALTY / 2 * cls_score**2, gradient[:-1]
 
-    def minimum(function, start):
-        def is_converged(iterate):
-            return float(iterate.gradient.norm()) < 1e-9
+    def is_converged(iterate):
+        return float(iterate.gradient.norm()) < 1e-9
 
-        return minimize_lbfgs(function, start, is_converged=is_converged, max_iter=500)
-
-    embeddings = minimum(over_embeddings, start)
+    how = {"is_converged": is_converged, "max_iter": 500}
+    embeddings = minimize_lbfgs(over_embeddings, start, **how)
     columns = torch.cat([start @ p[:, None], start @ v.T], dim=1)
-    pairs = minimum(over_scores_and_values, columns)
+    pairs = minimize_lbfgs(over_scores_and_values, columns, **how)
     assert embeddings.value < over_embeddings(start)[0] - 1e-3
     assert pairs.value == pytest.approx(embeddings.value, abs=1e-8)
     assert_close(pairs.x[:, 0], embeddings.x @ p, rtol=1e-5, atol=1e-6)

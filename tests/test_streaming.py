@@ -251,8 +251,8 @@ def test_fit_and_partial_fit_do_not_mix_silently():
     assert_array_equal(streamed.fit(X, Y).token_values_, model.token_values_)
     assert_array_equal(clone(streamed).partial_fit(X, Y).classes_, ["a", "b"])
     balanced = ClsAttentionClassifier(class_weight="balanced")
-    reasons = "fit remembers no documents", "needs all documents at once"
-    for cannot, why in zip((streamed, balanced), reasons, strict=True):
+    whys = "fit remembers no documents", "needs all documents at once"
+    for cannot, why in zip((streamed, balanced), whys, strict=True):
         assert not hasattr(cannot, "partial_fit")
         with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
             cannot.partial_fit(None, None)

@@ -14,12 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core import backend, bag
-from sklearn_clsattn._core.backend import (
-    FEW_MULTIPLICATIONS,
-    ThreadShare,
-    in_background,
-    in_threads,
-)
+from sklearn_clsattn._core.backend import ThreadShare, in_background, in_threads
 from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn.text import ContextVectorizer, _gate_scores
 
@@ -90,7 +85,8 @@ def test_nothing_spins_during_a_fit(eight_threads, monkeypatch):
 
 
 def test_pytorch_has_the_threads_of_many_dense_multiplications(eight_threads):
-    for n_dense, n_threads in ((FEW_MULTIPLICATIONS - 1, 1), (FEW_MULTIPLICATIONS, 8)):
+    few = backend.FEW_MULTIPLICATIONS
+    for n_dense, n_threads in ((few - 1, 1), (few, 8)):
         with ThreadShare(n_dense):
             assert torch.get_num_threads() == n_threads
 
