@@ -284,8 +284,7 @@ def test_words_of_both_classes_leave_it_in_doubt():
         assert log_loss(flipped, model.predict_proba(held_out)) < (0.6 if C == "auto" else 0.75)
         medians.append(np.median(largest))
     assert medians == sorted(medians)
-    assert medians[0] < 0.6
-    assert medians[2] < 0.9
+    assert (np.array(medians[:3]) < [0.6, 0.9, 0.9]).all()
 
 
 @CLASSES
@@ -303,8 +302,7 @@ def test_the_multiple_is_the_least_of_its_penalised_loss(n_classes, C):
     found = minimize(penalised, np.array([0.1, *np.zeros(given.n_outputs)]), tol=1e-10)
     best = multiple.fit(C)
     assert best.scale == pytest.approx(found.x[0], rel=1e-3)
-    assert best.loss * len(y) + 0.5 * strength * best.scale**2 <= found.fun + 1e-6
-    assert value > found.fun
+    assert best.loss * len(y) + 0.5 * strength * best.scale**2 <= found.fun + 1e-6 < value
 
 
 def test_a_prior_from_earlier_documents_is_where_the_multiple_stays_without_evidence():

@@ -276,6 +276,16 @@ def test_laws_of_the_loss(n_outputs, cls_weight, spread, law):
         assert_same((sum(losses), gradient_of(sum(gradients))), (value, gradient), 1e-9, 1e-10)
 
 
+@N_OUTPUTS
+@CLS
+def test_the_saturated_path_agrees_with_the_fast_one_on_evidence(n_outputs, cls_weight):
+    problem = Problem.drawn(n_outputs, cls_weight, seed=10, X=counts(10, empty=False), spread=5.0)
+    (chunk,) = problem.loss().corpus.chunks
+    evidence = np.random.default_rng(0).normal(size=(problem.X.shape[0], n_outputs))
+    loss = chunk.loss.with_evidence(torch.from_numpy(evidence))
+    assert_same(loss._saturated(problem.x), loss(problem.x))
+
+
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_minimising_over_embeddings_is_minimising_over_scores_and_values(n_outputs):
     """The representer fact: d drops out, and ||E||^2 is two penalties, on a and on b."""

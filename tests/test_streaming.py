@@ -265,9 +265,3 @@ def test_class_weights_are_document_weights():
     clone(by_class).partial_fit(X, Y).partial_fit(X[only_a], Y[only_a])
     by_document = learned(START, REST, weights=np.where(only_a, 1.0, 3.0))
     assert_allclose(by_class.token_values_, by_document.token_values_)
-
-
-def test_importance_is_that_of_all_documents():
-    streamed = learned(START, REST, sublinear_counts=False)
-    whole = clone(streamed).fit(X[:200], Y[:200])
-    assert_allclose(streamed.token_importance_, whole.token_importance_, rtol=1e-12)
