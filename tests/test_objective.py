@@ -176,7 +176,6 @@ def test_objective_and_gradient_are_those_of_the_padded_model(
     size = 1e4 if kind == "certain" else 1.0
     problem = Problem.drawn(n_outputs, cls_weight, X=X, spread=spread, size=size)
     loss, gradient = problem.objective(dtype, backend)(problem.x.to(DTYPES[dtype]))
-    assert np.isfinite(loss)
     assert gradient.dtype == DTYPES[dtype]
     documents, weights = PaddedDocuments.from_counts(X), torch.from_numpy(problem.weights)
     penalties = *(1 / (C * problem.weights.sum()) for C in (0.7, 0.3)), CLS_PENALTY
