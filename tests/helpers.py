@@ -55,11 +55,10 @@ def assert_same_fit(one, other):
         assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
 
-def documents(X, codes, weights=None, n_classes=None):
-    """Return what trainings take; every document weighs 1 if `weights` is None."""
+def documents(X, codes, weights=None):
+    """Return what trainings take: every document weighs 1 if `weights` is None."""
     weights = np.ones(len(codes)) if weights is None else weights
-    n_classes = int(codes.max()) + 1 if n_classes is None else n_classes
-    return Documents.of(X, codes, weights, n_classes)
+    return Documents.of(X, codes, weights, int(codes.max()) + 1)
 
 
 def centred(outputs):

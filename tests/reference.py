@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 PADDING = -1
 
@@ -25,22 +26,13 @@ class PaddedDocuments:
     @classmethod
     def from_counts(cls, X):
         """Spell a document-token matrix out: whole counts as repeated tokens of weight 1."""
-        X = X.toarray() if sp.issparse(X) else np.asarray(X)
-        documents = []
-        for row in X.astype(float):
-            positions = []
-            for token in np.flatnonzero(row):
-                whole = row[token] == int(row[token])
-                repeats, weight = (int(row[token]), 1.0) if whole else (1, row[token])
-                positions += [(token, weight)] * repeats
-            documents.append(positions)
-        longest = max(map(len, documents), default=0)
-        tokens = torch.full((len(X), longest), PADDING)
-        weights = torch.zeros((len(X), longest), dtype=torch.float64)
-        for i, positions in enumerate(documents):
-            for j, (token, weight) in enumerate(positions):
-                tokens[i, j], weights[i, j] = int(token), weight
-        return cls(tokens, weights)
+        tokens, weights = [], []
+        for row in X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float):
+            whole = row == row.astype(int)
+            positions = np.repeat(np.arange(len(row)), np.where(whole, row, 1).astype(int))
+            tokens.append(torch.from_numpy(positions))
+            weights.append(torch.from_numpy(np.where(whole, 1.0, row)[positions]))
+        return cls(*(pad_sequence(of, True, pad) for of, pad in ((tokens, PADDING), (weights, 0))))
 
 
 def attention(documents, embeddings, p, cls_weight, cls_score):
@@ -95,33 +87,20 @@ def embed(scores, values, *, extra_dimensions=3, seed=0):
     return embeddings, directions[0], directions[1:]
 
 
-def penalised_loss(parameters, documents, targets, sample_weight, units, penalties):
-    """Return the objective at the rows [u, t_1..t_K] and the last row [a_0, beta_1..beta_K].
+def objective(x, documents, targets, sample_weight, scaling, penalties):
+    """Return the penalised mean loss at rows [u, t_1..t_K] and a last one [a_0, beta_1..beta_K].
 
-    `penalties` is (value_C, score_C, cls_penalty), `units` has starting_scores, value_scales
-    and cls_weight.
+    `penalties` are those of the values, the scores and the score of <cls>.
     """
-    value_C, score_C, cls_penalty = penalties
-    u, t = parameters[:-1, 0], parameters[:-1, 1:]
-    cls_score, intercept = parameters[-1, 0], parameters[-1, 1:]
-    scores = units.starting_scores.double() + u
-    values = units.value_scales.double() * t
-    embeddings, p, v = embed(scores, values)
-    decisions = outputs(documents, embeddings, p, v, units.cls_weight, cls_score, intercept)
-    total = sample_weight.sum()
-    return (
-        mean_loss(decisions, targets, sample_weight)
-        + (t**2).sum() / (2 * total * value_C)
-        + (u**2).sum() / (2 * total * score_C)
-        + cls_penalty / 2 * cls_score**2
-    )
-
-
-def loss_and_gradient(parameters, *args):
-    """Return :func:`penalised_loss` and autograd's gradient of it."""
-    leaf = parameters.detach().to(torch.float64).clone().requires_grad_()
-    loss = penalised_loss(leaf, *args)
-    (gradient,) = torch.autograd.grad(loss, leaf)
+    x = x.detach().to(torch.float64).clone().requires_grad_()
+    u, t, cls_score, intercept = x[:-1, 0], x[:-1, 1:], x[-1, 0], x[-1, 1:]
+    scores = torch.from_numpy(scaling.starting_scores) + u
+    embeddings, p, v = embed(scores, torch.from_numpy(scaling.value_scales) * t)
+    decisions = outputs(documents, embeddings, p, v, scaling.cls_weight, cls_score, intercept)
+    squares = (t**2).sum(), (u**2).sum(), cls_score**2
+    penalty = sum(of * square / 2 for of, square in zip(penalties, squares, strict=True))
+    loss = mean_loss(decisions, targets, sample_weight) + penalty
+    (gradient,) = torch.autograd.grad(loss, x)
     return float(loss.detach()), gradient
 
 

@@ -1,6 +1,8 @@
 """A corpus cut into chunks anywhere computes what one chunk of all documents does."""
 
 import pickle
+from copy import copy
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +13,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import counts
 
-from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.chunk import (
     Chunk,
     class_sums,
@@ -24,6 +25,7 @@ from sklearn_clsattn._core.chunk import (
 )
 from sklearn_clsattn._core.corpus import Corpus, added
 from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._core.fit import fit_attention
 from sklearn_clsattn._core.prior_mean import prior_mean
 from sklearn_clsattn._core.statistics import token_scaling
 
@@ -58,82 +60,89 @@ def corpus_of(X, y, weights, bounds):
     return Corpus(chunks)
 
 
-def sums_of(X, y, weights, bounds, again=lambda corpus: corpus):
-    """Return all that training asks of a corpus; `again` may put another in its place."""
+def documents_of(corpus, X, y):
+    """Return the documents of a corpus before training, with damped entries."""
     classes = np.unique(y)
-    corpus = again(corpus_of(X, y, weights, bounds))
-    found = [corpus.sum(class_sums, classes)]
     factors = np.arange(1.0, 1 + len(classes))
-    corpus = again(corpus.map(with_weights, classes, factors, 1.3, np.float64))
-    statistics = corpus.sum(statistics_of, len(classes))
+    corpus = corpus.map(with_weights, classes, factors, 1.3, np.float64)
+    return Documents(corpus, corpus.sum(statistics_of, len(classes)), X.shape, X.nnz)
+
+
+def loss_and_mean(documents, attend_cls):
+    documents = documents.trained_in(np.float64, "cpu")
+    units = token_scaling(documents.statistics, scaling="log_odds", attend_cls=attend_cls)
+    loss = documents.loss(np.float64, "cpu", units.cls_weight)
+    return loss, prior_mean(documents, loss, units)
+
+
+def sums_of(cut, attend_cls, again=copy):
+    """Return all that training asks of a corpus; `again` may put another in its place."""
+    X, y, weights, bounds = cut
+    corpus = again(corpus_of(X, y, weights, bounds))
+    found = [corpus.sum(class_sums, np.unique(y))]
+    documents = documents_of(corpus, X, y)
+    documents = replace(documents, corpus=again(documents.corpus))
+    statistics = documents.statistics
     found += [statistics.class_weights, statistics.token_weights, statistics.shares]
-    documents = Documents(corpus, statistics, X.shape, X.nnz).trained_in(np.float64, "cpu")
     n_different, sample = documents.sample()
     found += [documents.groups, n_different, sample.X.toarray(), sample.codes, sample.weights]
     own = documents.with_copies(documents.corpus).gather(lambda chunk: chunk.own)
-    found.append(np.concatenate(own))
-    units = token_scaling(statistics, scaling="log_odds", attend_cls=True)
-    loss = documents.loss(np.float64, "cpu", units.cls_weight)
-    mean = prior_mean(documents, loss, units)
+    loss, mean = loss_and_mean(documents, attend_cls)
     x = np.linspace(0.3, 0.7, 1 + loss.n_outputs)
-    found += [mean.scale, mean.precision, mean.mean_loss, *loss.corpus.sum(multiple_sums, x)]
+    found += [np.concatenate(own), mean.scale, mean.precision, mean.mean_loss]
+    found += loss.corpus.sum(multiple_sums, x)
     loss.corpus = again(loss.corpus)
     matrix = torch.from_numpy(np.random.default_rng(0).normal(size=loss.zeros().shape))
-    value, gradient = loss(matrix)
-    found += [value, gradient.numpy(), loss.curvature(matrix).numpy()]
-    found += [
-        *loss.corpus.sum(expansion, matrix),
-        loss.corpus.sum(selections, matrix[:-1, 0].numpy()),
-    ]
-    return found
-
-
-def assert_same(found, expected):
-    for one, other in zip(found, expected, strict=True):
-        assert_allclose(one, other, rtol=1e-10, atol=1e-10)
+    found += [*loss(matrix), loss.curvature(matrix), *loss.corpus.sum(expansion, matrix)]
+    return [*found, loss.corpus.sum(selections, matrix[:-1, 0].numpy())]
 
 
 def pickled(corpus):
     return Corpus(pickle.loads(pickle.dumps(corpus.chunks)))
 
 
-@settings(max_examples=40)
-@given(cuts())
-def test_any_cut_gives_the_sums_of_one_chunk(cut):
-    X, y, weights, bounds = cut
-    assert_same(sums_of(X, y, weights, bounds), sums_of(X, y, weights, [0, len(y)]))
+def whole(cut):
+    """Return the same documents in one chunk."""
+    X, y, weights, _ = cut
+    return X, y, weights, [0, len(y)]
 
 
-@settings(max_examples=10)
-@given(cuts())
-def test_pickled_chunks_compute_the_same(cut):
-    assert_same(sums_of(*cut, pickled), sums_of(*cut))
-    bag = TokenBag(cut[0])
-    again, ones = pickle.loads(pickle.dumps(bag)), torch.ones(N_TOKENS, 2, dtype=bag.dtype)
-    assert (again.dtype, again.shape, again.backend) == (bag.dtype, bag.shape, bag.backend)
-    assert torch.equal(again.sum_over_tokens(ones), bag.sum_over_tokens(ones))
+@settings(max_examples=50)
+@given(cuts(), st.booleans(), st.sampled_from([copy, pickled]))
+def test_any_cut_gives_the_sums_of_one_chunk(cut, attend_cls, again):
+    found, expected = sums_of(cut, attend_cls, again), sums_of(whole(cut), attend_cls)
+    for one, other in zip(found, expected, strict=True):
+        assert_allclose(one, other, rtol=1e-10, atol=1e-10)
 
 
 @settings(max_examples=10)
 @given(cuts())
 def test_what_is_made_of_a_corpus_leaves_it_as_it_was(cut):
     """Evidence of one corpus is not that of another, though both share bags and targets."""
-    X, y, weights, bounds = cut
-    corpus, classes = corpus_of(X, y, weights, bounds), np.unique(y)
+    X, y, _, _ = cut
+    corpus = corpus_of(*cut)
     before = pickle.dumps(corpus.chunks)
-    weighted = corpus.map(with_weights, classes, np.ones(len(classes)), 1.3, np.float64)
-    statistics = weighted.sum(statistics_of, len(classes))
-    documents = Documents(weighted, statistics, X.shape, X.nnz).trained_in(np.float64, "cpu")
-    units = token_scaling(statistics, scaling="log_odds", attend_cls=True)
-    loss = documents.loss(np.float64, "cpu", units.cls_weight)
-    plain, matrix = loss.corpus, loss.zeros()
-    value, _ = plain.sum(loss_and_gradient, matrix)
-    mean = prior_mean(documents, loss, units)
-    with_half, (changed, _) = loss.corpus, loss(matrix)
+    loss, mean = loss_and_mean(documents_of(corpus, X, y), True)
+    with_half, matrix = loss.corpus, loss.zeros()
+    value, _ = loss(matrix)
     mean.fit(0.01)
-    assert with_half.sum(loss_and_gradient, matrix)[0] == changed
-    assert plain.sum(loss_and_gradient, matrix)[0] == value
+    assert with_half.sum(loss_and_gradient, matrix)[0] == value
     assert pickle.dumps(corpus.chunks) == before
+
+
+@settings(max_examples=10)
+@given(cuts(), st.booleans())
+def test_a_fit_on_chunks_is_that_of_the_whole(cut, attend_cls):
+    X, y, _, _ = cut
+    how = {"C": 1.0, "attention_C": 0.3, "attend_cls": attend_cls, "max_iter": 5, "tol": 0.0}
+    one, other = (
+        fit_attention(documents_of(corpus_of(*some), X, y), **how) for some in (cut, whole(cut))
+    )
+    assert (one.n_iter, one.status) == (other.n_iter, other.status)
+    assert_allclose(one.loss_curve, other.loss_curve, rtol=1e-8)
+    for name in ("scores", "values", "intercept", "cls_weight", "cls_score"):
+        mine, its = getattr(one.model, name), getattr(other.model, name)
+        assert_allclose(mine, its, rtol=1e-8, atol=1e-8, err_msg=name)
 
 
 def test_sums_of_single_precision_are_in_double():

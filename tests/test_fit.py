@@ -1,31 +1,39 @@
-"""The default training: what its stopping rule promises, starts, stops, and logistic regression."""
+"""The default fit: when it stops, what it starts from, what bounds it, and the classifier's own."""
 
 import numpy as np
 import pytest
 import torch
+from helpers import ARRAYS, assert_same_fit, data, documents, settled
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import counts
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
-from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core.chunk import multiple_sums
 from sklearn_clsattn._core.fit import fit_attention
+from sklearn_clsattn._core.fitted import log_losses
 from sklearn_clsattn._core.lbfgs import minimize_lbfgs
 from sklearn_clsattn._core.objective import AttentionObjective
+from sklearn_clsattn._core.path import AttentionPath
+from sklearn_clsattn._core.prior_mean import PRIOR_DOCUMENTS, prior_mean
 from sklearn_clsattn._core.solve import solve
-from sklearn_clsattn._core.statistics import Scaling
+from sklearn_clsattn._core.statistics import Scaling, token_scaling
+from sklearn_clsattn._documents import damped
+from sklearn_clsattn.datasets import load_requests, make_token_classification
+from sklearn_clsattn.importance import class_totals, signed_frequency
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 4])
+ATTEND = pytest.mark.parametrize("attend_cls", [True, False])
 
 
-def data(n_classes, seed=0, n_documents=60, n_tokens=15):
+def weighted(n_classes, seed=0, n_documents=60, n_tokens=15):
     X = counts(seed, n_documents, n_tokens)
-    codes = np.arange(n_documents) % n_classes
     weights = np.random.default_rng(seed).uniform(0.5, 2.0, n_documents)
-    return X, codes, weights
-
-
-def documents(X, codes, weights):
-    return Documents.of(X, codes, weights, int(codes.max()) + 1)
+    return X, np.arange(n_documents) % n_classes, weights
 
 
 def fit(X, codes, weights, **options):
@@ -37,242 +45,314 @@ def gap(result):
     return result.attributes["optimality_gap_"]
 
 
-def mean_log_loss(fitted, X, codes, weights):
-    outputs = fitted.outputs(X)
-    if outputs.shape[1] == 1:
-        outputs = np.column_stack([np.zeros(len(outputs)), outputs[:, 0]])
-    losses = np.logaddexp.reduce(outputs, axis=1) - outputs[np.arange(len(codes)), codes]
-    return np.average(losses, weights=weights)
+def objective_of(X, codes, weights, scaling, C=1.0, attention_C=0.3):
+    given = documents(X, codes, weights).trained_in(np.float64, "cpu")
+    loss, sums = given.loss(np.float64, "cpu", scaling.cls_weight), np.bincount(codes, weights)
+    return AttentionObjective(loss, sums, scaling, C=C, attention_C=attention_C)
+
+
+# Where training stops
 
 
 @CLASSES
-@pytest.mark.parametrize("attend_cls", [True, False])
+@ATTEND
 @pytest.mark.parametrize("token", ["log_odds", None])
 def test_training_converges_and_says_what_it_did(n_classes, attend_cls, token):
-    X, codes, weights = data(n_classes)
+    X, codes, weights = weighted(n_classes)
     result = fit(X, codes, weights, attend_cls=attend_cls, scaling=token)
     assert result.status == "converged"
     assert gap(result) <= 1e-6
     assert len(result.loss_curve) == result.n_iter + 1
     assert (np.diff(result.loss_curve) < 0).all()
-    fitted = result.model
-    n_outputs = 1 if n_classes == 2 else n_classes
-    assert fitted.scores.shape == (X.shape[1],)
-    assert fitted.values.shape == (X.shape[1], n_outputs)
-    assert fitted.intercept.shape == (n_outputs,)
-    assert (fitted.cls_weight > 0) == attend_cls
-    # The loss curve starts at the loss of the class frequencies, which know nothing of X.
+    assert (result.model.cls_weight > 0) == attend_cls
+    # The curve, of penalised losses, starts at that of the class frequencies.
     priors = np.bincount(codes, weights=weights) / weights.sum()
     assert result.loss_curve[0] == pytest.approx(-(priors * np.log(priors)).sum())
-    # It is the penalised loss, so above that of the model, which is below the start's.
-    loss = mean_log_loss(fitted, X, codes, weights)
+    loss = np.average(log_losses(result.model.outputs(X), codes), weights=weights)
     assert loss < result.loss_curve[-1] < result.loss_curve[0]
 
 
-def random_problem(n_classes, seed, attend_cls):
-    """Return a problem as training makes it, in random units."""
-    X, codes, weights = data(n_classes, seed, 30, 8)
-    n_outputs = 1 if n_classes == 2 else n_classes
-    rng = np.random.default_rng(seed)
-    scaling = Scaling(
-        rng.normal(size=X.shape[1]),
-        np.exp(rng.normal(size=(X.shape[1], n_outputs))),
-        3.0 if attend_cls else 0.0,
-        2.0,
-    )
-    return objective_of(X, codes, weights, scaling, C=1.0, attention_C=0.3)
-
-
-def objective_of(X, codes, weights, scaling, **strengths):
-    given = documents(X, codes, weights).trained_in(np.float64, "cpu")
-    loss = given.loss(np.float64, "cpu", scaling.cls_weight)
-    return AttentionObjective(loss, np.bincount(codes, weights), scaling, **strengths)
-
-
 @CLASSES
-@pytest.mark.parametrize("attend_cls", [True, False])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_gap_bounds_what_other_values_could_gain(n_classes, attend_cls, seed):
+@ATTEND
+def test_the_gap_bounds_what_other_values_could_gain(n_classes, attend_cls):
     """At the attention reached, no values bring the loss lower by more than the gap."""
-    objective = random_problem(n_classes, seed, attend_cls)
-    value_penalty = objective.blocks[1].penalty
-    generator = torch.Generator().manual_seed(seed)
-    point = torch.randn(objective.start.shape, generator=generator, dtype=torch.float64)
+    X, codes, weights = weighted(n_classes, 0, 30, 8)
+    rng, shape = np.random.default_rng(0), (8, 1 if n_classes == 2 else n_classes)
+    scales, cls_weight = np.exp(rng.normal(size=shape)), 3.0 if attend_cls else 0.0
+    scaling = Scaling(rng.normal(size=8), scales, cls_weight, 2.0)
+    objective = objective_of(X, codes, weights, scaling)
+    point = torch.from_numpy(rng.normal(size=tuple(objective.start.shape)))
     for scale in (0.0, 0.3, 2.0):
         x = scale * point
-        if not attend_cls:
-            x[-1, 0] = 0.0
+        x[-1, 0] *= attend_cls
         value, gradient = objective(x)
 
-        def on_values_alone(t, x=x):
+        def of_values(t, x=x):
             full = x.clone()
             full[:-1, 1:] = t
             value, gradient = objective(full)
             return value, gradient[:-1, 1:].contiguous()
 
+        def bound(gradient):
+            return float(gradient.square().sum()) / (2 * objective.values.penalty)
+
         best = minimize_lbfgs(
-            on_values_alone,
+            of_values,
             x[:-1, 1:].contiguous(),
             is_converged=lambda iterate: float(iterate.gradient.norm()) < 1e-8,
             max_iter=300,
         )
-        gain = value - best.value
-        of_values = float(gradient[:-1, 1:].square().sum()) / (2 * value_penalty)
-        assert 0 <= gain <= of_values * (1 + 1e-9)
-        assert of_values <= objective.gap(gradient)
-        # At the best values that part is 0, so the bound is sharp there.
-        at_best = on_values_alone(best.x)[1]
-        assert float(at_best.square().sum()) / (2 * value_penalty) < 1e-12
-
-
-@CLASSES
-def test_the_value_part_of_the_gap_is_primal_minus_dual(n_classes):
-    """|grad_t|^2 / (2 lambda) is the Fenchel duality gap of the loss over the values.
-
-    With u the dual variables -dLoss/dF, the dual is -(conjugate of the loss at -u)
-    - |X'^T u|^2 / (2 lambda), X' being the linear map from values to outputs.
-    """
-    objective = random_problem(n_classes, 5, True)
-    score_penalty, lam = (block.penalty for block in objective.blocks[:2])
-    generator = torch.Generator().manual_seed(1)
-    x = torch.randn(objective.start.shape, generator=generator, dtype=torch.float64)
-    x[-1] = 0.0
-    value, gradient = objective(x)
-    t = x[:-1, 1:]
-    pull = lam * t - gradient[:-1, 1:]  # X'^T u
-    primal = value - float(0.5 * score_penalty * x[:-1, 0].square().sum())
-    loss = primal - 0.5 * lam * float(t.square().sum())
-    # By Fenchel's equality at the dual variables: conjugate = <dLoss/dF, F> - loss.
-    conjugate = -float((pull * t).sum()) - loss
-    dual = -conjugate - float(pull.square().sum()) / (2 * lam)
-    expected = float(gradient[:-1, 1:].square().sum()) / (2 * lam)
-    assert primal - dual == pytest.approx(expected, rel=1e-9)
+        assert 0 <= value - best.value <= bound(gradient[:-1, 1:]) * (1 + 1e-9)
+        assert bound(gradient[:-1, 1:]) <= objective.gap(gradient)
+        assert bound(best.gradient) < 1e-12  # at the best values it is sharp
 
 
 @CLASSES
 def test_a_loose_stop_is_within_its_gap_of_a_long_run(n_classes):
-    X, codes, weights = data(n_classes, 1)
+    problem = weighted(n_classes, 1)
     # With scores held at their start what remains is convex, and the gap nearly a bound: for
     # the intercepts it takes the curvature of the start, which falls as the model learns.
-    long = fit(X, codes, weights, attention_C=1e-9, tol=1e-13, max_iter=2000)
-    assert long.status in ("converged", "no_progress")
+    long = fit(*problem, attention_C=1e-9, tol=1e-13, max_iter=2000)
     for tol in (1e-1, 1e-2, 1e-4, 1e-6):
-        loose = fit(X, codes, weights, attention_C=1e-9, tol=tol)
-        assert loose.status == "converged"
-        excess = loose.loss_curve[-1] - long.loss_curve[-1]
-        assert -1e-12 <= excess <= 5 * tol
+        loose = fit(*problem, attention_C=1e-9, tol=tol)
+        assert -1e-12 <= loose.loss_curve[-1] - long.loss_curve[-1] <= 5 * tol
         assert gap(loose) <= tol
 
 
-def test_running_out_of_iterations():
-    X, codes, weights = data(3)
-    result = fit(X, codes, weights, max_iter=2, tol=0.0)
-    assert (result.status, result.n_iter, len(result.loss_curve)) == ("max_iter", 2, 3)
-    assert gap(result) > 0
+def test_each_step_is_reported_and_can_stop_the_fit():
+    problem = weighted(3, 4)
+    free, seen = fit(*problem), []
+
+    def stop_at_three(progress):
+        seen.append((progress, progress.model()))
+        return progress.n_iter == 3
+
+    result = fit(*problem, callback=stop_at_three)
+    assert (result.status, result.n_iter) == ("stopped", 3)
+    assert [progress.n_iter for progress, _ in seen] == [0, 1, 2, 3]
+    assert [progress.loss for progress, _ in seen] == result.loss_curve == free.loss_curve[:4]
+    progress, model = seen[-1]
+    assert progress.criterion == gap(result)
+    assert_array_equal(model.scores, result.model.scores)
+    assert fit(*problem, callback=lambda progress: False).loss_curve == free.loss_curve
 
 
+def test_too_few_iterations_warn_and_say_what_to_do():
+    X, y = data()
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = ClsAttentionClassifier(max_iter=1, tol=1e-12).fit(X, y)
+    (warning,) = caught
+    assert warning.filename == __file__
+    words = ["max_iter=1", "optimality gap", "tol=1.0e-12", "Increase max_iter", "attention_C"]
+    for word in [*words, f"{model.optimality_gap_:.1e}"]:
+        assert word in str(warning.message)
+    assert model.n_iter_ == 1
+    with pytest.warns(ConvergenceWarning, match=r"in this precision.* pass X as float64"):
+        ClsAttentionClassifier(tol=0.0, max_iter=300).fit(X.astype(np.float32), y)
+
+
+@pytest.mark.parametrize("C", ["auto", 3.6])
 @CLASSES
-@pytest.mark.parametrize("attend_cls", [True, False])
-def test_starting_at_the_end_of_a_fit_takes_no_step(n_classes, attend_cls):
-    X, codes, weights = data(n_classes, 2)
-    first = fit(X, codes, weights, attend_cls=attend_cls)
-    again = fit(X, codes, weights, attend_cls=attend_cls, start=first.model)
-    assert (again.n_iter, again.status) == (0, "converged")
-    assert again.loss_curve == [pytest.approx(first.loss_curve[-1], rel=1e-12)]
-    assert_allclose(again.model.outputs(X), first.model.outputs(X), rtol=1e-9)
+def test_neither_more_steps_nor_the_order_of_tokens_change_probabilities(C, n_classes):
+    X, y = make_token_classification(
+        700, n_classes=n_classes, n_irrelevant=400, flip_y=0.05, random_state=0
+    )
+    X, y, X_test = X[:400], y[:400], X[400:]
+    model = ClsAttentionClassifier(C=C).fit(X, y)
+    probabilities = model.predict_proba(X_test)
+    longer = ClsAttentionClassifier(C=model.C_, tol=1e-9, max_iter=3000).fit(X.astype(float), y)
+    assert_allclose(probabilities, longer.predict_proba(X_test), atol=0.02)
+    order = np.random.default_rng(0).permutation(X.shape[1])
+    other = ClsAttentionClassifier(C=C).fit(X[:, order], y)
+    assert_allclose(other.C_, model.C_, rtol=1e-2)
+    assert_allclose(other.predict_proba(X_test[:, order]), probabilities, atol=0.02)
+
+
+# Where it starts
 
 
 @CLASSES
 def test_a_start_from_other_units_is_the_same_model(n_classes):
     """Another scaling and another weight of <cls>: the outputs are carried over exactly."""
-    X, codes, weights = data(n_classes, 3)
-    first = fit(X, codes, weights)
-    seen = []
-    n_tokens, n_outputs = first.model.values.shape
-    other = Scaling(np.ones(n_tokens), np.full((n_tokens, n_outputs), 7.0), 0.4, 2.0)
-
-    def stop_at_once(progress):
-        seen.append(progress.model())
-        return True
-
-    objective = objective_of(X, codes, weights, other, C=1.0, attention_C=0.3)
-    objective.start_from(first.model)
-    solve(objective, max_iter=1, tol=0.0, callback=stop_at_once)
-    assert_allclose(seen[0].outputs(X), first.model.outputs(X), rtol=1e-9)
-    assert seen[0].cls_weight == 0.4
+    X, codes, weights = weighted(n_classes, 3)
+    first = fit(X, codes, weights).model
+    scaling = Scaling(np.ones(15), np.full(first.values.shape, 7.0), 0.4, 2.0)
+    objective = objective_of(X, codes, weights, scaling)
+    objective.start_from(first)
+    model = objective.model(objective.start)
+    assert_allclose(model.outputs(X), first.outputs(X), rtol=1e-9)
+    assert model.cls_weight == 0.4
 
 
-def test_each_step_is_reported_and_can_stop_the_fit():
-    X, codes, weights = data(3, 4)
-    free = fit(X, codes, weights)
-    reports = []
+@ATTEND
+def test_warm_start_continues(attend_cls):
+    X, y = data(3)
+    cold = settled(attend_cls=attend_cls).fit(X, y)
+    model = ClsAttentionClassifier(warm_start=True, attend_cls=attend_cls, tol=1e-4).fit(X, y)
+    first = model.n_iter_
+    model.set_params(tol=1e-12, max_iter=3000).fit(X, y)
+    assert first + model.n_iter_ < 2 * cold.n_iter_
+    assert_allclose(model.decision_function(X), cold.decision_function(X), atol=1e-3)
+    assert model.loss_curve_[-1] == pytest.approx(cold.loss_curve_[-1], abs=1e-8)
+    assert model.fit(X, y).n_iter_ == 1  # from the end, there is nothing left to do
+    assert_allclose(model.decision_function(X), cold.decision_function(X), atol=1e-3)
 
-    models = []
 
-    def stop_at_three(progress):
-        reports.append(progress)
-        models.append(progress.model())
-        return progress.n_iter == 3
+@pytest.mark.parametrize("other", ["tokens", "classes", "labels"])
+def test_a_warm_start_on_other_data_starts_anew(other):
+    X, y = data(3)
+    model = ClsAttentionClassifier(warm_start=True).fit(X, y)
+    kept = y < 2 if other == "classes" else slice(None)
+    X, y = X[kept, : -2 if other == "tokens" else None], y[kept] + (other == "labels")
+    assert_same_fit(model.fit(X, y), ClsAttentionClassifier().fit(X, y))
 
-    result = fit(X, codes, weights, callback=stop_at_three)
-    assert (result.status, result.n_iter) == ("stopped", 3)
-    assert [report.n_iter for report in reports] == [0, 1, 2, 3]
-    assert [report.loss for report in reports] == result.loss_curve == free.loss_curve[:4]
-    assert reports[-1].criterion == gap(result)
-    assert_array_equal(models[-1].scores, result.model.scores)
-    losses = [mean_log_loss(model, X, codes, weights) for model in models]
-    assert losses[0] > losses[-1]
 
-    listening = fit(X, codes, weights, callback=lambda progress: False)
-    assert (listening.status, listening.loss_curve) == ("converged", free.loss_curve)
+# What penalties do
 
 
 @CLASSES
 def test_logistic_regression_is_inside_the_model_class(n_classes):
     """With scores held at 0 and nearly all attention on <cls>, the outputs tend to its."""
-    X, codes, weights = data(n_classes, 6)
-    n_tokens, n_outputs = X.shape[1], 1 if n_classes == 2 else n_classes
+    X, codes, weights = weighted(n_classes, 6)
     expected = LogisticRegression(C=0.5, tol=1e-10, max_iter=2000).fit(X, codes, weights)
-    decision = expected.decision_function(X).reshape(len(codes), n_outputs)
+    decision = expected.decision_function(X).reshape(len(codes), -1)
     distances = []
     for cls_weight in (1e2, 1e4, 1e6):
-        scaling = Scaling(
-            starting_scores=np.zeros(n_tokens),
-            value_scales=np.full((n_tokens, n_outputs), cls_weight),
-            cls_weight=cls_weight,
-            C_unit=1.0,
-        )
+        scales = np.full((X.shape[1], decision.shape[1]), cls_weight)
+        scaling = Scaling(np.zeros(X.shape[1]), scales, cls_weight, 1.0)
         objective = objective_of(X, codes, weights, scaling, C=0.5, attention_C=1e-12)
         objective.cls_score.penalty = objective.cls_score.curvature = 1e8
         outputs = solve(objective, max_iter=3000, tol=1e-12)[0].model.outputs(X)
-        if n_outputs > 1:  # a constant on all intercepts is free
+        if n_classes > 2:  # a constant on all intercepts is free
             outputs -= outputs.mean(axis=1, keepdims=True)
         distances.append(np.abs(outputs - decision).max())
     assert distances[0] > distances[1] > distances[2]
     assert distances[2] < 1e-4
 
 
-def test_the_model_has_more_to_say_than_logistic_regression():
-    """Letting attention learn lowers the penalised loss further."""
-    X, codes, weights = data(2, 7)
-    held, free = (fit(X, codes, weights, attention_C=C) for C in (1e-9, 1.0))
-    assert free.loss_curve[-1] < held.loss_curve[-1] - 1e-4
+def test_stronger_penalties_fit_less_closely():
+    X, y = data()
+    models = [settled(C=C).fit(X, y) for C in (0.01, 1.0, 100.0)]
+    losses = [log_loss(y, model.predict_proba(X)) for model in models]
+    assert losses[0] > losses[1] > losses[2]
+    models = [settled(attention_C=C, token_scaling=None).fit(X, y) for C in (1e-6, 0.01, 1.0)]
+    moved = [np.ptp(model.attention_scores_) for model in models]
+    assert moved[0] < moved[1] < moved[2]
 
 
-def test_single_precision_reaches_the_same_loss():
-    X, codes, weights = data(3, 8)
-    double, single = fit(X, codes, weights), fit(X, codes, weights, dtype=np.float32)
-    assert single.model.scores.dtype == np.float64
-    assert single.loss_curve[-1] == pytest.approx(double.loss_curve[-1], abs=1e-5)
+# Probabilities that cannot run away
+
+STRENGTHS = (1e-4, 1e-2, 1.0)
 
 
-def test_documents_without_any_token():
-    X, codes, weights = data(3)
-    X.data[:] = 0
-    X.eliminate_zeros()
-    for attend_cls in (True, False):
-        result = fit(X, codes, weights, attend_cls=attend_cls)
-        priors = np.bincount(codes, weights=weights) / weights.sum()
-        probabilities = np.exp(result.model.intercept) / np.exp(result.model.intercept).sum()
-        assert_allclose(probabilities, priors, atol=1e-3)
-        assert_array_equal(result.model.outputs(X), np.tile(result.model.intercept, (60, 1)))
+def test_ten_documents_do_not_make_it_certain():
+    texts, moods = map(np.array, load_requests(target="mood", return_X_y=True))
+    order = np.random.default_rng(1).permutation(len(texts))
+    X, train, test = CountVectorizer().fit_transform(texts[order]), slice(10), slice(-1000, None)
+    moods = moods[order]
+
+    def loss(C):
+        model = ClsAttentionClassifier(C=C).fit(X[train], moods[train])
+        return log_loss(moods[test], model.predict_proba(X[test]))
+
+    assert loss("auto") < 1.0  # 12.27 without a bound; ln 2 is .69
+    losses = [loss(C) for C in STRENGTHS]
+    assert max(losses) < 1.2
+    assert losses[0] == pytest.approx(np.log(2), abs=0.11)  # the classes' shares, 4 to 6
+
+
+def texts_of(own, rng):
+    """Return counts of a word of its class's own vocabulary for each of `own`, and of 9 others."""
+    of_class, shared = (1.0 / np.arange(1, n + 1) for n in (300, 500))
+    words = 300 * own + rng.choice(300, own.shape, p=of_class / of_class.sum())
+    others = 600 + rng.choice(500, (len(own), 9), p=shared / shared.sum())
+    return np.apply_along_axis(np.bincount, 1, np.hstack([words, others]), minlength=1100)
+
+
+def test_words_of_both_classes_leave_it_in_doubt():
+    rng, medians = np.random.default_rng(0), []
+    y, truth = rng.integers(0, 2, 1000), rng.integers(0, 2, 2000)
+    X, held_out = (texts_of(np.repeat(of[:, None], 3, axis=1), rng) for of in (y, truth))
+    both = texts_of(np.tile([0, 1], (200, 1)), rng)
+    flipped = np.where(rng.random(2000) < 0.05, 1 - truth, truth)
+    for C in (*STRENGTHS, "auto"):
+        model = ClsAttentionClassifier(C=C).fit(X, y)
+        largest = model.predict_proba(both).max(axis=1)
+        # Without a bound most are above .999, whatever C. "auto" is large: no held-out document
+        # says otherwise.
+        assert (largest > 0.999).mean() < (0.15 if C == "auto" else 0.01)
+        assert log_loss(flipped, model.predict_proba(held_out)) < (0.6 if C == "auto" else 0.75)
+        medians.append(np.median(largest))
+    assert medians == sorted(medians)
+    assert (np.array(medians[:3]) < [0.6, 0.9, 0.9]).all()
+
+
+@CLASSES
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_the_multiple_is_the_least_of_its_penalised_loss(n_classes, C):
+    X, y = data(n_classes)
+    given = documents(X, y).trained_in(np.float64, "cpu")
+    multiple = AttentionPath(given, np.float64, "cpu", attention_C=0.03).mean
+    value, _, hessian = multiple._at_start
+    strength = PRIOR_DOCUMENTS * hessian[0, 0] / len(y) / min(C, 1.0)
+
+    def penalised(x):
+        return multiple._corpus.sum(multiple_sums, x)[0] + 0.5 * strength * x[0] ** 2
+
+    found = minimize(penalised, np.array([0.1, *np.zeros(given.n_outputs)]), tol=1e-10)
+    multiple.fit(C)
+    assert multiple.scale == pytest.approx(found.x[0], rel=1e-3)
+    assert (
+        multiple.mean_loss * len(y) + 0.5 * strength * multiple.scale**2 <= found.fun + 1e-6 < value
+    )
+
+
+def test_a_prior_from_earlier_documents_is_where_the_multiple_stays_without_evidence():
+    X, y = data(2)
+    given = documents(0 * X, y).trained_in(np.float64, "cpu")
+    loss = given.loss(np.float64, "cpu", 1.0)
+    units = token_scaling(given.statistics, scaling="log_odds", attend_cls=True)
+    mean = prior_mean(given, loss, units, earlier=(0.3, 4.0))
+    assert (mean.scale, mean.precision) == (pytest.approx(0.3), 4.0)
+
+
+def test_long_texts_are_told_apart():
+    # Words as frequent in both classes, and ten of 50,000 that tell them apart.
+    rng, y = np.random.default_rng(0), np.arange(20) % 2
+    X = np.zeros((20, 5002), dtype=int)
+    X[:, :5000] = rng.multinomial(49_990, np.full(5000, 1 / 5000), size=20)
+    X[np.arange(20), 5000 + y] = 10
+    for C in ("auto", 1.0):
+        assert_array_equal(ClsAttentionClassifier(C=C).fit(X, y).predict(X), y)
+
+
+# The classifier
+
+
+@CLASSES
+@ATTEND
+def test_fitted_attributes(n_classes, attend_cls):
+    """What the contract of all estimators does not say of this one."""
+    X, y = data(n_classes)
+    model = ClsAttentionClassifier(C=1.0, attend_cls=attend_cls).fit(X, y)
+    assert "token_embeddings_" not in vars(model)  # made when asked for, never stored
+    assert 0 <= model.optimality_gap_ <= 2e-6
+    basis = np.vstack([model.cls_embedding_, model.output_vector_])
+    assert_allclose(basis @ basis.T, np.eye(2 if n_classes == 2 else 1 + n_classes), atol=1e-15)
+    shares = class_totals(damped(X, model.entry_scale_), y, n_classes, kind="shares")
+    assert_allclose(model.token_importance_, signed_frequency(shares, np.bincount(y)), atol=1e-12)
+    assert (np.diff(model.selection_counts_) <= 0).all()
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_class_weights_are_document_weights(balanced):
+    X, y = data(3)
+    repeats = np.where(y == 1, 3, 1)
+    balancing = repeats.sum() / np.bincount(y, repeats) / 3
+    factors = balancing if balanced else np.array([2.0, 0.5, 1.0])
+    by_class = settled(class_weight="balanced" if balanced else dict(enumerate(factors)))
+    by_class.fit(X, y, sample_weight=repeats)
+    by_document = settled().fit(X, y, sample_weight=factors[y] * repeats)
+    for name in ARRAYS:  # up to rounding: class sums are weighted after they are summed
+        one, other = getattr(by_class, name), getattr(by_document, name)
+        assert_allclose(one, other, rtol=1e-6, atol=1e-8)

@@ -2,20 +2,21 @@
 
 import gc
 import os
-import sys
 import threading
+import time
 
-import numpy as np
 import pytest
 import torch
 from helpers import data
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from reference import counts
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core import backend
-from sklearn_clsattn._core.backend import FEW_MULTIPLICATIONS, ThreadShare, in_threads
-from sklearn_clsattn.text import ContextVectorizer
+from sklearn_clsattn._core import backend, bag
+from sklearn_clsattn._core.backend import ThreadShare, in_background, in_threads
+from sklearn_clsattn._core.bag import TokenBag
+from sklearn_clsattn.text import ContextVectorizer, _gate_scores
 
 
 @pytest.fixture
@@ -28,9 +29,8 @@ def eight_threads():
 
 def test_fits_side_by_side_share_the_threads(eight_threads):
     """No more threads than there are for all fits, and all of them back at the end."""
-    n_fits, shares, seen = 4, {}, {}
+    n_fits, shares, seen, leave = 4, {}, {}, threading.Event()
     entered = [threading.Event() for _ in range(n_fits)]
-    leave = threading.Event()
 
     def fit(i):
         with ThreadShare() as shares[i]:
@@ -49,7 +49,6 @@ def test_fits_side_by_side_share_the_threads(eight_threads):
     for worker in workers:
         worker.join(timeout=30)
     assert seen == dict.fromkeys(range(n_fits), 8)
-    assert torch.get_num_threads() == 8
     # More fits than threads get one each, and no more than their owner has set.
     torch.set_num_threads(2)
     with ThreadShare() as first, ThreadShare() as second, ThreadShare() as third:
@@ -64,39 +63,32 @@ def blas_threads():
 def test_nothing_spins_during_a_fit(eight_threads, monkeypatch):
     """Neither PyTorch nor BLAS has a second thread, and both have their own number back."""
     X, y = data(3, n_documents=300)
+    seen, loss = [], _gate_scores.loss_and_gradient
+
+    def watch(*arguments, **options):
+        seen.append((torch.get_num_threads(), blas_threads()))
+
+    def watched(*arguments, **options):
+        watch()
+        return loss(*arguments, **options)
+
+    monkeypatch.setattr(_gate_scores, "loss_and_gradient", watched)
+    monkeypatch.setattr(ClsAttentionClassifier, "_print", watch)
     with threadpool_limits(2, "blas"):
-        before, seen = blas_threads(), []
-
-        def watched(*arguments, **options):
-            seen.append((torch.get_num_threads(), blas_threads()))
-            return minimize(*arguments, **options)
-
-        # Where the gates of a ContextVectorizer are trained.
-        home = next(
-            module
-            for name, module in sys.modules.items()
-            if name.startswith("sklearn_clsattn.text._") and hasattr(module, "minimize")
-        )
-        minimize = home.minimize
-        monkeypatch.setattr(home, "minimize", watched)
+        before = blas_threads()
         ContextVectorizer(min_df=1).fit(["so good", "so bad"] * 9, [0, 1] * 9)
-
-        class Watched(ClsAttentionClassifier):
-            def _print(self, progress):
-                seen.append((torch.get_num_threads(), blas_threads()))
-
-        Watched().fit(X, y)
-        assert len(seen) > 2
+        of_gates = len(seen)
+        ClsAttentionClassifier().fit(X, y)
+        assert len(seen) > of_gates > 1
         assert all(one == (1, {1}) for one in seen)
         assert (torch.get_num_threads(), blas_threads()) == (8, before)
 
 
 def test_pytorch_has_the_threads_of_many_dense_multiplications(eight_threads):
-    with ThreadShare(FEW_MULTIPLICATIONS - 1):
-        assert torch.get_num_threads() == 1
-    with ThreadShare(FEW_MULTIPLICATIONS):
-        assert torch.get_num_threads() == 8
-    assert torch.get_num_threads() == 8
+    few = backend.FEW_MULTIPLICATIONS
+    for n_dense, n_threads in ((few - 1, 1), (few, 8)):
+        with ThreadShare(n_dense):
+            assert torch.get_num_threads() == n_threads
 
 
 def test_threads_take_what_is_left_and_begin_nothing_after_an_error(eight_threads):
@@ -151,9 +143,34 @@ def test_the_number_of_threads_does_not_change_the_fit(eight_threads):
         torch.set_num_threads(threads)
         decisions.append(ClsAttentionClassifier().fit(X, y).decision_function(X))
         assert torch.get_num_threads() == threads
-    for decision in decisions[1:]:
-        assert_array_equal(decision, decisions[0])
-    assert np.isfinite(decisions[0]).all()
+        assert_array_equal(decisions[-1], decisions[0])
+
+
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="PyTorch has no MKL")
+def test_threads_multiply_blocks_which_do_not_depend_on_their_number(eight_threads, monkeypatch):
+    X, ones, mm = counts(0, 300, 40, 0.4), torch.ones(300, 2, dtype=torch.float64), torch.mm
+    expected, threads = TokenBag(X).sum_over_documents(ones), set()
+    assert_allclose(expected, X.T @ ones.numpy())
+
+    def product(*operands, out):
+        threads.add(threading.get_ident())
+        time.sleep(1e-3)  # so that the other thread comes to some
+        return mm(*operands, out=out)
+
+    monkeypatch.setattr(bag, "BLOCK_ENTRIES", 500)
+    monkeypatch.setattr(torch, "mm", product)
+    for n in (1, 2):
+        torch.set_num_threads(n)
+        with ThreadShare():  # on two threads, the transpose is made on one of its own
+            assert torch.equal(TokenBag(X).sum_over_documents(ones), expected)
+        assert (len(threads) > 1) == (n > 1)
+
+
+def test_errors_in_the_background_arrive_with_the_result(eight_threads):
+    with ThreadShare():
+        waiting = in_background(lambda: threading.get_ident() // 0)
+    with pytest.raises(ZeroDivisionError):
+        waiting()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
