@@ -57,7 +57,7 @@ Answers = list[Numbers | None]
 def _ours(ask: Callable[[Explanation], Any]) -> Search:
     def answer(document: Document) -> Numbers | None:
         pipeline = document.model.pipeline
-        (one,) = ask(explain(pipeline, [document.text], removal=False, places=False))
+        (one,) = ask(explain(pipeline, [document.text], places=False))
         return one.entries if one.found else None
 
     return answer

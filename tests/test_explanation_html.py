@@ -25,18 +25,15 @@ from numpy.testing import assert_allclose
 from rich.style import Style
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain, pages
 from sklearn_clsattn.inspection.formatting import aligned, level, token_text, visible
-from sklearn_clsattn.inspection.page_space import excerpt
-from sklearn_clsattn.inspection.pages import render, script_of
-from sklearn_clsattn.inspection.segments import N_LANES, Segment
+from sklearn_clsattn.inspection.pages import excerpt, render, script_of
 from sklearn_clsattn.inspection.terminal import AGAINST, BLUE, FOR, ORANGE
+from sklearn_clsattn.inspection.token_positions import N_LANES, Segment
 from sklearn_clsattn.inspection.view import N_OUTLINES, N_SHADES, views
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun, not dull", "long, not fun and boring"]
@@ -228,14 +225,6 @@ def test_what_is_said_of_a_document():
     assert any(f"boring ×2: {added}, attention" in title for title in titles)
 
 
-def test_what_top_left_out_is_said():
-    explanation = explain(MODEL, ["terrific fun, not boring film"], top=2)
-    said = check(explanation.to_html()).text
-    assert f"{explanation.others_count[0]} others, left out by top" in said
-    assert "truly" not in said
-    check(explanation.to_html(top=0))
-
-
 def test_matrices_are_shown_as_joined_tokens():
     X = MODEL[0].transform(["terrific terrific <b> film"])
     names = [f"<{name}>" for name in MODEL[0].get_feature_names_out()]
@@ -275,17 +264,15 @@ def test_what_decided_comes_first():
     assert texts.index("- for bad") < texts.rindex("- for bad")
 
 
-@pytest.mark.parametrize("top", [None, 2])
 @pytest.mark.parametrize("listed", [0, 1, 8])
-def test_sides_add_up_to_the_decision(top, listed):
-    explanation = explain(MODEL, ["terrific fun, not boring film", "", "long fun"], top=top)
+def test_sides_add_up_to_the_decision(listed):
+    explanation = explain(MODEL, ["terrific fun, not boring film", "", "long fun"])
     for one in explanation:
         seen = views(one, None, listed)[0]
         assert_allclose(seen.start + seen.plus.total + seen.minus.total, seen.end, atol=1e-12)
         of_tokens = [token.contribution for token in seen.listed]
         more = [side.more_total for side in seen.sides]
-        rest = float(one.others_contributions[0, 0])
-        assert_allclose(seen.start + sum(of_tokens) + sum(more) + rest, seen.end, atol=1e-12)
+        assert_allclose(seen.start + sum(of_tokens) + sum(more), seen.end, atol=1e-12)
         for side in seen.sides:
             assert len(side.tokens) <= listed
             assert side.sign * side.total >= 0
@@ -562,26 +549,22 @@ def test_the_script_is_the_only_one_and_no_value_is_in_it():
 def test_interactive_needs_a_page_and_its_own_model():
     explanation = explain(MODEL, TEXTS[:1])
     other = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(TEXTS, [1, 0, 1, 0])
-    wrapped = FixedThresholdClassifier(FrozenEstimator(MODEL), threshold=0.9, pos_label="good")
-    one = explain(wrapped.fit(TEXTS, LABELS), TEXTS[:1])
-    for refused, parameters, message in (
-        (explanation, {"interactive": True, "fragment": True}, "page of its own"),
-        (explanation, {"model": MODEL}, "interactive=True"),
-        (explanation, {"interactive": True, "max_tokens": 5}, "max_tokens is of model"),
-        (explanation, {"interactive": True, "model": MODEL, "max_tokens": 0}, "max_tokens"),
-        (explanation, {"interactive": True, "model": other}, "other classes than the explanation"),
-        (one, {"interactive": True, "model": MODEL}, "threshold of its own"),
+    for parameters, message in (
+        ({"interactive": True, "fragment": True}, "page of its own"),
+        ({"model": MODEL}, "interactive=True"),
+        ({"interactive": True, "max_tokens": 5}, "max_tokens is of model"),
+        ({"interactive": True, "model": MODEL, "max_tokens": 0}, "max_tokens"),
+        ({"interactive": True, "model": other}, "other classes than the explanation"),
     ):
         with pytest.raises(ValueError, match=message):
-            refused.to_html(**parameters)
-    assert "clsattn-data" in one.to_html(interactive=True)
+            explanation.to_html(**parameters)
 
 
 def test_a_thousand_documents_stay_small():
     rng = np.random.default_rng(0)
     words = np.array(" ".join(TEXTS).split())
     long = [" ".join(rng.choice(words, 120)) for _ in range(25)]
-    explanation = explain(MODEL, long, removal=False)[np.arange(1000) % 25]
+    explanation = explain(MODEL, long)[np.arange(1000) % 25]
     for interactive in (False, True):
         page = explanation.to_html(interactive=interactive)
         assert page.count("<section") == 1000

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.inspection import explain, segments, token_positions
+from sklearn_clsattn.inspection import explain, token_positions
 from sklearn_clsattn.inspection.minimal import margin
 from sklearn_clsattn.inspection.minimal.units import words_of
 from sklearn_clsattn.text import ContextVectorizer
@@ -125,7 +125,7 @@ QUESTIONS = {
 
 def test_twice_as_many_words_take_twice_as_much(model, monkeypatch):
     counted = CountingNumpy("numpy")
-    for module in (segments, token_positions, margin):
+    for module in (token_positions, margin):
         monkeypatch.setattr(module, "np", counted)
     taken = {}
     for n_words in (500, 1000):

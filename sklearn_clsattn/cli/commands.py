@@ -161,7 +161,7 @@ def run_explain(arguments: Namespace) -> None:
     try:
         answer: Any
         if change is not None:
-            answer = explain(model, texts, removal=False).counterfactual(change, to=target)
+            answer = explain(model, texts).counterfactual(change, to=target)
         else:
             of_one = target if len(classes) == 2 else None  # of more, two are compared
             answer = explain(model, texts, target=of_one, y_true=labels)

@@ -7,33 +7,23 @@ not all have names of its input columns.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
-from sklearn.feature_selection import SelectorMixin
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseAttentionClassifier
 from ..text._context_vectorizer import ContextVectorizer
-from .wrappers import Outcome, inside, outcome
 
 _VECTORIZERS = (CountVectorizer, ContextVectorizer)
-
-# Tokens of vectorizers, with the vocabulary that they come from: sorting a large one takes long.
-_TERMS: WeakKeyDictionary[Any, tuple[Any, NDArray[np.object_]]] = WeakKeyDictionary()
-
 _INSTEAD = (
     "explain(pipeline[-1], pipeline[:-1].transform(documents)) explains the classifier in terms "
     "of the columns that it is given."
@@ -85,8 +75,14 @@ class Columns:
     def __getitem__(self, chosen: Any) -> Columns:
         return Columns(self.names[chosen], self.sources[chosen], self.terms[chosen])
 
-    def __len__(self) -> int:
-        return len(self.names)
+
+@dataclass(frozen=True)
+class Source:
+    """A vectorizer, the texts that it reads, and its tokens in the order of its columns."""
+
+    vectorizer: Any
+    input: TextInput
+    terms: NDArray[np.object_]
 
 
 @dataclass(frozen=True)
@@ -96,8 +92,7 @@ class FeatureOrigins:
     classifier: BaseAttentionClassifier
     transformers: list[Any]
     columns: Columns
-    sources: list[tuple[Any, TextInput]]  # vectorizers, with their input
-    outcome: Outcome  # what classifiers around the classifier make of its decisions
+    sources: list[Source]
 
     def transform(self, documents: Any) -> Any:
         """Return the classifier's input, of shape (n_documents, n_columns)."""
@@ -106,113 +101,75 @@ class FeatureOrigins:
         return documents
 
 
-def feature_origins(estimator: Any, *, wrapped: bool = False) -> FeatureOrigins:
+def feature_origins(estimator: Any) -> FeatureOrigins:
     """Follow the columns of a fitted classifier, Pipeline or search back to the documents."""
-    wrappers: list[Any] = []
-    steps, classifier = split_pipeline(estimator, wrappers if wrapped else None)
+    steps, classifier = split_pipeline(estimator)
     check_is_fitted(classifier)
     walk = _Walk()
     columns = walk.through_all(steps, TextInput()) if steps else _input_columns(classifier)
-    if isinstance(columns, TextInput) or len(columns) != classifier.n_features_in_:
-        n_found = "none" if isinstance(columns, TextInput) else len(columns)
+    n_columns = 0 if isinstance(columns, TextInput) else len(columns.names)
+    if isinstance(columns, TextInput) or n_columns != classifier.n_features_in_:
         raise ValueError(
             f"cannot trace the classifier's {classifier.n_features_in_} columns back to tokens: "
-            f"following the Pipeline's steps leads to {n_found}. {_INSTEAD}"
+            f"following the Pipeline's steps leads to {n_columns}. {_INSTEAD}"
         )
-    transformers = [step for _, step in steps]
-    return FeatureOrigins(classifier, transformers, columns, walk.sources, outcome(wrappers))
+    return FeatureOrigins(classifier, [step for _, step in steps], columns, walk.sources)
 
 
-def split_pipeline(
-    estimator: Any, wrappers: list[Any] | None = None
-) -> tuple[list[tuple[str, Any]], BaseAttentionClassifier]:
-    """Return the named steps of (nested) pipelines and searches, and the classifier.
-
-    Thresholds and calibrations are added to `wrappers`, the outermost first, or refused without.
-    """
+def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttentionClassifier]:
+    """Return the named steps of (nested) pipelines and searches, and the classifier."""
     steps: list[tuple[str, Any]] = []
-    outermost = estimator
-    while not isinstance(estimator, BaseAttentionClassifier):
-        path = "make_pipeline(pipeline[:-1], pipeline[-1]{})" if steps else "model{}"
-        inner = inside(estimator, path)
-        if inner is not None:
-            if wrappers is None:
-                raise TypeError(
-                    f"expected a classifier of this package or a Pipeline that ends in one, got "
-                    f"{_kind(estimator)} around it, which only explain takes: pass what it has "
-                    "fitted, such as its estimator_"
-                )
-            wrappers.append(estimator)
-            estimator = inner
-        elif hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline) and estimator.steps:
-            steps += _steps_of_prediction(estimator.steps[:-1])
-            estimator = estimator.steps[-1][1]
-        elif isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        elif hasattr(estimator, "estimator") and hasattr(estimator, "refit"):
-            raise NotFittedError(
-                f"This {type(estimator).__name__} has no best_estimator_ to explain: fit it "
-                "first, with refit=True."
-            )
+    inner = estimator
+    while not isinstance(inner, BaseAttentionClassifier):
+        if isinstance(inner, Pipeline) and inner.steps:
+            steps += _steps_of_prediction(inner.steps[:-1])
+            inner = inner.steps[-1][1]
+        elif isinstance(inner, FrozenEstimator):
+            inner = inner.estimator
+        elif hasattr(inner, "best_estimator_"):
+            inner = inner.best_estimator_
         else:
-            where = "" if estimator is outermost else f" with {_kind(estimator)} as its last step"
+            where = "" if inner is estimator else f" with {_kind(inner)} as its last step"
             raise TypeError(
                 "expected a fitted ClsAttentionClassifier (or another classifier of this package), "
-                f"or a Pipeline that ends in one, got {_kind(outermost)}{where}"
+                f"or a Pipeline that ends in one, got {_kind(estimator)}{where}: pass the "
+                "classifier that it has fitted, if there is one in it"
             )
-    return steps, estimator
+    return steps, inner
 
 
-def vectorizer_terms(vectorizer: Any) -> NDArray[np.object_]:
-    """Return the vectorizer's tokens (n_tokens,) in column order."""
-    vocabulary = vectorizer.vocabulary_
-    hashable = type(vectorizer).__hash__ is not None
-    known = _TERMS.get(vectorizer) if hashable else None
-    n_terms = len(vocabulary) + len(getattr(vectorizer, "character_vocabulary_", ()))
-    if known is not None and known[0] is vocabulary and len(known[1]) == n_terms:
-        return known[1]
-    if isinstance(vectorizer, ContextVectorizer):
-        terms = vectorizer.get_feature_names_out()
-    else:
-        terms = np.empty(len(vocabulary), dtype=object)
-        terms[list(vocabulary.values())] = list(vocabulary)
-    terms.flags.writeable = False
-    if hashable:
-        _TERMS[vectorizer] = (vocabulary, terms)
-    return terms
+@contextmanager
+def without_name_warnings() -> Iterator[None]:
+    """Ignore that a matrix has no names: those of the documents have been checked."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        yield
 
 
 class _Walk:
     """Follows columns through steps, and collects the vectorizers among them."""
 
     def __init__(self) -> None:
-        self.sources: list[tuple[Any, TextInput]] = []
+        self.sources: list[Source] = []
 
     def through_all(
         self, steps: list[tuple[str, Any]], state: Any, later: Iterable[Any] = ()
     ) -> TextInput | Columns:
         """Return the output of steps, before others, for the input `state`."""
         for at, (name, step) in enumerate(steps):
-            after = [*(one for _, one in steps[at + 1 :]), *later]
-            state = self.through(name, step, state, after)
+            state = self.through(name, step, state, [*(one for _, one in steps[at + 1 :]), *later])
         return state
 
     def through(
         self, name: str, step: Any, state: TextInput | Columns, later: Iterable[Any] = ()
     ) -> TextInput | Columns:
         """Return the output of a step, before others, for the input `state`."""
-        if step is None or (isinstance(step, str) and step == "passthrough"):
+        if isinstance(step, str) and step == "passthrough":
             return state
         if isinstance(step, FrozenEstimator):
             step = step.estimator
         if isinstance(step, Pipeline):
             return self.through_all(_steps_of_prediction(step.steps), state, later)
-        if isinstance(step, HashingVectorizer):
-            raise _untraceable(
-                name, step, "hashing keeps no names. Use a CountVectorizer or TfidfVectorizer."
-            )
         if isinstance(step, FeatureUnion):
             branches = []
             for branch, inner in step.transformer_list:
@@ -230,19 +187,13 @@ class _Walk:
             return _followed(name, step, state)
         if isinstance(step, _VECTORIZERS):
             check_is_fitted(step, "vocabulary_")
-            terms = vectorizer_terms(step)
-            self.sources.append((step, state))
+            terms = np.asarray(step.get_feature_names_out(), dtype=object)
+            self.sources.append(Source(step, state, terms))
             return Columns(terms, np.full(len(terms), len(self.sources) - 1), terms)
         if any(map(_reads_text, later)):  # the step changes or selects texts
-            return replace(
-                state,
-                name=state.name or state.branch,
-                key=(*state.key, id(step)),
-                steps=(*state.steps, step.transform),
-            )
-        if getattr(step, "n_features_in_", None) is None:  # it reads documents, as DictVectorizer
-            return Columns.without_text(_output_names(name, step))
-        return _followed(name, step, _input_columns(step))
+            key, steps = (*state.key, id(step)), (*state.steps, step.transform)
+            return replace(state, name=state.name or state.branch, key=key, steps=steps)
+        return Columns.without_text(_output_names(name, step))
 
     def _of_columns(
         self, name: str, step: Any, columns: Any, outer: ColumnTransformer, state: Any
@@ -255,26 +206,18 @@ class _Walk:
                     f"reads one column, named by itself, got {columns!r}"
                 )
             return self.through(name, step, state.column(columns))
-        positions = _positions(outer, columns)
-        passes = (isinstance(step, str) and step == "passthrough") or (
-            isinstance(step, FunctionTransformer) and step.func is None
-        )
+        chosen = outer._transformer_to_input_indices[name]
         if isinstance(state, Columns):
-            return state[positions] if passes else self.through(name, step, state[positions])
-        chosen = _input_columns(outer)[positions]
-        if passes or not len(chosen):
-            return chosen
-        return Columns.without_text(_output_names(name, step, chosen.names))
+            return self.through(name, step, state[chosen])
+        given = _input_columns(outer)[chosen]
+        if isinstance(step, str) or not len(chosen):  # "passthrough"
+            return given
+        return Columns.without_text(_output_names(name, step, given.names))
 
 
 def _steps_of_prediction(steps: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return the steps that a prediction goes through, as samplers of imbalanced-learn are not."""
-    return [
-        (name, step)
-        for name, step in steps
-        if step not in (None, "passthrough")
-        and not (hasattr(step, "fit_resample") and not hasattr(step, "transform"))
-    ]
+    return [(name, step) for name, step in steps if hasattr(step, "transform")]
 
 
 def _input_columns(step: Any) -> Columns:
@@ -287,18 +230,12 @@ def _input_columns(step: Any) -> Columns:
 
 def _followed(name: str, step: Any, columns: Columns) -> Columns:
     """Return the columns after a step, identified by its own names of them."""
-    if (isinstance(step, FunctionTransformer) and step.func is None) or (
-        isinstance(step, OneToOneFeatureMixin)
-    ):
-        return columns
-    if isinstance(step, SelectorMixin):
-        return columns[step.get_support(indices=True)]
     known = getattr(step, "feature_names_in_", None)
     # Where the step has no names, unique ones, so that equal names cannot be confused.
-    given = [f"x{at}" for at in range(len(columns))] if known is None else list(known)
+    given = [f"x{at}" for at in range(len(columns.names))] if known is None else list(known)
     place = {column: at for at, column in enumerate(given)}
     out = _output_names(name, step, np.asarray(given, dtype=object))
-    if len(place) != len(columns) or any(column not in place for column in out):
+    if len(place) != len(columns.names) or any(column not in place for column in out):
         raise _untraceable(name, step, "each of them mixes several.")
     return columns[np.array([place[column] for column in out], dtype=np.intp)]
 
@@ -308,11 +245,10 @@ def _output_names(name: str, step: Any, given: Any = None) -> Any:
     try:
         return step.get_feature_names_out() if given is None else step.get_feature_names_out(given)
     except (AttributeError, ValueError, TypeError) as error:
-        reason = "it does not say which of its columns come from which."
-        if isinstance(step, FunctionTransformer):
-            reason += (
-                ' Where it keeps columns in their places, say so: feature_names_out="one-to-one".'
-            )
+        reason = (
+            "its columns have no names. Use a CountVectorizer in place of a HashingVectorizer, and "
+            'feature_names_out="one-to-one" where a FunctionTransformer keeps columns in place.'
+        )
         raise _untraceable(name, step, reason) from error
 
 
@@ -331,7 +267,7 @@ def _joined(branches: Iterable[tuple[str, TextInput | Columns]]) -> Columns:
             raise ValueError(
                 f"cannot trace {name!r}: it passes documents on as they are. {_INSTEAD}"
             )
-        if len(part):
+        if len(part.names):
             parts[name] = part
     if len(parts) > 1:
         for name, part in parts.items():
@@ -345,22 +281,6 @@ def _joined(branches: Iterable[tuple[str, TextInput | Columns]]) -> Columns:
     )
 
 
-def _positions(step: ColumnTransformer, columns: Any) -> NDArray[np.intp]:
-    """Return the positions of the columns that a ColumnTransformer selects in any form."""
-    every = pd.Series(np.arange(step.n_features_in_), getattr(step, "feature_names_in_", None))
-    if isinstance(columns, slice):
-        chosen: list[Any] = [columns.start, columns.stop]
-    elif isinstance(columns, str | int | np.integer):
-        chosen = columns = [columns]
-    else:
-        with warnings.catch_warnings():
-            # scikit-learn 1.6 warns that a remainder's columns will be names: both are handled.
-            warnings.simplefilter("ignore", FutureWarning)
-            chosen = columns = list(columns)
-    by_name = any(isinstance(one, str) for one in chosen)
-    return (every.loc if by_name else every.iloc)[columns].to_numpy()
-
-
 def _reads_text(step: Any) -> bool:
     """Return whether a step is or contains a vectorizer."""
     if isinstance(step, FrozenEstimator):
@@ -368,7 +288,7 @@ def _reads_text(step: Any) -> bool:
     for name in ("steps", "transformer_list", "transformers_"):
         if hasattr(step, name):
             return any(_reads_text(inner) for _, inner, *_ in getattr(step, name))
-    return isinstance(step, (*_VECTORIZERS, HashingVectorizer))
+    return isinstance(step, _VECTORIZERS)
 
 
 def _kind(estimator: Any) -> str:

@@ -86,7 +86,7 @@ class AttentionDisplay:
         """
         _plotting.import_pyplot()  # before anything is computed
         documents = [document] if isinstance(document, str) else document
-        explanation = explain(estimator, documents, target=target, removal=False, places=False)
+        explanation = explain(estimator, documents, target=target, places=False)
         return cls(explanation).plot(ax, top=top)
 
     def plot(self, ax: Any = None, *, top: int = 15) -> Self:
@@ -138,9 +138,9 @@ class AttentionDisplay:
         if len(tokens) == top + 1:
             top += 1  # a row "1 more token" is as long as that token's row
         rest, others = tokens.iloc[order[top:]], []
-        if n_rest := len(rest) + int(one.others_count[0]):
-            attention = rest["attention"].sum() + one.others_attention[0]
-            contribution = rest["contribution"].sum() + one.others_contributions[0, k]
+        if n_rest := len(rest):
+            attention = rest["attention"].sum()
+            contribution = rest["contribution"].sum()
             others.append((f"{n_rest:,} more tokens", attention, contribution, True))
         if one.cls_attention[0]:
             others.append(("<cls>", one.cls_attention[0], 0.0, True))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from ..._validation import codes_of
 from ...comparison import token_effects, values_by_class
 from ...importance import class_totals, posterior_difference
-from ..removal import without_name_warnings
+from ..feature_origins import without_name_warnings
 from . import _plotting
 from ._inputs import Array, documents_with, named_classifier, token_matrix
 from ._plotting import AGAINST, FOR

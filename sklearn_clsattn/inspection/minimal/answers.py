@@ -94,11 +94,6 @@ def _check(many: DecisionTerms, question: str, time_limit: float) -> None:
         raise ValueError(
             f"{question} is exact for one layer of attention alone; this model has two"
         )
-    if many.others_count.any():
-        raise ValueError(
-            f"{question} needs all tokens of the documents: explain them without top "
-            f"(here {int(many.others_count.sum()):,} tokens were left out)"
-        )
     if len(many.classes) > 2 and len(many.targets) < len(many.classes):
         raise ValueError(
             f"{question} compares classes, but only {many.targets.tolist()[0]!r} was explained: "
@@ -110,8 +105,7 @@ def _check(many: DecisionTerms, question: str, time_limit: float) -> None:
 def _threshold(explanation: DecisionTerms, probability: float | None) -> tuple[float, float | None]:
     """Return the log-odds of the explained one of two classes at a probability, and this."""
     if probability is None:
-        threshold = explanation.threshold
-        return threshold, float(expit(threshold)) if threshold else None
+        return 0.0, None
     if len(explanation.classes) > 2:
         raise ValueError("probability is for two classes alone; pass to, a class to reach")
     check_scalar(

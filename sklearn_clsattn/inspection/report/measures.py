@@ -14,7 +14,7 @@ from ...comparison import Entrant
 from .._explain import explain
 from .._label_issues import label_issues
 from ..explanation import Explanation
-from ..removal import without_name_warnings
+from ..feature_origins import without_name_warnings
 from .predictions import Codes, Predictions, take, texts_of
 
 Array = NDArray[np.float64]

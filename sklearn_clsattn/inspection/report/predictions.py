@@ -171,7 +171,7 @@ def _checked_documents(
             f"documents and labels of shape {array.shape}"
         )
     # Raise what `explain` raises before anything is measured.
-    explain(estimator, take(documents, [0]), removal=False, places=False)
+    explain(estimator, take(documents, [0]), places=False)
     return documents, array
 
 
