@@ -373,8 +373,6 @@ def test_other_bad_arguments_are_refused():
                 render(top=top)
     with pytest.raises(ValueError, match="one label in y_true"):
         explain(model, X, y_true=[0, 1])
-    with pytest.raises(ValueError, match="expected 20 token_names"):
-        explain(model, X, token_names=["a"])
     with pytest.raises(ValueError, match="width must be at least"):
         explain(model, X).to_text(width=10)
 

@@ -233,18 +233,21 @@ def test_names_of_frames_are_followed():
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        ([HashingVectorizer(alternate_sign=False)], "in place of a HashingVectorizer"),
+        ([HashingVectorizer(alternate_sign=False)], "leads to 0 with names"),
         (
             [CountVectorizer(), TruncatedSVD(3), Binarizer()],
             r"TruncatedSVD \(step 'truncatedsvd'\).*each of them mixes several",
         ),
         ([CountVectorizer(), FunctionTransformer(abs)], 'feature_names_out="one-to-one"'),
-        ([make_union(CountVectorizer(), HashingVectorizer())], "in place of a HashingVectorizer"),
+        (
+            [make_union(CountVectorizer(), HashingVectorizer())],
+            "'hashingvectorizer' back to tokens",
+        ),
     ],
     ids=["hashing", "svd", "function", "hashing in a union"],
 )
 def test_what_cannot_be_traced_is_said(steps, message):
-    model = fit([*steps, FunctionTransformer(abs)] if "Hashing" in message else steps, TEXTS)
+    model = fit([*steps, FunctionTransformer(abs)] if "ashing" in str(steps) else steps, TEXTS)
     with pytest.raises(ValueError, match=message) as caught:
         explain(model, TEXTS)
     assert "pipeline[-1]" in str(caught.value)
@@ -256,7 +259,7 @@ def test_what_cannot_be_traced_is_said(steps, message):
 def test_a_vectorizer_of_several_columns_is_refused():
     several = make_pipeline(FunctionTransformer(titles), CountVectorizer())
     model = fit([make_column_transformer((several, ["title", "body"]))], TABLE)
-    with pytest.raises(ValueError, match="a vectorizer reads one column"):
+    with pytest.raises(ValueError, match="its columns have no names"):
         explain(model, TABLE)
 
 

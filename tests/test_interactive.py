@@ -238,7 +238,7 @@ def wide_pages():
     model.fit(texts, labels)
     hostile = ["terrific " + "a" * 500 + " boring", "<b>terrific</b> \u202eboring " * 20, "", "fun"]
     yield explain(model, [*texts, *hostile], y_true=[*labels, "<i>" + "x" * 80, *labels[:3]])
-    yield explain(model[-1], model[0].transform(texts), token_names=None)
+    yield explain(model[-1], model[0].transform(texts))
     long_names = CountVectorizer(token_pattern=r"\S+").fit(["w" * 90, "v" * 90])
     named = make_pipeline(long_names, ClsAttentionClassifier()).fit(["w" * 90, "v" * 90], [0, 1])
     yield explain(named, ["w" * 90])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ def explain(
     *,
     target: Any = None,
     y_true: ArrayLike | None = None,
-    token_names: Sequence[str] | NDArray[Any] | None = None,
     places: bool = True,
 ) -> Explanation:
     """Explain predictions exactly: what every token of every document adds to the decision.
@@ -45,16 +43,14 @@ def explain(
         A fitted classifier, a fitted Pipeline that ends in one, or a fitted search over either.
         Not one with an MLP, whose decision is no sum over tokens.
     documents : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
-        The estimator's input: for a classifier the token matrix, for a Pipeline the raw texts (or
-        rows of a data frame), one document or more.
+        The estimator's input: for a classifier the token matrix (a data frame names its tokens),
+        for a Pipeline the raw texts (or rows of a data frame), one document or more.
     target : label, default=None
         The class whose decision to explain. None explains all classes, of which the readers of the
         explanation compare two; of two, the second, as ``decision_function`` does: what speaks for
         it speaks against the first.
     y_true : array-like of shape (n_documents,), default=None
         The true classes.
-    token_names : sequence of str of length n_tokens, default=None
-        Names of a matrix's columns. None takes them from the estimator, or numbers them.
     places : bool, default=True
         Whether to keep raw texts and find the positions of the tokens in them, to be shown by
         ``to_text()`` and ``to_html()``. False is faster.
@@ -84,15 +80,6 @@ def explain(
     classifier = origins.classifier
     outputs, classes, sign = _explained(classifier.classes_, target)
     documents = _checked_documents(documents, origins)
-    names = origins.columns.names
-    if token_names is not None:
-        if len(token_names) != len(names):
-            raise ValueError(
-                f"expected {len(names)} token_names, one a column of the classifier, got "
-                f"{len(token_names)}"
-            )
-        names = np.array([str(name) for name in token_names], dtype=object)
-
     given = origins.transform(documents)
     fitted = fitted_attention(classifier)
     X = canonical(checked_documents(classifier, given))
@@ -116,7 +103,7 @@ def explain(
     without = model = None
     if fitted.n_layers == 1:  # contributions are attention times the tokens' own values
         without = of(_decisions_without(fitted, X, attention, terms, cls_attention))
-        model = ExplainedModel(names, fitted, outputs, sign)
+        model = ExplainedModel(origins.columns.names, fitted, outputs, sign)
         values = np.atleast_2d(classifier.token_values_).T[X.indices]
     else:
         shares = np.broadcast_to(attention[:, None], terms.shape)
@@ -128,7 +115,7 @@ def explain(
         index=np.arange(n_documents),
         indptr=X.indptr.astype(np.intp),
         columns=X.indices.astype(np.intp),
-        tokens=names[X.indices],
+        tokens=origins.columns.names[X.indices],
         counts=X.data,
         attention=attention,
         values=of(values),

@@ -43,10 +43,9 @@ class Explanation(DecisionTerms):
         The documents' positions among those that were explained.
     indptr : ndarray of shape (n_documents + 1,)
         The tokens of document i are those at ``indptr[i]:indptr[i + 1]``.
-    columns, tokens, counts : ndarray of shape (n_entries,)
-        The tokens' columns in the classifier's matrix, their names, and their counts or weights.
-    attention : ndarray of shape (n_entries,)
-        Shares of the document's attention.
+    columns, tokens, counts, attention : ndarray of shape (n_entries,)
+        The tokens' columns in the classifier's matrix, their names, their counts or weights, and
+        their shares of the document's attention.
     values : ndarray of shape (n_entries, n_targets)
         What a unit of attention on the token adds to the decision; with two layers, with what
         the token attends to (NaN where its attention is 0).
@@ -61,13 +60,10 @@ class Explanation(DecisionTerms):
     predicted, predicted_probability, true : ndarray of shape (n_documents,)
         Predicted classes, their probabilities, and the true classes, None where not given.
     texts : tuple of length n_documents
-        For each document a tuple of the texts that its tokens come from, each with `name`, `text`,
-        `words` (start and stop of each), `occurrences` of tokens (first word, number of words,
-        the token's number in the document) and their `shares` of the token's count; empty where
-        a matrix was explained.
+        For each document a tuple of its texts, each with `name`, `text`, and the positions of
+        tokens: `words`, `occurrences` and `shares`; empty where a matrix was explained.
     model : object or None
-        The model behind, from which counterfactuals are computed, and which is pickled with the
-        explanation; None with two layers of attention, which have none.
+        The model of one layer of attention, from which counterfactuals are computed.
 
     Examples
     --------
@@ -253,6 +249,36 @@ class Explanation(DecisionTerms):
             "documents": [one._document() for one in self],
         }
 
+    def _document(self) -> dict[str, Any]:
+        """Return the first document as plain values."""
+        without = self.decision_without
+        tokens = {
+            "token": map(str, self.tokens),
+            "column": self.columns.tolist(),
+            "count": self.counts.tolist(),
+            "attention": self.attention.tolist(),
+            # JSON has no NaN.
+            "values": [[None if x != x else x for x in row] for row in self.values.tolist()],
+            "contributions": self.contributions.tolist(),
+            "decisions_without": [None] * len(self.tokens) if without is None else without.tolist(),
+        }
+        return {
+            "document": int(self.index[0]),
+            "predicted": self.predicted.tolist()[0],
+            "predicted_probability": float(self.predicted_probability[0]),
+            "true": None if self.true is None else self.true.tolist()[0],
+            "decisions": self.decision[0].tolist(),
+            "probabilities": self.probability[0].tolist(),
+            "texts": [{"name": text.name, "text": text.text} for text in self.texts[0]],
+            "tokens": [
+                dict(zip(tokens, row, strict=True)) for row in zip(*tokens.values(), strict=True)
+            ],
+            "cls": {
+                "attention": float(self.cls_attention[0]),
+                "contributions": [0.0] * len(self.targets),
+            },
+        }
+
     def to_text(
         self,
         *,
@@ -324,14 +350,12 @@ class Explanation(DecisionTerms):
         html : str
             To be written in UTF-8.
         """
-        if model is not None and not interactive:
+        if not interactive and model is not None:
             raise ValueError("model is for interactive pages: pass interactive=True as well")
-        if model is None and max_tokens is not None:
-            raise ValueError("max_tokens is of model: pass the model as well")
+        if interactive and fragment:
+            raise ValueError("a script needs a page of its own: interactive=True, fragment=False")
         if model is not None and list(model.classes_) != self.classes.tolist():
             raise ValueError("model has other classes than the explanation: pass its own model")
-        if fragment and interactive:
-            raise ValueError("a script needs a page of its own: interactive=True, fragment=False")
         script = script_of("reader.js", "interactive.js") if interactive else None
         data = page_data(self, model, top, max_tokens) if interactive else None
         return self._html(
@@ -357,34 +381,3 @@ class Explanation(DecisionTerms):
             more=max(len(self) - n_shown, 0),
             **{"fragment": False, "data": None, **page},
         )
-
-    def _document(self) -> dict[str, Any]:
-        """Return the first document as plain values."""
-        without = self.decision_without
-        of_tokens = {
-            "token": [str(name) for name in self.tokens],
-            "column": self.columns.tolist(),
-            "count": self.counts.tolist(),
-            "attention": self.attention.tolist(),
-            # JSON has no NaN.
-            "values": [[None if x != x else x for x in row] for row in self.values.tolist()],
-            "contributions": self.contributions.tolist(),
-            "decisions_without": [None] * len(self.tokens) if without is None else without.tolist(),
-        }
-        return {
-            "document": int(self.index[0]),
-            "predicted": self.predicted.tolist()[0],
-            "predicted_probability": float(self.predicted_probability[0]),
-            "true": None if self.true is None else self.true.tolist()[0],
-            "decisions": self.decision[0].tolist(),
-            "probabilities": self.probability[0].tolist(),
-            "texts": [{"name": text.name, "text": text.text} for text in self.texts[0]],
-            "tokens": [
-                dict(zip(of_tokens, row, strict=True))
-                for row in zip(*of_tokens.values(), strict=True)
-            ],
-            "cls": {
-                "attention": float(self.cls_attention[0]),
-                "contributions": [0.0] * len(self.targets),
-            },
-        }

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer
@@ -23,7 +24,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import BaseAttentionClassifier
 from ..text._context_vectorizer import ContextVectorizer
 
-_VECTORIZERS = (CountVectorizer, ContextVectorizer)
 _INSTEAD = (
     "explain(pipeline[-1], pipeline[:-1].transform(documents)) explains the classifier in terms "
     "of the columns that it is given."
@@ -37,7 +37,6 @@ class TextInput:
     name: str | None = None  # where documents have several texts
     key: tuple[Any, ...] = ()  # the same for vectorizers that read the same text
     steps: tuple[Callable[[Any], Any], ...] = ()  # from the documents to the texts
-    branch: str | None = None  # of a union
 
     def of(self, documents: Any) -> list[Any]:
         """Return the texts of documents, n_documents of them."""
@@ -105,15 +104,17 @@ def feature_origins(estimator: Any) -> FeatureOrigins:
     """Follow the columns of a fitted classifier, Pipeline or search back to the documents."""
     steps, classifier = split_pipeline(estimator)
     check_is_fitted(classifier)
-    walk = _Walk()
-    columns = walk.through_all(steps, TextInput()) if steps else _input_columns(classifier)
+    sources: list[Source] = []
+    columns: TextInput | Columns = TextInput() if steps else _input_columns(classifier)
+    for name, step in steps:
+        columns = _through(name, step, columns, sources)
     n_columns = 0 if isinstance(columns, TextInput) else len(columns.names)
     if isinstance(columns, TextInput) or n_columns != classifier.n_features_in_:
         raise ValueError(
             f"cannot trace the classifier's {classifier.n_features_in_} columns back to tokens: "
-            f"following the Pipeline's steps leads to {n_columns}. {_INSTEAD}"
+            f"following the Pipeline's steps leads to {n_columns} with names. {_INSTEAD}"
         )
-    return FeatureOrigins(classifier, [step for _, step in steps], columns, walk.sources)
+    return FeatureOrigins(classifier, [step for _, step in steps], columns, sources)
 
 
 def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttentionClassifier]:
@@ -146,73 +147,56 @@ def without_name_warnings() -> Iterator[None]:
         yield
 
 
-class _Walk:
-    """Follows columns through steps, and collects the vectorizers among them."""
-
-    def __init__(self) -> None:
-        self.sources: list[Source] = []
-
-    def through_all(
-        self, steps: list[tuple[str, Any]], state: Any, later: Iterable[Any] = ()
-    ) -> TextInput | Columns:
-        """Return the output of steps, before others, for the input `state`."""
-        for at, (name, step) in enumerate(steps):
-            state = self.through(name, step, state, [*(one for _, one in steps[at + 1 :]), *later])
+def _through(
+    name: str, step: Any, state: TextInput | Columns, sources: list[Source]
+) -> TextInput | Columns:
+    """Return the output of a step for the input `state`, and add its vectorizers to `sources`."""
+    if isinstance(step, str) and step == "passthrough":
         return state
-
-    def through(
-        self, name: str, step: Any, state: TextInput | Columns, later: Iterable[Any] = ()
-    ) -> TextInput | Columns:
-        """Return the output of a step, before others, for the input `state`."""
-        if isinstance(step, str) and step == "passthrough":
-            return state
-        if isinstance(step, FrozenEstimator):
-            step = step.estimator
-        if isinstance(step, Pipeline):
-            return self.through_all(_steps_of_prediction(step.steps), state, later)
-        if isinstance(step, FeatureUnion):
-            branches = []
-            for branch, inner in step.transformer_list:
-                if not (isinstance(inner, str) and inner == "drop"):
-                    given = replace(state, branch=branch) if isinstance(state, TextInput) else state
-                    branches.append((branch, self.through(branch, inner, given)))
-            return _joined(branches)
-        if isinstance(step, ColumnTransformer):
-            return _joined(
-                (branch, self._of_columns(branch, inner, columns, step, state))
-                for branch, inner, columns in step.transformers_
-                if not (isinstance(inner, str) and inner == "drop")
-            )
-        if isinstance(state, Columns):
-            return _followed(name, step, state)
-        if isinstance(step, _VECTORIZERS):
-            check_is_fitted(step, "vocabulary_")
-            terms = np.asarray(step.get_feature_names_out(), dtype=object)
-            self.sources.append(Source(step, state, terms))
-            return Columns(terms, np.full(len(terms), len(self.sources) - 1), terms)
-        if any(map(_reads_text, later)):  # the step changes or selects texts
-            key, steps = (*state.key, id(step)), (*state.steps, step.transform)
-            return replace(state, name=state.name or state.branch, key=key, steps=steps)
+    if isinstance(step, FrozenEstimator):
+        step = step.estimator
+    if isinstance(step, Pipeline):
+        for inner, part in _steps_of_prediction(step.steps):
+            state = _through(inner, part, state, sources)
+        return state
+    if isinstance(step, FeatureUnion):
+        return _joined(
+            (branch, _through(branch, inner, state, sources))
+            for branch, inner in step.transformer_list
+            if not (isinstance(inner, str) and inner == "drop")
+        )
+    if isinstance(step, ColumnTransformer):
+        return _joined(
+            (branch, _of_columns(branch, inner, columns, step, state, sources))
+            for branch, inner, columns in step.transformers_
+            if not (isinstance(inner, str) and inner == "drop")
+        )
+    if isinstance(state, Columns):
+        return _followed(name, step, state)
+    if isinstance(step, CountVectorizer | ContextVectorizer):
+        check_is_fitted(step, "vocabulary_")
+        terms = np.asarray(step.get_feature_names_out(), dtype=object)
+        sources.append(Source(step, state, terms))
+        return Columns(terms, np.full(len(terms), len(sources) - 1), terms)
+    if hasattr(step, "get_feature_names_out"):
         return Columns.without_text(_output_names(name, step))
+    # The step changes or selects texts.
+    return replace(state, key=(*state.key, id(step)), steps=(*state.steps, step.transform))
 
-    def _of_columns(
-        self, name: str, step: Any, columns: Any, outer: ColumnTransformer, state: Any
-    ) -> TextInput | Columns:
-        """Return the output of a ColumnTransformer's step on some columns of its input."""
-        if isinstance(state, TextInput) and _reads_text(step):
-            if not isinstance(columns, str | int | np.integer):
-                raise ValueError(
-                    f"cannot trace transformer {name!r} of a ColumnTransformer: a vectorizer "
-                    f"reads one column, named by itself, got {columns!r}"
-                )
-            return self.through(name, step, state.column(columns))
-        chosen = outer._transformer_to_input_indices[name]
-        if isinstance(state, Columns):
-            return self.through(name, step, state[chosen])
-        given = _input_columns(outer)[chosen]
-        if isinstance(step, str) or not len(chosen):  # "passthrough"
-            return given
-        return Columns.without_text(_output_names(name, step, given.names))
+
+def _of_columns(
+    name: str, step: Any, columns: Any, outer: ColumnTransformer, state: Any, sources: list[Source]
+) -> TextInput | Columns:
+    """Return the output of a ColumnTransformer's step on some columns of its input."""
+    chosen = outer._transformer_to_input_indices[name]
+    if isinstance(state, Columns):
+        return _through(name, step, state[chosen], sources)
+    if isinstance(columns, str | int | np.integer):  # a step for texts, one of each document
+        return _through(name, step, state.column(columns), sources)
+    given = _input_columns(outer)[chosen]
+    if isinstance(step, str) or not len(chosen):  # "passthrough"
+        return given
+    return Columns.without_text(_output_names(name, step, given.names))
 
 
 def _steps_of_prediction(steps: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -230,14 +214,13 @@ def _input_columns(step: Any) -> Columns:
 
 def _followed(name: str, step: Any, columns: Columns) -> Columns:
     """Return the columns after a step, identified by its own names of them."""
-    known = getattr(step, "feature_names_in_", None)
     # Where the step has no names, unique ones, so that equal names cannot be confused.
-    given = [f"x{at}" for at in range(len(columns.names))] if known is None else list(known)
-    place = {column: at for at, column in enumerate(given)}
-    out = _output_names(name, step, np.asarray(given, dtype=object))
-    if len(place) != len(columns.names) or any(column not in place for column in out):
+    unique = [f"x{at}" for at in range(len(columns.names))]
+    given = np.asarray(getattr(step, "feature_names_in_", unique), dtype=object)
+    place = pd.Index(given).get_indexer(_output_names(name, step, given))
+    if len(given) != len(columns.names) or (place < 0).any():
         raise _untraceable(name, step, "each of them mixes several.")
-    return columns[np.array([place[column] for column in out], dtype=np.intp)]
+    return columns[place]
 
 
 def _output_names(name: str, step: Any, given: Any = None) -> Any:
@@ -246,8 +229,8 @@ def _output_names(name: str, step: Any, given: Any = None) -> Any:
         return step.get_feature_names_out() if given is None else step.get_feature_names_out(given)
     except (AttributeError, ValueError, TypeError) as error:
         reason = (
-            "its columns have no names. Use a CountVectorizer in place of a HashingVectorizer, and "
-            'feature_names_out="one-to-one" where a FunctionTransformer keeps columns in place.'
+            "its columns have no names. A FunctionTransformer that keeps columns in place says so "
+            'by feature_names_out="one-to-one".'
         )
         raise _untraceable(name, step, reason) from error
 
@@ -261,34 +244,22 @@ def _untraceable(name: str, step: Any, reason: str) -> ValueError:
 
 def _joined(branches: Iterable[tuple[str, TextInput | Columns]]) -> Columns:
     """Return concatenated columns, prefixed with the branches' names if there are several."""
-    parts: dict[str, Columns] = {}
+    parts = []
     for name, part in branches:
         if isinstance(part, TextInput):
             raise ValueError(
-                f"cannot trace {name!r}: it passes documents on as they are. {_INSTEAD}"
+                f"cannot trace {name!r} back to tokens: its columns have no names. {_INSTEAD}"
             )
         if len(part.names):
-            parts[name] = part
-    if len(parts) > 1:
-        for name, part in parts.items():
-            prefixed = np.array([f"{name}__{column}" for column in part.names], dtype=object)
-            parts[name] = replace(part, names=prefixed)
-    joined = [Columns.without_text([]), *parts.values()]
+            parts.append((name, part))
+    if len(parts) == 1:
+        return parts[0][1]
+    names = [f"{name}__{column}" for name, part in parts for column in part.names]
     return Columns(
-        np.concatenate([part.names for part in joined]),
-        np.concatenate([part.sources for part in joined]),
-        np.concatenate([part.terms for part in joined]),
+        np.array(names, dtype=object),
+        np.concatenate([part.sources for _, part in parts]),
+        np.concatenate([part.terms for _, part in parts]),
     )
-
-
-def _reads_text(step: Any) -> bool:
-    """Return whether a step is or contains a vectorizer."""
-    if isinstance(step, FrozenEstimator):
-        step = step.estimator
-    for name in ("steps", "transformer_list", "transformers_"):
-        if hasattr(step, name):
-            return any(_reads_text(inner) for _, inner, *_ in getattr(step, name))
-    return isinstance(step, _VECTORIZERS)
 
 
 def _kind(estimator: Any) -> str:
