@@ -198,23 +198,6 @@ def test_notebooks_show_some_and_say_how_many_more():
     assert "No documents" in check(in_notebook(explanation[:0])).text
 
 
-def test_what_is_said_of_a_document():
-    explanation = explain(MODEL, ["terrific, but boring, boring"], y_true=["good"])
-    page = check(explanation.to_html())
-    said = " ".join(page.text.split())
-    predicted = explanation.predicted[0]
-    probability = explanation.predicted_probability[0]
-    assert f"predicted {predicted} with probability {probability:.1%}" in said
-    assert ("✓" if predicted == "good" else "✗") in said
-    assert "+ for good" in said
-    assert "− for bad" in said
-    assert f"{explanation.decision[0, 0]:+.2f} decision".replace("-", "−") in said
-    titles = [value for _, name, value in page.attributes if name == "title"]
-    entry = explanation.tokens.tolist().index("boring")
-    added = f"{explanation.contributions[entry, 0]:+.2f}".replace("-", "−")
-    assert any(f"boring ×2: {added}, attention" in title for title in titles)
-
-
 def test_matrices_are_shown_as_joined_tokens():
     names = [f"<{name}>" for name in MODEL[0].get_feature_names_out()]
     frame = pd.DataFrame(MODEL[0].transform(TEXTS).toarray(), columns=names)

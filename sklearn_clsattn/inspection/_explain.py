@@ -158,15 +158,15 @@ def _checked_documents(documents: Any, origins: FeatureOrigins) -> Any:
     if not shape[0]:
         raise ValueError("there are no documents to explain: expected one or more")
     first = origins.transformers[0] if origins.transformers else origins.classifier
-    if hasattr(first, "n_features_in_"):
-        rows = getattr(documents, "iloc", documents)
-        if len(shape) == 1 and isinstance(rows[0], str | bytes):
-            raise ValueError(
-                f"expected a matrix or data frame of {first.n_features_in_} columns for "
-                f"{type(first).__name__}, got texts: pass the Pipeline that has the vectorizer, in "
-                "the layout in which it was fitted"
-            )
-    elif len(shape) > 1 and any(not source.input.steps for source in origins.sources):
+    reads_matrix = hasattr(first, "n_features_in_")
+    row = getattr(documents, "iloc", documents)[0] if len(shape) == 1 else None
+    if reads_matrix and isinstance(row, str | bytes):
+        raise ValueError(
+            f"expected a matrix or data frame of {first.n_features_in_} columns for "
+            f"{type(first).__name__}, got texts: pass the Pipeline that has the vectorizer, in "
+            "the layout in which it was fitted"
+        )
+    if not reads_matrix and len(shape) > 1 and any(not one.input.steps for one in origins.sources):
         raise ValueError(
             f"expected raw texts, got {type(documents).__name__} of shape {shape}: to explain a "
             "token matrix, pass the classifier, pipeline[-1]"

@@ -14,23 +14,13 @@ from .formatting import aligned, count_text, level, percent, token_text, visible
 from .terms import DecisionTerms
 from .view import ShownText, View, views
 
-_NARROWEST = 40
-_WITHOUT_TERMINAL = 100
-# Narrower terminals have no bars.
-_NO_BARS = 60
-_N_LEVELS = 3
-# The lowest level of a word's share that is marked where there are no colours.
-_MARKED_FROM = 2
+_NARROWEST, _NO_BARS, _WITHOUT_TERMINAL = 40, 60, 100  # columns
 # Blue and orange with the same contrast, 4.5 to 1, on black and on white.
 BLUE, ORANGE = "#2678c8", "#b45f06"
 # Stronger words are white on a colour; words against the class are underlined as well.
 FOR = ("", BLUE, "#ffffff on #1f5f9e", "bold #ffffff on #0a4a8a")
-AGAINST = (
-    "",
-    f"underline {ORANGE}",
-    "underline #ffffff on #a85400",
-    "bold underline #ffffff on #8a3c00",
-)
+_ORANGES = (ORANGE, "#ffffff on #a85400", "bold #ffffff on #8a3c00")
+AGAINST = ("", *(f"underline {style}" for style in _ORANGES))
 
 
 def render_text(
@@ -134,11 +124,10 @@ def _text(view: View, text: ShownText, *, color: bool) -> Text:
 
 
 def _marked(view: View, written: str, added: float, *, color: bool) -> Text:
-    strength = level(added, view.largest, _N_LEVELS)
+    strength = level(added, view.largest, 3)
     if color:
         return Text(written, _style(added, strength))
-    is_marked = strength >= _MARKED_FROM
-    return Text(f"[{'+' if added > 0 else '-'}{written}]" if is_marked else written)
+    return Text(f"[{'+' if added > 0 else '-'}{written}]" if strength > 1 else written)
 
 
 def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
@@ -155,9 +144,11 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
             * round(longest * abs(token.contribution) / largest)
             for token in tokens
         ]
-    columns["token"] = [token_text(token.name) for token in tokens]
-    columns["count"] = [count_text(token.count) for token in tokens]
-    columns["attention"] = [percent(token.attention) for token in tokens]
+    columns |= {
+        "token": [token_text(token.name) for token in tokens],
+        "count": [count_text(token.count) for token in tokens],
+        "attention": [percent(token.attention) for token in tokens],
+    }
     if view.has_without:
         columns["without"] = aligned([token.without for token in tokens])
     widths = {head: max(map(cell_len, [head, *cells])) for head, cells in columns.items()}

@@ -38,13 +38,13 @@ _READING = [
 
 
 class Located(NamedTuple):
-    """The occurrences of a vectorizer's tokens in a text."""
+    """The occurrences of a vectorizer's tokens in a text, as a `DocumentText` has them."""
 
-    spans: Integers  # (n_words, 2): start and stop of every word, or character n-gram
+    spans: Integers  # (n_words, 2)
     first: Integers  # (n_occurrences,): the occurrence's first row of `spans`
-    lengths: Integers  # (n_occurrences,): its number of words, 0 for a character n-gram
+    lengths: Integers
     terms: list[str]
-    weights: Array  # (n_occurrences,): what it counts
+    weights: Array
 
 
 class Segment(NamedTuple):
@@ -77,24 +77,19 @@ def document_texts(
         columns = origins.columns[X.indices[X.indptr[i] : X.indptr[i + 1]]]
         # A union may have a token in several columns.
         numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
-        for number, found in enumerate(zip(columns.sources.tolist(), columns.terms, strict=True)):
-            numbers[found].append(number)
-        of_document = [(name, contents[i], sources) for name, contents, sources in inputs.values()]
-        texts.append(
-            tuple(
-                _document_text(name, text, sources, numbers)
-                for name, text, sources in of_document
-                if isinstance(text, str)
-            )
-        )
+        for number, token in enumerate(zip(columns.sources.tolist(), columns.terms, strict=True)):
+            numbers[token].append(number)
+        found = [
+            _document_text(name, contents[i], sources, numbers)
+            for name, contents, sources in inputs.values()
+            if isinstance(contents[i], str)
+        ]
+        texts.append(tuple(found))
     return tuple(texts)
 
 
 def _document_text(
-    name: str | None,
-    text: str,
-    sources: dict[int, Source],
-    numbers: dict[tuple[int, str], list[int]],
+    name: str | None, text: str, sources: dict[int, Source], numbers: dict[Any, list[int]]
 ) -> DocumentText:
     """Return a text with the occurrences of the document's tokens in it."""
     spans: list[Integers] = []

@@ -72,11 +72,11 @@ def token_positions(
     starts = tokens.starts + np.repeat(origins, lengths)
     after = np.searchsorted(starts, np.array(breaks, dtype=np.int64), side="right")
     previous[after[after < len(previous)]] = -1
-    cells = [
+    from_start, from_end = (
         np.searchsorted(2 ** np.arange(1, N_CELLS), distance, side="right").astype(np.int8)
         for distance in (position + 1, remaining)
-    ]
-    return TokenPositions(*cells, previous)
+    )
+    return TokenPositions(from_start, from_end, previous)
 
 
 def frequent_words(tokens: Tokens, weights: NDArray[np.float64], least: float) -> list[str]:
