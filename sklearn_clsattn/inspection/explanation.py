@@ -332,13 +332,12 @@ class Explanation(DecisionTerms):
         fragment : bool, default=False
             Whether to return an element to put into a page, rather than a page.
         interactive : bool, default=False
-            Whether the page has a script of its own, by which one filters documents, switches
-            between light and dark and, with a `model`, asks what if. It loads nothing, and the
-            page's policy allows no other script.
+            Whether the page has a script of its own, which filters documents, switches between
+            light and dark and, with a `model`, answers what if. It loads nothing.
         model : Pipeline, default=None
             With `interactive`, the model: the page then has a box in which to write or edit a text
-            and see its decision, for any class, at once. It is a fitted pipeline (or a search over
-            one) of a `CountVectorizer`, :class:`~sklearn_clsattn.text.TokenVectorizer` or
+            and see its decision at once. It is a fitted pipeline (or a search over one) of a
+            `CountVectorizer`, :class:`~sklearn_clsattn.text.TokenVectorizer` or
             :class:`~sklearn_clsattn.text.ContextVectorizer`, with no functions of your own, and a
             classifier of this package with one layer of attention.
         max_tokens : int, default=None
@@ -356,17 +355,17 @@ class Explanation(DecisionTerms):
             raise ValueError("a script needs a page of its own: interactive=True, fragment=False")
         if model is not None and list(model.classes_) != self.classes.tolist():
             raise ValueError("model has other classes than the explanation: pass its own model")
-        script = script_of("reader.js", "interactive.js") if interactive else None
-        data = page_data(self, model, top, max_tokens) if interactive else None
-        return self._html(
-            len(self), target=target, top=top, fragment=fragment, script=script, data=data
-        )
+        script = data = None
+        if interactive:
+            script = script_of("reader.js", "interactive.js")
+            data = page_data(self, model, top, max_tokens)
+        return self._html(len(self), target, top, fragment=fragment, script=script, data=data)
 
     def _repr_html_(self) -> str:
         n_shown = min(len(self), _SHOWN_IN_NOTEBOOK)
         return framed(self._html(n_shown), repr(self), 60 + _HEIGHT * n_shown)
 
-    def _html(self, n_shown: int, *, target: Any = None, top: int = 8, **page: Any) -> str:
+    def _html(self, n_shown: int, target: Any = None, top: int = 8, **page: Any) -> str:
         """Return a page, or a part of one, of the first documents."""
         check_scalar(top, "top", Integral, min_val=0)
         if n_shown > MAX_IN_FULL:

@@ -1,5 +1,6 @@
 """The content of one document's explanation for one class, for pages and terminals alike."""
 
+from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,31 +57,13 @@ class Side(NamedTuple):
     more_total: float  # their sum
 
 
-class ShownClass(NamedTuple):
-    """A class that is named with its probability."""
-
-    label: str
-    probability: float
-    decision: float
-    shown: bool  # whether it is the class that the document is explained for
-
-
-class ShownText(NamedTuple):
-    """A text in segments, named where a document has several texts."""
-
-    name: str | None
-    segments: list[Segment]
-    length: int  # in characters
-
-
-class Bar(NamedTuple):
-    """The decision as a bar, in percent of its width."""
-
-    start: float
-    end: float
-    zero: float | None  # where two classes are level
-    # For each sign, left end, width and token of every part, None for all others together.
-    rows: list[tuple[int, list[tuple[float, float, Token | None]]]]
+# A class with its probability and decision, and whether the document is explained for it.
+ShownClass = namedtuple("ShownClass", "label probability decision shown")
+# A text in segments, named where a document has several texts, and its number of characters.
+ShownText = namedtuple("ShownText", "name segments length")
+# The decision as a bar, in percent of its width: `zero` is where two classes are level, or None,
+# `rows` the sign and the parts of each side: left end, width and token, None for all others.
+Bar = namedtuple("Bar", "start end zero rows")
 
 
 class View:
@@ -93,12 +76,10 @@ class View:
         rivals = [labels[j]] if j >= 0 else [label for label in classes if label != labels[k]]
         self.one, self.k = one, k
         shown = between(one, k, j)  # with the decision that is shown alone
-        self.number = int(one.index[0])
-        self.predicted = label_text(predicted)
-        self.probability = float(one.predicted_probability[0])
+        self.number, self.probability = int(one.index[0]), float(one.predicted_probability[0])
+        self.predicted, self.target = label_text(predicted), label_text(labels[k])
         self.true = None if one.true is None else label_text(true)
         self.is_right = one.true is not None and bool(true == predicted)
-        self.target = label_text(labels[k])
         # The other one of two classes, or the one compared with.
         self.other = label_text(rivals[0]) if len(rivals) == 1 else None
         # Whether the sign of the decision says which of two classes is ahead.
@@ -263,9 +244,9 @@ class View:
         if self.has_spelled:
             remarks.append('"characters": all character n-grams in the word together')
         if self.one.cls_attention[0]:
+            share = percent(float(self.one.cls_attention[0]))
             remarks.append(
-                f"<cls>, the classifier's own token, keeps "
-                f"{percent(float(self.one.cls_attention[0]))} of the attention and adds 0"
+                f"<cls>, the classifier's own token, keeps {share} of the attention and adds 0"
             )
         return remarks
 
@@ -273,10 +254,8 @@ class View:
 def views(explanation: DecisionTerms, target: Any, top: int) -> list[View]:
     """Return the views of all documents, each for a class and its rival, as `pairs` says."""
     shown, rivals = pairs(explanation, target)
-    return [
-        View(one, k, j, top)
-        for one, k, j in zip(explanation, shown.tolist(), rivals.tolist(), strict=True)
-    ]
+    each = zip(explanation, shown.tolist(), rivals.tolist(), strict=True)
+    return [View(one, k, j, top) for one, k, j in each]
 
 
 def _tokens(one: DecisionTerms) -> list[Token]:
@@ -290,17 +269,13 @@ def _tokens(one: DecisionTerms) -> list[Token]:
     for text in one.texts[0]:
         if text.occurrences is not None:
             characters[text.occurrences[text.occurrences[:, 1] == 0, 2]] = True
-    numbers = zip(
-        one.counts.tolist(),
-        one.attention.tolist(),
-        one.contributions[:, 0].tolist(),
-        [None] * len(names) if without is None else without[:, 0].tolist(),
-        characters.tolist(),
-        strict=True,
-    )
+    numbers = [one.counts.tolist(), one.attention.tolist(), one.contributions[:, 0].tolist()]
+    numbers.append([None] * len(names) if without is None else without[:, 0].tolist())
     return [
         Token(name, before if has_prefixes else "", after if has_prefixes else name, *of_token)
-        for name, (before, _, after), of_token in zip(names, parts, numbers, strict=True)
+        for name, (before, _, after), of_token in zip(
+            names, parts, zip(*numbers, characters.tolist(), strict=True), strict=True
+        )
     ]
 
 
