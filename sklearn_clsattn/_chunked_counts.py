@@ -10,8 +10,9 @@ import shutil
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -35,12 +36,14 @@ from ._writing import written_whole
 
 _FORMAT = 2
 _HEADER, _MARK, _CLASSES = "corpus.json", "INCOMPLETE", "classes.npy"
-_ARRAYS = (
-    "codes",
-    "weights",
-    *(f"{of}_{what}" for of in ("rows", "columns") for what in ("indptr", "indices", "data")),
-)
+_PARTS = "data", "indices", "indptr"
+_ARRAYS = "codes", "weights", *(f"{of}_{part}" for of in ("rows", "columns") for part in _PARTS)
 _LEAST_CHUNK, _CHUNK_PER_TOKEN = 4_000_000, 8  # entries; more for many tokens
+# What a folder of chunks may have, what a fit that was killed has left there included.
+_OURS = re.compile(
+    rf"{_MARK}|{_CLASSES}|{_HEADER}|\.{_HEADER}\.[^/]*\.part|fit-[^/]*\.npy"
+    rf"|chunk-\d{{5,}}(/({'|'.join(_ARRAYS)})\.npy)?"
+)
 
 
 @public("sklearn_clsattn")
@@ -101,20 +104,23 @@ class ChunkedCounts:
                 f"{self.path} is incomplete: writing it did not come to its end. Write it again, "
                 "with overwrite=True."
             )
-        with _intact(self.path / _HEADER):
-            _require((self.path / _HEADER).is_file(), "it is no file")
-            header = json.loads((self.path / _HEADER).read_text("utf-8"))
-            found = header["format"]
+        with _intact(self.path / _HEADER) as file:
+            header = json.loads(file.read_text("utf-8"))
+            found, checksum = header["format"], header.pop("checksum")
             if found == _FORMAT:
-                self._take(header)
+                _require(checksum == _checksum_of(header))
         if found != _FORMAT:
             raise ValueError(
                 f"{self.path} is of format {found}, expected {_FORMAT}: write it with this version "
                 "of sklearn-clsattn."
             )
-        labels = self._array(_CLASSES, WeakSet(), lambda found: found.dtype.kind in "biufUS")
+        self._checksums: dict[str, int] = header["checksums"]
+        labels = self._array(_CLASSES, WeakSet())
         self._labels = labels.astype(object if header["labels_are_objects"] else labels.dtype)
         self.classes = np.sort(self._labels)
+        self.shape: tuple[int, int] = tuple(header["shape"])
+        self.n_entries: int = header["n_entries"]
+        self.feature_names: list[str] | None = header["feature_names"]
         self._summary = Summary(
             self.shape,
             self.n_entries,
@@ -127,34 +133,6 @@ class ChunkedCounts:
         self._lock = threading.Lock()  # one fit at a time changes what follows
         self._chunks: dict[int, Chunk] = {}
         self._prepared: dict[Any, Any] = {}  # what the last fit has prepared
-
-    def _take(self, header: dict[str, Any]) -> None:
-        """Take what the header says of the folder."""
-        _require(header.pop("checksum") == _checksum_of(header), "its checksum differs")
-        # What files there are follows from their number: no path in a header leads elsewhere.
-        self._checksums: dict[str, int] = header["checksums"]
-        self._n_chunks = (len(self._checksums) - 1) // len(_ARRAYS)
-        files = {_CLASSES, *(_file(n, name) for n in range(self._n_chunks) for name in _ARRAYS)}
-        _require(
-            self._n_chunks > 0 and self._checksums.keys() == files,
-            "it lists other files than those of chunks",
-        )
-        self.n_entries: int = header["n_entries"]
-        n_documents, n_tokens = header["shape"]
-        self.shape: tuple[int, int] = n_documents, n_tokens
-        _require(
-            all(type(n) is int for n in (n_documents, n_tokens, self.n_entries)),
-            "sizes are no integers",
-        )
-        names: list[str] | None = header["feature_names"]
-        of_strings = names is None or all(type(name) is str for name in names)
-        _require(
-            of_strings and (names is None or len(names) == n_tokens),
-            "expected a name for each token",
-        )
-        self.feature_names = names
-        within = 0 <= float(header["largest"]) < np.inf and header["least"] > 0
-        _require(within and _are_entries(np.dtype(header["dtype"])), "no counts are like this")
 
     @classmethod
     def write(
@@ -211,7 +189,7 @@ class ChunkedCounts:
         return cls(folder)
 
     def __len__(self) -> int:
-        return self._n_chunks
+        return len(self._checksums) // len(_ARRAYS)
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
         """Yield the counts, the labels and the weights of the documents of each chunk."""
@@ -234,77 +212,32 @@ class ChunkedCounts:
     def opened(self) -> Iterator[tuple[Corpus, Summary, dict[Any, Any]]]:
         """Let one fit at a time have the documents, their summary, and what earlier fits made."""
         with self._lock:
-            yield Corpus(self._read()), self._summary, self._prepared
-
-    def _read(self) -> list[Chunk]:
-        """Return the chunks, memory-mapped."""
-        chunks = [self._chunk(number) for number in range(len(self))]
-        n_documents = sum(len(chunk.codes) for chunk in chunks)
-        n_entries = {sum(one.X.nnz for one in chunks), sum(one.columns.nnz for one in chunks)}
-        with _intact(self.path / _HEADER):
-            as_said = n_documents == self.shape[0] and n_entries == {self.n_entries}
-            _require(as_said, "its sizes are not those of the chunks")
-        return chunks
+            corpus = Corpus([self._chunk(number) for number in range(len(self))])
+            yield corpus, self._summary, self._prepared
 
     def _chunk(self, number: int) -> Chunk:
-        """Return a chunk, which is checked when it is first read."""
-        if number in self._chunks:
-            return self._chunks[number]
-        maps: WeakSet[mmap.mmap] = WeakSet()
-        codes = self._array(
-            _file(number, "codes"), maps, lambda found: _are_below(found, len(self._labels))
-        )
-        n_documents, n_tokens = len(codes), self.shape[1]
-        weights = self._array(
-            _file(number, "weights"),
-            maps,
-            lambda found: (
-                found.dtype == np.float64 and len(found) == n_documents and _are_within(found)
-            ),
-        )
-        rows = self._matrix(number, "rows", (n_documents, n_tokens), maps)
-        columns = self._matrix(number, "columns", (n_tokens, n_documents), maps)
-        keep, release = partial(_keep, self.path, maps), partial(_release, maps)
-        self._chunks[number] = Chunk(
-            rows, codes, weights, number, self._labels, columns, keep=keep, release=release
-        )
-        release()
+        """Return a chunk, memory-mapped, which is checked when it is first read."""
+        if number not in self._chunks:
+            maps: WeakSet[mmap.mmap] = WeakSet()
+            arrays = {name: self._array(_file(number, name), maps) for name in _ARRAYS}
+            codes, widths = (
+                arrays["codes"],
+                {"rows": self.shape[1], "columns": len(arrays["codes"])},
+            )
+            rows, columns = (
+                csr_of(*(arrays[f"{of}_{part}"] for part in _PARTS), width)
+                for of, width in widths.items()
+            )
+            keep, release = partial(_keep, self.path, maps), partial(_release, maps)
+            chunk = Chunk(rows, codes, arrays["weights"], number, self._labels, columns)
+            self._chunks[number] = replace(chunk, keep=keep, release=release)
+            release()
         return self._chunks[number]
 
-    def _matrix(
-        self, number: int, name: str, shape: tuple[int, int], maps: WeakSet[mmap.mmap]
-    ) -> sparse.csr_array:
-        """Return the counts of a chunk or their transpose, within bounds, memory-mapped."""
-
-        def read(part: str, are_right: Callable[[NDArray[Any]], bool]) -> NDArray[Any]:
-            return self._array(_file(number, f"{name}_{part}"), maps, are_right)
-
-        def are_starts(found: NDArray[Any]) -> bool:
-            right = found.dtype == np.int32 and len(found) == shape[0] + 1 and found[0] == 0
-            return right and bool((found[1:] >= found[:-1]).all())
-
-        starts = read("indptr", are_starts)
-        n = int(starts[-1])
-        indices = read("indices", lambda found: len(found) == n and _are_below(found, shape[1]))
-        largest = self._summary.largest
-        data = read(
-            "data",
-            lambda found: (
-                len(found) == n and _are_entries(found.dtype) and _are_within(found, largest)
-            ),
-        )
-        return csr_of(data, indices, starts, shape[1])
-
-    def _array(
-        self, name: str, maps: WeakSet[mmap.mmap], are_right: Callable[[NDArray[Any]], bool]
-    ) -> NDArray[Any]:
+    def _array(self, name: str, maps: WeakSet[mmap.mmap]) -> NDArray[Any]:
         """Return the array of an intact file, memory-mapped."""
-        path = self.path / name
-        with _intact(path):
-            _require(path.is_file(), "it is no file")  # to open a pipe would wait for ever
-            array = _mapped(path, maps, self._checksums[name])
-            _require(array.ndim == 1 and are_right(array), "its numbers are out of bounds")
-        return array
+        with _intact(self.path / name) as file:
+            return _mapped(file, maps, self._checksums[name])
 
 
 class _Writer:
@@ -383,7 +316,7 @@ class _Writer:
         if X.dtype.kind in "biu":
             X.data = X.data.astype(np.min_scalar_type(X.data.max(initial=0)))
         number = self._n_chunks
-        (self._folder / _name(number)).mkdir()
+        (self._folder / _file(number, "")).parent.mkdir()
         self._n_chunks += 1
         self._save(_file(number, "codes"), np.concatenate(codes))
         self._save(_file(number, "weights"), np.concatenate(weights))
@@ -401,13 +334,6 @@ class _Writer:
         np.save(path, array)
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
             self._checksums[name] = zlib.crc32(whole)
-
-
-# What a folder of chunks may have, what a fit that was killed has left there included.
-_OURS = re.compile(
-    rf"{_MARK}|classes\.npy|corpus\.json|\.corpus\.json\.[^/]*\.part|fit-[^/]*\.npy"
-    r"|chunk-\d{5,}(/(codes|weights|(rows|columns)_(data|indices|indptr))\.npy)?"
-)
 
 
 def _make_room(folder: Path, overwrite: bool) -> None:
@@ -431,12 +357,8 @@ def _is_ours(folder: Path) -> bool:
     )
 
 
-def _name(number: int) -> str:
-    return f"chunk-{number:05d}"
-
-
 def _file(number: int, name: str) -> str:
-    return f"{_name(number)}/{name}.npy"
+    return f"chunk-{number:05d}/{name}.npy"
 
 
 def _checksum_of(header: dict[str, Any]) -> int:
@@ -445,10 +367,12 @@ def _checksum_of(header: dict[str, Any]) -> int:
 
 
 @contextmanager
-def _intact(path: Path) -> Iterator[None]:
+def _intact(path: Path) -> Iterator[Path]:
     """Raise whatever goes wrong with a file as a ValueError that names it."""
     try:
-        yield
+        if not path.is_file():  # to open a pipe would wait for ever
+            raise FileNotFoundError("it is no file")
+        yield path
     except Exception as error:  # a damaged file can raise anything
         raise ValueError(
             f"{path} is damaged, or no file of ChunkedCounts ({type(error).__name__}: {error}). "
@@ -456,35 +380,15 @@ def _intact(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _require(holds: bool, problem: str) -> None:
-    if not holds:
-        raise ValueError(problem)
-
-
-def _are_entries(dtype: np.dtype[Any]) -> bool:
-    """Return whether SciPy and PyTorch can compute with entries of a type."""
-    return dtype.kind in "biuf" and dtype.isnative and dtype != np.float16
-
-
-def _are_below(numbers: NDArray[Any], bound: int) -> bool:
-    """Return whether all numbers are int32, at least 0 and less than a bound."""
-    if numbers.dtype != np.int32:
-        return False
-    return not len(numbers) or int(numbers.view(np.uint32).max()) < bound
-
-
-def _are_within(numbers: NDArray[Any], largest: float = np.finfo(np.float64).max) -> bool:
-    """Return whether all numbers are at least 0 and at most `largest`, and none is NaN."""
-    if not len(numbers):
-        return True
-    return float(numbers.min()) >= 0 and float(numbers.max()) <= largest
+def _require(same: bool) -> None:
+    if not same:
+        raise ValueError("its checksum differs")
 
 
 def _mapped(path: Path, maps: WeakSet[mmap.mmap], checksum: int | None = None) -> NDArray[Any]:
     """Return the array of a .npy file, memory-mapped; its map joins `maps`."""
     array: Any = np.lib.format.open_memmap(path, mode="r")
-    if checksum is not None:
-        _require(zlib.crc32(array._mmap) == checksum, "its checksum differs")
+    _require(checksum is None or zlib.crc32(array._mmap) == checksum)
     if array.size:
         maps.add(array._mmap)
     return np.asarray(array)

@@ -2,8 +2,8 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -65,7 +65,7 @@ class Model:
 
 @dataclass(frozen=True)
 class ModelResult:
-    """The measurements of one model; seconds are of one run, without vectorizing texts.
+    """The measurements of one model on the test texts.
 
     Parameters
     ----------
@@ -74,16 +74,14 @@ class ModelResult:
     kind : {"ours", "baseline", "floor"}
         The model's role; a floor is what any model must beat.
     accuracy, macro_f1 : float
-        On the test texts.
-    log_loss : float or None
-        On the test texts whose class is in training; None for a model without probabilities.
-    calibration_error : float or None
-        The expected calibration error, see
+        Of all test texts.
+    log_loss, calibration_error : float or None
+        The former of the texts whose class is in training, the latter by
         :func:`~sklearn_clsattn.metrics.expected_calibration_error`; None for a model without
         probabilities.
     fit_seconds, predict_seconds : float or None
-        Of one fit on all training texts, and of predicting the class of all test texts; None
-        where that was not measured.
+        Of one fit on all training texts, and of predicting the class of all test texts, both
+        without vectorizing; None where that was not measured.
     """
 
     name: str
@@ -333,13 +331,17 @@ def measure(
     estimator = clone(model.estimator)
     _warm_up(estimator, X, y)
     start = time.perf_counter()
-    with _convergence_warnings() as unconverged:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
         estimator.fit(X, y)
     seconds = time.perf_counter() - start
+    others = [one for one in caught if not issubclass(one.category, ConvergenceWarning)]
+    for one in others:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     classes = np.unique(y).tolist()
     entrant = score(model.name, model.kind, estimator, X_test, y_test, classes, fit_seconds=seconds)
     note = f"{model.name} did not converge in the iterations it has by default."
-    return entrant, [note] if unconverged else []
+    return entrant, [note] if len(caught) > len(others) else []
 
 
 def score(
@@ -397,24 +399,22 @@ def token_effects(classifier: Any, X: Any) -> NDArray[np.float64]:
     """Return the effects (n_classes, n_tokens) of tokens on the decision for each class.
 
     An effect is the standard deviation, over the documents `X`, of what the token adds to the
-    decision for the class less what it adds on average over the classes. Its sign says whether the
-    token speaks for the class. With one layer of attention it is the token's value for the class,
-    less its mean over the classes, times the standard deviation of its attention. There is a row
-    for each class, also for two classes, of which one is the other's negative.
+    decision for the class less what it adds on average over the classes; its sign says whether the
+    token speaks for the class. Of two classes, one has the negative of the other's.
     """
     if getattr(classifier, "n_layers", 1) == 1 and not classifier.mlp:
         return _effects_of_values(classifier.token_values_, classifier.attention(X))
     contributions = classifier.contributions(X)
     of_classes = contributions if isinstance(contributions, list) else [contributions]
     mean = sum(one.data for one in of_classes) / len(of_classes) if len(of_classes) > 1 else 0.0
-    n_documents, n_tokens = of_classes[0].shape
-    effects = np.empty((len(of_classes), n_tokens))
-    for effect, one in zip(effects, of_classes, strict=True):
-        data = one.data - mean
-        means = np.bincount(one.indices, data, n_tokens) / n_documents
-        squares = np.bincount(one.indices, data**2, n_tokens) / n_documents
-        effect[:] = np.sign(means) * _deviation(means, squares)
-    return values_by_class(effects[0] if len(of_classes) == 1 else effects)
+    effects = []
+    for one in of_classes:
+        sums = [
+            np.bincount(one.indices, (one.data - mean) ** power, one.shape[1]) for power in (1, 2)
+        ]
+        means, squares = np.array(sums) / one.shape[0]
+        effects.append(np.sign(means) * _deviation(means, squares))
+    return values_by_class(effects[0] if len(effects) == 1 else np.array(effects))
 
 
 def values_by_class(values: ArrayLike) -> NDArray[np.float64]:
@@ -468,13 +468,13 @@ def shown_measure(
     """Return a measure of each model as text, and whether it is the best of several."""
     values = [getattr(model, name) for model in models]
     texts = [missing if value is None else format(value, form) for value in values]
-    is_ranked = [
-        value is not None and model.kind != "floor"
-        for value, model in zip(values, models, strict=True)
-    ]
-    ranked = [value for value, is_one in zip(values, is_ranked, strict=True) if is_one]
-    best = format(best_of(ranked), form) if len(ranked) > 1 else None
-    return [(text, is_one and text == best) for text, is_one in zip(texts, is_ranked, strict=True)]
+    ranked = {
+        place: value
+        for place, (value, model) in enumerate(zip(values, models, strict=True))
+        if value is not None and model.kind != "floor"
+    }
+    best = format(best_of([*ranked.values()]), form) if len(ranked) > 1 else None
+    return [(text, place in ranked and text == best) for place, text in enumerate(texts)]
 
 
 def _fit_features(
@@ -530,22 +530,6 @@ def _warm_up(estimator: Any, X: Any, y: NDArray[Any]) -> None:
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         clone(estimator).fit(X[few], y[few])
-
-
-@contextmanager
-def _convergence_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect warnings of models that did not converge; pass all others on."""
-    convergence: list[warnings.WarningMessage] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        yield convergence
-    for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
-            convergence.append(warning)
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
 
 
 def _effects_of_values(values: ArrayLike, attention: Any) -> NDArray[np.float64]:

@@ -1,20 +1,8 @@
 """Measures beyond those of scikit-learn: faithfulness of explanations, and calibration.
 
-Faithfulness is whether predictions depend on the tokens that an explanation names: for any
-classifier of a token matrix, and any scores per token, the tokens with the highest scores, or all
-others, are removed, and the probability of the class is compared:
-
-- *Removing* a token of a document sets its column to 0 in that document, which removes all its
-  occurrences. Tokens are counted as distinct tokens (columns that are not 0), not as occurrences.
-- *Ranking*: tokens are taken from the highest score to the lowest, tokens of equal score in the
-  order of their columns. Only tokens with a score over 0, which is evidence for the explained
-  class, are taken. Nothing but the order and the sign of scores matters.
-- Of a document with fewer such tokens all of them are taken; one without any keeps its
-  probability when tokens are removed, and is empty when only the top tokens are kept.
-- Scores of tokens that a document does not have are ignored.
-- The model is not retrained and documents are not renormalised: when a token is removed from a
-  document of TF-IDF weights, the other weights stay the same, unless the weighting is part of
-  the estimator.
+Faithfulness is whether predictions depend on the tokens that an explanation names, for any
+classifier of a token matrix and any scores per token: tokens are removed, and the probability of
+the class is compared.
 """
 
 from __future__ import annotations
@@ -79,7 +67,7 @@ def comprehensiveness(
     fractions : array-like of shape (n_fractions,), default=None
         Shares of the document's tokens, over 0 and up to 1, each rounded up to whole tokens. The
         result is the mean over them, which with `ERASER_FRACTIONS` is ERASER's area over the
-        perturbation curve (AOPC).
+        perturbation curve, as in their published code.
     target : label or array-like of shape (n_documents,), default=None
         The explained class, of all documents or of each. By default the most probable one.
 
@@ -99,10 +87,10 @@ def comprehensiveness(
     With m the probability of the explained class, x the document and r the tokens taken, it is
     :math:`m(x) - m(x \setminus r)` [1]_ (section 4.3).
 
-    The AOPC is the mean of this over the fractions, as in ERASER's published code (their formula
-    also counts an empty bin, which divides by 6 instead of 5). The perturbed documents are unlike
-    those the model was trained on, and its probabilities for them are part of the measurement:
-    values of different models are not on the same scale.
+    Tokens are distinct: removing one sets its column to 0. They are taken from the highest score to
+    the lowest, those of equal score in the order of their columns, and only those of a score over
+    0. The model is not retrained, and the other weights of a document stay the same. The perturbed
+    documents are unlike those of training: values of different models are not on the same scale.
 
     References
     ----------
@@ -144,16 +132,7 @@ def sufficiency(
     Returns
     -------
     drops : ndarray of shape (n_documents,)
-        In units of probability, from -1 to 1; 0 for a document without tokens.
-
-    See Also
-    --------
-    comprehensiveness : The same for removing these tokens, with the reference.
-
-    Notes
-    -----
-    With m the probability of the explained class, x the document and r the tokens taken, it is
-    :math:`m(x) - m(r)`.
+        :math:`m(x) - m(r)`, from -1 to 1; 0 for a document without tokens.
 
     Examples
     --------
@@ -173,7 +152,8 @@ def deletion_curve(
 ) -> Array:
     """Return the probability of the explained class as its tokens are removed one by one.
 
-    The faster it falls, the better the explanation.
+    The faster it falls, the better the explanation: the deletion metric of [1]_, for tokens in
+    place of pixels.
 
     Parameters
     ----------
@@ -187,15 +167,6 @@ def deletion_curve(
     curves : ndarray of shape (n_documents, k + 1)
         Probability after removing 0, 1, ... k tokens. A document that has no more tokens to
         remove stays where it is.
-
-    See Also
-    --------
-    comprehensiveness : Where the curve starts less where it is after k tokens.
-
-    Notes
-    -----
-    The deletion metric of [1]_, for tokens in place of pixels. They summarise a curve by the area
-    under it, which is about ``curves.mean(axis=1)``, and delete until nothing is left.
 
     References
     ----------
@@ -235,7 +206,7 @@ def expected_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n_documents,)
-        The true labels. A label that is not among `labels` is never predicted right.
+        The true labels. One that is not among `labels` is never predicted right.
     y_proba : array-like of shape (n_documents, n_classes) or (n_documents,)
         Probabilities of the classes, as of ``predict_proba``, or of the second of two.
     labels : array-like of shape (n_classes,), default=None
@@ -254,18 +225,14 @@ def expected_calibration_error(
     error : float
         From 0, confidence as great as accuracy in every bin, to 1.
 
-    See Also
-    --------
-    sklearn.calibration.calibration_curve : The bins of one class's probability.
-
     Notes
     -----
     With n documents, and bins B of accuracy acc and mean confidence conf [1]_,
 
     .. math:: \sum_B \frac{|B|}{n} \, |\mathrm{acc}(B) - \mathrm{conf}(B)| .
 
-    It depends on the bins: in many bins of few documents, accuracy is far from confidence by
-    chance. Compare models by the same bins and documents.
+    In many bins of few documents, accuracy is far from confidence by chance: compare models by the
+    same bins and documents.
 
     References
     ----------
@@ -395,10 +362,9 @@ class _RankedDocuments:
             block = self._rows[which[first:last]]
             if ranks is not None:
                 limits = np.repeat(counts[first:last], np.diff(block.indptr))
-                stays = (ranks[which[first:last]].data < limits) == keep
-                block.data = np.where(stays, block.data, 0)
+                block.data[(ranks[which[first:last]].data < limits) != keep] = 0
                 block.eliminate_zeros()
-            answer = np.asarray(self._estimator.predict_proba(self._in_the_form_of_X(block)))
+            answer = np.asarray(self._estimator.predict_proba(_in_the_form_of(self._X, block)))
             if answer.ndim != 2 or len(answer) != last - first:
                 raise TypeError(
                     "predict_proba must return an array of shape (n_documents, n_classes), got "
@@ -407,13 +373,14 @@ class _RankedDocuments:
             blocks.append(answer)
         return np.concatenate(blocks)
 
-    def _in_the_form_of_X(self, block: sp.csr_array) -> Any:
-        if sp.issparse(self._X):
-            return sp.csr_matrix(block) if isinstance(self._X, sp.spmatrix) else block
-        dense = block.toarray()
-        if hasattr(self._X, "columns"):  # for an estimator fitted on named columns
-            return type(self._X)(dense, columns=self._X.columns)
-        return dense
+
+def _in_the_form_of(X: Any, block: sp.csr_array) -> Any:
+    """Return rows in the type of `X`."""
+    if sp.issparse(X):
+        return sp.csr_matrix(block) if isinstance(X, sp.spmatrix) else block
+    dense = block.toarray()
+    # A data frame is for an estimator fitted on named columns.
+    return type(X)(dense, columns=X.columns) if hasattr(X, "columns") else dense
 
 
 def _token_rows(X: Any) -> sp.csr_array:
@@ -426,10 +393,10 @@ def _token_rows(X: Any) -> sp.csr_array:
             f"{X.dtype}: in place of texts pass the output of the vectorizer, and the pipeline "
             "without the vectorizer."
         )
-    if X.ndim != 2:
-        raise ValueError(f"X must have shape (n_documents, n_tokens), got {X.ndim} dimension(s).")
-    if X.shape[0] == 0:
-        raise ValueError("X must have at least one document, got none.")
+    if X.ndim != 2 or not X.shape[0]:
+        raise ValueError(
+            f"X must have shape (n_documents, n_tokens) and a document, got shape {X.shape}."
+        )
     return canonical(sp.csr_array(as_csr(X)))
 
 
@@ -480,10 +447,8 @@ def _at_entries(scores: Any, rows: sp.csr_array) -> Array:
             f"scores must have the shape of X, {rows.shape}, got {matrix.shape}: one score for "
             "each token of each document."
         )
-    if matrix.dtype.kind not in "biuf":
-        raise TypeError(f"scores must be numbers, got dtype {matrix.dtype}.")
-    if np.isnan(matrix.data if sparse else matrix).any():
-        raise ValueError("scores must be numbers, but some are NaN.")
+    if matrix.dtype.kind not in "biuf" or np.isnan(matrix.data if sparse else matrix).any():
+        raise ValueError(f"scores must be numbers without NaN, got dtype {matrix.dtype}.")
     if not rows.nnz:
         return np.empty(0)
     row_of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))

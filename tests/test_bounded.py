@@ -96,7 +96,7 @@ def test_the_multiple_is_the_least_of_its_penalised_loss(n_classes, C):
     documented = documents(X, y)
     documented = documented.trained_in(np.float64, "cpu")
     path = AttentionPath(documented, np.float64, "cpu", attention_C=0.03)
-    multiple = path.mean.multiple
+    multiple = path.mean
     start = np.zeros(n_classes if n_classes > 2 else 1)
     value, _, hessian = multiple._at_start
     strength = PRIOR_DOCUMENTS * hessian[0, 0] / len(y) / min(C, 1.0)
@@ -105,9 +105,9 @@ def test_the_multiple_is_the_least_of_its_penalised_loss(n_classes, C):
         return multiple._corpus.sum(multiple_sums, x)[0] + 0.5 * strength * x[0] ** 2
 
     found = minimize(penalised, np.array([0.1, *start]), tol=1e-10)
-    best = multiple.fit(C)
-    assert best.scale == pytest.approx(found.x[0], rel=1e-3)
-    assert best.loss * len(y) + 0.5 * strength * best.scale**2 <= found.fun + 1e-6
+    multiple.fit(C)
+    assert multiple.scale == pytest.approx(found.x[0], rel=1e-3)
+    assert multiple.mean_loss * len(y) + 0.5 * strength * multiple.scale**2 <= found.fun + 1e-6
     assert value > found.fun
 
 
@@ -117,9 +117,8 @@ def test_a_prior_from_earlier_documents_is_where_the_multiple_stays_without_evid
     loss = documented.loss(np.float64, "cpu", 1.0)
     units = token_scaling(documented.statistics, scaling="log_odds", attend_cls=True)
     mean = prior_mean(documented, loss, units, earlier=(0.3, 4.0))
-    found = mean.best
-    assert found.scale == pytest.approx(0.3)
-    assert found.precision == 4.0
+    assert mean.scale == pytest.approx(0.3)
+    assert mean.precision == 4.0
 
 
 @pytest.mark.parametrize("C", ["auto", 3.6])

@@ -6,9 +6,6 @@ import json
 import os
 import pickle
 import shutil
-import subprocess
-import sys
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -80,7 +77,7 @@ def test_what_is_read_is_what_was_written(tmp_path):
     assert (sp.vstack([chunk[0] for chunk in chunks]) != X).nnz == 0
     assert_array_equal(np.concatenate([chunk[1] for chunk in chunks]), y)
     assert_array_equal(np.concatenate([chunk[2] for chunk in chunks]), weights)
-    for one in counts._read():
+    for one in (counts._chunk(number) for number in range(len(counts))):
         assert (one.columns != one.X.T).nnz == 0
     assert str(len(y)) in repr(counts)
 
@@ -230,27 +227,19 @@ def test_integers_take_the_room_that_they_need(tmp_path):
     np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-3)
 
 
-CRASH = """
-import os, sys
-import numpy as np, scipy.sparse as sp
-from sklearn_clsattn import ChunkedCounts
-from sklearn_clsattn.datasets import make_token_classification
+def test_writing_that_was_stopped_leaves_a_folder_that_says_so(tmp_path):
+    X, y, _ = documents()
 
-def batches():
-    yield sp.csr_array(np.eye(4)), [0, 1, 0, 1]
-    os._exit(9)
+    def batches():
+        yield X, y
+        raise KeyboardInterrupt
 
-ChunkedCounts.write(sys.argv[1], batches(), chunk_entries=2)
-"""
-
-
-def test_a_crash_while_writing_leaves_a_folder_that_says_so(tmp_path):
     folder = tmp_path / "counts"
-    assert subprocess.run([sys.executable, "-c", CRASH, str(folder)]).returncode == 9
+    with pytest.raises(KeyboardInterrupt):
+        ChunkedCounts.write(folder, batches(), chunk_entries=200)
     assert any(folder.glob("chunk-*"))
     with pytest.raises(ValueError, match=r"incomplete: writing it .* overwrite=True"):
         ChunkedCounts(folder)
-    X, y, _ = documents()
     with pytest.raises(FileExistsError, match="overwrite=True"):
         written(folder, X, y)
     assert written(folder, X, y, overwrite=True).shape == X.shape
@@ -467,19 +456,12 @@ def refused(folder, name):
     assert str(error.value).startswith(f"{folder / name} is damaged")
 
 
-def sealed(folder, **changed):
-    """Change values of the header, and make all checksums right again."""
-    header = json.loads((folder / "corpus.json").read_text()) | changed
-    for name in header["checksums"]:
-        if (folder / name).exists():
-            header["checksums"][name] = zlib.crc32((folder / name).read_bytes())
-    del header["checksum"]
-    checksum = zlib.crc32(json.dumps(header, sort_keys=True).encode())
-    (folder / "corpus.json").write_text(json.dumps(header | {"checksum": checksum}))
-
-
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [(name, "a byte") for name in FILES]
+    + [(FILES[0], damage) for damage in DAMAGES]
+    + [("chunk-00001/weights.npy", damage) for damage in DAMAGES],
+)
 def test_damage_to_any_file_is_said(folder, name, damage):
     DAMAGES[damage](folder / name)
     refused(folder, name)
@@ -503,77 +485,6 @@ def test_a_changed_number_in_the_header_is_said(folder, key):
     refused(folder, "corpus.json")
     (folder / "corpus.json").write_text(json.dumps(header, indent=2))
     assert len(ChunkedCounts(folder))  # however it is written
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("rows_indices", lambda a: a + 540),
-        ("rows_indices", lambda a: a - 1),
-        ("columns_indices", lambda a: a + 1),
-        ("columns_indices", lambda a: a[:-1]),
-        ("rows_indptr", lambda a: a[::-1].copy()),
-        ("rows_indptr", lambda a: a[:-1]),
-        ("columns_indptr", lambda a: np.append(a[:-1], a[-1] + 1)),
-        ("rows_data", lambda a: -a),
-        ("rows_data", lambda a: a * 1e9),
-        ("columns_data", lambda a: np.where(np.arange(len(a)), a, np.nan)),
-        ("columns_data", lambda a: a.astype(np.complex128)),
-        ("columns_data", lambda a: a.astype(np.float16)),
-        ("codes", lambda a: a + 2),
-        ("codes", lambda a: a.astype(np.int64)),
-        ("codes", lambda a: a[None]),
-        ("codes", lambda a: a.astype(">i4")),
-        ("weights", lambda a: a[1:]),
-        ("weights", lambda a: a * np.inf),
-    ],
-)
-def test_numbers_out_of_bounds_are_said_whatever_the_checksums(folder, name, change):
-    file = f"chunk-00001/{name}.npy"
-    array = change(np.load(folder / file))
-    np.save(folder / file, array)
-    sealed(folder)
-    # An indptr of an end that fits is blamed on the arrays that it cannot be of.
-    blamed = file.replace("indptr", "indices") if name == "columns_indptr" else file
-    refused(folder, blamed)
-
-
-@pytest.mark.parametrize("shape", [b"(99999999999999,)", b"(4611686018427387904,)", b"(-1,)"])
-def test_an_array_that_says_to_be_larger_than_its_file(folder, shape):
-    file = folder / "chunk-00001" / "weights.npy"
-    content = file.read_bytes()
-    said = content[:118].rpartition(b"(")[0] + shape + b", }"
-    file.write_bytes(said.ljust(127) + b"\n" + content[128:])
-    sealed(folder)
-    refused(folder, "chunk-00001/weights.npy")
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"shape": [10**13, 540]},
-        {"shape": [400, 540, 1]},
-        {"shape": ["400", 540]},
-        {"n_entries": 10**13},
-        {"dtype": "O"},
-        {"largest": float("nan")},
-        {"least": None},
-        {"feature_names": ["a", "b"]},
-        {"checksums": {"classes.npy": 1}},
-        {"checksums": {"classes.npy": 1} | {f"../{name}.npy": 1 for name in NAMES}},
-    ],
-    ids=str,
-)
-def test_a_header_that_lies_is_said_whatever_its_checksum(folder, changed):
-    sealed(folder, **changed)
-    refused(folder, "corpus.json")
-
-
-def test_names_of_tokens_that_are_none(folder):
-    sealed(folder, feature_names=[3] * 540)
-    refused(folder, "corpus.json")
-    sealed(folder, feature_names=[f"token {k}" for k in range(540)])
-    assert len(ChunkedCounts(folder).feature_names) == 540
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")

@@ -552,8 +552,8 @@ def test_parameters_that_cannot_be_used(name):
     before = answers(model, X)
     for parameters, message in (
         ({"device": "gpu"}, "expected 'cpu', 'cuda', 'auto' or a torch.device"),
-        ({"device": "mps"}, "'mps' has no sparse matrix products"),
-        ({"device": torch.device("meta")}, "'meta' has no sparse matrix products"),
+        ({"device": "mps"}, "'mps'.* no sparse matrix products"),
+        ({"device": torch.device("meta")}, "'meta'.* no sparse matrix products"),
         ({"class_weight": {0: -1.0, 1: 1}}, "class_weight must be finite and not negative"),
         ({"class_weight": {0: np.nan, 1: 1}}, "class_weight must be finite and not negative"),
         ({"class_weight": {0: 1.0, 1: 0.0}}, "positive weight.*class_weight"),

@@ -15,7 +15,7 @@ from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.chunk import (
     Chunk,
     class_sums,
-    derivatives,
+    expansion,
     loss_and_gradient,
     multiple_sums,
     selections,
@@ -24,7 +24,6 @@ from sklearn_clsattn._core.chunk import (
 )
 from sklearn_clsattn._core.corpus import Corpus, added
 from sklearn_clsattn._core.documents import Documents
-from sklearn_clsattn._core.objective import model_of
 from sklearn_clsattn._core.prior_mean import prior_mean
 from sklearn_clsattn._core.statistics import token_scaling
 
@@ -77,14 +76,15 @@ def sums_of(X, y, weights, bounds, again=lambda corpus: corpus):
     loss = documents.loss(np.float64, "cpu", units.cls_weight)
     mean = prior_mean(documents, loss, units)
     x = np.linspace(0.3, 0.7, 1 + loss.n_outputs)
-    best = mean.best
-    found += [best.scale, best.precision, best.loss, *loss.corpus.sum(multiple_sums, x)]
+    found += [mean.scale, mean.precision, mean.mean_loss, *loss.corpus.sum(multiple_sums, x)]
     loss.corpus = again(loss.corpus)
     matrix = torch.from_numpy(np.random.default_rng(0).normal(size=loss.zeros().shape))
-    model = model_of(matrix, units.cls_weight)
     value, gradient = loss(matrix)
     found += [value, gradient.numpy(), loss.curvature(matrix).numpy()]
-    found += [*loss.corpus.sum(derivatives, model), loss.corpus.sum(selections, model.scores)]
+    found += [
+        *loss.corpus.sum(expansion, matrix),
+        loss.corpus.sum(selections, matrix[:-1, 0].numpy()),
+    ]
     return found
 
 
@@ -130,7 +130,7 @@ def test_what_is_made_of_a_corpus_leaves_it_as_it_was(cut):
     value, _ = plain.sum(loss_and_gradient, matrix)
     mean = prior_mean(documents, loss, units)
     with_half, (changed, _) = loss.corpus, loss(matrix)
-    mean.at(0.01)
+    mean.fit(0.01)
     assert with_half.sum(loss_and_gradient, matrix)[0] == changed
     assert plain.sum(loss_and_gradient, matrix)[0] == value
     assert pickle.dumps(corpus.chunks) == before

@@ -75,7 +75,7 @@ def test_a_cuda_device_that_is_not_there_is_said(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert resolve_device("cuda:1") == torch.device("cuda:1")
     assert resolve_device("auto") == torch.device("cuda")
-    with pytest.raises(ValueError, match=r"'cuda:7' was asked for.* finds 2 CUDA.*'cuda:1'"):
+    with pytest.raises(ValueError, match=r"'cuda:7'.* finds 2 CUDA"):
         resolve_device("cuda:7")
 
 

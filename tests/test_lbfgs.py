@@ -12,7 +12,21 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_clsattn._core.lbfgs import Pairs, add_curvature, minimize_lbfgs
+from sklearn_clsattn._core.lbfgs import Pairs, add_curvature
+from sklearn_clsattn._core.lbfgs import minimize_lbfgs as minimize_alone
+
+
+def minimize_lbfgs(function, start, *, is_converged, **how):
+    """Minimise, and keep the values of all iterates."""
+    values = []
+
+    def noting(iterate):
+        values.append(iterate.value)
+        return is_converged(iterate)
+
+    result = minimize_alone(function, start, is_converged=noting, **how)
+    result.values = values
+    return result
 
 
 def gradient_below(tolerance):

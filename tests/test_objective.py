@@ -243,7 +243,7 @@ def test_a_constant_on_all_scores_changes_nothing(n_outputs, cls_weight, constan
 def test_the_saturated_path_agrees_with_the_fast_one(n_outputs, cls_weight, backend):
     problem = Problem(n_outputs, cls_weight, seed=10, spread=5.0)
     loss = problem.loss(backend=backend)
-    assert_same(loss._own_saturated_sums(problem.point), loss(problem.point))
+    assert_same(loss._saturated(problem.point), loss(problem.point))
 
 
 @N_OUTPUTS

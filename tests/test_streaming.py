@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,8 +14,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.fitted import FittedAttention
-from sklearn_clsattn._core.memory import add_batch, loss_derivatives, parameters_of
+from sklearn_clsattn._core.loss import AttentionLoss, encode_targets
+from sklearn_clsattn._core.memory import add_batch, parameters_of
 from sklearn_clsattn.datasets import make_token_classification
 
 
@@ -26,6 +29,16 @@ def random_model(rng, n_tokens, n_outputs, cls_weight):
         cls_weight,
         0.3 if cls_weight else -np.inf,
     )
+
+
+def loss_derivatives(model, X, codes, weights):
+    n_outputs = model.values.shape[1]
+    targets = encode_targets(codes, max(n_outputs, 2))
+    weights, cls_weight = torch.from_numpy(weights), model.cls_weight
+    loss = AttentionLoss(TokenBag(X), targets, weights, n_outputs, cls_weight=cls_weight)
+    matrix = torch.from_numpy(model.token_matrix())
+    value, gradient = loss(matrix)
+    return value, gradient.numpy(), loss.bound(matrix).numpy()
 
 
 def moved(model, parameters):

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from weakref import WeakSet, ref
@@ -73,31 +74,20 @@ def resolve_device(device: str | torch.device) -> torch.device:
 
     Anything that is no device, is not available, or has no sparse matrix products is a ValueError.
     """
-    expected = "expected 'cpu', 'cuda', 'auto' or a torch.device"
+    n_cuda = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if isinstance(device, str) and device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if not isinstance(device, str | torch.device):
-        raise ValueError(f"device: {expected}, got {device!r}.")
-    try:
-        resolved = torch.device(device)
-    except RuntimeError:
-        raise ValueError(f"device: {expected}, got {device!r}.") from None
-    if resolved.type not in ("cpu", "cuda"):
-        raise ValueError(
-            f"device: {resolved.type!r} has no sparse matrix products in PyTorch; use 'cpu' or "
-            "'cuda'."
-        )
-    if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            f"device: {device!r} was asked for, but PyTorch finds no CUDA device here; use "
-            "'cpu', or 'auto' to take CUDA where there is one."
-        )
-    if resolved.type == "cuda" and (resolved.index or 0) >= (found := torch.cuda.device_count()):
-        raise ValueError(
-            f"device: {device!r} was asked for, but PyTorch finds {found} CUDA device(s) here, "
-            f"numbered from 0; use 'cuda' or 'cuda:{found - 1}'."
-        )
-    return resolved
+        return torch.device("cuda" if n_cuda else "cpu")
+    problem = "expected 'cpu', 'cuda', 'auto' or a torch.device"
+    if isinstance(device, str | torch.device):
+        with suppress(RuntimeError):
+            resolved = torch.device(device)
+            if resolved.type not in ("cpu", "cuda"):
+                problem = "it has no sparse matrix products in PyTorch; use 'cpu' or 'cuda'"
+            elif resolved.type == "cuda" and (resolved.index or 0) >= n_cuda:
+                problem = f"PyTorch finds {n_cuda or 'no'} CUDA device(s) here; use 'cpu' or 'auto'"
+            else:
+                return resolved
+    raise ValueError(f"device: got {device!r}: {problem}.")
 
 
 # Threads of PyTorch (OpenMP) and of NumPy (BLAS) spin after each operation, and wait for each other

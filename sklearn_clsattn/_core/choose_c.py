@@ -122,7 +122,7 @@ def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
     entropy = -float(priors @ np.log(priors))
     weight = class_weights.sum()
     nothing = GUESS_DOCUMENTS / (weight + GUESS_DOCUMENTS)
-    nu = min(mean.best.loss / entropy, 1.0)
+    nu = min(mean.mean_loss / entropy, 1.0)
     return float(np.exp(1.66 - 4.14 * (nothing + (1 - nothing) * nu)))
 
 

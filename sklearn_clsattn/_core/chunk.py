@@ -18,10 +18,9 @@ from .._blocks import csr_of
 from .._documents import damped
 from ..importance import row_totals
 from .bag import TokenBag, as_tensor
-from .fitted import FittedAttention, count_selected
+from .fitted import count_selected
 from .leave_one_out import evidence_without, projections
 from .loss import AttentionLoss, encode_targets
-from .memory import loss_derivatives
 from .statistics import CorpusStatistics, Scaling
 
 Array = NDArray[np.float64]
@@ -235,11 +234,10 @@ def selections(chunk: Chunk, scores: Array) -> Numbers:
     return count_selected(scores, chunk.X if present.all() else chunk.X[present])
 
 
-def derivatives(chunk: Chunk, model: FittedAttention) -> tuple[float, Array, Array]:
-    """Return the sum of the losses at a model, its gradient and its curvature (:mod:`.memory`)."""
-    evidence = chunk.trained_loss.evidence
-    added = None if evidence is None else evidence.cpu().numpy()
-    return loss_derivatives(model, chunk.X, chunk.codes, chunk.weights, added)
+def expansion(chunk: Chunk, matrix: torch.Tensor) -> tuple[float, torch.Tensor, torch.Tensor]:
+    """Return the sum of the losses, its gradient and its curvature by the token matrix."""
+    loss = chunk.trained_loss
+    return *loss(matrix), loss.bound(matrix)
 
 
 def _codes_among(chunk: Chunk, classes: NDArray[Any]) -> Numbers:

@@ -37,38 +37,20 @@ _PAIR_ENTRIES = 4_000_000
 
 @dataclass
 class Iterate:
-    """One accepted point: its number, 0 at the start, the point, the value and the gradient there.
+    """An accepted point of a minimisation.
 
-    The gradient's memory is used again for the next iterate.
+    x, value, gradient : the point, the function's value and its gradient there, whose memory is
+        used again for the next iterate
+    n_iter : accepted steps so far
+    status : how the minimisation ended: "converged" (`is_converged` returned True), "max_iter", or
+        "no_progress": no step lowers the value, as at the limit of precision
     """
 
-    n_iter: int
     x: torch.Tensor
     value: float
     gradient: torch.Tensor
-
-
-@dataclass
-class Minimum:
-    """How a minimisation ended.
-
-    x, gradient : the last accepted point and the gradient there
-    values : the function's values at the start and after each accepted step
-    n_iter : accepted steps
-    status : "converged" (`is_converged` returned True), "max_iter", or "no_progress": no step
-        lowers the value, as at the limit of precision
-    """
-
-    x: torch.Tensor
-    gradient: torch.Tensor
-    values: list[float]
     n_iter: int = 0
     status: str = "max_iter"
-
-    @property
-    def value(self) -> float:
-        """The function's value at `x`."""
-        return self.values[-1]
 
 
 def minimize_lbfgs(
@@ -78,58 +60,49 @@ def minimize_lbfgs(
     is_converged: Callable[[Iterate], bool],
     max_iter: int,
     inverse_curvature: Multiply | None = None,
-    memory: int | None = None,
     pairs: Pairs | None = None,
-) -> Minimum:
+) -> Iterate:
     """Minimise a smooth function from `start`, which is not changed, in at most `max_iter` steps.
 
     `is_converged` is called with every iterate, the start included; True ends the minimisation.
-    `inverse_curvature` multiplies by an approximate inverse Hessian. `memory` is the number of
-    curvature pairs, each two tensors of the size of `start`; None is 10, and down to 3 where there
-    are many parameters: with many classes and rare tokens more pairs would need more memory than
-    the documents, and hardly save iterations. `pairs` are those to start with, and end as the last
-    ones.
+    `inverse_curvature` multiplies by an approximate inverse Hessian. `pairs` are the curvature
+    pairs to start with, and end as the last ones: 10, or down to 3 where there are many parameters,
+    as a pair takes twice the memory of `start` and more of them hardly save iterations.
     """
-    if memory is None:
-        memory = min(10, max(3, _PAIR_ENTRIES // max(start.numel(), 1)))
+    memory = min(10, max(3, _PAIR_ENTRIES // max(start.numel(), 1)))
     precondition = inverse_curvature or torch.clone
-    x = start
-    value, gradient = function(x)
-    result = Minimum(x, gradient, [value])
+    value, gradient = function(start)
+    now = Iterate(start, value, gradient)
     pairs = deque() if pairs is None else pairs
     scale = _scale(pairs[-1], precondition) if pairs else 1.0
-    while True:
-        result.x, result.gradient = x, gradient
-        if is_converged(Iterate(result.n_iter, x, value, gradient)):
-            result.status = "converged"
-            return result
-        if result.n_iter >= max_iter:
-            return result
+    while not is_converged(now):
+        if now.n_iter >= max_iter:
+            return now
         direction = _direction(gradient, pairs, precondition, scale)
-        slope = _dot(gradient, direction)
         if len(pairs) == memory:
             pairs.popleft()  # frees memory for the next pair
-        step = _weak_wolfe_step(function, x, value, direction, slope)
+        step = _weak_wolfe_step(function, now, direction)
         if step is None and pairs:
             # Rounding can spoil the curvature pairs: drop them before giving up.
             pairs.clear()
             direction = _direction(gradient, pairs, precondition, scale)
-            slope = _dot(gradient, direction)
-            step = _weak_wolfe_step(function, x, value, direction, slope)
+            step = _weak_wolfe_step(function, now, direction)
         if step is None:
-            result.status = "no_progress"
-            return result
-        change = direction.mul_(step.length)
-        gradient_change = torch.sub(step.gradient, gradient, out=gradient)  # in its memory
-        curvature = _dot(change, gradient_change)
-        new_scale = _scale((change, gradient_change, curvature), precondition)
+            now.status = "no_progress"
+            return now
+        length, x, value, new_gradient = step
+        change = direction.mul_(length)
+        gradient_change = torch.sub(new_gradient, gradient, out=gradient)  # in its memory
+        pair = change, gradient_change, _dot(change, gradient_change)
+        gradient = new_gradient
+        del step, new_gradient  # and with them the gradient, before the next one is made
+        new_scale = _scale(pair, precondition)
         if new_scale > 0:
-            pairs.append((change, gradient_change, curvature))
+            pairs.append(pair)
             scale = new_scale
-        x, value, gradient = step.x, step.value, step.gradient
-        del step  # and with it its gradient, before the next one is made
-        result.n_iter += 1
-        result.values.append(value)
+        now = Iterate(x, value, gradient, now.n_iter + 1)
+    now.status = "converged"
+    return now
 
 
 def add_curvature(pairs: Pairs, index: Any, curvature: float) -> None:
@@ -150,10 +123,7 @@ def _scale(pair: Pair, precondition: Multiply) -> float:
 
 
 def _direction(
-    gradient: torch.Tensor,
-    pairs: Pairs,
-    precondition: Multiply,
-    scale: float,
+    gradient: torch.Tensor, pairs: Pairs, precondition: Multiply, scale: float
 ) -> torch.Tensor:
     """Return minus the approximate inverse Hessian times the gradient (two-loop recursion)."""
     direction = gradient.neg()
@@ -171,42 +141,31 @@ def _direction(
     return direction
 
 
-@dataclass
-class _Step:
-    length: float
-    x: torch.Tensor
-    value: float
-    gradient: torch.Tensor
-
-
 def _weak_wolfe_step(
-    function: Evaluation,
-    x: torch.Tensor,
-    value: float,
-    direction: torch.Tensor,
-    slope: float,
-) -> _Step | None:
-    """Return a step that satisfies the weak Wolfe conditions, the full one where it does.
+    function: Evaluation, now: Iterate, direction: torch.Tensor
+) -> tuple[float, torch.Tensor, float, torch.Tensor] | None:
+    """Return length, point, value and gradient of a step that satisfies the weak Wolfe conditions.
 
-    Brackets by steps of four times the last and shrinks by safeguarded quadratic
-    interpolation (Lewis & Overton, 2013). None where no step lowers the value.
+    The full step where it does; else brackets by steps of four times the last and shrinks by
+    safeguarded quadratic interpolation (Lewis & Overton, 2013). None where no step lowers the
+    value.
     """
+    slope = _dot(now.gradient, direction)
     if not slope < 0:
         return None
     low, high, length = 0.0, math.inf, 1.0
-    best: _Step | None = None
+    best = None
     for _ in range(_MAX_TRIALS):
-        point = torch.add(x, direction, alpha=length)
-        new_value, gradient = function(point)
-        enough = value + _SUFFICIENT_DECREASE * length * slope
-        if not (new_value <= enough and new_value < value):  # NaN counts as too far
+        x = torch.add(now.x, direction, alpha=length)
+        value, gradient = function(x)
+        enough = now.value + _SUFFICIENT_DECREASE * length * slope
+        if not (value <= enough and value < now.value):  # NaN counts as too far
             del gradient  # frees memory for the next trial's
             high = length
-            length = _interpolate(low, high, value, slope, new_value, length)
+            length = _interpolate(low, high, now.value, slope, value, length)
         else:
-            new_slope = _dot(gradient, direction)
-            best = _Step(length, point, new_value, gradient)
-            if new_slope >= _CURVATURE * slope:
+            best = length, x, value, gradient
+            if _dot(gradient, direction) >= _CURVATURE * slope:
                 return best
             low = length
             length = 0.5 * (low + high) if math.isfinite(high) else 4.0 * length

@@ -52,7 +52,6 @@ from numpy.typing import NDArray
 
 from .backend import floats
 from .bag import TokenBag
-from .saturated import saturated_sums
 
 # Below this a document's whole attention mass has underflowed against the largest score's.
 _SMALLEST_MASS = {torch.float32: 1e-25, torch.float64: 1e-200}
@@ -125,7 +124,7 @@ class AttentionLoss:
         sums = bag.sum_over_tokens(by_token).to(torch.float64)
         mass, attended = self._attend(sums, cls_score, shift)
         if len(mass) and float(mass.min()) < _SMALLEST_MASS[bag.dtype]:
-            return self._own_saturated_sums(matrix)
+            return self._saturated(matrix)
         loss, per_output = self.output_loss(attended + intercept)
 
         per_document = torch.empty_like(sums)
@@ -151,23 +150,61 @@ class AttentionLoss:
         The curvature of a document's loss counts at least 1e-4, and one whose attention mass
         underflows is left out.
         """
-        tokens = matrix[:-1]
-        cls_score, shift = self._cls_score_and_shift(matrix)
-        weights = torch.exp(tokens[:, 0] - shift)
-        by_token = torch.cat([weights[:, None], tokens[:, 1:] * weights[:, None]], dim=1)
-        sums = self.bag.sum_over_tokens(by_token).to(torch.float64)
-        mass, attended = self._attend(sums, cls_score, shift)
-        outputs = attended.nan_to_num_() + matrix[-1, 1:].to(torch.float64)
+        weights, squares, _, outputs = self._at(matrix)
         p = torch.sigmoid(outputs) if self.n_outputs == 1 else torch.softmax(outputs, dim=1)
         variance = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE) * self.sample_weight[:, None]
-        least = math.sqrt(_SMALLEST_MASS[self.bag.dtype])
-        squares = torch.where(mass > least, mass, math.inf).square_()
         curvature = matrix.new_empty((len(matrix), self.n_outputs))
         per_document = (variance / squares[:, None]).to(self.bag.dtype)
         curvature[:-1] = self.bag.squared_sum_over_documents(per_document)
         curvature[:-1] *= weights.square_()[:, None]
         curvature[-1] = variance.sum(dim=0)
         return curvature
+
+    def bound(self, matrix: torch.Tensor) -> torch.Tensor:
+        """Return the diagonal curvature of parabolas above the documents' losses, as `matrix`.
+
+        Along one output they touch the loss here and are nowhere below it (:mod:`.memory`).
+        """
+        weights, squares, attended, outputs = self._at(matrix)
+        others = torch.zeros_like(outputs)
+        for k in range(self.n_outputs if self.n_outputs > 1 else 0):
+            rest = torch.cat([outputs[:, :k], outputs[:, k + 1 :]], dim=1)
+            others[:, k] = torch.logsumexp(rest, dim=1)
+        size = (outputs - others).abs_().clamp_(min=1e-6)
+        bend = torch.tanh(0.5 * size).div_(2.0 * size) * self.sample_weight[:, None]
+        powers = [bend, bend * attended, (bend * attended.square()).sum(dim=1, keepdim=True)]
+        per_document = torch.cat(powers, dim=1) / squares[:, None]
+        sums = self.bag.squared_sum_over_documents(per_document.to(self.bag.dtype))
+        sums *= weights.square_()[:, None]
+        zeroth, first, second = sums.split([self.n_outputs, self.n_outputs, 1], dim=1)
+        values = matrix[:-1, 1:]
+        bound = torch.empty_like(matrix)
+        bound[:-1, 1:] = zeroth
+        bound[:-1, 0] = second[:, 0] + (values * (values * zeroth - 2 * first)).sum(dim=1)
+        bound[:-1, 0].clamp_(min=0.0)  # but for rounding it is not negative
+        cls_score, shift = self._cls_score_and_shift(matrix)
+        cls_mass = self.cls_weight * _exp(cls_score - shift)
+        bound[-1, 0] = cls_mass**2 * (powers[2][:, 0] / squares).sum()
+        bound[-1, 1:] = bend.sum(dim=0)
+        return bound
+
+    def _at(
+        self, matrix: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return exp(a), (n_tokens,), and documents' squared mass, (n,), f and F, (n, n_outputs).
+
+        The squared mass, over that of exp(a)'s unit, is infinite where the mass underflows.
+        """
+        tokens = matrix[:-1]
+        cls_score, shift = self._cls_score_and_shift(matrix)
+        weights = torch.exp(tokens[:, 0] - shift)
+        by_token = torch.cat([weights[:, None], tokens[:, 1:] * weights[:, None]], dim=1)
+        sums = self.bag.sum_over_tokens(by_token).to(torch.float64)
+        mass, attended = self._attend(sums, cls_score, shift)
+        attended.nan_to_num_()
+        least = math.sqrt(_SMALLEST_MASS[self.bag.dtype])
+        squares = torch.where(mass > least, mass, math.inf).square_()
+        return weights, squares, attended, attended + matrix[-1, 1:].to(torch.float64)
 
     def output_loss(self, outputs: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the weighted sum of the losses of outputs F, and its derivative by them.
@@ -210,23 +247,37 @@ class AttentionLoss:
             attended.add_(self.evidence, alpha=_exp(-shift))
         return mass, attended / mass[:, None]
 
-    def _own_saturated_sums(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
-        """Return the same with per-document maxima, where some documents' mass underflows."""
-        wide = matrix.to(torch.float64)
-        loss, by_scores, by_values, by_cls, by_intercept = saturated_sums(
-            self.bag,
-            wide[:-1, 0],
-            wide[:-1, 1:],
-            self.cls_weight,
-            float(wide[-1, 0]),
-            wide[-1, 1:],
-            self.evidence,
-            self.output_loss,
-        )
-        gradient = torch.empty_like(matrix)
-        gradient[:-1, 0], gradient[:-1, 1:] = by_scores, by_values
-        gradient[-1, 0], gradient[-1, 1:] = by_cls, by_intercept
-        return loss, gradient
+    def _saturated(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """Return the same where some documents' mass underflows: 0/0 in the fast form.
+
+        Every document has its own maximum of scores, at the price of work per stored entry.
+        """
+        bag, wide = self.bag, matrix.to(torch.float64)
+        scores, values, cls_score = wide[:-1, 0], wide[:-1, 1:], float(wide[-1, 0])
+        documents, tokens = bag.coordinates()
+        logits = torch.log(bag.nonzeros.to(torch.float64)) + scores[tokens]
+        cls_logit = cls_score + math.log(self.cls_weight) if self.cls_weight else -math.inf
+        largest = torch.full((bag.shape[0],), cls_logit, dtype=torch.float64, device=bag.device)
+        largest.scatter_reduce_(0, documents, logits, reduce="amax")
+        largest = torch.where(torch.isfinite(largest), largest, 0.0)  # an empty document, no <cls>
+        attention = torch.exp(logits - largest[documents])
+        cls_attention = torch.exp(cls_logit - largest)
+        mass = cls_attention.index_add(0, documents, attention)
+        mass = torch.where(mass > 0, mass, 1.0)
+        attention /= mass[documents]
+        attended = values.new_zeros((bag.shape[0], self.n_outputs))
+        attended.index_add_(0, documents, attention[:, None] * values[tokens])
+        if self.evidence is not None:
+            attended += self.evidence * (torch.exp(-largest) / mass)[:, None]
+        loss, per_output = self.output_loss(attended + wide[-1, 1:])
+        gradient = torch.zeros_like(wide)
+        by_entry = per_output[documents]
+        gradient[:-1, 1:].index_add_(0, tokens, attention[:, None] * by_entry)
+        relative = ((values[tokens] - attended[documents]) * by_entry).sum(dim=1)
+        gradient[:-1, 0].index_add_(0, tokens, attention * relative)
+        gradient[-1, 0] = -(cls_attention / mass * (per_output * attended).sum(dim=1)).sum()
+        gradient[-1, 1:] = per_output.sum(dim=0)
+        return loss, gradient.to(matrix.dtype)
 
 
 def _exp(x: float) -> float:

@@ -1,25 +1,21 @@
 r"""What is kept of documents that have been trained on: their losses, to second order.
 
-It needs no PyTorch and pickles without it.
-
-With attention shares q, outputs :math:`F_{ik} = \beta_k + f_{ik}`, class probabilities and
-document weights :math:`\omega_i`, every output depends on the parameters by
+It needs no PyTorch and pickles without it. With attention shares q, outputs
+:math:`F_{ik} = \beta_k + f_{ik}` and document weights :math:`\omega_i`, the outputs depend on the
+parameters by
 
 .. math::
 
     \frac{\partial F_{ik}}{\partial b_{sk}} = q_{is}, \quad
     \frac{\partial F_{ik}}{\partial a_s} = q_{is} (b_{sk} - f_{ik}), \quad
-    \frac{\partial F_{ik}}{\partial \log m} = -q_{i0} f_{ik}, \quad
+    \frac{\partial F_{ik}}{\partial a_0} = -q_{i0} f_{ik}, \quad
     \frac{\partial F_{ik}}{\partial \beta_k} = 1,
 
-with ``<cls>``'s attention mass :math:`m = S_0 e^{a_0}` and share :math:`q_{i0}`. The gradient sums
-:math:`g_{ik} = \omega_i\, \partial \ell / \partial F_{ik}` times these, the curvature
+with the share :math:`q_{i0}` of ``<cls>``. The curvature sums
 :math:`h_{ik} = \omega_i \tanh(|\mu_{ik}| / 2) / (2 |\mu_{ik}|)` times their squares, with the
-log-odds :math:`\mu_{ik}` of class k in document i.
-
-The latter is the curvature of the parabola that is tangent to the loss and nowhere below it, as
-a function of one output (Jaakkola and Jordan [1]_). The loss's own, p (1 - p), is almost 0 in
-documents with a confident prediction: expanded with that, they would have no influence.
+log-odds :math:`\mu_{ik}` of class k in document i: the curvature of the parabola that is tangent
+to the loss and nowhere below it, as a function of one output [1]_. The loss's own, p (1 - p), is
+almost 0 where a prediction is confident: such documents would have no influence.
 
 .. [1] T. S. Jaakkola, M. I. Jordan (2000). Bayesian parameter estimation via variational methods.
    Statistics and Computing 10.
@@ -28,13 +24,11 @@ documents with a confident prediction: expanded with that, they would have no in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
-from .fitted import FittedAttention, probabilities
+from .fitted import FittedAttention
 from .statistics import CorpusStatistics
 
 Array = NDArray[np.float64]
@@ -91,8 +85,8 @@ def add_batch(
     """Return the memory of the earlier documents and new ones, around a new model.
 
     `memory` is that of the earlier documents, None if there are none; `model` was trained on all of
-    them, its values without their prior mean. `derivatives` are the new documents'
-    :func:`loss_derivatives` there; their arrays are changed.
+    them, its values without their prior mean. `derivatives` are the sum of the new documents'
+    losses there, its gradient and its curvature, laid out as `Memory`'s; their arrays are changed.
     """
     center = parameters_of(model)
     loss, gradient, curvature = derivatives
@@ -110,75 +104,3 @@ def parameters_of(model: FittedAttention) -> Array:
     matrix = model.token_matrix()
     matrix[-1, 0] += np.log(model.cls_weight) if model.cls_weight else 0.0
     return matrix
-
-
-def loss_derivatives(
-    fitted: FittedAttention,
-    X: Any,
-    codes: NDArray[np.intp],
-    weights: Array,
-    evidence: Array | None = None,
-) -> tuple[float, Array, Array]:
-    """Return the weighted sum of the documents' losses, its gradient and its curvature.
-
-    `X` is the CSR matrix of the documents, `codes` and `weights`, (n_documents,), are their class
-    codes and weights, and `evidence`, (n_documents, n_outputs), what the prior mean adds to the
-    sums over their tokens, None for 0. Both derivatives are (n_tokens + 1, 1 + n_outputs): by
-    score and values, a row per token; in the last row by the logarithm of the mass of ``<cls>`` (0
-    without) and the intercepts. No curvature is negative.
-    """
-    n_tokens, n_outputs = fitted.values.shape
-    q = fitted.attention(X).data
-    documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    own_values = fitted.values[X.indices]
-    attended: Array = np.column_stack(
-        [np.bincount(documents, q * column, X.shape[0]) for column in own_values.T]
-    )
-    if evidence is not None:
-        mass = X @ np.exp(fitted.scores)
-        if fitted.cls_weight:
-            mass += fitted.cls_weight * np.exp(fitted.cls_score)
-        attended = attended + evidence / np.where(mass > 0, mass, 1.0)[:, None]
-    outputs = attended + fitted.intercept
-    p = probabilities(outputs[:, 0] if n_outputs == 1 else outputs)
-    log_odds = _log_odds(outputs)
-    of_class = np.arange(p.shape[1]) == codes[:, None]
-    slope = ((p - of_class) * weights[:, None])[:, -n_outputs:]
-    bound = _bound_curvature(log_odds) * weights[:, None]
-    if n_outputs == 1:
-        margins = np.where(codes == 1, log_odds[:, 0], -log_odds[:, 0])
-    else:
-        margins = log_odds[np.arange(len(codes)), codes]
-    loss = float(np.logaddexp(0.0, -margins) @ weights)
-
-    gradient, curvature = np.zeros((2, n_tokens + 1, 1 + n_outputs))
-    for k in range(n_outputs):
-        g, h = q * slope[documents, k], q**2 * bound[documents, k]
-        lever = own_values[:, k] - attended[documents, k]
-        gradient[:-1, 1 + k] = np.bincount(X.indices, g, n_tokens)
-        curvature[:-1, 1 + k] = np.bincount(X.indices, h, n_tokens)
-        gradient[:-1, 0] += np.bincount(X.indices, g * lever, n_tokens)
-        curvature[:-1, 0] += np.bincount(X.indices, h * lever**2, n_tokens)
-    if fitted.cls_weight:
-        q_cls = (1.0 - np.bincount(documents, q, X.shape[0])).clip(min=0.0)
-        lever_cls = -q_cls[:, None] * attended
-        gradient[-1, 0] = (slope * lever_cls).sum()
-        curvature[-1, 0] = (bound * lever_cls**2).sum()
-    gradient[-1, 1:] = slope.sum(axis=0)
-    curvature[-1, 1:] = bound.sum(axis=0)
-    return loss, gradient, curvature
-
-
-def _log_odds(outputs: Array) -> Array:
-    """Return every output's log-odds against the other classes, (n_documents, n_outputs)."""
-    n_outputs = outputs.shape[1]
-    if n_outputs == 1:
-        return outputs
-    others = [logsumexp(np.delete(outputs, k, axis=1), axis=1) for k in range(n_outputs)]
-    return outputs - np.column_stack(others)
-
-
-def _bound_curvature(log_odds: Array) -> Array:
-    """Return ``tanh(|x| / 2) / (2 |x|)``, which is 1/4 at 0."""
-    size = np.maximum(np.abs(log_odds), 1e-6)
-    return np.asarray(np.tanh(0.5 * size) / (2.0 * size))

@@ -15,9 +15,8 @@ regression's coefficients, and M's last row is that of x. They are penalised blo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -191,10 +190,9 @@ class AttentionObjective:
     def penalty(self, x: torch.Tensor) -> float:
         """Return the sum of the penalties."""
         blocks = [block for block in self.blocks if block.penalty]
-        squares = _squares([(x[block.index], 1.0) for block in blocks])
-        return 0.5 * math.fsum(
-            block.penalty * square for block, square in zip(blocks, squares, strict=True)
-        )
+        squares = floats(*(_square(x[block.index]) for block in blocks))
+        penalties = [block.penalty for block in blocks]
+        return 0.5 * math.fsum(map(operator.mul, penalties, squares))
 
     def gap(self, gradient: torch.Tensor) -> float:
         r"""Estimate how far the objective is above a stationary one, in nats per document.
@@ -206,9 +204,8 @@ class AttentionObjective:
         attention reached no values give an objective lower by more than that. For the other
         blocks it estimates what one more step could gain.
         """
-        return 0.5 * math.fsum(
-            _squares([(gradient[block.index], block.curvature) for block in self.blocks])
-        )
+        squares = (_square(gradient[block.index], block.curvature) for block in self.blocks)
+        return 0.5 * math.fsum(floats(*squares))
 
     def curvature(self, x: torch.Tensor) -> torch.Tensor:
         """Return the Hessian's diagonal by t and intercepts, and the penalties by scores."""
@@ -250,21 +247,11 @@ def model_of(matrix: torch.Tensor, cls_weight: float) -> FittedAttention:
     )
 
 
-def _squares(parts: Sequence[tuple[torch.Tensor, float | torch.Tensor]]) -> list[float]:
-    """Return ``(part^2 / divisor).sum()`` of parts with divisors, accumulated in float64."""
-    norm = torch.linalg.vector_norm
-    scalars: list[list[torch.Tensor]] = []
-    for part, divisor in parts:
-        if isinstance(divisor, torch.Tensor):
-            scalars.append([(part.to(torch.float64).square() / divisor).sum()])
-        else:  # column by column: the norm of a whole matrix would copy it to float64
-            columns = part.unbind(dim=1) if part.ndim == 2 else [part]
-            scalars.append([norm(column, dtype=torch.float64) for column in columns])
-    numbers = iter(floats(*chain.from_iterable(scalars)))
-    own = [[next(numbers) for _ in of_part] for of_part in scalars]
-    return [
-        found[0]
-        if isinstance(divisor, torch.Tensor)
-        else math.fsum(number**2 for number in found) / divisor
-        for found, (_, divisor) in zip(own, parts, strict=True)
-    ]
+def _square(part: torch.Tensor, divisor: float | torch.Tensor = 1.0) -> torch.Tensor:
+    """Return ``(part^2 / divisor).sum()``, accumulated in float64, as a tensor of one number."""
+    if isinstance(divisor, torch.Tensor):
+        return (part.to(torch.float64).square() / divisor).sum()
+    # Column by column: the norm of a whole matrix would copy it to float64.
+    columns = part.unbind(dim=1) if part.ndim == 2 else [part]
+    norms = [torch.linalg.vector_norm(column, dtype=torch.float64) for column in columns]
+    return torch.stack(norms).square().sum() / divisor

@@ -10,7 +10,7 @@ import torch
 
 from .documents import Documents
 from .fitted import FittedAttention
-from .lbfgs import Minimum, Pairs, add_curvature
+from .lbfgs import Iterate, Pairs, add_curvature
 from .objective import VALUES, AttentionObjective
 from .prior_mean import PriorMean, prior_mean
 from .result import Callback, FitResult
@@ -47,7 +47,7 @@ class AttentionPath:
         self._objective: AttentionObjective | None = None
         self._mean_C, self._last_C = 1.0, np.inf
         self._pairs = Pairs()
-        self._reached: Minimum | None = None
+        self._reached: Iterate | None = None
 
     @property
     def objective(self) -> AttentionObjective:
@@ -83,7 +83,7 @@ class AttentionPath:
         objective = self.objective
         weakness = min(C, 1.0)
         if objective.mean is not None and weakness != self._mean_C:
-            objective.mean = self.mean = objective.mean.at(C)
+            objective.mean.fit(C)
             self._mean_C, self._reached = weakness, None
         objective.set_C(C)
         return objective
@@ -107,7 +107,7 @@ class AttentionPath:
             trained = self._reached.x[VALUES]
             self._reached.gradient[VALUES].add_(trained, alpha=stiffer)
             square = float(trained.square().sum(dtype=torch.float64))
-            self._reached.values.append(self._reached.value + 0.5 * stiffer * square)
+            self._reached.value += 0.5 * stiffer * square
         result, self._reached = solve(
             objective,
             max_iter=max_iter,

@@ -28,7 +28,7 @@ the prior, it follows the scale of the evidence, and goes to 0 with C.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,36 +52,31 @@ _STATIONARY, _ROUNDING = 1e-8, 1e-15
 _MAX_STEPS = 50
 
 
-@dataclass(frozen=True)
-class BestMultiple:
-    """The multiple of the leave-one-out evidence of least penalised loss.
-
-    scale : alpha-hat
-    precision : second derivative of the penalised sum of losses by alpha at alpha-hat
-    loss : mean loss in nats per document with that multiple and no values
-    """
-
-    scale: float
-    precision: float
-    loss: float
-
-
-@dataclass(frozen=True)
 class PriorMean:
-    """The prior mean of the token values, before the division by exp(a).
+    """The prior mean of the token values, and the multiple of the evidence that it is half of.
 
-    log_odds : (n_tokens, n_outputs), unit times log-odds, in training's precision
-    multiple : fits the multiple of the evidence
-    best : the multiple that it has found
+    `log_odds`, (n_tokens, n_outputs), are unit times log-odds, in training's precision; `corpus`
+    has what naive Bayes says of the documents of `loss`. `class_weights`, (n_classes,), are those
+    that the intercepts start from, and `earlier` mean and precision of a prior of the multiple;
+    precision 0 stands for the module's.
+
+    :meth:`fit` sets, for one C after another, `scale`, alpha-hat; `precision`, the second
+    derivative by alpha of the penalised sum of losses there; and `mean_loss`, in nats per document,
+    with that multiple and no values.
     """
 
-    log_odds: NDArray[np.floating[Any]]
-    multiple: Multiple
-    best: BestMultiple
-
-    def at(self, C: float) -> PriorMean:
-        """Return the mean for another C, and give its evidence to the documents' loss."""
-        return replace(self, best=self.multiple.fit(C))
+    def __init__(
+        self,
+        log_odds: NDArray[np.floating[Any]],
+        corpus: Corpus,
+        loss: CorpusLoss,
+        class_weights: Array,
+        earlier: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        self._log_odds, self._corpus, self._loss, self._earlier = log_odds, corpus, loss, earlier
+        self._start = np.array([0.0, *class_log_odds(class_weights)])
+        self._at_start = corpus.sum(multiple_sums, self._start)
+        self.fit(1.0)
 
     def added_to(self, model: FittedAttention) -> FittedAttention:
         """Return a model with the mean added to its values."""
@@ -92,61 +87,20 @@ class PriorMean:
         return replace(model, values=model.values - self._values(model))
 
     def _values(self, model: FittedAttention) -> Array:
-        factors = MEAN_SHARE * self.best.scale / np.exp(model.scores)
-        return np.asarray(self.log_odds * factors[:, None])
+        factors = MEAN_SHARE * self.scale / np.exp(model.scores)
+        return np.asarray(self._log_odds * factors[:, None])
 
-
-def prior_mean(
-    documents: Documents,
-    loss: CorpusLoss,
-    scaling: Scaling,
-    *,
-    earlier: tuple[float, float] = (0.0, 0.0),
-) -> PriorMean | None:
-    """Fit the multiple of the evidence, for C = 1, give `loss` its half, and return the mean.
-
-    None, and no evidence, where the scaling knows no log-odds. `earlier` are scale and precision
-    from documents seen before these, which become the prior of the multiple.
-    """
-    if scaling.totals is None:
-        return None
-    corpus = documents.with_copies(loss.corpus).map(with_naive_bayes, scaling)
-    multiple = Multiple(corpus, loss, documents.statistics.class_weights, earlier)
-    log_odds = scaling.totals.log_odds()
-    log_odds *= scaling.unit
-    return PriorMean(log_odds.astype(scaling.value_scales.dtype), multiple, multiple.fit(1.0))
-
-
-class Multiple:
-    """The multiple of the evidence, fitted for one C after another.
-
-    `corpus` has what naive Bayes says of the documents of `loss`; `class_weights`, (n_classes,),
-    are those that the intercepts start from, and `earlier` mean and precision of a prior; precision
-    0 stands for the module's.
-    """
-
-    def __init__(
-        self,
-        corpus: Corpus,
-        loss: CorpusLoss,
-        class_weights: Array,
-        earlier: tuple[float, float] = (0.0, 0.0),
-    ) -> None:
-        self._corpus, self._loss, self._earlier = corpus, loss, earlier
-        self._total_weight = loss.total_weight
-        self._start = np.array([0.0, *class_log_odds(class_weights)])
-        self._at_start = corpus.sum(multiple_sums, self._start)
-
-    def fit(self, C: float) -> BestMultiple:
-        """Return the best multiple for a C, and give the documents' loss its evidence."""
+    def fit(self, C: float) -> None:
+        """Find the best multiple for a C, and give the documents' loss half of its evidence."""
         centre, strength = self._earlier
         if not strength:
-            information = self._at_start[2][0, 0] / self._total_weight
+            information = self._at_start[2][0, 0] / self._loss.total_weight
             strength = PRIOR_DOCUMENTS * information / min(C, 1.0)
         x, (value, _, hessian) = self._minimise(centre, strength)
-        self._loss.corpus = self._corpus.map(with_evidence, MEAN_SHARE * float(x[0]))
-        loss = (value - 0.5 * strength * (x[0] - centre) ** 2) / self._total_weight
-        return BestMultiple(float(x[0]), float(hessian[0, 0]), float(loss))
+        self.scale, self.precision = float(x[0]), float(hessian[0, 0])
+        loss = value - 0.5 * strength * (x[0] - centre) ** 2
+        self.mean_loss = float(loss / self._loss.total_weight)
+        self._loss.corpus = self._corpus.map(with_evidence, MEAN_SHARE * self.scale)
 
     def _minimise(self, centre: float, strength: float) -> tuple[Array, tuple[float, Array, Array]]:
         """Return multiple and intercepts of least penalised loss, and its derivatives there.
@@ -165,7 +119,7 @@ class Multiple:
         at_start = found
         for _ in range(_MAX_STEPS):
             value, gradient, hessian = found
-            if np.abs(gradient).max() <= _STATIONARY * self._total_weight:
+            if np.abs(gradient).max() <= _STATIONARY * self._loss.total_weight:
                 break
             step = np.linalg.lstsq(hessian, -gradient, rcond=1e-12)[0]
             for halving in range(_MAX_STEPS):
@@ -178,3 +132,24 @@ class Multiple:
                 break
             x = candidate
         return (x, found) if x[0] > 0 else (self._start, at_start)
+
+
+def prior_mean(
+    documents: Documents,
+    loss: CorpusLoss,
+    scaling: Scaling,
+    *,
+    earlier: tuple[float, float] = (0.0, 0.0),
+) -> PriorMean | None:
+    """Fit the multiple of the evidence, for C = 1, give `loss` its half, and return the mean.
+
+    None, and no evidence, where the scaling knows no log-odds. `earlier` are scale and precision
+    from documents seen before these, which become the prior of the multiple.
+    """
+    if scaling.totals is None:
+        return None
+    corpus = documents.with_copies(loss.corpus).map(with_naive_bayes, scaling)
+    log_odds = scaling.totals.log_odds()
+    log_odds *= scaling.unit
+    log_odds = log_odds.astype(scaling.value_scales.dtype)
+    return PriorMean(log_odds, corpus, loss, documents.statistics.class_weights, earlier)

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from .lbfgs import Iterate, Minimum, Pairs, minimize_lbfgs
+from .lbfgs import Iterate, Pairs, minimize_lbfgs
 from .objective import AttentionObjective
 from .result import Callback, FitResult, Progress
 
@@ -18,8 +18,8 @@ def solve(
     tol: float,
     callback: Callback | None = None,
     pairs: Pairs | None = None,
-    reached: Minimum | None = None,
-) -> tuple[FitResult, Minimum]:
+    reached: Iterate | None = None,
+) -> tuple[FitResult, Iterate]:
     """Minimise until the optimality gap, in nats per document, is at most `tol`.
 
     At most `max_iter` steps are made; the criterion of `callback` is the gap. The result has

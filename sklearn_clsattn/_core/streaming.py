@@ -30,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 
 from .choose_c import choose_C
-from .chunk import derivatives
+from .chunk import expansion
 from .documents import Documents
 from .fit import default_tol
 from .fitted import FittedAttention
@@ -87,7 +87,8 @@ def learn_batch(
         choice = choose_C(batch, mean, np.float64, device, **how)
         stream, start = replace(stream, C=choice.C), choice.point
     C = C or stream.C or 1.0
-    mean = mean and mean.at(C)
+    if mean is not None:
+        mean.fit(C)
     class_weights, total = statistics.class_weights, statistics.total_weight
     objective = AttentionObjective(
         loss,
@@ -109,12 +110,15 @@ def learn_batch(
     assert isinstance(model, FittedAttention)
     counts = batch.count_selected(model.scores)
     trained = model if mean is None else mean.subtracted_from(model)
+    matrix = torch.from_numpy(trained.token_matrix()).to(loss.device)
+    value, *derivatives = loss.corpus.sum(expansion, matrix)
+    gradient, curvature = (array.cpu().numpy() for array in derivatives)
     kept = Stream(
-        add_batch(memory, trained, loss.corpus.sum(derivatives, trained)),
+        add_batch(memory, trained, (value, gradient, curvature)),
         statistics,
         stream.selection_counts + counts,
         stream.C,
-        (0.0, 0.0) if mean is None else (mean.best.scale, mean.best.precision),
+        (0.0, 0.0) if mean is None else (mean.scale, mean.precision),
         batch.entry_scale,
     )
     attributes = result.attributes | {"C_": C}
