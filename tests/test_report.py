@@ -486,11 +486,10 @@ HASHED = make_pipeline(
             "one label for each of them, got 2 documents",
         ),
         ((PIPELINE, ["a"], ["0"]), {}, ValueError, "no test label occurs in training"),
-        ((PIPELINE, [3], [0]), {}, ValueError, "expected texts"),
         ((PIPELINE[-1], ["a"], [0]), {}, ValueError, "expected a matrix"),
         ((LinearSVC(), ["a"], [0]), {}, TypeError, "LinearSVC"),
         ((UNFITTED, ["a"], [0]), {}, NotFittedError, "not fitted"),
-        ((HASHED, *PARTS[2:]), {}, ValueError, "hashing keeps no names"),
+        ((HASHED, *PARTS[2:]), {}, ValueError, "leads to 0 with names"),
         ((PIPELINE, ["a"], [0]), {"X_train": ["a"]}, ValueError, "both or neither"),
         (
             (PIPELINE, ["a"], [0]),
