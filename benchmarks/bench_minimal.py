@@ -43,7 +43,7 @@ Search = Callable[[Document], Numbers | None]
 
 def _ours(question: str) -> Search:
     def answer(document: Document) -> Numbers | None:
-        answers = explain(document.model.pipeline, [document.text], removal=False, places=False)
+        answers = explain(document.model.pipeline, [document.text], places=False)
         (one,) = getattr(answers, question)()
         return one.entries if one.found else None
 

@@ -1,7 +1,6 @@
 """Explanations are the predictions, exactly; they are plain data, and are refused clearly."""
 
 import json
-import pickle
 import re
 import warnings
 from copy import copy, deepcopy
@@ -25,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.inspection.formatting import aligned, rounds_to_nothing
+from sklearn_clsattn.inspection.formatting import rounds_to_nothing
 from sklearn_clsattn.inspection.view import views
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
@@ -97,8 +96,7 @@ def assert_contract(model, X, explanation, tolerance=1e-10):
     assert (abs(gap) <= tolerance * scale).all()
     assert_array_equal(explanation.decision, outputs(model, X))
     shares = np.bincount(rows, explanation.attention, len(explanation)) + explanation.cls_attention
-    shares += explanation.others_attention
-    empty = np.diff(explanation.indptr) + explanation.others_count == 0
+    empty = np.diff(explanation.indptr) == 0
     expected = np.where(empty & (model.cls_weight_ == 0), 0.0, 1.0)
     assert_allclose(shares, expected, rtol=1e-10)
     assert_allclose(
@@ -132,19 +130,15 @@ def test_terms_add_up_to_the_decision_and_removal_is_what_really_removing_gives(
 @pytest.mark.parametrize("training", TRAININGS)
 def test_every_training_is_explained_exactly(training, n_classes):
     model, X = fitted(n_classes, TRAININGS[training])
-    explanation = explain(model, X, removal=True)
-    assert_contract(model, X, explanation)
-    first = X[:5]
-    few = explain(model, first, removal=True)
-    assert_allclose(few.decision_without, really_removed(model, first, few), rtol=1e-7, atol=1e-9)
-
-
-def test_removal_may_be_left_out():
-    model, X = fitted(model=TRAININGS["two layers"])
-    assert explain(model, X).decision_without is None  # of two layers, unless asked
-    assert "decision_without" not in explain(model, X).to_frame()
-    assert "without" not in explain(model, X[:2]).to_text()
-    assert explain(*fitted(), removal=False).decision_without is None
+    assert_contract(model, X, explain(model, X))
+    few = explain(model, X[:5])
+    if training == "two layers":
+        assert few.decision_without is None
+        assert "decision_without" not in few.to_frame()
+        assert "without" not in few.to_text()
+    else:
+        without = really_removed(model, X[:5], few)
+        assert_allclose(few.decision_without, without, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("training", ["joint", "one step"])
@@ -182,31 +176,10 @@ def test_targets_of_two_classes_are_two_sides_of_one_decision():
     assert_allclose(good.probability + bad.probability, 1.0)
     assert_array_equal(bad.probability[:, 0], model.predict_proba(TEXTS)[:, 0])
     assert_array_equal(bad.predicted, model.predict(TEXTS))
-
-
-def test_one_target_of_several_is_its_part_of_all():
     model, X = fitted(3)
     every, one = explain(model, X), explain(model, X, target=2)
-    assert every.targets.tolist() == [0, 1, 2]
-    assert one.targets.tolist() == [2]
     for name in ("decision", "contributions", "values", "decision_without", "probability"):
         assert_array_equal(getattr(one, name), getattr(every, name)[:, [2]])
-    assert_array_equal(one.predicted_probability, model.predict_proba(X).max(axis=1))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_top_puts_the_others_together(n_classes):
-    model, X = fitted(n_classes)
-    every, few = explain(model, X), explain(model, X, top=3)
-    assert np.diff(few.indptr).max() == 3
-    assert_allclose(few.decision_terms(), every.decision_terms())
-    assert_contract(model, X, few)
-    for whole, part in zip(every, few, strict=True):
-        kept = np.isin(whole.columns, part.columns)
-        all_of = abs(whole.contributions).max(axis=1)
-        assert all_of[kept].min(initial=np.inf) >= all_of[~kept].max(initial=0.0)
-        assert part.others_count[0] == len(whole.columns) - len(part.columns)
-    assert explain(model, X, top=0).indptr[-1] == 0
 
 
 def test_slices_masks_and_iteration():
@@ -224,67 +197,48 @@ def test_slices_masks_and_iteration():
     assert_array_equal(together, explanation.contributions)
     with pytest.raises(IndexError):
         explanation[6]
-    for wrong in (True, (0, 1)):
-        with pytest.raises(TypeError, match="one integer, slice"):
-            explanation[wrong]
+    with pytest.raises(TypeError, match="one integer, slice"):
+        explanation[0, 1]
 
 
-def test_pickles_are_plain_and_small():
-    explanation = explain(pipeline(), TEXTS)
-    stored = pickle.dumps(explanation[0])
-    assert b"sklearn." not in stored.replace(b"sklearn_clsattn", b"")
-    assert len(stored) < 5000
-    again = pickle.loads(stored)
-    assert_array_equal(again.contributions, explanation[0].contributions)
-    assert again.texts[0][0].text == TEXTS[0]
-
-
-@pytest.mark.parametrize("top", [None, 2])
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("training", ["joint", "two layers"])
-def test_frames_add_up(training, n_classes, top):
+def test_frames_add_up(training, n_classes):
     model, X = fitted(n_classes, TRAININGS[training])
     y = np.arange(X.shape[0]) % n_classes
-    explanation = explain(model, X, top=top, y_true=y, removal=True)
-    documents, frame = explanation.to_frame("documents"), explanation.to_frame()
+    explanation = explain(model, X, y_true=y)
+    frame = explanation.to_frame()
     rows, decision = np.arange(len(y)), outputs(model, X)
     if n_classes == 2:
         assert "against" not in frame
         expected = decision[:, 0]
     else:
-        k, j = documents["target"].to_numpy(), documents["against"].to_numpy()
+        labels = frame.groupby("document")[["target", "against"]].first()
+        k, j = labels["target"].to_numpy(), labels["against"].to_numpy()
         assert_array_equal(k, model.predict(X))
         assert_array_equal(j[k != y], y[k != y])  # a mistake is compared with the true class
         others = np.where(rows[:n_classes] == k[:, None], -np.inf, decision)
         assert_array_equal(j[k == y], others.argmax(axis=1)[k == y])
         expected = decision[rows, k] - decision[rows, j]
-        log_odds = model.predict_log_proba(X)
-        assert_allclose(expected, log_odds[rows, k] - log_odds[rows, j], rtol=1e-10, atol=1e-10)
-        assert_array_equal(documents["probability"], model.predict_proba(X)[rows, k])
-    assert_allclose(documents["decision"], expected, atol=1e-10)
     sums = frame.groupby("document")[["contribution", "attention"]].sum()
     assert_allclose(sums["contribution"], expected, rtol=1e-10, atol=1e-10)
     assert_allclose(sums["attention"].to_numpy()[:-1], 1.0)  # the last document is empty
-    if top is None:
+    if training == "joint":
         first = frame[(frame["document"] == 0) & (frame["kind"] == "token")]
         without = really_removed(model, X[:1], explanation[0])
         if n_classes > 2:
             without = without[:, k[:1]] - without[:, j[:1]]
         assert_allclose(first["decision_without"], without[:, 0], rtol=1e-7, atol=1e-9)
-    assert len(explanation[:0].to_frame()) == len(explanation[:0].to_frame("documents")) == 0
-    with pytest.raises(ValueError, match="rows must be"):
-        explanation.to_frame("words")
+    assert len(explanation[:0].to_frame()) == 0
 
 
 def test_another_class_is_compared_with_the_predicted_one():
     model, X = fitted(4)
     explanation = explain(model, X)
-    documents = explanation.to_frame("documents", target=2)
-    assert set(documents["target"]) == {2}
-    is_predicted = explanation.predicted == 2
-    assert_array_equal(documents["against"][~is_predicted], explanation.predicted[~is_predicted])
-    default = explanation.to_frame("documents")
-    assert_array_equal(documents["against"][is_predicted], default["against"][is_predicted])
+    labels = explanation.to_frame(target=2).groupby("document")[["target", "against"]].first()
+    assert set(labels["target"]) == {2}
+    others = explanation.predicted != 2
+    assert_array_equal(labels["against"][others], explanation.predicted[others])
     other = next(label for label in range(4) if label != explanation.predicted[0])
     shown = views(explanation[0], other, 3)[0]
     assert (shown.other, shown.sides) == (shown.predicted, (shown.minus, shown.plus))
@@ -309,15 +263,14 @@ def test_a_mistake_shows_what_spoke_for_its_true_class():
 
 def test_dictionaries_can_be_written_as_json():
     for explanation in (
-        explain(pipeline(), [*TEXTS, ""], top=2, y_true=[*LABELS, "good"]),
+        explain(pipeline(), [*TEXTS, ""], y_true=[*LABELS, "good"]),
         explain(*fitted(3)),
         explain(*fitted(model=TRAININGS["two layers"])),
     ):
         plain = json.loads(json.dumps(explanation.to_dict(), allow_nan=False))
         for i, document in enumerate(plain["documents"]):
             terms = [token["contributions"] for token in document["tokens"]]
-            terms += [document["others"]["contributions"], plain["intercept"]]
-            assert_allclose(np.sum(terms, axis=0), explanation.decision[i])
+            assert_allclose(np.sum([*terms, plain["intercept"]], axis=0), explanation.decision[i])
 
 
 def test_empty_documents_and_documents_of_unknown_words():
@@ -339,7 +292,7 @@ def test_bad_estimators_are_refused():
         explain(other, X)
     with pytest.raises(TypeError, match="Pipeline with LogisticRegression as its last step"):
         explain(make_pipeline(CountVectorizer(), LogisticRegression()), TEXTS)
-    with pytest.raises(NotFittedError, match="no best_estimator_"):
+    with pytest.raises(TypeError, match=r"expected a fitted .* got GridSearchCV"):
         explain(GridSearchCV(ClsAttentionClassifier(), {}), X)
     with pytest.raises(TypeError, match="got 'model'"):
         explain("model", X)
@@ -349,15 +302,10 @@ def test_bad_estimators_are_refused():
     ("documents", "message"),
     [
         ("a terrific film", "got one text"),
-        (b"a terrific film", "got one text"),
         ([], "no documents"),
-        (np.array([], dtype=object), "no documents"),
         (sp.csr_matrix((0, 8)), "no documents"),
-        (["fun", None], "document 1 is None"),
-        (["fun", float("nan")], "document 1 is nan"),
         (sp.csr_matrix((2, 8)), "expected raw texts"),
-        (np.zeros((2, 8)), "expected raw texts"),
-        (pd.DataFrame({"text": TEXTS}), "expected raw texts|document 0"),
+        (pd.DataFrame({"text": TEXTS}), "expected raw texts"),
     ],
     ids=lambda given: type(given).__name__,
 )
@@ -382,45 +330,35 @@ def test_texts_may_come_in_any_sequence():
         assert [one[0].text for one in explanation.texts] == TEXTS
 
 
-def test_bad_matrices_are_refused():
+def test_bad_matrices_and_arguments_are_refused():
     model, X = fitted()
-    with pytest.raises(ValueError, match="got texts: pass the Pipeline"):
-        explain(model, TEXTS)
-    with pytest.raises(ValueError, match="got texts: pass the Pipeline"):
-        explain(model, pd.Series(TEXTS))
-    with pytest.raises(ValueError, match="21 features"):
-        explain(model, sp.csr_matrix((2, 21)))
-    with pytest.raises(ValueError, match="Negative"):
-        explain(model, -X)
+    for documents, message in (
+        (TEXTS, "got texts: pass the Pipeline"),
+        (pd.Series(TEXTS), "got texts: pass the Pipeline"),
+        (sp.csr_matrix((2, 21)), "21 features"),
+        (-X, "Negative"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            explain(model, documents)
+    with pytest.raises(ValueError, match="one label in y_true"):
+        explain(model, X, y_true=[0, 1])
+    explanation = explain(model, X)
+    with pytest.raises(ValueError, match="width must be at least"):
+        explanation.to_text(width=10)
+    for render in (explanation.to_text, explanation.to_html):
+        with pytest.raises(ValueError, match=r"^top .*must be"):
+            render(top=-1)
 
 
-@pytest.mark.parametrize("target", ["bad", 7, [0], np.array([0, 1]), 0.5])
+@pytest.mark.parametrize("target", ["bad", [0], np.array([0, 1]), 0.5])
 def test_unknown_targets_are_refused(target):
     model, X = fitted()
     with pytest.raises(ValueError, match=r"target must be None or one of the classes \[0, 1\]"):
         explain(model, X, target=target)
     explanation = explain(model, X)
-    empty = explanation[:0]
-    for render in (explanation.to_text, explanation.to_html, empty.to_text, empty.to_html):
+    for render in (explanation.to_text, explanation.to_html, explanation[:0].to_text):
         with pytest.raises(ValueError, match="target must be None or one of the classes"):
             render(target=target)
-
-
-def test_other_bad_arguments_are_refused():
-    model, X = fitted()
-    explanation = explain(model, X)
-    for top, error in ((-1, ValueError), (1.5, TypeError), ("all", TypeError)):
-        with pytest.raises(error, match=r"^top .*must be"):
-            explain(model, X, top=top)
-        for render in (explanation.to_text, explanation.to_html):
-            with pytest.raises(error, match=r"^top .*must be"):
-                render(top=top)
-    with pytest.raises(ValueError, match="one label in y_true"):
-        explain(model, X, y_true=[0, 1])
-    with pytest.raises(ValueError, match="expected 20 token_names"):
-        explain(model, X, token_names=["a"])
-    with pytest.raises(ValueError, match="width must be at least"):
-        explain(model, X).to_text(width=10)
 
 
 def test_plain_text_says_it_without_colour():
@@ -444,17 +382,6 @@ def test_coloured_text_is_the_same_text():
     assert explanation.to_text() == explanation.to_text(color=False)  # tests run without a terminal
 
 
-def test_text_cannot_steer_a_terminal():
-    hostile = (
-        "terrific \x1b[31mred\x1b[0m \x07\x08 \u202ereversed \ud800 \x9b2J\r\n[bold]boring[/bold]"
-    )
-    for color in (True, False):
-        text = explain(pipeline(), [hostile]).to_text(color=color, width=60)
-        text.encode()
-        assert not set(re.sub(r"\x1b\[[\d;]*m", "", text)) & set("\x1b\x07\x08\x9b\r\u202e")
-        assert "[bold]" in text
-
-
 def test_class_strips_leave_out_what_rounds_to_nothing():
     texts, y = make_token_classification(600, n_classes=30, as_text=True, random_state=0)
     names = np.array([f"a class with the long name {k}" for k in range(30)])[y]
@@ -468,12 +395,3 @@ def test_class_strips_leave_out_what_rounds_to_nothing():
         assert all(part.probability >= 0.0005 for part in shown[2:])
         assert shown[0].probability == one.probability.max()
     assert 'class="classes long"' in explanation.to_html()
-
-
-@pytest.mark.parametrize("largest", [0.0, 3e-9, 0.004, 0.06, 0.7, 5.0, 42.0, 900.0, 4e7])
-def test_rounding_to_nothing_is_what_is_written(largest):
-    for share in (0.0, 1e-6, 1e-3, 0.0049, 0.0051, 0.02, 0.3, 1.0):
-        number = share * largest
-        _, written = aligned([largest, number])
-        if number and not re.fullmatch(r"[+-]\d+\.?0*5", f"{number:+.12g}"):
-            assert rounds_to_nothing(number, largest) == (float(written) == 0.0)

@@ -232,23 +232,20 @@ addEventListener("load", () => {
 
 
 def wide_pages():
-    texts = ["a terrific film", "a boring film", "terrific fun, not dull", "not fun and boring"]
-    labels = ["good", "bad", "good", "bad"]
+    hostile = ["terrific " + "a" * 500 + " boring", "<b>fun</b> \u202eboring " * 20, ""]
+    texts, y = make_token_classification(60, n_classes=8, as_text=True, random_state=0)
+    labels = [f"{label}{'_name' * 12}" for label in y]
     model = make_pipeline(CountVectorizer(ngram_range=(1, 2)), ClsAttentionClassifier())
     model.fit(texts, labels)
-    hostile = ["terrific " + "a" * 500 + " boring", "<b>terrific</b> \u202eboring " * 20, "", "fun"]
-    yield explain(model, [*texts, *hostile], y_true=[*labels, "<i>" + "x" * 80, *labels[:3]])
-    yield explain(model[-1], model[0].transform(texts), token_names=None)
+    yield explain(
+        model, [*texts[:2], *hostile], y_true=[*labels[:2], "<i>" + "x" * 80, *labels[:2]]
+    )
+    yield explain(model[-1], model[0].transform(texts[:2]))
     long_names = CountVectorizer(token_pattern=r"\S+").fit(["w" * 90, "v" * 90])
     named = make_pipeline(long_names, ClsAttentionClassifier()).fit(["w" * 90, "v" * 90], [0, 1])
     yield explain(named, ["w" * 90])
-    long_labels = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
-    texts, y = make_token_classification(60, n_classes=8, as_text=True, random_state=0)
-    long_labels.fit(texts, [f"{label}{'_name' * 12}" for label in y])
-    yield explain(long_labels, texts[:2])
     characters = make_text_classifier().fit(texts, y)
     yield explain(characters, [texts[0], *hostile]).counterfactual("words", time_limit=1)
-    yield explain(characters, [texts[0].replace(" ", "_") + " " + texts[1], *texts[2:4]])
     columns = make_column_transformer(*((CountVectorizer(), [0, 1][at]) for at in range(2)))
     table = [[text, text] for text in texts[:20]]
     yield explain(make_pipeline(columns, ClsAttentionClassifier()).fit(table, y[:20]), table[:2])
@@ -329,7 +326,7 @@ MODELS = {
     "n-grams": TokenVectorizer(token_pattern=WORDS_AND_PUNCTUATION, ngram_range=(1, 3)),
     "binary": CountVectorizer(binary=True, stop_words=["the", "token1"], lowercase=False),
     "class": CountVectorizer(token_pattern=r"[^\d\s]+|\d"),
-    "group": CountVectorizer(token_pattern=r"(\w+)(?=\S|$)".replace("|$", "|\\s")),
+    "group": CountVectorizer(token_pattern=r"(\w+)(?:\S|\s)"),
     "characters": TokenVectorizer(analyzer="char_wb", ngram_range=(1, 4), min_df=2),
     "context": ContextVectorizer(dtype=np.float64),
     "words alone": ContextVectorizer(characters=None, ngram_range=(2, 3), dtype=np.float64),
@@ -370,34 +367,10 @@ def test_javascript_says_what_python_says(name, n_classes):
             for token in one["tokens"]:
                 assert abs(token["contributions"][0] - row[token["column"]]) < 1e-9
                 assert token["name"] == names[token["column"]]
-    for i in (0, 17, 190):
-        shares = np.zeros(len(read[i]["tokens"]))
-        np.add.at(
-            shares,
-            [one["token"] for one in read[i]["occurrences"]],
-            [one["share"] for one in read[i]["occurrences"]],
-        )
-        np.testing.assert_allclose(shares, 1.0)
 
 
 def _row(X, i):
     return X.indices[X.indptr[i] : X.indptr[i + 1]], X.data[X.indptr[i] : X.indptr[i + 1]]
-
-
-@needs_node
-def test_single_precision_is_the_only_difference():
-    texts, labels, held_out = documents()
-    model = make_text_classifier().fit(texts, labels)
-    read = read_by_javascript(model, held_out)
-    decision = model.decision_function(held_out)
-    assert np.abs(np.array([one["decision"][0] for one in read]) - decision).max() < 1e-3
-    places = model[0].occurrences(held_out[5])
-    found = read[5]["occurrences"]
-    ours = sorted(
-        zip(*(of.tolist() for of in (places.columns, places.starts, places.stops)), strict=True)
-    )
-    columns = [token["column"] for token in read[5]["tokens"]]
-    assert ours == sorted((columns[o["token"]], o["spans"][0][0], o["spans"][-1][1]) for o in found)
 
 
 @needs_node
@@ -417,17 +390,14 @@ def test_a_model_is_cut_to_its_strongest_tokens():
 PATTERNS = [
     r"(?u)\b\w\w+\b",
     r"[\w'-]+",
-    r"[a-z.$^\-]+\-?",
-    r"[^\n\t.]+",
-    r"\S{2,}?",
-    r".\d|\D\B",
     r"#\w+|[\d.,]+\b",
-    r"(?:ab|a\.b)+",
-    r"a{2}|b{1,3}|\}",
-    r"\w+(?!')",
-    r"[a\]\-\s]b?",
+    r"(?:ab|a b)+",
+    r"\S+\W\D",
 ]
 REFUSED = [
+    r".\d",
+    r"a{2}",
+    r"\w+\B",
     r"\w+$",
     r"[^\W_]+",
     r"ca{,2}b",
@@ -486,4 +456,4 @@ def test_what_a_page_cannot_carry_over_is_refused(steps, message):
     texts, labels = ["good fun", "bad film"] * 5, [0, 1] * 5
     model = make_pipeline(*steps, classifier).fit(texts, labels)
     with pytest.raises(ValueError, match=f"a page cannot carry over .*{message}"):
-        explain(model, texts[:1], removal=False).to_html(interactive=True, model=model)
+        explain(model, texts[:1]).to_html(interactive=True, model=model)

@@ -408,7 +408,6 @@ def test_models_and_explanations_that_cannot_be_asked():
             n_layers=2, embedding_dim=4, early_stopping=False, max_iter=1, random_state=0
         ).fit(X, LABELS)
     for explanation, asked, message in (
-        (explain(model, ASKED, top=1), {}, "without top"),
         (explain(model, ASKED, places=False), {"change": "words"}, r"places of \d tokens.*not"),
         (explain(mixed, ASKED), {"change": "words"}, "such as 'countvectorizer-2__"),
         (explain(several, X), {"probability": 0.3}, "two classes alone"),

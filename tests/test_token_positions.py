@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.inspection.segments import N_LANES, cut
 from sklearn_clsattn.inspection.terms import DocumentText
-from sklearn_clsattn.inspection.token_positions import CountLocator
+from sklearn_clsattn.inspection.token_positions import N_LANES, cut, locate
 from sklearn_clsattn.inspection.view import views
 from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
 
@@ -31,7 +30,6 @@ WORD_PARAMETERS = [
     {"token_pattern": r"\S+", "strip_accents": "unicode"},
     {"token_pattern": r"#(\w+)"},
     {"token_pattern": r"(?i)[a-z]"},
-    {"preprocessor": str.upper},
 ]
 CHARACTER_PARAMETERS = [
     {"analyzer": "char", "ngram_range": (1, 3)},
@@ -44,7 +42,7 @@ CHARACTER_PARAMETERS = [
 
 def words_of(vectorizer, text):
     """Return the words that a vectorizer finds in a text, as they stand there."""
-    return [text[a:b] for a, b in CountLocator(vectorizer).locate(text).spans]
+    return [text[a:b] for a, b in locate(vectorizer, text).spans]
 
 
 @pytest.mark.parametrize("kind", [CountVectorizer, TfidfVectorizer, TokenVectorizer])
@@ -57,9 +55,7 @@ def words_of(vectorizer, text):
 @example(text="")
 def test_positions_hold_the_tokens_that_the_vectorizer_counts(kind, parameters, text):
     vectorizer = kind(**parameters)
-    located = CountLocator(vectorizer).locate(text)
-    if parameters.get("preprocessor") and located is None:
-        return  # a sigma or the like, of which only a preprocessor of one's own knows
+    located = locate(vectorizer, text)
     assert sorted(located.terms) == sorted(vectorizer.build_analyzer()(text))
     sigmas = str.maketrans("ς", "σ")
     preprocess = vectorizer.build_preprocessor()
@@ -87,7 +83,7 @@ def test_marks_and_ligatures_belong_to_their_letters():
     digits = CountVectorizer(strip_accents="unicode", token_pattern=r"\d")
     assert words_of(digits, "oﬃce ½ cup") == ["½", "½"]
     reaches = CountVectorizer(ngram_range=(2, 2), stop_words=["the"])
-    assert CountLocator(reaches).locate("Not the best film").terms == ["not best", "best film"]
+    assert locate(reaches, "Not the best film").terms == ["not best", "best film"]
     assert words_of(reaches, "Not the best film") == ["Not", "best", "film"]
 
 
@@ -98,66 +94,20 @@ class Backwards(CountVectorizer):
         return lambda text: [word[::-1] for word in text.split()]
 
 
-class Shorter(CountVectorizer):
-    """A vectorizer that leaves the first letter out before it looks for words."""
-
-    def build_preprocessor(self):
-        return lambda text: text[1:].lower()
-
-
-class Reversed(CountVectorizer):
-    """A vectorizer of characters that reads texts from the end."""
-
-    def build_analyzer(self):
-        return lambda text: text[::-1]
-
-
-class Fewer(CountVectorizer):
-    """A vectorizer of characters that leaves some out."""
-
-    def _char_ngrams(self, text):
-        return list(text)[1:]
-
-
-def strict(text):
-    if len(text) < 3:
-        raise ValueError("too short")
-    return text.upper()
-
-
 @pytest.mark.parametrize(
     "vectorizer",
     [
         CountVectorizer(tokenizer=str.split, token_pattern=None),
         CountVectorizer(analyzer=str.split),
         CountVectorizer(preprocessor=lambda text: re.sub("<[^>]*>", "", text)),
-        CountVectorizer(preprocessor=lambda text: " ".join(reversed(text.split()))),
-        CountVectorizer(preprocessor=lambda text: text[3:]),
-        CountVectorizer(preprocessor=lambda text: {"long": text}["long"] + text),
-        CountVectorizer(preprocessor=strict),
         CountVectorizer(strip_accents=lambda text: text.replace("so", "very")),
         CountVectorizer(token_pattern=r"\w*"),
         Backwards(),
-        Shorter(),
-        CountVectorizer(analyzer="char", preprocessor=lambda text: text + "!"),
-        Reversed(analyzer="char"),
-        Fewer(analyzer="char"),
     ],
     ids=lambda vectorizer: re.sub(r" at 0x\w+", "", str(vectorizer)),
 )
 def test_no_positions_are_better_than_wrong_ones(vectorizer):
-    assert CountLocator(vectorizer).locate("<b>so</b> good, so good") is None
-
-
-def test_preprocessors_that_keep_positions_are_followed():
-    def upper(text):
-        if not text:
-            raise ValueError("nothing to do")
-        return text.upper()
-
-    text, vectorizer = "straße, so good", CountVectorizer(preprocessor=upper)
-    assert CountLocator(vectorizer).locate(text).terms == ["STRASSE", "SO", "GOOD"]
-    assert words_of(vectorizer, text) == ["straße", "so", "good"]
+    assert locate(vectorizer, "<b>so</b> good, so good") is None
 
 
 # Words in context.
@@ -230,26 +180,6 @@ def test_occurrences_and_segments_add_up_to_the_decision(text, model):
             assert_allclose(kept[row], weight / entry[row[0]])
 
 
-def test_segments_are_those_of_a_loop_over_characters():
-    text = f"{WORDS[0]}, {WORDS[1]} {WORDS[0]} {WORDS[2]}."
-    explanation = explain(MODEL, [text])
-    (shown,) = explanation.texts[0]
-    added = np.zeros(len(text))
-    for (first, length, token), share in zip(shown.occurrences, shown.shares, strict=True):
-        for word in range(first, first + max(length, 1)):
-            start, stop = shown.words[word]
-            for at in range(start, stop):
-                amount = explanation.contributions[token, 0] * share
-                added[at] += amount / max(length, 1) / (stop - start)
-    segments = cut(shown, explanation.contributions[:, 0], explanation.attention)
-    assert [segment.text for segment in segments] == re.findall(r"\w+|\W", text)
-    start = 0
-    for segment in segments:
-        stop = start + len(segment.text)
-        assert_allclose(segment.contribution, added[start:stop].sum(), rtol=0, atol=1e-12)
-        start = stop
-
-
 def test_the_same_word_is_shared_by_what_it_counts_where_it_stands():
     word = WORDS[0]
     filler = [other for other in WORDS[1:] if other != word]
@@ -292,17 +222,6 @@ def test_characters_are_listed_by_the_word_they_are_in():
     assert "char:" not in page
 
 
-def test_top_leaves_the_same_decision():
-    explanation = explain(MODEL, TEXTS[:3], top=10)
-    for one in explanation:
-        (shown,) = one.texts[0]
-        assert_array_equal(shown.shares[shown.occurrences[:, 2] < 0], 0.0)
-        segments = cut(shown, one.contributions[:, 0], one.attention)
-        total = sum(segment.contribution for segment in segments)
-        assert_allclose(total, one.contributions.sum(), rtol=0, atol=1e-10)
-        one.to_html()
-
-
 def test_words_and_characters_share_the_text():
     texts, labels = TEXTS, LABELS
     union = make_union(
@@ -320,19 +239,6 @@ def test_words_and_characters_share_the_text():
         assert kinds == {"countvectorizer"}
         assert any(token.name.endswith("(characters)") for token in shown.listable)
         one.to_html()
-
-
-@pytest.mark.parametrize("text", ["good fun ", "  good fun\n", " ", ""])
-def test_spaces_at_the_ends_of_a_text(text):
-    texts, labels = TEXTS, LABELS
-    characters = CountVectorizer(analyzer="char", ngram_range=(1, 3))
-    model = make_pipeline(characters, ClsAttentionClassifier()).fit(texts, labels)
-    explanation = explain(model, [text])
-    shown = views(explanation, None, 8)[0]
-    listed = sum(token.contribution for token in shown.listable)
-    assert listed + shown.start == pytest.approx(shown.end)
-    assert "characters" in explanation.to_text() or not text.strip()
-    explanation.to_html()
 
 
 def test_overlapping_ngrams_have_lines_of_their_own():

@@ -150,7 +150,7 @@ def run_explain(arguments: Namespace) -> None:
         answer: Any
         shown: dict[str, Any] = {"top": 8}
         if change is not None:
-            answer = explain(model, texts, removal=False).counterfactual(change, to=target)
+            answer = explain(model, texts).counterfactual(change, to=target)
         else:
             of_one = target if len(classes) == 2 else None  # of more, two are compared
             answer, shown["target"] = explain(model, texts, target=of_one), target

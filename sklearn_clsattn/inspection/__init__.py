@@ -37,9 +37,7 @@ def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for: the command line's help must not wait."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name], __name__), name)
-    globals()[name] = value
-    return value
+    return getattr(import_module(_HOME[name], __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -29,19 +29,9 @@ _CLASSES = {
     "d": r"\p{Nd}",
 }
 _WORD = f"[{_CLASSES['w']}]"
-_OUTSIDE = {  # of brackets
-    **{f"\\{name}": f"[{of}]" for name, of in _CLASSES.items()},
-    **{f"\\{name.upper()}": f"[^{of}]" for name, of in _CLASSES.items()},
-    r"\b": f"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))",
-    r"\B": f"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))",
-    ".": r"[^\n]",
-    r"\-": "-",
-}
-_INSIDE = {**{f"\\{name}": of for name, of in _CLASSES.items()}, ".": ".", r"\-": r"\-"}
-# What JavaScript has not, or has with another meaning.
-_UNSUPPORTED = re.compile(
-    r"\\[0-9AZaeuxNU]|[*+?}]\+|\(\?(?![:=!]|<[=!])|\{(?!\d+(?:,\d*)?\})|(?<![\d,])\}|\[\^?[]\[]"
-)
+_EDGE = f"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))"  # \b
+# The parts of patterns that both languages read alike once classes are written out.
+_PART = r"\[\^?(?:[^][\\]|\\[wsd])+\]|\\[bwsdWSD]|\(\?:|[+*?](?![+*?])|[()|]|[\w'’#@ -]"
 
 
 def page_data(explanation: DecisionTerms, model: Any, top: int, max_tokens: int | None) -> Markup:
@@ -66,8 +56,10 @@ def model_values(model: Any, max_tokens: int | None) -> dict[str, Any]:
     fitted = fitted_attention(classifier)
     if not isinstance(fitted, FittedAttention):
         raise _refused(f"the attention of {type(classifier).__name__}")
-    is_context = isinstance(vectorizer, ContextVectorizer)
-    reading, tokens = (_context if is_context else _counts)(vectorizer)
+    reading = _reading(vectorizer)
+    # Words first, then character n-grams, each without the prefix of their names.
+    vocabularies = [vectorizer.vocabulary_, getattr(vectorizer, "character_vocabulary_", {})]
+    tokens = [token for known in vocabularies for token in sorted(known, key=known.__getitem__)]
     listed = np.arange(len(tokens))
     if max_tokens is not None and max_tokens < len(tokens):
         with np.errstate(divide="ignore"):
@@ -77,12 +69,7 @@ def model_values(model: Any, max_tokens: int | None) -> dict[str, Any]:
         "classes": classifier.classes_.tolist(),
         "n_tokens": len(tokens),
         "n_words": int((listed < len(vectorizer.vocabulary_)).sum()),
-        "text": {
-            "lowercase": bool(vectorizer.lowercase),
-            "ngram_range": list(vectorizer.ngram_range),
-            "not_space": f"[^{_CLASSES['s']}]+",
-            **reading,
-        },
+        "text": reading,
         "entry_scale": fitted.entry_scale,
         "cls_weight": float(fitted.cls_weight),
         "cls_score": float(fitted.cls_score) if fitted.cls_weight else 0.0,
@@ -93,86 +80,78 @@ def model_values(model: Any, max_tokens: int | None) -> dict[str, Any]:
     }
 
 
-def _steps(model: Any) -> tuple[Any, BaseAttentionClassifier]:
+def _steps(model: Any) -> list[Any]:
     """Return vectorizer and classifier of a Pipeline, or of a search over one."""
     model = getattr(model, "best_estimator_", model)
-    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
-    steps = [step for _, step in steps if step not in (None, "passthrough")]
-    if (
-        len(steps) != 2
-        or not isinstance(steps[0], CountVectorizer | ContextVectorizer)
-        or not isinstance(steps[1], BaseAttentionClassifier)
-    ):
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    kinds = (CountVectorizer | ContextVectorizer, BaseAttentionClassifier)
+    if len(steps) != 2 or not all(map(isinstance, steps, kinds)):
         raise _refused(
             f"anything but a Pipeline of a CountVectorizer, TokenVectorizer or ContextVectorizer "
             f"and a classifier of this package, such as {type(steps[0]).__name__}"
         )
-    return steps[0], steps[1]
+    return steps
 
 
-def _counts(vectorizer: CountVectorizer) -> tuple[dict[str, Any], list[str]]:
-    """Return how a CountVectorizer reads texts, and its tokens."""
-    by_word, vocabulary = vectorizer.analyzer == "word", vectorizer.vocabulary_
-    for name, is_given in {
-        "preprocessor": vectorizer.preprocessor is not None,
-        "tokenizer": vectorizer.tokenizer is not None,
-        f"analyzer={vectorizer.analyzer!r}": not by_word and vectorizer.analyzer != "char_wb",
-        "strip_accents": vectorizer.strip_accents is not None,
-        "TF-IDF": isinstance(vectorizer, TfidfVectorizer),
-        f"input={vectorizer.input!r}": vectorizer.input != "content",
-    }.items():
-        if is_given:
-            raise _refused(f"a vectorizer's {name}")
-    reading = {
+def _reading(vectorizer: CountVectorizer | ContextVectorizer) -> dict[str, Any]:
+    """Return how a vectorizer reads texts, or raise ValueError where JavaScript cannot."""
+    by_word, stop_words, binary, context = True, (), False, None
+    if isinstance(vectorizer, ContextVectorizer):
+        previous = vectorizer.previous_words_.tolist(), vectorizer.previous_word_scores_.tolist()
+        # Tokens of this pattern have all signs in them: no break but a new line is between two.
+        between = NEW_LINE if vectorizer.token_pattern == WORDS_AND_PUNCTUATION else BREAK
+        context = {
+            "start": vectorizer.start_scores_.tolist(),
+            "end": vectorizer.end_scores_.tolist(),
+            "previous": [list(pair) for pair in zip(*previous, strict=True)],
+            "between": between.pattern,
+            "characters": list(vectorizer.characters) if vectorizer.characters else None,
+            "character_weight": float(vectorizer.character_weight),
+            "prefix": CHARACTER_PREFIX,
+        }
+    else:
+        by_word, binary = vectorizer.analyzer == "word", bool(vectorizer.binary)
+        for name, is_given in {
+            "preprocessor": vectorizer.preprocessor is not None,
+            "tokenizer": vectorizer.tokenizer is not None,
+            f"analyzer={vectorizer.analyzer!r}": not by_word and vectorizer.analyzer != "char_wb",
+            "strip_accents": vectorizer.strip_accents is not None,
+            "TF-IDF": isinstance(vectorizer, TfidfVectorizer),
+            f"input={vectorizer.input!r}": vectorizer.input != "content",
+        }.items():
+            if is_given:
+                raise _refused(f"a vectorizer's {name}")
+        stop_words = vectorizer.get_stop_words() or ()
+    return {
+        "lowercase": bool(vectorizer.lowercase),
+        "ngram_range": list(vectorizer.ngram_range),
+        "not_space": f"[^{_CLASSES['s']}]+",
         "by_word": by_word,
         "pattern": javascript_pattern(vectorizer.token_pattern) if by_word else "",
-        "stop_words": sorted(vectorizer.get_stop_words() or ()) if by_word else [],
-        "binary": bool(vectorizer.binary),
-        "context": None,
+        "stop_words": sorted(stop_words) if by_word else [],
+        "binary": binary,
+        "context": context,
     }
-    return reading, sorted(vocabulary, key=vocabulary.__getitem__)
-
-
-def _context(vectorizer: ContextVectorizer) -> tuple[dict[str, Any], list[str]]:
-    """Return how a ContextVectorizer reads texts, and its tokens, words first."""
-    words, characters = vectorizer.vocabulary_, vectorizer.character_vocabulary_
-    previous = vectorizer.previous_words_.tolist(), vectorizer.previous_word_scores_.tolist()
-    # Tokens of this pattern have all signs in them: no break but a new line is between two.
-    between = NEW_LINE if vectorizer.token_pattern == WORDS_AND_PUNCTUATION else BREAK
-    context = {
-        "start": vectorizer.start_scores_.tolist(),
-        "end": vectorizer.end_scores_.tolist(),
-        "previous": [list(pair) for pair in zip(*previous, strict=True)],
-        "between": between.pattern,
-        "characters": list(vectorizer.characters) if vectorizer.characters else None,
-        "character_weight": float(vectorizer.character_weight),
-        "prefix": CHARACTER_PREFIX,
-    }
-    pattern = javascript_pattern(vectorizer.token_pattern)
-    reading = {"by_word": True, "pattern": pattern, "stop_words": [], "binary": False}
-    tokens = [one for of in (words, characters) for one in sorted(of, key=of.__getitem__)]
-    return {**reading, "context": context}, tokens
 
 
 def javascript_pattern(pattern: Any) -> str:
     """Return a token pattern as JavaScript reads it with the flags "gu", or raise ValueError."""
     compiled = re.compile(pattern)
-    if not isinstance(pattern, str) or compiled.groups > 1 or compiled.flags != re.UNICODE:
-        raise _refused(f"the type, groups or flags of token_pattern={pattern!r}")
-    pattern = pattern.removeprefix("(?u)")
-    parts, is_inside = [], False
-    for part in re.findall(r"(?s)\\?.", pattern):
-        table = _INSIDE if is_inside else _OUTSIDE
-        if (part == "$" and not is_inside) or (part in _OUTSIDE and part not in table):
-            raise _refused(f"{part} in token_pattern={pattern!r}")
-        if part in ("[", "]"):
-            is_inside = part == "["
-        elif re.fullmatch(r"\\[^\w^$\\.*+?()\[\]{}|/-]", part):  # needs no backslash
-            part = part[1:]
-        parts.append(table.get(part, part))
-    if compiled.search("") or _UNSUPPORTED.search(re.sub(r"\\\W", "", pattern)):
+    plain = str(pattern).removeprefix("(?u)")
+    if compiled.flags != re.UNICODE or compiled.groups > 1 or compiled.search(""):
+        raise _refused(f"the flags, groups or empty matches of token_pattern={pattern!r}")
+    if not re.fullmatch(f"(?:{_PART})+", plain):
         raise _refused(f"what is in token_pattern={pattern!r}")
-    return "".join(parts)
+
+    def carried(part: re.Match[str]) -> str:
+        if part[0] == r"\b":
+            return _EDGE
+        if part[0].startswith("["):
+            return re.sub(r"\\(\w)", lambda escape: _CLASSES[escape[1]], part[0])
+        not_in = "^" if part[0][1].isupper() else ""
+        return f"[{not_in}{_CLASSES[part[0][1].lower()]}]"
+
+    return re.sub(r"\[[^]]*\]|\\\w", carried, plain)
 
 
 def _refused(what: str) -> ValueError:

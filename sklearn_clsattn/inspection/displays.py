@@ -30,9 +30,8 @@ from ..importance import class_totals, posterior_difference
 from ..text import ContextVectorizer
 from ._explain import explain
 from .explanation import Explanation
-from .feature_origins import feature_origins, split_pipeline
+from .feature_origins import feature_origins, split_pipeline, without_name_warnings
 from .formatting import MINUS, aligned, signed, token_text
-from .removal import without_name_warnings
 
 Array = NDArray[np.float64]
 
@@ -763,7 +762,7 @@ class AttentionDisplay(Display):
             Maximum number of tokens to draw individually.
         """
         documents = [document] if isinstance(document, str) else document
-        explanation = explain(estimator, documents, target=target, removal=False, places=False)
+        explanation = explain(estimator, documents, target=target, places=False)
         return cls(explanation).plot(ax, top=top)
 
     def plot(self, ax: Any = None, *, top: int = 15) -> Self:
@@ -836,10 +835,9 @@ def _attention_rows(one: Explanation, k: int, top: int) -> pd.DataFrame:
     if len(tokens) == top + 1:
         top += 1  # a row "1 more token" is as long as that token's row
     rest, others = tokens.iloc[order[top:]], []
-    if n_rest := len(rest) + int(one.others_count[0]):
-        attention = rest["attention"].sum() + one.others_attention[0]
-        contribution = rest["contribution"].sum() + one.others_contributions[0, k]
-        others.append((f"{n_rest:,} more tokens", attention, contribution, True))
+    if len(rest):
+        sums = rest["attention"].sum(), rest["contribution"].sum()
+        others.append((f"{len(rest):,} more tokens", *sums, True))
     if one.cls_attention[0]:
         others.append(("<cls>", one.cls_attention[0], 0.0, True))
     others.append(("intercept", np.nan, one.intercept[k], True))

@@ -12,10 +12,9 @@ from sklearn.utils import check_scalar
 
 from ._page_model import page_data
 from .minimal.sets import MinimalSets, minimal_sets
-from .page_space import listed_tokens, overview, spaces
-from .pages import framed, render, script_of
+from .pages import MAX_IN_FULL, TOKENS_OF_MANY, framed, overview, render, script_of, spaces
 from .terminal import render_text
-from .terms import DecisionTerms, Positions, difference, pairs
+from .terms import DecisionTerms, difference, pairs
 from .view import views
 
 # The maximum number of documents in a notebook's cell.
@@ -29,9 +28,8 @@ class Explanation(DecisionTerms):
 
     The tokens of all documents are concatenated. `explanation[i]`, slices, masks and index arrays
     give explanations of fewer documents, and so does iteration. For every document, contributions
-    (with those of the others, where `top` was given) plus intercept are the decision, and the
-    attention shares sum to 1 with that of ``<cls>``, except in an empty document without ``<cls>``,
-    where nothing has attention.
+    plus intercept are the decision, and the attention shares sum to 1 with that of ``<cls>``,
+    except in an empty document without ``<cls>``, where nothing has attention.
 
     Attributes
     ----------
@@ -44,38 +42,27 @@ class Explanation(DecisionTerms):
         The documents' positions among those that were explained.
     indptr : ndarray of shape (n_documents + 1,)
         The tokens of document i are those at ``indptr[i]:indptr[i + 1]``.
-    columns, tokens, counts : ndarray of shape (n_entries,)
-        The tokens' columns in the classifier's matrix, their names, and their counts or weights.
-    attention : ndarray of shape (n_entries,)
-        Shares of the document's attention.
+    columns, tokens, counts, attention : ndarray of shape (n_entries,)
+        The tokens' columns in the classifier's matrix, their names, their counts or weights, and
+        their shares of the document's attention.
     values : ndarray of shape (n_entries, n_targets)
         What a unit of attention on the token adds to the decision; with two layers, with what
         the token attends to (NaN where its attention is 0).
     contributions : ndarray of shape (n_entries, n_targets)
         What the token adds to the decision: attention times value.
     decision_without : ndarray of shape (n_entries, n_targets), or None
-        The decision if the token's count were 0; None where it was not computed.
+        The decision if the token's count were 0; None with two layers of attention.
     cls_attention : ndarray of shape (n_documents,)
         Share of attention that ``<cls>`` keeps. Its value, and so its contribution, is 0.
-    others_count, others_attention : ndarray of shape (n_documents,)
-        Number of further tokens of the document, which `top` left out, and their attention shares.
-    others_contributions : ndarray of shape (n_documents, n_targets)
-        Their contributions together.
     decision, probability : ndarray of shape (n_documents, n_targets)
         The decision values, and the probabilities of the classes explained.
     predicted, predicted_probability, true : ndarray of shape (n_documents,)
         Predicted classes, their probabilities, and the true classes, None where not given.
     texts : tuple of length n_documents
-        For each document a tuple of the texts that its tokens come from, each with `name`, `text`,
-        `words` (start and stop of each), `occurrences` of tokens (first word, number of words,
-        the token's number in the document) and their `shares` of the token's count; empty where
-        a matrix was explained.
+        For each document a tuple of its texts, each with `name`, `text`, and the positions of
+        tokens: `words`, `occurrences` and `shares`; empty where a matrix was explained.
     model : object or None
-        The model behind, from which counterfactuals are computed, and which is pickled with the
-        explanation; None with two layers of attention, which have none.
-    threshold : float, default=0.0
-        The decision of two classes from which on the first of `targets` is predicted; 0 unless the
-        classifier has a threshold of its own.
+        The model of one layer of attention, from which counterfactuals are computed.
 
     Examples
     --------
@@ -194,21 +181,14 @@ class Explanation(DecisionTerms):
         """
         return minimal_sets(self, probability=probability, time_limit=time_limit, is_kept=True)
 
-    def to_frame(
-        self, rows: Literal["tokens", "documents"] = "tokens", *, target: Any = None
-    ) -> pd.DataFrame:
-        """Return the explanation as a data frame.
+    def to_frame(self, *, target: Any = None) -> pd.DataFrame:
+        """Return the explanation as a data frame, a row for each term of a document's decision.
 
         Of more than two classes, two are compared: every number is that of `target` less that of
         `against`, and the decision is the log-odds of one against the other.
 
         Parameters
         ----------
-        rows : {"tokens", "documents"}, default="tokens"
-            "tokens": a row for each term of each document's decision. The column `kind`
-            says what the term is: "token", "others" (what `top` left out, together), "cls" or
-            "intercept". Contributions sum to the decision, and attention shares to 1.
-            "documents": a row for each document.
         target : label, default=None
             The class to show; None for the predicted class of each document. It is compared with
             the true class where that is known and not the predicted one, else with the class with
@@ -217,14 +197,37 @@ class Explanation(DecisionTerms):
         Returns
         -------
         frame : DataFrame
-            With what does not apply left NaN, and the column `against` where classes are
-            compared.
+            The column `kind` says what a term is: "token", "cls" or "intercept". A document's
+            contributions sum to its decision, and its attention shares to 1. What does not apply is
+            NaN; the column `against` is there where classes are compared.
         """
-        if rows not in ("tokens", "documents"):
-            raise ValueError(f"rows must be 'tokens' or 'documents', got {rows!r}")
         k, j = pairs(self, target)
-        frame = self._document_rows(k, j) if rows == "documents" else self._token_rows(k, j)
-        return frame.drop(columns="against") if len(self.targets) == 1 else frame
+        n, every, nan = len(self), np.arange(len(self)), np.full(len(self), np.nan)
+        zero = np.zeros_like(self.decision)
+        rows = np.concatenate([np.repeat(every, np.diff(self.indptr)), every, every])
+        labels = [*self.targets.tolist(), None]
+
+        def compared(of_tokens: Any, of_cls: Any, of_intercept: Any) -> Any:
+            return difference(np.concatenate([of_tokens, of_cls, of_intercept]), k[rows], j[rows])
+
+        columns = {
+            "document": self.index[rows],
+            "target": [labels[at] for at in k[rows].tolist()],
+            "against": [labels[at] for at in j[rows].tolist()],
+            "token": np.concatenate([self.tokens, ["<cls>"] * n, ["<intercept>"] * n]),
+            "kind": np.repeat(["token", "cls", "intercept"], [len(self.tokens), n, n]),
+            "count": np.concatenate([self.counts, nan, nan]),
+            "attention": np.concatenate([self.attention, self.cls_attention, nan]),
+            "value": compared(self.values, zero, zero + np.nan),
+            "contribution": compared(self.contributions, zero, zero + self.intercept),
+        }
+        if self.decision_without is not None:
+            unknown = zero + np.nan
+            columns["decision_without"] = compared(self.decision_without, unknown, unknown)
+        if len(self.targets) == 1:
+            del columns["against"]
+        order = np.argsort(rows, kind="stable")
+        return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as nested dictionaries and lists of plain Python values.
@@ -232,16 +235,45 @@ class Explanation(DecisionTerms):
         Returns
         -------
         explanation : dict
-            With `classes`, `targets`, `intercept`, `threshold` and `documents`. Lists named in the
-            plural, such as a token's `contributions`, have an entry for each target. It can be
-            written as JSON, where the labels can.
+            With `classes`, `targets`, `intercept` and `documents`. Lists named in the plural, such
+            as a token's `contributions`, have an entry for each target. It can be written as JSON,
+            where the labels can.
         """
         return {
             "classes": self.classes.tolist(),
             "targets": self.targets.tolist(),
             "intercept": self.intercept.tolist(),
-            "threshold": self.threshold,
             "documents": [one._document() for one in self],
+        }
+
+    def _document(self) -> dict[str, Any]:
+        """Return the first document as plain values."""
+        without = self.decision_without
+        tokens = {
+            "token": map(str, self.tokens),
+            "column": self.columns.tolist(),
+            "count": self.counts.tolist(),
+            "attention": self.attention.tolist(),
+            # JSON has no NaN.
+            "values": [[None if x != x else x for x in row] for row in self.values.tolist()],
+            "contributions": self.contributions.tolist(),
+            "decisions_without": [None] * len(self.tokens) if without is None else without.tolist(),
+        }
+        return {
+            "document": int(self.index[0]),
+            "predicted": self.predicted.tolist()[0],
+            "predicted_probability": float(self.predicted_probability[0]),
+            "true": None if self.true is None else self.true.tolist()[0],
+            "decisions": self.decision[0].tolist(),
+            "probabilities": self.probability[0].tolist(),
+            "texts": [{"name": text.name, "text": text.text} for text in self.texts[0]],
+            "tokens": [
+                dict(zip(tokens, row, strict=True)) for row in zip(*tokens.values(), strict=True)
+            ],
+            "cls": {
+                "attention": float(self.cls_attention[0]),
+                "contributions": [0.0] * len(self.targets),
+            },
         }
 
     def to_text(
@@ -297,13 +329,12 @@ class Explanation(DecisionTerms):
         fragment : bool, default=False
             Whether to return an element to put into a page, rather than a page.
         interactive : bool, default=False
-            Whether the page has a script of its own, by which one filters documents, switches
-            between light and dark and, with a `model`, asks what if. It loads nothing, and the
-            page's policy allows no other script.
+            Whether the page has a script of its own, which filters documents, switches between
+            light and dark and, with a `model`, answers what if. It loads nothing.
         model : Pipeline, default=None
             With `interactive`, the model: the page then has a box in which to write or edit a text
-            and see its decision, for any class, at once. It is a fitted pipeline (or a search over
-            one) of a `CountVectorizer`, :class:`~sklearn_clsattn.text.TokenVectorizer` or
+            and see its decision at once. It is a fitted pipeline (or a search over one) of a
+            `CountVectorizer`, :class:`~sklearn_clsattn.text.TokenVectorizer` or
             :class:`~sklearn_clsattn.text.ContextVectorizer`, with no functions of your own, and a
             classifier of this package with one layer of attention.
         max_tokens : int, default=None
@@ -315,33 +346,28 @@ class Explanation(DecisionTerms):
         html : str
             To be written in UTF-8.
         """
-        if model is not None and not interactive:
+        if not interactive and model is not None:
             raise ValueError("model is for interactive pages: pass interactive=True as well")
-        if model is None and max_tokens is not None:
-            raise ValueError("max_tokens is of model: pass the model as well")
+        if interactive and fragment:
+            raise ValueError("a script needs a page of its own: interactive=True, fragment=False")
         if model is not None and list(model.classes_) != self.classes.tolist():
             raise ValueError("model has other classes than the explanation: pass its own model")
-        if model is not None and self.threshold:
-            raise ValueError(
-                "in an interactive page predictions change at 0, and this classifier has a "
-                "threshold of its own: leave model out"
-            )
-        if fragment and interactive:
-            raise ValueError("a script needs a page of its own: interactive=True, fragment=False")
-        script = script_of("reader.js", "interactive.js") if interactive else None
-        data = page_data(self, model, top, max_tokens) if interactive else None
-        return self._html(
-            len(self), target=target, top=top, fragment=fragment, script=script, data=data
-        )
+        script = data = None
+        if interactive:
+            script = script_of("reader.js", "interactive.js")
+            data = page_data(self, model, top, max_tokens)
+        return self._html(len(self), target, top, fragment=fragment, script=script, data=data)
 
     def _repr_html_(self) -> str:
         n_shown = min(len(self), _SHOWN_IN_NOTEBOOK)
         return framed(self._html(n_shown), repr(self), 60 + _HEIGHT * n_shown)
 
-    def _html(self, n_shown: int, *, target: Any = None, top: int = 8, **page: Any) -> str:
+    def _html(self, n_shown: int, target: Any = None, top: int = 8, **page: Any) -> str:
         """Return a page, or a part of one, of the first documents."""
         check_scalar(top, "top", Integral, min_val=0)
-        shown = views(self[:n_shown], target, listed_tokens(n_shown, top))
+        if n_shown > MAX_IN_FULL:
+            top = min(top, max(1, TOKENS_OF_MANY // (2 * n_shown)))
+        shown = views(self[:n_shown], target, top)
         return render(
             "explanation.html",
             title=repr(self)[1:-1],
@@ -351,99 +377,3 @@ class Explanation(DecisionTerms):
             more=max(len(self) - n_shown, 0),
             **{"fragment": False, "data": None, **page},
         )
-
-    def _token_rows(self, k: Positions, j: Positions) -> pd.DataFrame:
-        """Return a row for each term of each document's decision, for the classes k against j."""
-        every, others = np.arange(len(self)), np.flatnonzero(self.others_count)
-        of_kinds = [np.repeat(every, np.diff(self.indptr)), others, every, every]
-        documents, sizes = np.concatenate(of_kinds), list(map(len, of_kinds))
-
-        def column(*kinds: Any) -> Any:  # numbers, or one for all, of each kind of term
-            blocks = zip(kinds, sizes, strict=True)
-            return np.concatenate([np.broadcast_to(kind, size) for kind, size in blocks])
-
-        def compared(*kinds: Any) -> Any:
-            blocks = zip(kinds, sizes, strict=True)
-            shapes = [(kind, (size, len(self.targets))) for kind, size in blocks]
-            by_class = np.concatenate([np.broadcast_to(kind, shape) for kind, shape in shapes])
-            return difference(by_class, k[documents], j[documents])
-
-        nan, contributions = np.nan, (self.contributions, self.others_contributions[others])
-        columns = {
-            **self._labels(documents, k, j),
-            "token": column(self.tokens, "<others>", "<cls>", "<intercept>"),
-            "kind": np.repeat(["token", "others", "cls", "intercept"], sizes),
-            "count": column(self.counts, nan, nan, nan),
-            "attention": column(
-                self.attention, self.others_attention[others], self.cls_attention, nan
-            ),
-            "value": compared(self.values, nan, 0.0, nan),
-            "contribution": compared(*contributions, 0.0, self.intercept),
-        }
-        if self.decision_without is not None:
-            columns["decision_without"] = compared(self.decision_without, nan, nan, nan)
-        order = np.argsort(documents, kind="stable")
-        return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
-
-    def _document_rows(self, k: Positions, j: Positions) -> pd.DataFrame:
-        """Return a row for each document, for the classes k against j."""
-        every = np.arange(len(self))
-        columns: dict[str, Any] = {
-            **self._labels(every, k, j),
-            "decision": difference(self.decision, k, j),
-            "intercept": difference(np.broadcast_to(self.intercept, self.decision.shape), k, j),
-            "contribution": difference(self.decision_terms(), k, j),
-            "probability": self.probability[every, k],
-            "predicted": self.predicted,
-            "predicted_probability": self.predicted_probability,
-            "cls_attention": self.cls_attention,
-            "tokens": np.diff(self.indptr) + self.others_count,
-        }
-        if self.true is not None:
-            columns["true"] = self.true
-        return pd.DataFrame(columns)
-
-    def _labels(self, documents: Positions, k: Positions, j: Positions) -> dict[str, Any]:
-        """Return the columns that say which documents, and which decisions of theirs, rows are."""
-        labels = [*self.targets.tolist(), None]
-        return {
-            "document": self.index[documents],
-            "target": [labels[at] for at in k[documents].tolist()],
-            "against": [labels[at] for at in j[documents].tolist()],
-        }
-
-    def _document(self) -> dict[str, Any]:
-        """Return the first document as plain values."""
-        without = self.decision_without
-        of_tokens = {
-            "token": [str(name) for name in self.tokens],
-            "column": self.columns.tolist(),
-            "count": self.counts.tolist(),
-            "attention": self.attention.tolist(),
-            # JSON has no NaN.
-            "values": [[None if x != x else x for x in row] for row in self.values.tolist()],
-            "contributions": self.contributions.tolist(),
-            "decisions_without": [None] * len(self.tokens) if without is None else without.tolist(),
-        }
-        return {
-            "document": int(self.index[0]),
-            "predicted": self.predicted.tolist()[0],
-            "predicted_probability": float(self.predicted_probability[0]),
-            "true": None if self.true is None else self.true.tolist()[0],
-            "decisions": self.decision[0].tolist(),
-            "probabilities": self.probability[0].tolist(),
-            "texts": [{"name": text.name, "text": text.text} for text in self.texts[0]],
-            "tokens": [
-                dict(zip(of_tokens, row, strict=True))
-                for row in zip(*of_tokens.values(), strict=True)
-            ],
-            "cls": {
-                "attention": float(self.cls_attention[0]),
-                "contributions": [0.0] * len(self.targets),
-            },
-            "others": {
-                "count": int(self.others_count[0]),
-                "attention": float(self.others_attention[0]),
-                "contributions": self.others_contributions[0].tolist(),
-            },
-        }

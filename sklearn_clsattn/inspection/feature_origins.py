@@ -7,32 +7,22 @@ not all have names of its input columns.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
-from sklearn.feature_selection import SelectorMixin
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseAttentionClassifier
 from ..text._context_vectorizer import ContextVectorizer
-from .wrappers import Outcome, inside, outcome
-
-_VECTORIZERS = (CountVectorizer, ContextVectorizer)
-
-# Tokens of vectorizers, with the vocabulary that they come from: sorting a large one takes long.
-_TERMS: WeakKeyDictionary[Any, tuple[Any, NDArray[np.object_]]] = WeakKeyDictionary()
 
 _INSTEAD = (
     "explain(pipeline[-1], pipeline[:-1].transform(documents)) explains the classifier in terms "
@@ -47,7 +37,6 @@ class TextInput:
     name: str | None = None  # where documents have several texts
     key: tuple[Any, ...] = ()  # the same for vectorizers that read the same text
     steps: tuple[Callable[[Any], Any], ...] = ()  # from the documents to the texts
-    branch: str | None = None  # of a union
 
     def of(self, documents: Any) -> list[Any]:
         """Return the texts of documents, n_documents of them."""
@@ -85,8 +74,14 @@ class Columns:
     def __getitem__(self, chosen: Any) -> Columns:
         return Columns(self.names[chosen], self.sources[chosen], self.terms[chosen])
 
-    def __len__(self) -> int:
-        return len(self.names)
+
+@dataclass(frozen=True)
+class Source:
+    """A vectorizer, the texts that it reads, and its tokens in the order of its columns."""
+
+    vectorizer: Any
+    input: TextInput
+    terms: NDArray[np.object_]
 
 
 @dataclass(frozen=True)
@@ -96,8 +91,7 @@ class FeatureOrigins:
     classifier: BaseAttentionClassifier
     transformers: list[Any]
     columns: Columns
-    sources: list[tuple[Any, TextInput]]  # vectorizers, with their input
-    outcome: Outcome  # what classifiers around the classifier make of its decisions
+    sources: list[Source]
 
     def transform(self, documents: Any) -> Any:
         """Return the classifier's input, of shape (n_documents, n_columns)."""
@@ -106,175 +100,108 @@ class FeatureOrigins:
         return documents
 
 
-def feature_origins(estimator: Any, *, wrapped: bool = False) -> FeatureOrigins:
+def feature_origins(estimator: Any) -> FeatureOrigins:
     """Follow the columns of a fitted classifier, Pipeline or search back to the documents."""
-    wrappers: list[Any] = []
-    steps, classifier = split_pipeline(estimator, wrappers if wrapped else None)
+    steps, classifier = split_pipeline(estimator)
     check_is_fitted(classifier)
-    walk = _Walk()
-    columns = walk.through_all(steps, TextInput()) if steps else _input_columns(classifier)
-    if isinstance(columns, TextInput) or len(columns) != classifier.n_features_in_:
-        n_found = "none" if isinstance(columns, TextInput) else len(columns)
+    sources: list[Source] = []
+    columns: TextInput | Columns = TextInput() if steps else _input_columns(classifier)
+    for name, step in steps:
+        columns = _through(name, step, columns, sources)
+    n_columns = 0 if isinstance(columns, TextInput) else len(columns.names)
+    if isinstance(columns, TextInput) or n_columns != classifier.n_features_in_:
         raise ValueError(
             f"cannot trace the classifier's {classifier.n_features_in_} columns back to tokens: "
-            f"following the Pipeline's steps leads to {n_found}. {_INSTEAD}"
+            f"following the Pipeline's steps leads to {n_columns} with names. {_INSTEAD}"
         )
-    transformers = [step for _, step in steps]
-    return FeatureOrigins(classifier, transformers, columns, walk.sources, outcome(wrappers))
+    return FeatureOrigins(classifier, [step for _, step in steps], columns, sources)
 
 
-def split_pipeline(
-    estimator: Any, wrappers: list[Any] | None = None
-) -> tuple[list[tuple[str, Any]], BaseAttentionClassifier]:
-    """Return the named steps of (nested) pipelines and searches, and the classifier.
-
-    Thresholds and calibrations are added to `wrappers`, the outermost first, or refused without.
-    """
+def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttentionClassifier]:
+    """Return the named steps of (nested) pipelines and searches, and the classifier."""
     steps: list[tuple[str, Any]] = []
-    outermost = estimator
-    while not isinstance(estimator, BaseAttentionClassifier):
-        path = "make_pipeline(pipeline[:-1], pipeline[-1]{})" if steps else "model{}"
-        inner = inside(estimator, path)
-        if inner is not None:
-            if wrappers is None:
-                raise TypeError(
-                    f"expected a classifier of this package or a Pipeline that ends in one, got "
-                    f"{_kind(estimator)} around it, which only explain takes: pass what it has "
-                    "fitted, such as its estimator_"
-                )
-            wrappers.append(estimator)
-            estimator = inner
-        elif hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline) and estimator.steps:
-            steps += _steps_of_prediction(estimator.steps[:-1])
-            estimator = estimator.steps[-1][1]
-        elif isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        elif hasattr(estimator, "estimator") and hasattr(estimator, "refit"):
-            raise NotFittedError(
-                f"This {type(estimator).__name__} has no best_estimator_ to explain: fit it "
-                "first, with refit=True."
-            )
+    inner = estimator
+    while not isinstance(inner, BaseAttentionClassifier):
+        if isinstance(inner, Pipeline) and inner.steps:
+            steps += _steps_of_prediction(inner.steps[:-1])
+            inner = inner.steps[-1][1]
+        elif isinstance(inner, FrozenEstimator):
+            inner = inner.estimator
+        elif hasattr(inner, "best_estimator_"):
+            inner = inner.best_estimator_
         else:
-            where = "" if estimator is outermost else f" with {_kind(estimator)} as its last step"
+            where = "" if inner is estimator else f" with {_kind(inner)} as its last step"
             raise TypeError(
                 "expected a fitted ClsAttentionClassifier (or another classifier of this package), "
-                f"or a Pipeline that ends in one, got {_kind(outermost)}{where}"
+                f"or a Pipeline that ends in one, got {_kind(estimator)}{where}: pass the "
+                "classifier that it has fitted, if there is one in it"
             )
-    return steps, estimator
+    return steps, inner
 
 
-def vectorizer_terms(vectorizer: Any) -> NDArray[np.object_]:
-    """Return the vectorizer's tokens (n_tokens,) in column order."""
-    vocabulary = vectorizer.vocabulary_
-    hashable = type(vectorizer).__hash__ is not None
-    known = _TERMS.get(vectorizer) if hashable else None
-    n_terms = len(vocabulary) + len(getattr(vectorizer, "character_vocabulary_", ()))
-    if known is not None and known[0] is vocabulary and len(known[1]) == n_terms:
-        return known[1]
-    if isinstance(vectorizer, ContextVectorizer):
-        terms = vectorizer.get_feature_names_out()
-    else:
-        terms = np.empty(len(vocabulary), dtype=object)
-        terms[list(vocabulary.values())] = list(vocabulary)
-    terms.flags.writeable = False
-    if hashable:
-        _TERMS[vectorizer] = (vocabulary, terms)
-    return terms
+@contextmanager
+def without_name_warnings() -> Iterator[None]:
+    """Ignore that a matrix has no names: those of the documents have been checked."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        yield
 
 
-class _Walk:
-    """Follows columns through steps, and collects the vectorizers among them."""
-
-    def __init__(self) -> None:
-        self.sources: list[tuple[Any, TextInput]] = []
-
-    def through_all(
-        self, steps: list[tuple[str, Any]], state: Any, later: Iterable[Any] = ()
-    ) -> TextInput | Columns:
-        """Return the output of steps, before others, for the input `state`."""
-        for at, (name, step) in enumerate(steps):
-            after = [*(one for _, one in steps[at + 1 :]), *later]
-            state = self.through(name, step, state, after)
+def _through(
+    name: str, step: Any, state: TextInput | Columns, sources: list[Source]
+) -> TextInput | Columns:
+    """Return the output of a step for the input `state`, and add its vectorizers to `sources`."""
+    if isinstance(step, str) and step == "passthrough":
         return state
-
-    def through(
-        self, name: str, step: Any, state: TextInput | Columns, later: Iterable[Any] = ()
-    ) -> TextInput | Columns:
-        """Return the output of a step, before others, for the input `state`."""
-        if step is None or (isinstance(step, str) and step == "passthrough"):
-            return state
-        if isinstance(step, FrozenEstimator):
-            step = step.estimator
-        if isinstance(step, Pipeline):
-            return self.through_all(_steps_of_prediction(step.steps), state, later)
-        if isinstance(step, HashingVectorizer):
-            raise _untraceable(
-                name, step, "hashing keeps no names. Use a CountVectorizer or TfidfVectorizer."
-            )
-        if isinstance(step, FeatureUnion):
-            branches = []
-            for branch, inner in step.transformer_list:
-                if not (isinstance(inner, str) and inner == "drop"):
-                    given = replace(state, branch=branch) if isinstance(state, TextInput) else state
-                    branches.append((branch, self.through(branch, inner, given)))
-            return _joined(branches)
-        if isinstance(step, ColumnTransformer):
-            return _joined(
-                (branch, self._of_columns(branch, inner, columns, step, state))
-                for branch, inner, columns in step.transformers_
-                if not (isinstance(inner, str) and inner == "drop")
-            )
-        if isinstance(state, Columns):
-            return _followed(name, step, state)
-        if isinstance(step, _VECTORIZERS):
-            check_is_fitted(step, "vocabulary_")
-            terms = vectorizer_terms(step)
-            self.sources.append((step, state))
-            return Columns(terms, np.full(len(terms), len(self.sources) - 1), terms)
-        if any(map(_reads_text, later)):  # the step changes or selects texts
-            return replace(
-                state,
-                name=state.name or state.branch,
-                key=(*state.key, id(step)),
-                steps=(*state.steps, step.transform),
-            )
-        if getattr(step, "n_features_in_", None) is None:  # it reads documents, as DictVectorizer
-            return Columns.without_text(_output_names(name, step))
-        return _followed(name, step, _input_columns(step))
-
-    def _of_columns(
-        self, name: str, step: Any, columns: Any, outer: ColumnTransformer, state: Any
-    ) -> TextInput | Columns:
-        """Return the output of a ColumnTransformer's step on some columns of its input."""
-        if isinstance(state, TextInput) and _reads_text(step):
-            if not isinstance(columns, str | int | np.integer):
-                raise ValueError(
-                    f"cannot trace transformer {name!r} of a ColumnTransformer: a vectorizer "
-                    f"reads one column, named by itself, got {columns!r}"
-                )
-            return self.through(name, step, state.column(columns))
-        positions = _positions(outer, columns)
-        passes = (isinstance(step, str) and step == "passthrough") or (
-            isinstance(step, FunctionTransformer) and step.func is None
+    if isinstance(step, FrozenEstimator):
+        step = step.estimator
+    if isinstance(step, Pipeline):
+        for inner, part in _steps_of_prediction(step.steps):
+            state = _through(inner, part, state, sources)
+        return state
+    if isinstance(step, FeatureUnion):
+        return _joined(
+            (branch, _through(branch, inner, state, sources))
+            for branch, inner in step.transformer_list
+            if not (isinstance(inner, str) and inner == "drop")
         )
-        if isinstance(state, Columns):
-            return state[positions] if passes else self.through(name, step, state[positions])
-        chosen = _input_columns(outer)[positions]
-        if passes or not len(chosen):
-            return chosen
-        return Columns.without_text(_output_names(name, step, chosen.names))
+    if isinstance(step, ColumnTransformer):
+        return _joined(
+            (branch, _of_columns(branch, inner, columns, step, state, sources))
+            for branch, inner, columns in step.transformers_
+            if not (isinstance(inner, str) and inner == "drop")
+        )
+    if isinstance(state, Columns):
+        return _followed(name, step, state)
+    if isinstance(step, CountVectorizer | ContextVectorizer):
+        check_is_fitted(step, "vocabulary_")
+        terms = np.asarray(step.get_feature_names_out(), dtype=object)
+        sources.append(Source(step, state, terms))
+        return Columns(terms, np.full(len(terms), len(sources) - 1), terms)
+    if hasattr(step, "get_feature_names_out"):
+        return Columns.without_text(_output_names(name, step))
+    # The step changes or selects texts.
+    return replace(state, key=(*state.key, id(step)), steps=(*state.steps, step.transform))
+
+
+def _of_columns(
+    name: str, step: Any, columns: Any, outer: ColumnTransformer, state: Any, sources: list[Source]
+) -> TextInput | Columns:
+    """Return the output of a ColumnTransformer's step on some columns of its input."""
+    chosen = outer._transformer_to_input_indices[name]
+    if isinstance(state, Columns):
+        return _through(name, step, state[chosen], sources)
+    if isinstance(columns, str | int | np.integer):  # a step for texts, one of each document
+        return _through(name, step, state.column(columns), sources)
+    given = _input_columns(outer)[chosen]
+    if isinstance(step, str) or not len(chosen):  # "passthrough"
+        return given
+    return Columns.without_text(_output_names(name, step, given.names))
 
 
 def _steps_of_prediction(steps: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return the steps that a prediction goes through, as samplers of imbalanced-learn are not."""
-    return [
-        (name, step)
-        for name, step in steps
-        if step not in (None, "passthrough")
-        and not (hasattr(step, "fit_resample") and not hasattr(step, "transform"))
-    ]
+    return [(name, step) for name, step in steps if hasattr(step, "transform")]
 
 
 def _input_columns(step: Any) -> Columns:
@@ -287,20 +214,13 @@ def _input_columns(step: Any) -> Columns:
 
 def _followed(name: str, step: Any, columns: Columns) -> Columns:
     """Return the columns after a step, identified by its own names of them."""
-    if (isinstance(step, FunctionTransformer) and step.func is None) or (
-        isinstance(step, OneToOneFeatureMixin)
-    ):
-        return columns
-    if isinstance(step, SelectorMixin):
-        return columns[step.get_support(indices=True)]
-    known = getattr(step, "feature_names_in_", None)
     # Where the step has no names, unique ones, so that equal names cannot be confused.
-    given = [f"x{at}" for at in range(len(columns))] if known is None else list(known)
-    place = {column: at for at, column in enumerate(given)}
-    out = _output_names(name, step, np.asarray(given, dtype=object))
-    if len(place) != len(columns) or any(column not in place for column in out):
+    unique = [f"x{at}" for at in range(len(columns.names))]
+    given = np.asarray(getattr(step, "feature_names_in_", unique), dtype=object)
+    place = pd.Index(given).get_indexer(_output_names(name, step, given))
+    if len(given) != len(columns.names) or (place < 0).any():
         raise _untraceable(name, step, "each of them mixes several.")
-    return columns[np.array([place[column] for column in out], dtype=np.intp)]
+    return columns[place]
 
 
 def _output_names(name: str, step: Any, given: Any = None) -> Any:
@@ -308,11 +228,10 @@ def _output_names(name: str, step: Any, given: Any = None) -> Any:
     try:
         return step.get_feature_names_out() if given is None else step.get_feature_names_out(given)
     except (AttributeError, ValueError, TypeError) as error:
-        reason = "it does not say which of its columns come from which."
-        if isinstance(step, FunctionTransformer):
-            reason += (
-                ' Where it keeps columns in their places, say so: feature_names_out="one-to-one".'
-            )
+        reason = (
+            "its columns have no names. A FunctionTransformer that keeps columns in place says so "
+            'by feature_names_out="one-to-one".'
+        )
         raise _untraceable(name, step, reason) from error
 
 
@@ -325,50 +244,22 @@ def _untraceable(name: str, step: Any, reason: str) -> ValueError:
 
 def _joined(branches: Iterable[tuple[str, TextInput | Columns]]) -> Columns:
     """Return concatenated columns, prefixed with the branches' names if there are several."""
-    parts: dict[str, Columns] = {}
+    parts = []
     for name, part in branches:
         if isinstance(part, TextInput):
             raise ValueError(
-                f"cannot trace {name!r}: it passes documents on as they are. {_INSTEAD}"
+                f"cannot trace {name!r} back to tokens: its columns have no names. {_INSTEAD}"
             )
-        if len(part):
-            parts[name] = part
-    if len(parts) > 1:
-        for name, part in parts.items():
-            prefixed = np.array([f"{name}__{column}" for column in part.names], dtype=object)
-            parts[name] = replace(part, names=prefixed)
-    joined = [Columns.without_text([]), *parts.values()]
+        if len(part.names):
+            parts.append((name, part))
+    if len(parts) == 1:
+        return parts[0][1]
+    names = [f"{name}__{column}" for name, part in parts for column in part.names]
     return Columns(
-        np.concatenate([part.names for part in joined]),
-        np.concatenate([part.sources for part in joined]),
-        np.concatenate([part.terms for part in joined]),
+        np.array(names, dtype=object),
+        np.concatenate([part.sources for _, part in parts]),
+        np.concatenate([part.terms for _, part in parts]),
     )
-
-
-def _positions(step: ColumnTransformer, columns: Any) -> NDArray[np.intp]:
-    """Return the positions of the columns that a ColumnTransformer selects in any form."""
-    every = pd.Series(np.arange(step.n_features_in_), getattr(step, "feature_names_in_", None))
-    if isinstance(columns, slice):
-        chosen: list[Any] = [columns.start, columns.stop]
-    elif isinstance(columns, str | int | np.integer):
-        chosen = columns = [columns]
-    else:
-        with warnings.catch_warnings():
-            # scikit-learn 1.6 warns that a remainder's columns will be names: both are handled.
-            warnings.simplefilter("ignore", FutureWarning)
-            chosen = columns = list(columns)
-    by_name = any(isinstance(one, str) for one in chosen)
-    return (every.loc if by_name else every.iloc)[columns].to_numpy()
-
-
-def _reads_text(step: Any) -> bool:
-    """Return whether a step is or contains a vectorizer."""
-    if isinstance(step, FrozenEstimator):
-        step = step.estimator
-    for name in ("steps", "transformer_list", "transformers_"):
-        if hasattr(step, name):
-            return any(_reads_text(inner) for _, inner, *_ in getattr(step, name))
-    return isinstance(step, (*_VECTORIZERS, HashingVectorizer))
 
 
 def _kind(estimator: Any) -> str:

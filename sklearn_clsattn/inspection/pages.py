@@ -1,4 +1,4 @@
-"""Pages from the templates in `templates/`, with all values escaped."""
+"""Pages from the templates in `templates/`, with all values escaped, and what has space on them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import hashlib
 import html
 import json
 import re
+from collections import Counter
+from collections.abc import Sequence
 from functools import cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +18,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from .formatting import MINUS, aligned, count_text, label_text, percent, signed, token_text, visible
+from .token_positions import Segment
+from .view import View
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -26,6 +31,14 @@ _FRAME = (
     "page=frame.contentDocument.documentElement,fit=()=>{{frame.style.height=page.offsetHeight+1+'px'}};"
     'fit();new ResizeObserver(fit).observe(page)">{says}: trust this notebook to see it.</iframe>'
 )
+MAX_UNFOLDED = 20  # more documents than this are folded to a line each
+_LARGEST_PAGE = 1_000_000  # characters of the texts that a page has as a whole
+_LONG = 1_500  # characters of a text, or so, from which on its strongest parts come first
+_EXCERPT = 500
+MAX_IN_FULL = 100  # more documents have no bar and no tables
+_CHARACTERS_OF_MANY = 100_000  # of the texts of folded documents together
+TOKENS_OF_MANY = 4_000  # listed of all of these together
+_AROUND = 40  # characters on either side of a strong word
 
 
 class Script(NamedTuple):
@@ -33,6 +46,15 @@ class Script(NamedTuple):
 
     code: Markup
     hash: str
+
+
+class Space(NamedTuple):
+    """What is shown of one document."""
+
+    is_folded: bool
+    is_brief: bool  # without bar and tables
+    is_whole: bool  # with the whole text below the excerpt
+    excerpts: list[list[Segment] | None]  # of each text; None for one that is shown as it is
 
 
 def script_of(*files: str) -> Script:
@@ -46,9 +68,7 @@ def script_of(*files: str) -> Script:
 def json_data(value: Any) -> Markup:
     """Return a value as JSON in ASCII without the signs of HTML, for a script element."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Markup(text)
+    return Markup(re.sub("[<>&]", lambda sign: f"\\u{ord(sign[0]):04x}", text))
 
 
 def framed(page: str, says: str, height: int) -> str:
@@ -74,7 +94,8 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         aligned=partial(aligned, minus=MINUS),
-        breakable=_breakable,
+        # A name that may be broken after the signs in it, rather than within its words.
+        breakable=lambda name: Markup("<wbr>").join(re.split(r"(?<=[_/-])(?=\w)", name)),
         label=label_text,
         percent=percent,
         quantity=count_text,
@@ -85,12 +106,64 @@ def _environment() -> Environment:
     return environment
 
 
-def _breakable(name: str) -> Markup:
-    """Return a name that may be broken after the signs in it, rather than within its words."""
-    return Markup("<wbr>").join(re.split(r"(?<=[_/-])(?=\w)", name))
-
-
 def _finalize(value: Any) -> Any:
     """Return an expression's value without control characters; Jinja escapes all but markup."""
     text = visible(str(value), keep_lines=True)
     return Markup(text) if hasattr(value, "__html__") else text
+
+
+def spaces(views: Sequence[View]) -> list[Space]:
+    """Return what there is space for of each document: all of few, the strongest parts of many."""
+    n, longest, limit = len(views), _LONG, _EXCERPT
+    is_folded = n > MAX_UNFOLDED
+    if is_folded:
+        longest = limit = max(_CHARACTERS_OF_MANY // n, 100)
+    made, used = [], 0
+    for one in views:
+        excerpts = [
+            excerpt(text.segments, limit) if text.length > longest else None for text in one.texts
+        ]
+        used += sum(text.length for text in one.texts)
+        is_whole = not is_folded and used <= _LARGEST_PAGE
+        made.append(Space(is_folded, n > MAX_IN_FULL, is_whole, excerpts))
+    return made
+
+
+def excerpt(segments: Sequence[Segment], limit: int) -> list[Segment]:
+    """Return the segments that add most with text around them, `limit` characters or so."""
+    text = "".join(segment.text for segment in segments)
+    starts = [0, *accumulate(len(segment.text) for segment in segments)]
+    chosen, left = bytearray(len(text)), limit
+    for at in sorted(range(len(segments)), key=lambda at: -abs(segments[at].contribution)):
+        start = max(starts[at] - _AROUND, 0)
+        stop = min(starts[at + 1], starts[at] + limit) + _AROUND
+        if start:  # not from the middle of a word
+            start = max(start, text.find(" ", start, starts[at]) + 1)
+        end = text.rfind(" ", starts[at + 1], stop)
+        stop = end if end >= 0 and stop < len(text) else stop
+        left -= chosen.count(0, start, stop)
+        chosen[start:stop] = b"\1" * len(chosen[start:stop])
+        if left <= 0:
+            break
+    made, gap = list[Segment](), Segment(" … ")
+    for at, segment in enumerate(segments):
+        for run in re.finditer(b"\1+", chosen[starts[at] : starts[at + 1]]):
+            first = starts[at] + run.start()
+            if first and not chosen[first - 1]:
+                made.append(gap)
+            made.append(segment._replace(text=segment.text[slice(*run.span())]))
+    if chosen and not chosen[-1]:
+        made.append(gap)
+    return made
+
+
+def overview(views: Sequence[View]) -> str:
+    """Return what is predicted, and how often it is wrong, as a sentence."""
+    predicted = Counter(one.predicted for one in views).most_common()
+    said = [f"{count:,} {label}" for label, count in predicted[:4]]
+    if len(predicted) > 4:
+        said.append(f"{sum(count for _, count in predicted[4:]):,} other classes")
+    known = sum(one.true is not None for one in views)
+    wrong = known - sum(one.is_right for one in views)
+    right = f" {wrong:,} of {known:,} are wrong." if known else ""
+    return f"Predicted: {', '.join(said)}.{right}"

@@ -40,8 +40,8 @@ from ._label_issues import label_issues
 from ._report_page import report_html, wilson_interval
 from .displays import named_classifier, token_matrix
 from .explanation import Explanation
+from .feature_origins import without_name_warnings
 from .pages import framed
-from .removal import without_name_warnings
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -439,7 +439,7 @@ def _checked_documents(
     elif not hasattr(documents, "shape") and not isinstance(documents, str):
         documents = list(documents)
     # Raise what `explain` raises before anything is measured.
-    explain(estimator, documents[:1], removal=False, places=False)
+    explain(estimator, documents[:1], places=False)
     check_consistent_length(documents, labels)
     return documents, column_or_1d(labels)
 

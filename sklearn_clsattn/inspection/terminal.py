@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 from sklearn.utils import check_scalar
@@ -14,23 +14,13 @@ from .formatting import aligned, count_text, level, percent, token_text, visible
 from .terms import DecisionTerms
 from .view import ShownText, View, views
 
-_NARROWEST = 40
-_WITHOUT_TERMINAL = 100
-# Narrower terminals have no bars.
-_NO_BARS = 60
-_N_LEVELS = 3
-# The lowest level of a word's share that is marked where there are no colours.
-_MARKED_FROM = 2
+_NARROWEST, _NO_BARS, _WITHOUT_TERMINAL = 40, 60, 100  # columns
 # Blue and orange with the same contrast, 4.5 to 1, on black and on white.
 BLUE, ORANGE = "#2678c8", "#b45f06"
 # Stronger words are white on a colour; words against the class are underlined as well.
 FOR = ("", BLUE, "#ffffff on #1f5f9e", "bold #ffffff on #0a4a8a")
-AGAINST = (
-    "",
-    f"underline {ORANGE}",
-    "underline #ffffff on #a85400",
-    "bold underline #ffffff on #8a3c00",
-)
+_ORANGES = (ORANGE, "#ffffff on #a85400", "bold #ffffff on #8a3c00")
+AGAINST = ("", *(f"underline {style}" for style in _ORANGES))
 
 
 def render_text(
@@ -59,26 +49,43 @@ def render_text(
     )
     shown = views(explanation, target, top)
     with console.capture() as capture:
-        if not shown:
-            console.print("No documents.")
         for i, one in enumerate(shown):
             if i:
                 console.print(Text(f"\n{'─' * width}\n", "dim"))
-            console.print(_document(one, color=color, width=width))
+            for part in _document(one, color=color, width=width):
+                console.print(part)
+        if not shown:
+            console.print("No documents.")
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
-def _document(view: View, *, color: bool, width: int) -> RenderableType:
-    parts: list[RenderableType] = [_head(view)]
+def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
+    """Return the parts of a document, each on lines of its own."""
+    head = Text.assemble(
+        (f"Document {view.number}", "dim"),
+        "  predicted ",
+        (view.predicted, "bold"),
+        " with probability ",
+        (percent(view.probability), "bold"),
+    )
+    if view.true is not None:
+        head.append("  right" if view.is_right else "  WRONG, truly ")
+        head.append("" if view.is_right else view.true, "bold")
+    parts: list[RenderableType] = [head]
     shown, more = view.classes()
     if shown:
         listed = ", ".join(f"{one.label} {percent(one.probability)}" for one in shown)
         parts.append(Text(listed + (f", and {more} more" if more else ""), "dim"))
-    parts.append(_sum(view, color=color))
+    # The decision as a sum, whose terms show the meaning of the colours.
+    end, start, *totals = aligned([view.end, view.start, view.plus.total, view.minus.total])
+    decision = Text.assemble((f"{view.decision_name} {end}", "bold"), f" = {start} intercept")
+    for side, number in zip((view.plus, view.minus), totals, strict=True):
+        if side.total:
+            decision.append(f", {number} ")
+            decision.append(side.label, _style(side.sign, 2) if color else "")
+    parts.append(decision)
     for text in view.texts:
         body = _text(view, text, color=color)
-        if text.name is not None:
-            body = Text.assemble((f"{visible(text.name)}: ", "bold"), body)
         if body.plain.strip():
             parts += [Text(), body]
     if view.unplaced:
@@ -97,34 +104,7 @@ def _document(view: View, *, color: bool, width: int) -> RenderableType:
     remarks = view.remarks()
     if remarks:
         parts += [Text(), Text("\n".join(f"{remark}." for remark in remarks), "dim")]
-    return Group(*parts)
-
-
-def _head(view: View) -> Text:
-    head = Text.assemble(
-        (f"Document {view.number}", "dim"),
-        "  predicted ",
-        (view.predicted, "bold"),
-        " with probability ",
-        (percent(view.probability), "bold"),
-    )
-    if view.true is not None:
-        head.append("  right" if view.is_right else "  WRONG, truly ")
-        head.append("" if view.is_right else view.true, "bold")
-    return head
-
-
-def _sum(view: View, *, color: bool) -> Text:
-    """Return the decision as a sum, whose terms show the meaning of the colours."""
-    sides = (view.plus, view.minus)
-    numbers = aligned([view.end, view.start, *(side.total for side in sides)])
-    start = (f"{view.decision_name} {numbers[0]}", "bold")
-    shown = Text.assemble(start, f" = {numbers[1]} intercept")
-    for side, number in zip(sides, numbers[2:], strict=True):
-        if side.total:
-            shown.append(f", {number} ")
-            shown.append(side.label, _style(side.sign, 2) if color else "")
-    return shown
+    return parts
 
 
 def _style(sign: float, strength: int) -> str:
@@ -132,7 +112,7 @@ def _style(sign: float, strength: int) -> str:
 
 
 def _text(view: View, text: ShownText, *, color: bool) -> Text:
-    shown = Text()
+    shown = Text() if text.name is None else Text.assemble((f"{visible(text.name)}: ", "bold"))
     for segment in text.segments:
         written = visible(segment.text, keep_lines=True)
         is_blank = not segment.text.strip()
@@ -144,11 +124,10 @@ def _text(view: View, text: ShownText, *, color: bool) -> Text:
 
 
 def _marked(view: View, written: str, added: float, *, color: bool) -> Text:
-    strength = level(added, view.largest, _N_LEVELS)
+    strength = level(added, view.largest, 3)
     if color:
         return Text(written, _style(added, strength))
-    is_marked = strength >= _MARKED_FROM
-    return Text(f"[{'+' if added > 0 else '-'}{written}]" if is_marked else written)
+    return Text(f"[{'+' if added > 0 else '-'}{written}]" if strength > 1 else written)
 
 
 def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
@@ -165,9 +144,11 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
             * round(longest * abs(token.contribution) / largest)
             for token in tokens
         ]
-    columns["token"] = [token_text(token.name) for token in tokens]
-    columns["count"] = [count_text(token.count) for token in tokens]
-    columns["attention"] = [percent(token.attention) for token in tokens]
+    columns |= {
+        "token": [token_text(token.name) for token in tokens],
+        "count": [count_text(token.count) for token in tokens],
+        "attention": [percent(token.attention) for token in tokens],
+    }
     if view.has_without:
         columns["without"] = aligned([token.without for token in tokens])
     widths = {head: max(map(cell_len, [head, *cells])) for head, cells in columns.items()}
@@ -183,7 +164,7 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
         title.stylize(_style(side.sign, 2) if color else "bold")
         table = Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
         for head, size in widths.items():
-            justify: JustifyMethod = "left" if head in ("", "token") else "right"
+            justify: Any = "left" if head in ("", "token") else "right"
             table.add_column(justify=justify, overflow="fold", width=size)
         table.add_row(*(Text(head, "dim") for head in widths))
         styles = ["" if head else BLUE if side.sign > 0 else ORANGE for head in widths]

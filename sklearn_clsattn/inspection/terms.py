@@ -1,4 +1,4 @@
-"""Decisions as sums of terms: an explanation's arrays, their indexing, and two classes compared."""
+"""Decisions as sums of contributions: the data of explanations, and two classes compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.fitted import FittedModel
-from .removal import row_sums
+from .._documents import row_sums
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.intp]
@@ -18,7 +18,7 @@ Positions = NDArray[np.intp]
 # Fields that are indexed by entry, and those that are not indexed by entry or document.
 _PER_ENTRY = {"columns", "tokens", "counts", "attention", "values"}
 _PER_ENTRY |= {"contributions", "decision_without"}
-_OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model", "threshold"}
+_OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class DocumentText:
     # n-gram.
     words: NDArray[np.int32] | None
     # (n_occurrences, 3): first word, number of words (0 for a character n-gram, which has a row of
-    # `words`), and the token's number in the document, -1 for one that `top` left out.
+    # `words`), and the token's number in the document.
     occurrences: NDArray[np.int32] | None
     # (n_occurrences,): the share of the token's count, and so of its attention and contributions:
     # those of a token sum to 1. Equal unless the vectorizer weights occurrences.
@@ -44,13 +44,13 @@ class ExplainedModel:
 
     names: NDArray[np.object_]  # (n_tokens,), the tokens of the vocabulary
     fitted: FittedModel  # scores (n_tokens,) and values (n_tokens, n_outputs)
-    outputs: NDArray[np.intp]  # (n_targets,), those explained
-    scale: float  # of their values: -1 for the first of two classes, and what a calibration does
+    outputs: Positions  # (n_targets,), those explained
+    sign: float  # of their values: -1 for the first of two classes
 
     @property
     def values(self) -> Array:
         """The values of all tokens for the explained classes, (n_tokens, n_targets)."""
-        return self.scale * self.fitted.values[:, self.outputs]
+        return self.sign * self.fitted.values[:, self.outputs]
 
     def token_weights(self, entries: Array) -> Array:
         """Return what counts weigh before the scores, of the same shape: damped where they are."""
@@ -65,9 +65,9 @@ class DecisionTerms:
     classes: NDArray[Any]
     targets: NDArray[Any]
     intercept: Array
-    index: NDArray[np.intp]
-    indptr: NDArray[np.intp]
-    columns: NDArray[np.intp]
+    index: Positions
+    indptr: Positions
+    columns: Positions
     tokens: NDArray[np.object_]
     counts: Array
     attention: Array
@@ -75,9 +75,6 @@ class DecisionTerms:
     contributions: Array
     decision_without: Array | None
     cls_attention: Array
-    others_count: NDArray[np.intp]
-    others_attention: Array
-    others_contributions: Array
     decision: Array
     probability: Array
     predicted: NDArray[Any]
@@ -85,7 +82,6 @@ class DecisionTerms:
     true: NDArray[Any] | None
     texts: tuple[tuple[DocumentText, ...], ...]
     model: ExplainedModel | None
-    threshold: float = 0.0
 
     def __len__(self) -> int:
         return len(self.index)
@@ -103,8 +99,7 @@ class DecisionTerms:
             key = slice(0)
         chosen = np.atleast_1d(np.arange(len(self))[key])
         lengths = np.diff(self.indptr)[chosen]
-        indptr = np.zeros(len(chosen) + 1, dtype=self.indptr.dtype)
-        np.cumsum(lengths, out=indptr[1:])
+        indptr = np.append(0, np.cumsum(lengths)).astype(self.indptr.dtype)
         # Positions in the old arrays are the new ones, shifted by document.
         entries = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], lengths)
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -116,8 +111,7 @@ class DecisionTerms:
 
     def decision_terms(self) -> Array:
         """Return the decisions less the intercepts (n_documents, n_targets), from contributions."""
-        documents = np.repeat(np.arange(len(self)), np.diff(self.indptr))
-        return row_sums(self.contributions, documents, len(self)) + self.others_contributions
+        return row_sums(self.contributions, self.indptr)
 
 
 def pairs(explanation: DecisionTerms, target: Any) -> tuple[Positions, Positions]:
@@ -126,54 +120,46 @@ def pairs(explanation: DecisionTerms, target: Any) -> tuple[Positions, Positions
     By default the predicted class and the true one where it is known and another, else the
     runner-up; a class that was not predicted is shown against the one that was.
     """
-    labels = explanation.targets.tolist()
-    n_documents = len(explanation)
+    labels, n_documents = explanation.targets.tolist(), len(explanation)
     if target is not None and (np.ndim(target) or target not in labels):
         raise ValueError(
             f"target must be None or one of the classes explained, {labels}: {target!r}"
         )
     if len(labels) == 1:
         return np.zeros(n_documents, dtype=np.intp), np.full(n_documents, -1)
-    predicted = _positions(labels, explanation.predicted)
+    number = {label: at for at, label in enumerate(labels)}
+    predicted = np.array([number[label] for label in explanation.predicted.tolist()], np.intp)
     others = explanation.decision.copy()
     others[np.arange(n_documents), predicted] = -np.inf
     rivals = others.argmax(axis=1)
     if explanation.true is not None:
-        true = _positions(labels, explanation.true)
+        true = np.array([number.get(label, -1) for label in explanation.true.tolist()], np.intp)
         rivals = np.where((true >= 0) & (true != predicted), true, rivals)
     if target is None:
         return predicted, rivals
-    shown = np.full(n_documents, labels.index(target))
+    shown = np.full(n_documents, number[target])
     return shown, np.where(shown != predicted, predicted, rivals)
 
 
 def between(one: DecisionTerms, k: int, j: int) -> DecisionTerms:
     """Return one document's terms for the class at position k alone, less those of j unless -1."""
 
-    def of(by_class: Any) -> Any:
-        return difference(by_class, np.array([k]), np.array([j]))[..., None]
+    def of(by_class: Array) -> Array:
+        return difference(by_class, np.array([k]), np.array([j]))[:, None]
 
-    without = one.decision_without
     return replace(
         one,
         targets=one.targets[[k]],
         intercept=of(one.intercept[None])[0],
         values=of(one.values),
         contributions=of(one.contributions),
-        decision_without=None if without is None else of(without),
-        others_contributions=of(one.others_contributions),
+        decision_without=None if one.decision_without is None else of(one.decision_without),
         decision=of(one.decision),
         probability=one.probability[:, [k]],
     )
 
 
-def difference(by_class: Any, k: Positions, j: Positions) -> Any:
+def difference(by_class: Array, k: Positions, j: Positions) -> Array:
     """Return column k less column j unless -1 of (n, n_targets), for `k`, `j` of (n,) or (1,)."""
     rows = np.arange(len(by_class))
     return by_class[rows, k] - np.where(j < 0, 0.0, by_class[rows, j])
-
-
-def _positions(labels: list[Any], of: NDArray[Any]) -> Positions:
-    """Return the positions (n,) of labels (n,), -1 for others."""
-    positions = {label: at for at, label in enumerate(labels)}
-    return np.array([positions.get(label, -1) for label in of.tolist()], dtype=np.intp)

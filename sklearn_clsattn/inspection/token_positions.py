@@ -1,16 +1,15 @@
-"""Where the tokens of a document stand in its texts; nowhere rather than in a wrong place.
+"""Where the tokens of a document stand in its texts, and the texts in segments to be shaded.
 
-Words and characters are found as the vectorizer finds them. Its preprocessor may change lengths (a
-dropped accent), so positions are mapped back character by character, and with custom
-preprocessing the tokens found are compared with those of the vectorizer's own analyzer.
+Words and characters are found as scikit-learn's vectorizers find them, and positions in the
+preprocessed text are mapped back character by character: a dropped accent changes its length.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,219 +18,93 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from ..text._context_vectorizer import ContextVectorizer
-from .feature_origins import FeatureOrigins, vectorizer_terms
-from .removal import row_sums
+from ..text._symbols import ranges
+from .feature_origins import FeatureOrigins, Source
 from .terms import DocumentText
 
+Array = NDArray[np.float64]
 Integers = NDArray[Any]
 
-# The form of a lower-case sigma depends on the next character, its length does not.
-_FINAL_SIGMA = str.maketrans("ς", "σ")
+N_LANES = 3  # of lines below each other
+_LINE_FROM = 0.15  # of the largest contribution: an n-gram with as much has a line
+# The methods of a vectorizer that positions depend on.
+_READING = [
+    "build_analyzer",
+    "build_preprocessor",
+    "build_tokenizer",
+    "_char_ngrams",
+    "_char_wb_ngrams",
+]
 
 
 class Located(NamedTuple):
-    """The occurrences of a vectorizer's tokens in a text."""
+    """The occurrences of a vectorizer's tokens in a text, as a `DocumentText` has them."""
 
-    spans: Integers  # (n_words, 2): start and stop of every word, or character n-gram
+    spans: Integers  # (n_words, 2)
     first: Integers  # (n_occurrences,): the occurrence's first row of `spans`
-    lengths: Integers  # (n_occurrences,): its number of words, 0 for a character n-gram
+    lengths: Integers
     terms: list[str]
-    weights: NDArray[np.float64]  # (n_occurrences,): what it counts
+    weights: Array
 
 
-class CountLocator:
-    """Locates the words or character n-grams of a fitted CountVectorizer."""
+class Segment(NamedTuple):
+    """A segment of a text, all of whose characters belong to the same tokens."""
 
-    def __init__(self, vectorizer: CountVectorizer) -> None:
-        def inherits(*methods: str) -> bool:
-            kind = type(vectorizer)
-            return all(getattr(kind, name) is getattr(CountVectorizer, name) for name in methods)
-
-        self._vectorizer = vectorizer
-        self._preprocess = vectorizer.build_preprocessor()
-        self._analyze = vectorizer.build_analyzer()
-        self._stop_words = vectorizer.get_stop_words()
-        self._is_by_character = vectorizer.analyzer in ("char", "char_wb") and inherits(
-            "build_analyzer"
-        )
-        self._pattern = None  # of words; None where the vectorizer does not use one
-        reads_words = vectorizer.analyzer == "word" and vectorizer.tokenizer is None
-        if reads_words and inherits("build_analyzer", "build_tokenizer"):
-            self._pattern = _word_pattern(vectorizer.token_pattern)
-        self._is_plain = not (vectorizer.preprocessor or callable(vectorizer.strip_accents))
-        # scikit-learn's own words need no comparison with the analyzer's.
-        self._is_checked = self._is_by_character or not (
-            self._is_plain and inherits("build_preprocessor")
-        )
-
-    def locate(self, text: str) -> Located | None:
-        """Return the tokens of a text; None where their positions are unknown."""
-        if self._pattern is None and not self._is_by_character:
-            return None
-        processed = self._preprocess(text)
-        origins = self._origins(text, processed) if isinstance(processed, str) else None
-        if origins is None:
-            return None
-        if self._is_by_character:
-            ngrams = list(self._character_ngrams(processed))
-            terms, spans = [one[0] for one in ngrams], [one[1:] for one in ngrams]
-            first, lengths = np.arange(len(terms)), np.zeros(len(terms), dtype=np.intp)
-        else:
-            spans = self._words(processed)
-            if any(start == stop for start, stop in spans):  # an empty token has no position
-                return None
-            terms, first, lengths = self._word_ngrams([processed[a:b] for a, b in spans])
-        if self._is_checked and Counter(terms) != Counter(self._analyze(text)):
-            return None
-        places = np.array(spans, dtype=np.intp).reshape(-1, 2)
-        starts, stops = origins
-        places = np.column_stack([starts[places[:, 0]], stops[places[:, 1] - 1]])
-        return Located(places, first, lengths, terms, np.ones(len(terms)))
-
-    def _origins(self, text: str, processed: str) -> tuple[Integers, Integers] | None:
-        """Return where the origin of each processed character starts and stops in the text."""
-        n = len(text)
-        if processed == text or (self._is_plain and text.isascii()):
-            every = np.arange(n)
-            return (every, every + 1) if len(processed) == n else None
-        try:
-            made = {character: self._preprocess(character) for character in set(text)}
-        except Exception:  # a custom preprocessor need not accept single characters
-            return None
-        joined = "".join([made[character] for character in text])
-        if joined != processed and (
-            not self._is_plain
-            or joined.translate(_FINAL_SIGMA) != processed.translate(_FINAL_SIGMA)
-        ):
-            return None
-        lengths = np.array([len(made[character]) for character in text], dtype=np.intp)
-        # Dropped characters, such as an accent, belong to the character before them.
-        present = np.flatnonzero(lengths)
-        lengths = lengths[present]
-        return np.repeat(present, lengths), np.repeat(np.append(present, n)[1:], lengths)
-
-    def _words(self, text: str) -> list[tuple[int, int]]:
-        """Return start and stop of the words of a text, without stop words."""
-        assert self._pattern is not None
-        group = 1 if self._pattern.groups else 0
-        spans = [match.span(group) for match in self._pattern.finditer(text)]
-        if self._stop_words:
-            spans = [span for span in spans if text[slice(*span)] not in self._stop_words]
-        return spans
-
-    def _word_ngrams(self, words: list[str]) -> tuple[list[str], Integers, Integers]:
-        """Return the n-grams of words, the first word of each and its number of words."""
-        shortest, longest = self._vectorizer.ngram_range
-        sizes = range(shortest, longest + 1)
-        counts = [max(len(words) - n + 1, 0) for n in sizes]
-        terms = [
-            " ".join(words[at : at + n])
-            for n, count in zip(sizes, counts, strict=True)
-            for at in range(count)
-        ]
-        first = np.concatenate([np.arange(count) for count in counts])
-        return terms, first, np.repeat(sizes, counts)
-
-    def _character_ngrams(self, text: str) -> Iterator[tuple[str, int, int]]:
-        """Yield the character n-grams of a text, with start and stop."""
-        shortest, longest = self._vectorizer.ngram_range
-        if self._vectorizer.analyzer == "char":  # of the text, with white space made single
-            spans = [one.span() for one in re.finditer(r"\s\s+|[\s\S]", text)]
-            single = "".join(" " if b > a + 1 else text[a] for a, b in spans)
-            for n in range(shortest, longest + 1):
-                for at in range(len(spans) - n + 1):
-                    yield single[at : at + n], spans[at][0], spans[at + n - 1][1]
-            return
-        # Around words there are spaces that are not in the text: an n-gram with one stands where
-        # its other characters are, and the space alone at the word's nearest character.
-        for word in re.finditer(r"\S+", text):
-            spaced, (begin, end) = f" {word.group()} ", word.span()
-            for n in range(shortest, longest + 1):
-                last = max(0, len(spaced) - n)
-                for at in range(last + 1):
-                    start = min(max(begin + at - 1, begin), end - 1)
-                    stop = max(min(begin + at - 1 + n, end), begin + 1)
-                    yield spaced[at : at + n], start, stop
-                if not last:  # the word as a whole is counted once
-                    break
-
-
-class ContextLocator:
-    """Locates the features of a fitted ContextVectorizer."""
-
-    def __init__(self, vectorizer: ContextVectorizer) -> None:
-        self._vectorizer = vectorizer
-        self._terms = vectorizer_terms(vectorizer)
-
-    def locate(self, text: str) -> Located:
-        """Return the features of a text."""
-        found = self._vectorizer.occurrences(text)
-        terms = self._terms[found.columns].tolist()
-        n = int(np.count_nonzero(found.columns < len(self._vectorizer.vocabulary_)))
-        lengths = np.zeros(len(terms), dtype=np.intp)  # character n-grams come last
-        lengths[:n] = [term.count(" ") + 1 for term in terms[:n]]
-        first = np.searchsorted(found.words[:, 0], found.starts[:n])
-        # Where a letter becomes two in lower case, two words may begin at it.
-        first += found.words[first + lengths[:n] - 1, 1] != found.stops[:n]
-        first = np.append(first, len(found.words) + np.arange(len(terms) - n))
-        ngrams = np.stack([found.starts[n:], found.stops[n:]], axis=1)
-        spans = np.concatenate([found.words, ngrams])
-        return Located(spans, first, lengths, terms, found.weights)
+    text: str
+    tokens: tuple[int, ...] = ()  # numbers of the document's tokens
+    contribution: float = 0.0  # its share of the tokens' contributions
+    attention: float = 0.0
+    lines: tuple[tuple[int, int], ...] = ()  # lane and token of n-grams, upper lane first
 
 
 def document_texts(
-    origins: FeatureOrigins, documents: Any, X: sp.csr_array, is_listed: NDArray[np.bool_]
+    origins: FeatureOrigins, documents: Any, X: sp.csr_array
 ) -> tuple[tuple[DocumentText, ...], ...]:
     """Return each document's texts with its tokens' positions, an empty tuple without text."""
     # Vectorizers of the same text are located together.
-    inputs, locators = {}, dict[Any, dict[int, CountLocator | ContextLocator]]()
-    for source, (vectorizer, text_input) in enumerate(origins.sources):
-        weighted = isinstance(vectorizer, ContextVectorizer)
-        if weighted or vectorizer.input != "file":  # which cannot be read twice
-            inputs[text_input.key] = text_input.name, vectorizer, text_input.of(documents)
-            locator = ContextLocator(vectorizer) if weighted else CountLocator(vectorizer)
-            locators.setdefault(text_input.key, {})[source] = locator
-    # Numbers of the listed entries in their document, -1 for those summed up as others.
-    before = np.concatenate([[0], np.cumsum(is_listed)])
-    first = np.repeat(before[X.indptr[:-1]], np.diff(X.indptr))
-    numbers = np.where(is_listed, before[:-1] - first, -1).tolist()
-    sources = origins.columns.sources[X.indices].tolist()
-    terms = origins.columns.terms[X.indices].tolist()
+    inputs: dict[Any, tuple[str | None, list[Any], dict[int, Source]]] = {}
+    for number, source in enumerate(origins.sources):
+        key, vectorizer = source.input.key, source.vectorizer
+        if getattr(vectorizer, "input", "content") == "file":  # which is read once
+            continue
+        if key not in inputs:
+            decode = getattr(vectorizer, "decode", lambda text: text)
+            contents = [decode(text) for text in source.input.of(documents)]
+            inputs[key] = source.input.name, contents, {}
+        inputs[key][2][number] = source
     texts = []
     for i in range(X.shape[0]):
-        # By source and term; a union may have a token in several columns.
-        tokens: list[dict[str, tuple[int, ...]]] = [{} for _ in origins.sources]
-        for entry in range(X.indptr[i], X.indptr[i + 1]):
-            if sources[entry] >= 0:
-                of_source, term = tokens[sources[entry]], terms[entry]
-                of_source[term] = (*of_source.get(term, ()), numbers[entry])
-        parts = []
-        for key, (name, vectorizer, contents) in inputs.items():
-            text = contents[i]
-            if not isinstance(vectorizer, ContextVectorizer):
-                text = vectorizer.decode(text)
-            if isinstance(text, str):
-                parts.append(_document_text(name, text, locators[key], tokens))
-        texts.append(tuple(parts))
+        columns = origins.columns[X.indices[X.indptr[i] : X.indptr[i + 1]]]
+        # A union may have a token in several columns.
+        numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
+        for number, token in enumerate(zip(columns.sources.tolist(), columns.terms, strict=True)):
+            numbers[token].append(number)
+        found = [
+            _document_text(name, contents[i], sources, numbers)
+            for name, contents, sources in inputs.values()
+            if isinstance(contents[i], str)
+        ]
+        texts.append(tuple(found))
     return tuple(texts)
 
 
 def _document_text(
-    name: str | None,
-    text: str,
-    locators: dict[int, CountLocator | ContextLocator],
-    tokens: list[dict[str, tuple[int, ...]]],
+    name: str | None, text: str, sources: dict[int, Source], numbers: dict[Any, list[int]]
 ) -> DocumentText:
     """Return a text with the occurrences of the document's tokens in it."""
     spans: list[Integers] = []
     occurrences, weights, n_spans = [], [], 0
-    for source, locator in locators.items():
-        located = locator.locate(text)
+    for number, source in sources.items():
+        vectorizer = source.vectorizer
+        if isinstance(vectorizer, ContextVectorizer):
+            located: Located | None = _in_context(vectorizer, text, source.terms)
+        else:
+            located = locate(vectorizer, text)
         if located is None:
             continue
-        numbers = [tokens[source].get(term, ()) for term in located.terms]
-        at = np.repeat(np.arange(len(numbers)), list(map(len, numbers)))
-        rows: list[Any] = [located.first[at] + n_spans, located.lengths[at], list(chain(*numbers))]
+        of_terms = [numbers.get((number, term), []) for term in located.terms]
+        at = np.repeat(np.arange(len(of_terms)), list(map(len, of_terms)))
+        rows: list[Any] = [located.first[at] + n_spans, located.lengths[at], list(chain(*of_terms))]
         occurrences.append(np.column_stack(rows).astype(np.int32))
         weights.append(located.weights[at])
         spans.append(located.spans)
@@ -239,45 +112,188 @@ def _document_text(
     if not spans:
         return DocumentText(name, text, None, None, None)
     joined, counted = np.concatenate(occurrences), np.concatenate(weights)
-    shares = counted / np.bincount(joined[:, 2] + 1, counted)[joined[:, 2] + 1]
-    shares[joined[:, 2] < 0] = 0.0
+    shares = counted / np.bincount(joined[:, 2], counted)[joined[:, 2]]
     return DocumentText(name, text, np.concatenate(spans).astype(np.int32), joined, shares)
 
 
+def locate(vectorizer: CountVectorizer, text: str) -> Located | None:
+    """Return the tokens of a text; None where they are not read as scikit-learn reads them."""
+    kind, custom = type(vectorizer), (vectorizer.preprocessor, vectorizer.tokenizer)
+    if (
+        any(one is not None for one in custom)
+        or any(map(callable, (vectorizer.analyzer, vectorizer.strip_accents)))
+        or any(getattr(kind, name) is not getattr(CountVectorizer, name) for name in _READING)
+    ):
+        return None
+    preprocess = vectorizer.build_preprocessor()
+    processed = preprocess(text)
+    shortest, longest = vectorizer.ngram_range
+    if vectorizer.analyzer == "word":
+        pattern = re.compile(vectorizer.token_pattern)
+        stop_words = vectorizer.get_stop_words() or ()
+        spans = [match.span(pattern.groups) for match in pattern.finditer(processed)]
+        spans = [span for span in spans if processed[slice(*span)] not in stop_words]
+        if any(start == stop for start, stop in spans):  # an empty token has no position
+            return None
+        words = [processed[start:stop] for start, stop in spans]
+        sizes = np.arange(shortest, longest + 1)
+        counts = (len(words) - sizes + 1).clip(min=0)
+        first, lengths = ranges(np.zeros_like(counts), counts), np.repeat(sizes, counts)
+        pairs = zip(first.tolist(), lengths.tolist(), strict=True)
+        terms = [" ".join(words[at : at + n]) for at, n in pairs]
+    else:
+        read = _characters_within if vectorizer.analyzer == "char_wb" else _characters
+        ngrams = list(read(processed, shortest, longest))
+        terms, spans = [one[0] for one in ngrams], [one[1:] for one in ngrams]
+        first, lengths = np.arange(len(terms)), np.zeros(len(terms), dtype=np.intp)
+    # Dropped characters, such as an accent, belong to the character before them.
+    sizes_of = {character: len(preprocess(character)) for character in set(text)}
+    made = np.array([sizes_of[character] for character in text], dtype=np.intp)
+    present = np.flatnonzero(made)
+    starts, stops = np.array(spans, dtype=np.intp).reshape(-1, 2).T
+    edges = np.append(present, len(text))
+    origin = np.repeat(np.arange(len(present)), made[present])
+    places = np.column_stack([edges[origin[starts]], edges[origin[stops - 1] + 1]])
+    return Located(places, first, lengths, terms, np.ones(len(terms)))
+
+
+def _characters(text: str, shortest: int, longest: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the character n-grams of a text with white space made single, with start and stop."""
+    spans = [one.span() for one in re.finditer(r"\s\s+|[\s\S]", text)]
+    single = re.sub(r"\s\s+", " ", text)
+    for n in range(shortest, longest + 1):
+        for at in range(len(spans) - n + 1):
+            yield single[at : at + n], spans[at][0], spans[at + n - 1][1]
+
+
+def _characters_within(text: str, shortest: int, longest: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the character n-grams of words with a space at each end, with start and stop.
+
+    An n-gram with a space stands where its other characters are, a space alone beside the word.
+    """
+    for word in re.finditer(r"\S+", text):
+        spaced, (begin, end) = f" {word.group()} ", word.span()
+        for n in range(shortest, longest + 1):
+            for at in range(max(0, len(spaced) - n) + 1):
+                start, stop = begin + at - 1, begin + at - 1 + n
+                inside = min(max(start, begin), end - 1), max(min(stop, end), begin + 1)
+                yield spaced[at : at + n], *inside
+            if n >= len(spaced):  # the word as a whole is counted once
+                break
+
+
+def _in_context(vectorizer: ContextVectorizer, text: str, names: NDArray[np.object_]) -> Located:
+    """Return the features of a text for a fitted ContextVectorizer."""
+    found = vectorizer.occurrences(text)
+    terms = names[found.columns].tolist()
+    n = int(np.count_nonzero(found.columns < len(vectorizer.vocabulary_)))
+    lengths = np.zeros(len(terms), dtype=np.intp)  # character n-grams come last
+    lengths[:n] = [term.count(" ") + 1 for term in terms[:n]]
+    first = np.searchsorted(found.words[:, 0], found.starts[:n])
+    # Where a letter becomes two in lower case, two words may begin at it.
+    first += found.words[first + lengths[:n] - 1, 1] != found.stops[:n]
+    first = np.append(first, len(found.words) + np.arange(len(terms) - n))
+    ngrams = np.stack([found.starts[n:], found.stops[n:]], axis=1)
+    return Located(np.concatenate([found.words, ngrams]), first, lengths, terms, found.weights)
+
+
+def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segment]:
+    """Return a text as segments that end where its words do; as one without positions.
+
+    A token's contribution is shared among its occurrences by what each counts, an n-gram's equally
+    among its words, all others equally among their characters: segments add up to the tokens.
+    """
+    if text.words is None or text.occurrences is None or text.shares is None:
+        return [Segment(text.text)]
+    words, (first, length, tokens) = text.words, text.occurrences.T
+    # Every word of every occurrence, with the occurrence's number.
+    n_words = length.clip(min=1)
+    occurrence = np.repeat(np.arange(len(tokens)), n_words)
+    starts, stops = words[ranges(first, n_words)].T
+    lines = _lanes(text, contributions)
+    is_word = (length > 0)[occurrence]  # character n-grams cut no words
+    n_characters = len(text.text)
+    changes = np.bincount(starts, minlength=n_characters + 1)
+    changes -= np.bincount(stops, minlength=n_characters + 1)
+    read = np.flatnonzero(np.diff(np.cumsum(changes) > 0, prepend=False))
+    of_lines = [edge for start, stop, *_ in lines for edge in (start, stop)]
+    ends = [[0, n_characters], of_lines, starts[is_word], stops[is_word], read]
+    edges = np.unique(np.concatenate(ends)).astype(np.intp)
+    # Every segment of every word.
+    low = np.searchsorted(edges, starts, side="right") - 1
+    n_segments = np.searchsorted(edges, stops) - low
+    segment, word = ranges(low, n_segments), np.repeat(np.arange(len(starts)), n_segments)
+    token = tokens[occurrence[word]]
+    inside = np.minimum(stops[word], edges[segment + 1]) - np.maximum(starts[word], edges[segment])
+    share = (text.shares / n_words)[occurrence[word]] * inside / (stops - starts)[word]
+    added, attended = (
+        np.bincount(segment, share * amounts[token], len(edges)).tolist()
+        for amounts in (contributions, attention)
+    )
+    members = np.unique(segment * len(contributions) + token)
+    until = np.searchsorted(members, np.arange(len(edges) + 1) * len(contributions)).tolist()
+    of_segments = (members % max(len(contributions), 1)).tolist()
+    below: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for start, stop, lane, number in lines:
+        for at in range(*np.searchsorted(edges, (start, stop)).tolist()):
+            below[at].append((lane, number))
+    return [
+        Segment(
+            text.text[start:stop],
+            tuple(of_segments[until[at] : until[at + 1]]),
+            added[at],
+            attended[at],
+            tuple(sorted(below[at])),
+        )
+        for at, (start, stop) in enumerate(pairwise(edges.tolist()))
+    ]
+
+
+def _lanes(text: DocumentText, contributions: Array) -> list[tuple[int, int, int, int]]:
+    """Return start, stop, lane and token of the lines, those of the strongest n-grams first."""
+    words, occurrences = text.words, text.occurrences
+    assert words is not None
+    assert occurrences is not None
+    weight = np.abs(contributions)[occurrences[:, 2]]
+    least = max(_LINE_FROM * np.abs(contributions).max(initial=0.0), 1e-12)
+    candidates = np.flatnonzero((occurrences[:, 1] > 1) & (weight >= least))
+    taken = np.zeros((N_LANES, len(text.text)), dtype=bool)
+    lines = []
+    for at in candidates[np.argsort(-weight[candidates], kind="stable")]:
+        first, length, token = occurrences[at].tolist()
+        start, stop = int(words[first, 0]), int(words[first + length - 1, 1])
+        for lane, there in enumerate(taken):
+            if not there[start:stop].any():
+                there[start:stop] = True
+                lines.append((start, stop, lane, token))
+                break
+    return lines
+
+
 def spelled_words(
-    texts: Iterable[DocumentText], numbers: NDArray[np.float64]
-) -> tuple[set[int], dict[tuple[str, str], NDArray[np.float64]]]:
+    texts: Iterable[DocumentText], numbers: Array
+) -> tuple[set[int], dict[tuple[str, str], Array]]:
     """Return the character n-grams with positions in texts, and their sums by word.
 
     `numbers` of tokens, (n_tokens, n_numbers), are added up, in the order of the texts, by the word
     in lower case and the family of n-grams that spell it, which has the text's name where there are
     several. White space belongs to the word behind it, at the end of a text to the one before.
     """
-    tokens, sums = set[int](), dict[tuple[str, str], NDArray[np.float64]]()
+    tokens, sums = set[int](), dict[tuple[str, str], Array]()
     for text in texts:
         words = list(re.finditer(r"\S+", text.text))
         if text.words is None or text.occurrences is None or text.shares is None or not words:
             continue
-        inside = (text.occurrences[:, 1] == 0) & (text.occurrences[:, 2] >= 0)
+        inside = text.occurrences[:, 1] == 0
         first, _, token = text.occurrences[inside].T
         tokens.update(token.tolist())
-        ends = [word.end() for word in words[:-1]]
-        at = np.searchsorted(ends, text.words[first, 0], side="right")
+        at = np.searchsorted([word.end() for word in words[:-1]], text.words[first, 0], "right")
+        amounts = numbers[token] * text.shares[inside, None]
+        by_word = sp.csr_array((np.ones(len(at)), (at, np.arange(len(at)))), (len(words), len(at)))
+        added = by_word @ amounts
         family = "characters" if text.name is None else f"characters, {text.name}"
-        spelled = dict[tuple[str, str], int]()  # in the order of the text
-        of_word = np.zeros(len(words), dtype=np.intp)
-        for number in np.flatnonzero(np.bincount(at)).tolist():
+        for number in np.unique(at).tolist():
             word = words[number].group().lower()
             key = re.sub(r"^\W+|\W+$", "", word) or word, family
-            of_word[number] = spelled.setdefault(key, len(spelled))
-        added = row_sums(numbers[token] * text.shares[inside, None], of_word[at], len(spelled))
-        for key, amounts in zip(spelled, added, strict=True):
-            sums[key] = sums.get(key, 0.0) + amounts
+            sums[key] = sums.get(key, 0.0) + added[number]
     return tokens, sums
-
-
-def _word_pattern(given: Any) -> re.Pattern[str] | None:
-    """Return a token pattern compiled, None where it is not one of words."""
-    pattern = re.compile(given) if isinstance(given, str | re.Pattern) else None
-    usable = pattern is not None and isinstance(pattern.pattern, str) and pattern.groups <= 1
-    return pattern if usable else None

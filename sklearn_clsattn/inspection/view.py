@@ -1,12 +1,13 @@
 """The content of one document's explanation for one class, for pages and terminals alike."""
 
+from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
-from scipy.special import expit
 
 from ..text._context_vectorizer import CHARACTER_PREFIX
 from .formatting import (
@@ -20,9 +21,8 @@ from .formatting import (
     token_text,
     visible,
 )
-from .segments import Segment, cut, placed
 from .terms import DecisionTerms, between, pairs
-from .token_positions import spelled_words
+from .token_positions import Segment, cut, spelled_words
 
 N_SHADES = 5  # by contribution
 N_OUTLINES = 2  # by attention
@@ -51,37 +51,19 @@ class Side(NamedTuple):
 
     sign: int
     label: str  # such as "for good"
-    total: float  # the sum over all tokens of this sign, also those that `top` left out
+    total: float  # the sum over all tokens of this sign
     tokens: list[Token]  # the strongest, to be listed
     more: int  # the number of others
     more_total: float  # their sum
 
 
-class ShownClass(NamedTuple):
-    """A class that is named with its probability."""
-
-    label: str
-    probability: float
-    decision: float
-    shown: bool  # whether it is the class that the document is explained for
-
-
-class ShownText(NamedTuple):
-    """A text in segments, named where a document has several texts."""
-
-    name: str | None
-    segments: list[Segment]
-    length: int  # in characters
-
-
-class Bar(NamedTuple):
-    """The decision as a bar, in percent of its width."""
-
-    start: float
-    end: float
-    zero: float | None  # where two classes are level, or the prediction changes
-    # For each sign, left end, width and token of every part, None for all others together.
-    rows: list[tuple[int, list[tuple[float, float, Token | None]]]]
+# A class with its probability and decision, and whether the document is explained for it.
+ShownClass = namedtuple("ShownClass", "label probability decision shown")
+# A text in segments, named where a document has several texts, and its number of characters.
+ShownText = namedtuple("ShownText", "name segments length")
+# The decision as a bar, in percent of its width: `zero` is where two classes are level, or None,
+# `rows` the sign and the parts of each side: left end, width and token, None for all others.
+Bar = namedtuple("Bar", "start end zero rows")
 
 
 class View:
@@ -93,13 +75,11 @@ class View:
         true = None if one.true is None else one.true.tolist()[0]
         rivals = [labels[j]] if j >= 0 else [label for label in classes if label != labels[k]]
         self.one, self.k = one, k
-        self.shown = shown = between(one, k, j)  # with the decision that is shown alone
-        self.number = int(one.index[0])
-        self.predicted = label_text(predicted)
-        self.probability = float(one.predicted_probability[0])
+        shown = between(one, k, j)  # with the decision that is shown alone
+        self.number, self.probability = int(one.index[0]), float(one.predicted_probability[0])
+        self.predicted, self.target = label_text(predicted), label_text(labels[k])
         self.true = None if one.true is None else label_text(true)
         self.is_right = one.true is not None and bool(true == predicted)
-        self.target = label_text(labels[k])
         # The other one of two classes, or the one compared with.
         self.other = label_text(rivals[0]) if len(rivals) == 1 else None
         # Whether the sign of the decision says which of two classes is ahead.
@@ -110,36 +90,35 @@ class View:
         self.has_without = one.decision_without is not None
 
         added = shown.contributions[:, 0]
-        self.texts = []
-        for text in one.texts[0]:
-            of_text = cut(text, added, one.attention)
-            self.texts.append(ShownText(text.name, of_text, len(text.text)))
+        self.texts = [
+            ShownText(text.name, cut(text, added, one.attention), len(text.text))
+            for text in one.texts[0]
+        ]
+        located = [text.occurrences for text in one.texts[0] if text.occurrences is not None]
         self.tokens = _tokens(shown)  # in the order of the columns
-        with_positions = placed(one.texts[0])
+        with_positions = set(np.concatenate([at[:, 2] for at in located]) if located else ())
         self.unplaced = [at for i, at in enumerate(self.tokens) if i not in with_positions]
-        self.knows_nothing = not self.tokens and not one.others_count[0]
-        self.has_text = any(text.segments for text in self.texts)
+        self.knows_nothing = not self.tokens
         segments = [segment for text in self.texts for segment in text.segments]
+        self.has_text = bool(segments)
         self.has_lines = any(segment.lines for segment in segments)
         # The strongest shade and outline are the same in all texts of the document.
         parts: list[Segment | Token] = [*segments, *self.unplaced]
-        sizes = [abs(part.contribution) for part in parts]
-        self.largest = max([_FAINT, *sizes])
+        self.largest = max([_FAINT, *(abs(part.contribution) for part in parts)])
         self.most = max((part.attention for part in parts), default=0.0)
 
         # Character n-grams with positions are listed by word.
         numbers = np.column_stack([one.counts, one.attention, added])
         spelling, words = spelled_words(one.texts[0], numbers)
-        self.listable = [token for at, token in enumerate(self.tokens) if at not in spelling]
         self.has_spelled = bool(spelling)
+        self.listable = [token for at, token in enumerate(self.tokens) if at not in spelling]
         self.listable += [
             Token(f"{word} ({family})", family, word, *sums.tolist())
             for (word, family), sums in words.items()
         ]
-        others = float(shown.others_contributions[0, 0])
         against = f"for {self.other}" if self.is_binary else f"against {self.target}"
-        self.plus = _side(1, f"for {self.target}", self.listable, others, top)
-        self.minus = _side(-1, against, self.listable, others, top)
+        self.plus = _side(1, f"for {self.target}", self.listable, top)
+        self.minus = _side(-1, against, self.listable, top)
         # That of the predicted one of two classes comes first.
         is_reversed = self.other == self.predicted
         self.sides = (self.minus, self.plus) if is_reversed else (self.plus, self.minus)
@@ -152,38 +131,30 @@ class View:
         if not sides:
             return None
         highest = self.start + self.plus.total
-        threshold = self.shown.threshold
-        ends = [self.start, self.end, highest] + [threshold] * self.is_binary
+        ends = [self.start, self.end, highest] + [0.0] * self.is_binary
         low, width = min(ends), (max(ends) - min(ends)) or 1.0
 
         def at(value: float) -> float:
             return 1.0 + 98.0 * (value - low) / width
 
-        def part(here: float, stop: float, token: Token | None) -> tuple[float, float, Any]:
-            left, right = sorted((at(here), at(stop)))
-            return left, right - left, token
-
         rows = []
         for side in sides:
             here, stop = (self.start, highest) if side.sign > 0 else (highest, self.end)
-            parts = []
+            steps: list[tuple[float, Token | None]] = [(here, None)]
             for token in _strongest(self.listable, side.sign)[:_MAX_PARTS]:
-                parts.append(part(here, here + token.contribution, token))
-                here += token.contribution
-            if abs(stop - here) > 1e-9 * max(1.0, abs(stop)):
-                parts.append(part(here, stop, None))
+                steps.append((steps[-1][0] + token.contribution, token))
+            if abs(stop - steps[-1][0]) > 1e-9 * max(1.0, abs(stop)):
+                steps.append((stop, None))
+            parts = []
+            for (one, _), (other, of) in pairwise(steps):
+                left, right = sorted((at(one), at(other)))
+                parts.append((left, right - left, of))
             rows.append((side.sign, parts))
-        return Bar(at(self.start), at(self.end), at(threshold) if self.is_binary else None, rows)
+        return Bar(at(self.start), at(self.end), at(0.0) if self.is_binary else None, rows)
 
     def shade(self, contribution: float) -> int:
         """Return the level of shading of a contribution, from 0 to `N_SHADES`."""
         return level(contribution, self.largest, N_SHADES)
-
-    def outline(self, attention: float) -> int:
-        """Return the level of outlining of an attention share, from 0 to `N_OUTLINES`."""
-        # Attention varies less than contributions: its lower half has no outlines.
-        over = 2 * attention / self.most - 1 if self.most else -1.0
-        return min(N_OUTLINES, 1 + int(N_OUTLINES * over)) if over >= 0 else 0
 
     def marked(self, segments: Iterable[Segment]) -> Markup:
         """Return segments of a text as HTML: a long text has too many for a template."""
@@ -191,7 +162,7 @@ class View:
         for segment in segments:
             written = str(escape(visible(segment.text, keep_lines=True)))
             if segment.tokens:
-                tokens = [self.tokens[at] for at in segment.tokens if at >= 0]
+                tokens = [self.tokens[at] for at in segment.tokens]
                 words = [token for token in tokens if not token.is_characters]
                 words.sort(key=lambda token: -abs(token.contribution))
                 mark = self.mark(segment, words, len(tokens) - len(words))
@@ -207,14 +178,15 @@ class View:
 
         It is shaded by what it adds and outlined by its attention.
         """
-        shade, outline = self.shade(part.contribution), self.outline(part.attention)
-        made = "t"
+        shade, made = self.shade(part.contribution), "t"
         if shade:
             made += f" {'p' if part.contribution > 0 else 'n'}{shade}"
-        if outline:
-            made += f" a{outline}"
-        if not (shade or outline) or not (tokens or n_characters):
-            return Markup(f'class="{made}"')
+        # Attention varies less than contributions: its lower half has no outlines.
+        over = 2 * part.attention / self.most - 1 if self.most else -1.0
+        if over >= 0:
+            made += f" a{min(N_OUTLINES, 1 + int(N_OUTLINES * over))}"
+        if made == "t":
+            return Markup('class="t"')
         title = escape(self.tooltip(tokens, part, n_characters))
         return Markup(f'class="{made}" title="{title}"')
 
@@ -240,15 +212,14 @@ class View:
 
     def classes(self) -> tuple[list[ShownClass], int]:
         """Return the most probable of the explained classes, if several, and how many others."""
-        one = self.one
-        n, chances = len(one.targets), one.probability[0].tolist()
+        labels, decisions = self.one.targets.tolist(), self.one.decision[0].tolist()
+        n, chances = len(labels), self.one.probability[0].tolist()
         order = list(range(n)) if n > 1 else []
         if n > MAX_CLASSES:
-            order = np.argsort(-one.probability[0], kind="stable")[:MAX_CLASSES].tolist()
+            order = np.argsort(-self.one.probability[0], kind="stable")[:MAX_CLASSES].tolist()
             # Probabilities that round to nothing say nothing; the class shown and the next stay.
             first = {*order[:2], self.k}
             order = [at for at in order if at in first or chances[at] >= SMALLEST_SHOWN]
-        labels, decisions = one.targets.tolist(), one.decision[0].tolist()
         shown = [
             ShownClass(label_text(labels[at]), chances[at], decisions[at], at == self.k)
             for at in order
@@ -265,7 +236,6 @@ class View:
 
     def remarks(self, minus: str = "-") -> list[str]:
         """Return the sum's other terms, as parts of a sentence, with this minus sign."""
-        one = self.shown
         remarks = [
             f"{side.more:,} more {side.label} ({signed(side.more_total, minus)})"
             for side in self.sides
@@ -273,22 +243,10 @@ class View:
         ]
         if self.has_spelled:
             remarks.append('"characters": all character n-grams in the word together')
-        if one.others_count[0]:
+        if self.one.cls_attention[0]:
+            share = percent(float(self.one.cls_attention[0]))
             remarks.append(
-                f"{one.others_count[0]} others, left out by top "
-                f"({signed(float(one.others_contributions[0, 0]), minus)}, "
-                f"attention {percent(float(one.others_attention[0]))})"
-            )
-        if one.cls_attention[0]:
-            remarks.append(
-                f"<cls>, the classifier's own token, keeps "
-                f"{percent(float(one.cls_attention[0]))} of the attention and adds 0"
-            )
-        if one.threshold:
-            share = percent(float(expit(one.threshold)))
-            remarks.append(
-                f"{self.target} is predicted from {signed(one.threshold, minus)} on, "
-                f"a probability of {share}"
+                f"<cls>, the classifier's own token, keeps {share} of the attention and adds 0"
             )
         return remarks
 
@@ -296,10 +254,8 @@ class View:
 def views(explanation: DecisionTerms, target: Any, top: int) -> list[View]:
     """Return the views of all documents, each for a class and its rival, as `pairs` says."""
     shown, rivals = pairs(explanation, target)
-    return [
-        View(one, k, j, top)
-        for one, k, j in zip(explanation, shown.tolist(), rivals.tolist(), strict=True)
-    ]
+    each = zip(explanation, shown.tolist(), rivals.tolist(), strict=True)
+    return [View(one, k, j, top) for one, k, j in each]
 
 
 def _tokens(one: DecisionTerms) -> list[Token]:
@@ -312,32 +268,26 @@ def _tokens(one: DecisionTerms) -> list[Token]:
     characters = np.array([CHARACTER_PREFIX in name for name in names], dtype=bool)
     for text in one.texts[0]:
         if text.occurrences is not None:
-            _, length, token = text.occurrences.T
-            characters[token[(length == 0) & (token >= 0)]] = True
-    numbers = zip(
-        one.counts.tolist(),
-        one.attention.tolist(),
-        one.contributions[:, 0].tolist(),
-        [None] * len(names) if without is None else without[:, 0].tolist(),
-        characters.tolist(),
-        strict=True,
-    )
+            characters[text.occurrences[text.occurrences[:, 1] == 0, 2]] = True
+    numbers = [one.counts.tolist(), one.attention.tolist(), one.contributions[:, 0].tolist()]
+    numbers.append([None] * len(names) if without is None else without[:, 0].tolist())
     return [
         Token(name, before if has_prefixes else "", after if has_prefixes else name, *of_token)
-        for name, (before, _, after), of_token in zip(names, parts, numbers, strict=True)
+        for name, (before, _, after), of_token in zip(
+            names, parts, zip(*numbers, characters.tolist(), strict=True), strict=True
+        )
     ]
 
 
-def _side(sign: int, label: str, tokens: Sequence[Token], others: float, top: int) -> Side:
+def _side(sign: int, label: str, tokens: Sequence[Token], top: int) -> Side:
     """Return the tokens of one sign; those that round to nothing are not listed."""
     largest = max((abs(token.contribution) for token in tokens), default=0.0)
-    added = [token.contribution for token in tokens if sign * token.contribution > 0]
-    listable = [one for one in tokens if not rounds_to_nothing(one.contribution, largest)]
-    listed = _strongest(listable, sign)[:top]
-    total = float(np.sum(added))
-    more_total = total - float(np.sum([token.contribution for token in listed]))
-    total += sign * max(sign * others, 0.0)
-    return Side(sign, label, total, listed, len(added) - len(listed), more_total)
+    every = _strongest(tokens, sign)
+    listed = [one for one in every if not rounds_to_nothing(one.contribution, largest)][:top]
+    total, of_listed = (
+        float(np.sum([token.contribution for token in some])) for some in (every, listed)
+    )
+    return Side(sign, label, total, listed, len(every) - len(listed), total - of_listed)
 
 
 def _strongest(tokens: Sequence[Token], sign: int) -> list[Token]:

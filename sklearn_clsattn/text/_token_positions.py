@@ -48,18 +48,35 @@ def token_positions(
     known: Mapping[str, int],
     between: re.Pattern[str] = BREAK,
 ) -> TokenPositions:
-    """Return the positions of the tokens of texts; `between` matches breaks between tokens.
+    """Return the positions of the tokens of texts, after which `known` words, by number.
 
-    `known` are the numbers of the words that count as the word before.
+    A word has none before it where `between` matches in between, or the word before has a break.
     """
     lengths = np.diff(tokens.indptr)
     position = np.arange(len(tokens.ids)) - np.repeat(tokens.indptr[:-1], lengths)
     remaining = np.repeat(lengths, lengths) - position
     numbers = np.array([known.get(word, -1) for word in tokens.words], dtype=np.int32)
+    broken = np.array([BREAK.search(word) is not None for word in tokens.words], dtype=bool)
+    numbers[broken] = -1
     previous = np.full(len(tokens.ids), -1, dtype=np.int32)
     previous[1:] = numbers[tokens.ids[:-1]]
-    previous[_follows_break(tokens, texts, between)] = -1
-    return TokenPositions(_cells(position + 1), _cells(remaining), previous)
+    previous[position == 0] = -1
+    # Where the texts stand one after the other.
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
+    origins = np.cumsum(sizes) - sizes
+    breaks = [
+        origin + match.start()
+        for origin, text in zip(origins.tolist(), texts, strict=True)
+        for match in between.finditer(text)
+    ]
+    starts = tokens.starts + np.repeat(origins, lengths)
+    after = np.searchsorted(starts, np.array(breaks, dtype=np.int64), side="right")
+    previous[after[after < len(previous)]] = -1
+    from_start, from_end = (
+        np.searchsorted(2 ** np.arange(1, N_CELLS), distance, side="right").astype(np.int8)
+        for distance in (position + 1, remaining)
+    )
+    return TokenPositions(from_start, from_end, previous)
 
 
 def frequent_words(tokens: Tokens, weights: NDArray[np.float64], least: float) -> list[str]:
@@ -72,32 +89,3 @@ def frequent_words(tokens: Tokens, weights: NDArray[np.float64], least: float) -
     per_entry = np.repeat(weights, np.diff(present.indptr))
     frequency = np.bincount(present.indices, per_entry, len(tokens.words))
     return sorted(tokens.words[word] for word in np.flatnonzero(frequency >= least))
-
-
-def _cells(distance: NDArray[np.int64]) -> Numbers:
-    """Return the cells of distances (n,) from 1 on: the integer part of log2, at most the last."""
-    return np.searchsorted(2 ** np.arange(1, N_CELLS), distance, side="right").astype(np.int8)
-
-
-def _follows_break(
-    tokens: Tokens, texts: Sequence[str], between: re.Pattern[str]
-) -> NDArray[np.bool_]:
-    """Return whether a break or the document's start is before tokens, (n_occurrences,).
-
-    A break within the token before counts as well: the token may be nothing but a break.
-    """
-    sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
-    origins = np.cumsum(sizes) - sizes
-    breaks = [
-        origin + match.start()
-        for origin, text in zip(origins.tolist(), texts, strict=True)
-        for match in between.finditer(text)
-    ]
-    starts = tokens.starts + np.repeat(origins, np.diff(tokens.indptr))
-    after = np.searchsorted(starts, np.array(breaks, dtype=np.int64), side="right")
-    follows = np.zeros(len(starts) + 1, dtype=bool)
-    follows[after] = True
-    follows[tokens.indptr[:-1]] = True
-    broken = np.array([BREAK.search(word) is not None for word in tokens.words], dtype=bool)
-    follows[1:] |= broken[tokens.ids]
-    return follows[:-1]

@@ -47,11 +47,6 @@ def minimal_sets(
         raise ValueError(
             f"{question} is exact for one layer of attention alone; this model has two"
         )
-    if many.others_count.any():
-        raise ValueError(
-            f"{question} needs all tokens of the documents: explain them without top "
-            f"(here {int(many.others_count.sum()):,} tokens were left out)"
-        )
     if len(labels) > 2 and len(many.targets) < len(labels):
         raise ValueError(
             f"{question} compares classes, but only {many.targets.tolist()[0]!r} was explained: "
@@ -62,7 +57,7 @@ def minimal_sets(
         raise ValueError(f"change must be one of 'tokens', 'words', 'add', got {change!r}")
     if to is not None and (np.ndim(to) != 0 or to not in labels):
         raise ValueError(f"to must be None or one of the classes {labels}, got {to!r}")
-    log_odds = many.threshold
+    log_odds = 0.0
     if probability is not None:
         if to is not None:
             raise ValueError("pass to (a class to reach) or probability (to cross), not both")
@@ -71,8 +66,6 @@ def minimal_sets(
         limits = {"min_val": 0, "max_val": 1, "include_boundaries": "neither"}
         check_scalar(probability, "probability", Real, **limits)
         log_odds = float(logit(probability))
-    elif log_odds:
-        probability = float(expit(log_odds))
     number = None if to is None else labels.index(to)
     change = "keep" if is_kept else change
     sets = tuple(_minimal_set(one, change, number, log_odds, time_limit) for one in many)

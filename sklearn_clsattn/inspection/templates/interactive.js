@@ -21,7 +21,6 @@ const bdi = (text) => element("bdi", null, text.split(/(?<=[_/-])(?=[\p{L}\p{N}_
   .flatMap((part, at) => at ? [element("wbr"), part] : [part]));
 
 // Numbers, as `formatting.py` writes them
-
 function signed(number) {
   const size = Math.abs(number), sign = number < 0 ? "−" : "+";
   if (size >= 999.5) return sign + Number(size.toPrecision(3));
@@ -105,7 +104,6 @@ function seen(text, k, j) {
 }
 
 // The parts of an explanation, as `document.html` has them
-
 function classStrip({answer: {probabilities}, ranked, k, j}, show) {
   const likely = ranked.slice(0, 6).filter((at, place) => place < 2 || at === k || probabilities[at] >= 0.0005);
   const shown = labels.length > 6 ? likely : labels.map((_, at) => at);
