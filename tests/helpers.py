@@ -55,12 +55,7 @@ def assert_same_fit(one, other):
         assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
 
-def documents(X, codes, weights=None):
+def documents(X, codes, weights=None, n_classes=None):
     """Return what trainings take: every document weighs 1 if `weights` is None."""
     weights = np.ones(len(codes)) if weights is None else weights
-    return Documents.of(X, codes, weights, int(codes.max()) + 1)
-
-
-def centred(outputs):
-    """Return outputs less their mean over classes, which says nothing."""
-    return outputs - outputs.mean(axis=1, keepdims=True) if outputs.shape[1] > 1 else outputs
+    return Documents.of(X, codes, weights, n_classes or int(codes.max()) + 1)

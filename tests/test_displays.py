@@ -477,7 +477,7 @@ def test_columns_that_cannot_be_traced_are_numbered():
     *displays, attention = displays_of(model, TEXTS, LABELS, "good")
     for display in displays:
         assert names_in(display()) <= {"x0", "x1", "x2", "x3"}
-    with pytest.raises(ValueError, match="hashing keeps no names"):
+    with pytest.raises(ValueError, match="cannot trace the classifier"):
         attention()
 
 

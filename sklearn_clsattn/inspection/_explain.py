@@ -179,7 +179,7 @@ def _cls_attention(fitted: FittedModel, X: sp.csr_array, attention: Array) -> Ar
         return np.zeros(X.shape[0])
     of_tokens = row_sums(attention, X.indptr)
     shares = (1.0 - of_tokens).clip(min=0.0)
-    if isinstance(fitted, FittedAttention):
+    if type(fitted) is FittedAttention:
         # A small share is computed from its odds against the token with the most attention, as
         # the difference from 1 has lost its digits.
         small = np.flatnonzero(of_tokens > 0.5)

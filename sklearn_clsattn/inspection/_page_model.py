@@ -54,7 +54,7 @@ def model_values(model: Any, max_tokens: int | None) -> dict[str, Any]:
     vectorizer, classifier = _steps(model)
     check_is_fitted(vectorizer, "vocabulary_")
     fitted = fitted_attention(classifier)
-    if not isinstance(fitted, FittedAttention):
+    if type(fitted) is not FittedAttention:
         raise _refused(f"the attention of {type(classifier).__name__}")
     reading = _reading(vectorizer)
     # Words first, then character n-grams, each without the prefix of their names.
