@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core import choose_c, folds
-from sklearn_clsattn._core.choose_c import HeldOut, _walk, choose_C, guess_C
+from sklearn_clsattn._core import choose_c
+from sklearn_clsattn._core import documents as documents_module
+from sklearn_clsattn._core.choose_c import HeldOut, _walk, choose_C, deal, guess_C
+from sklearn_clsattn._core.documents import some_of
 from sklearn_clsattn._core.fit import fit_attention
 from sklearn_clsattn._core.fitted import log_losses
-from sklearn_clsattn._core.folds import deal, sample
 from sklearn_clsattn._core.path import AttentionPath
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
@@ -59,8 +60,11 @@ def test_folds_are_of_equal_size_and_keep_copies_together(pairs, n_folds):
 def test_a_sample_is_spread_over_classes_and_has_one_of_each_copy(pairs, size):
     groups, codes = groups_and_codes(pairs)
     weights = np.arange(1.0, 1 + len(codes))
-    with patch.object(folds, "SAMPLE_SIZE", size), patch.object(folds, "LEAST_OF_A_CLASS", 2):
-        rows, sums = sample(groups, codes, weights)
+    with (
+        patch.object(documents_module, "SAMPLE_SIZE", size),
+        patch.object(documents_module, "LEAST_OF_A_CLASS", 2),
+    ):
+        rows, sums = some_of(groups, codes, weights)
     assert (np.diff(rows) > 0).all()
     for row, total in zip(rows, sums, strict=True):
         same = (groups == groups[row]) & (codes == codes[row])
@@ -79,7 +83,7 @@ def test_a_sample_is_spread_over_classes_and_has_one_of_each_copy(pairs, size):
 
 def test_the_choice_is_that_of_the_sample(monkeypatch):
     X, y = data(2, n_documents=400)
-    monkeypatch.setattr(folds, "SAMPLE_SIZE", 200)
+    monkeypatch.setattr(documents_module, "SAMPLE_SIZE", 200)
     d = documents(X, y)
     of_sample, (n_different, some) = chosen(d), d.sample()
     assert n_different > 300 > len(some.codes) > 190

@@ -28,11 +28,12 @@ Backend = Literal["auto", "torch", "scipy"]
 _INT32_MAX = np.iinfo(np.int32).max
 
 
-# PyTorch warns once in a process that sparse CSR tensors are in beta. Users of this package can
-# do nothing about that, so the warning is triggered and suppressed here.
+# PyTorch warns once in a process that sparse CSR tensors are in beta, and of read-only arrays, such
+# as joblib's memory maps, to which nothing here writes. The warnings are used up here.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor([0, 0], [], [], size=(1, 1))
+    torch.from_numpy(np.frombuffer(bytes(8)))
 
 
 class TokenBag:
@@ -224,22 +225,6 @@ def _torch_csr(csr: Any, device: torch.device) -> torch.Tensor:
     )
 
 
-class _WritableView:
-    """An array's memory, declared writable.
-
-    PyTorch warns of read-only arrays (joblib gives its workers read-only memory maps). Nothing here
-    writes to a corpus, so the flag is set instead of a copy made.
-    """
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        interface = dict(array.__array_interface__)
-        interface["data"] = (interface["data"][0], False)
-        self.__array_interface__ = interface
-        self._keep_alive = array
-
-
 def as_tensor(array: NDArray[Any], device: torch.device) -> torch.Tensor:
     """Return an array, which may be read-only, as a tensor, in its memory where possible."""
-    if not array.flags.writeable and array.size:
-        array = np.asarray(_WritableView(array))
     return torch.from_numpy(array).to(device)

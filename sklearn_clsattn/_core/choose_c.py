@@ -35,14 +35,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .documents import Documents
+from .documents import Documents, class_by_class
 from .fitted import FittedAttention, log_losses
-from .folds import deal
 from .path import AttentionPath
 from .prior_mean import PriorMean
 from .statistics import class_priors
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.intp]
 
 N_FOLDS = 4
 
@@ -124,6 +124,18 @@ def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
     nothing = GUESS_DOCUMENTS / (weight + GUESS_DOCUMENTS)
     nu = min(mean.mean_loss / entropy, 1.0)
     return float(np.exp(1.66 - 4.14 * (nothing + (1 - nothing) * nu)))
+
+
+def deal(groups: Numbers, codes: Numbers, n_folds: int) -> Numbers:
+    """Return the fold of every document, (n_documents,): that of its group, class by class.
+
+    `groups`, 0..n-1, are numbered by content. A group with documents of several classes counts as
+    of the first of these; classes are taken in the order of their first groups.
+    """
+    order, _ = class_by_class(groups, codes)
+    folds = np.empty(len(order), dtype=np.intp)
+    folds[order] = np.arange(len(order)) % n_folds
+    return folds[groups]
 
 
 class HeldOut:

@@ -142,7 +142,6 @@ def with_copies(
     own[np.arange(len(own)), chunk.codes] = chunk.weights
     within, first = _within(chunk, starts, copied), starts[chunk.number]
     own[copied[within] - first] = weights[groups[within]]
-    own *= (np.asarray(chunk.weights) > 0)[:, None]
     return replace(chunk, own=chunk.keep(own))
 
 

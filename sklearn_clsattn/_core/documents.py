@@ -13,13 +13,18 @@ from numpy.typing import NDArray
 from .._documents import csr_of
 from .chunk import Chunk, described, rows_of, selections, with_bag, with_copies
 from .corpus import Corpus, CorpusLoss
-from .folds import sample
 from .leave_one_out import directions_by_content, numbered, own_weights
 from .loss import AttentionLoss
 from .statistics import CorpusStatistics
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
+
+SAMPLE_SIZE = 8_000
+"""About how many different documents a sample has at most."""
+
+LEAST_OF_A_CLASS = 8
+"""How many of every class a sample has at least, if there are."""
 
 
 @dataclass(frozen=True)
@@ -152,11 +157,11 @@ class Documents:
         return corpus.map(with_copies, starts, copied, of_copies, own)
 
     def sample(self) -> tuple[int, Documents]:
-        """Return how many different documents there are, and a sample (:func:`.folds.sample`)."""
+        """Return how many different documents there are, and a sample (:func:`some_of`)."""
         groups, codes, weights, starts = self._described()
         present = np.flatnonzero(weights)
         of_present = np.unique(groups[present], return_inverse=True)[1]
-        of_sample, sample_weights = sample(of_present, codes[present], weights[present])
+        of_sample, sample_weights = some_of(of_present, codes[present], weights[present])
         rows = present[of_sample]
         matrices = self.corpus.gather(rows_of, starts, rows)
         X = matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
@@ -189,3 +194,35 @@ class Documents:
         some = Documents.of(X, codes, weights, self.n_classes, entry_scale=self.entry_scale)
         some._known["description"] = groups, codes, weights, np.array([0, len(codes)])
         return some
+
+
+def some_of(groups: Numbers, codes: Numbers, weights: Array) -> tuple[Numbers, Array]:
+    """Return some of the documents, (n,), in their order, and weights of these, (n,).
+
+    `groups`, 0..n-1, are numbered by content. The sample is spread evenly over classes and
+    contents; a document stands for its copies of the same class, and has their weights.
+    """
+    order, sizes = class_by_class(groups, codes)
+    share = min(SAMPLE_SIZE / max(len(order), 1), 1.0)
+    wanted = np.minimum(sizes, np.maximum((sizes * share).astype(np.intp), LEAST_OF_A_CLASS))
+    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    size, want = np.repeat(sizes, sizes), np.repeat(wanted, sizes)
+    taken = np.zeros(len(order), dtype=bool)
+    taken[order] = (place + 1) * want // size > place * want // size
+    rows = np.flatnonzero(taken[groups])
+    keys = (groups * (codes.max(initial=0) + 1) + codes)[rows]
+    _, first, copy_of = np.unique(keys, return_index=True, return_inverse=True)
+    by_row = np.argsort(first)
+    sums = np.bincount(copy_of, weights[rows], len(first)).astype(np.float64)
+    return rows[first[by_row]], sums[by_row]
+
+
+def class_by_class(groups: Numbers, codes: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the groups, class by class, (n_groups,), and how many there are of each class."""
+    n_groups = int(groups.max(initial=-1)) + 1
+    group_codes = np.full(n_groups, codes.max(initial=0))
+    np.minimum.at(group_codes, groups, codes)
+    _, first_group, of_class = np.unique(group_codes, return_index=True, return_inverse=True)
+    first_of_class = first_group[of_class]
+    order = np.lexsort((np.arange(n_groups), first_of_class))
+    return order, np.unique(first_of_class, return_counts=True)[1]

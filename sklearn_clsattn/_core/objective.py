@@ -67,14 +67,11 @@ class RememberedLoss:
     """
 
     def __init__(self, memory: Memory, loss: CorpusLoss) -> None:
-        def tensor(array: Array) -> torch.Tensor:
-            # Writable, as PyTorch warns of read-only arrays, such as memory maps of saved models.
-            return torch.from_numpy(np.require(array, requirements="W")).to(loss.device)
-
-        self.center = tensor(memory.center).clone()
+        self.center = torch.from_numpy(memory.center).to(loss.device, copy=True)
         self.center[-1, 0] -= float(np.log(loss.cls_weight)) if loss.cls_weight else 0.0
-        self._loss, self._gradient = memory.loss, tensor(memory.gradient)
-        self.curvature = tensor(memory.curvature)
+        self._loss = memory.loss
+        self._gradient = torch.from_numpy(memory.gradient).to(loss.device)
+        self.curvature = torch.from_numpy(memory.curvature).to(loss.device)
 
     def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the sum of the expanded losses and its gradient."""
