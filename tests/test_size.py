@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CEILING = 23_000  # lines of the package; its budget is 17,000, and the ceiling comes down to 20,000
+CEILING = 20_000  # lines of the package, whose budget is 17,000
 FOLDERS = {  # the rows of the table: what is counted where
     "`sklearn_clsattn`, Python": ("sklearn_clsattn", {".py"}),
     "`sklearn_clsattn`, templates, CSS and scripts": ("sklearn_clsattn", {".html", ".css", ".js"}),
