@@ -1,6 +1,7 @@
 """Learning from batches: the expansion against brute force, and what partial_fit promises."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.fitted import FittedAttention
 from sklearn_clsattn._core.loss import AttentionLoss, encode_targets
-from sklearn_clsattn._core.memory import add_batch, parameters_of
+from sklearn_clsattn._core.memory import Memory
+from sklearn_clsattn._core.objective import RememberedLoss
 from sklearn_clsattn.datasets import make_token_classification
 
 
@@ -25,6 +27,13 @@ def random_model(rng, n_tokens, n_outputs, cls_weight):
     scores, values = rng.normal(size=n_tokens), 3 * rng.normal(size=(n_tokens, n_outputs))
     cls_score = 0.3 if cls_weight else -np.inf
     return FittedAttention(scores, values, rng.normal(size=n_outputs), cls_weight, cls_score)
+
+
+def parameters_of(model):
+    """Return the token matrix with the logarithm of the mass of <cls> for its score."""
+    matrix = model.token_matrix()
+    matrix[-1, 0] += np.log(model.cls_weight) if model.cls_weight else 0.0
+    return matrix
 
 
 def loss_derivatives(model, X, codes, weights):
@@ -97,21 +106,18 @@ def test_the_curvature_bounds_the_loss_along_each_output(output, code, step):
         assert loss_of(there, code) <= parabola + 1e-9
 
 
-def test_memory_is_the_sum_of_expansions():
-    rng, X = np.random.default_rng(0), counts(0, 12, 5)
-    codes, weights = rng.integers(2, size=12), rng.uniform(0, 2, size=12)
-    batches = [(random_model(rng, 5, 1, 1.2), rows) for rows in (slice(7), slice(7, None))]
-    memory, found = None, []
-    for model, rows in batches:
-        before, derivatives = memory, loss_derivatives(model, X[rows], codes[rows], weights[rows])
-        found.append([np.copy(array) for array in derivatives])
-        memory = add_batch(before, model, derivatives)
-    old, new = found
-    way = memory.center - before.center
-    assert_allclose(memory.loss, old[0] + (old[1] * way + old[2] * way**2 / 2).sum() + new[0])
-    assert_allclose(memory.gradient, old[1] + old[2] * way + new[1])
-    assert_allclose(memory.curvature, old[2] + new[2])
-    assert_allclose(before.gradient, old[1])  # what was passed is not changed
+@pytest.mark.parametrize("cls_weight", [0.0, 0.4])
+def test_remembered_losses_are_their_expansion_whatever_the_weight_of_cls(cls_weight):
+    rng = np.random.default_rng(0)
+    center, gradient, change = rng.normal(size=(3, 6, 2))
+    memory = Memory(center, 3.0, gradient, rng.uniform(size=(6, 2)), bool(cls_weight))
+    matrix = center + change
+    matrix[-1, 0] -= np.log(cls_weight) if cls_weight else 0.0
+    loss = SimpleNamespace(cls_weight=cls_weight, device="cpu")
+    found = RememberedLoss(memory, loss)(torch.from_numpy(matrix))
+    expected = 3.0 + (gradient * change + memory.curvature * change**2 / 2).sum()
+    assert found[0] == pytest.approx(expected)
+    assert_allclose(found[1], gradient + memory.curvature * change)
 
 
 def data(n=400, n_classes=2, seed=0):

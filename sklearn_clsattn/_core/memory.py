@@ -28,7 +28,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .fitted import FittedAttention
 from .statistics import CorpusStatistics
 
 Array = NDArray[np.float64]
@@ -38,8 +37,8 @@ Array = NDArray[np.float64]
 class Memory:
     """The losses of documents that have been trained on, expanded around the model reached.
 
-    center : (n_tokens + 1, 1 + n_outputs), that model's parameters (:func:`parameters_of`), values
-        without their prior mean
+    center : (n_tokens + 1, 1 + n_outputs), that model's token matrix, values without their prior
+        mean, with the logarithm of the mass of ``<cls>`` for its score
     loss : the sum of the losses there
     gradient, curvature : (n_tokens + 1, 1 + n_outputs), its derivatives
     attend_cls : whether ``<cls>`` attends to itself
@@ -77,30 +76,3 @@ class Stream:
         """Return a stream without documents."""
         statistics = CorpusStatistics.empty(n_classes, n_tokens)
         return cls(None, statistics, np.zeros(n_tokens, dtype=np.intp))
-
-
-def add_batch(
-    memory: Memory | None, model: FittedAttention, derivatives: tuple[float, Array, Array]
-) -> Memory:
-    """Return the memory of the earlier documents and new ones, around a new model.
-
-    `memory` is that of the earlier documents, None if there are none; `model` was trained on all of
-    them, its values without their prior mean. `derivatives` are the sum of the new documents'
-    losses there, its gradient and its curvature, laid out as `Memory`'s; their arrays are changed.
-    """
-    center = parameters_of(model)
-    loss, gradient, curvature = derivatives
-    if memory is not None:
-        step = center - memory.center
-        change = memory.curvature * step
-        loss += memory.loss + float(((memory.gradient + 0.5 * change) * step).sum())
-        gradient += memory.gradient + change
-        curvature += memory.curvature
-    return Memory(center, loss, gradient, curvature, bool(model.cls_weight))
-
-
-def parameters_of(model: FittedAttention) -> Array:
-    """Return the token matrix with the logarithm of the mass of ``<cls>`` for its score."""
-    matrix = model.token_matrix()
-    matrix[-1, 0] += np.log(model.cls_weight) if model.cls_weight else 0.0
-    return matrix

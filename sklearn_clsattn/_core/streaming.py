@@ -31,11 +31,12 @@ from numpy.typing import NDArray
 
 from .choose_c import choose_C
 from .chunk import expansion
+from .corpus import added
 from .documents import Documents
 from .fit import default_tol
 from .fitted import FittedAttention
-from .memory import Stream, add_batch
-from .objective import AttentionObjective, RememberedLoss
+from .memory import Memory, Stream
+from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
 from .prior_mean import prior_mean
 from .result import Callback, FitResult
 from .solve import solve
@@ -90,6 +91,7 @@ def learn_batch(
     if mean is not None:
         mean.fit(C)
     class_weights, total = statistics.class_weights, statistics.total_weight
+    remembered = None if memory is None else RememberedLoss(memory, loss)
     objective = AttentionObjective(
         loss,
         # Intercepts are not penalised: a class without documents must not start at -inf.
@@ -98,7 +100,7 @@ def learn_batch(
         C=C,
         attention_C=attention_C,
         mean=mean,
-        remembered=None if memory is None else RememberedLoss(memory, loss),
+        remembered=remembered,
         total_weight=total,
     )
     objective.refresh = None
@@ -111,10 +113,14 @@ def learn_batch(
     counts = batch.count_selected(model.scores)
     trained = model if mean is None else mean.subtracted_from(model)
     matrix = torch.from_numpy(trained.token_matrix()).to(loss.device)
-    value, *derivatives = loss.corpus.sum(expansion, matrix)
-    gradient, curvature = (array.cpu().numpy() for array in derivatives)
+    sums = loss.corpus.sum(expansion, matrix)
+    if remembered is not None:
+        sums = added(sums, (*remembered(matrix), remembered.curvature))
+    value, gradient, curvature = sums
+    matrix[CLS_SCORE] += float(np.log(units.cls_weight)) if units.cls_weight else 0.0
+    center, gradient, curvature = (one.cpu().numpy() for one in (matrix, gradient, curvature))
     kept = Stream(
-        add_batch(memory, trained, (value, gradient, curvature)),
+        Memory(center, value, gradient, curvature, bool(units.cls_weight)),
         statistics,
         stream.selection_counts + counts,
         stream.C,
