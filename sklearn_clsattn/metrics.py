@@ -1,9 +1,4 @@
-"""Measures beyond those of scikit-learn: faithfulness of explanations, and calibration.
-
-Faithfulness is whether predictions depend on the tokens that an explanation names, for any
-classifier of a token matrix and any scores per token: tokens are removed, and the probability of
-the class is compared.
-"""
+"""Measures beyond those of scikit-learn: faithfulness of explanations, and calibration."""
 
 from __future__ import annotations
 
@@ -15,7 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar
-from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
 
 from ._documents import as_csr, canonical
 from ._validation import codes_of
@@ -49,7 +49,8 @@ def comprehensiveness(
 ) -> Array:
     r"""Return how far a prediction falls when the tokens that explain it are removed.
 
-    High where the explanation names the tokens that the model needs.
+    High where the explanation names the tokens that the model needs. Any classifier of a token
+    matrix can be measured, and any scores of tokens.
 
     Parameters
     ----------
@@ -59,15 +60,14 @@ def comprehensiveness(
     X : {sparse matrix, array-like, data frame} of shape (n_documents, n_tokens)
         Documents, as the estimator takes them. Raw texts have to be vectorized first.
     scores : {sparse matrix, array-like} of shape (n_documents, n_tokens), or a list of them
-        Evidence of each token of each document for the explained class. A list has one matrix
-        for each class, in the order of ``estimator.classes_``, of which that of the explained
-        class is taken; for two classes and scores z of the second, it is ``[-z, z]``.
+        Evidence of each token of each document for the explained class, or a list of such
+        matrices, one for each class; for two classes and scores z of the second, ``[-z, z]``.
     k : int, default=None
         How many tokens are removed; 10 where neither `k` nor `fractions` is given.
     fractions : array-like of shape (n_fractions,), default=None
-        Shares of the document's tokens, over 0 and up to 1, each rounded up to whole tokens. The
-        result is the mean over them, which with `ERASER_FRACTIONS` is ERASER's area over the
-        perturbation curve, as in their published code.
+        Shares of the document's tokens, over 0 and up to 1, each rounded up to whole tokens, over
+        which the result is the mean: with `ERASER_FRACTIONS`, ERASER's area over the perturbation
+        curve.
     target : label or array-like of shape (n_documents,), default=None
         The explained class, of all documents or of each. By default the most probable one.
 
@@ -75,22 +75,15 @@ def comprehensiveness(
     -------
     drops : ndarray of shape (n_documents,)
         In units of probability, from -1 (removing makes the class certain) to 1; 0 for a
-        document without tokens. The mean over documents is what ERASER reports.
-
-    See Also
-    --------
-    sufficiency : The same for keeping these tokens alone.
-    deletion_curve : The probability after each token.
+        document without tokens. ERASER reports the mean over documents.
 
     Notes
     -----
     With m the probability of the explained class, x the document and r the tokens taken, it is
-    :math:`m(x) - m(x \setminus r)` [1]_ (section 4.3).
-
-    Tokens are distinct: removing one sets its column to 0. They are taken from the highest score to
-    the lowest, those of equal score in the order of their columns, and only those of a score over
-    0. The model is not retrained, and the other weights of a document stay the same. The perturbed
-    documents are unlike those of training: values of different models are not on the same scale.
+    :math:`m(x) - m(x \setminus r)` [1]_ (section 4.3). Removing a token sets its column to 0. Tokens
+    are taken from the highest score down, equal scores in the order of columns, and only those of a
+    score over 0. The perturbed documents are unlike those of training: values of different models
+    are not on the same scale.
 
     References
     ----------
@@ -152,8 +145,7 @@ def deletion_curve(
 ) -> Array:
     """Return the probability of the explained class as its tokens are removed one by one.
 
-    The faster it falls, the better the explanation: the deletion metric of [1]_, for tokens in
-    place of pixels.
+    The faster it falls, the better the explanation: the deletion metric of RISE [1]_, for tokens.
 
     Parameters
     ----------
@@ -165,8 +157,7 @@ def deletion_curve(
     Returns
     -------
     curves : ndarray of shape (n_documents, k + 1)
-        Probability after removing 0, 1, ... k tokens. A document that has no more tokens to
-        remove stays where it is.
+        Probability after removing 0, 1, ... k tokens, or as many as there are.
 
     References
     ----------
@@ -200,13 +191,12 @@ def expected_calibration_error(
 ) -> float:
     r"""Return the mean gap between the confidence in predictions and the share that is right.
 
-    The confidence is the probability of the most probable class. Documents are put into bins by it,
-    and the gaps of the bins are averaged, weighted by their documents.
+    The confidence is the probability of the most probable class.
 
     Parameters
     ----------
     y_true : array-like of shape (n_documents,)
-        The true labels. One that is not among `labels` is never predicted right.
+        The true labels; one that is not among `labels` is never predicted right.
     y_proba : array-like of shape (n_documents, n_classes) or (n_documents,)
         Probabilities of the classes, as of ``predict_proba``, or of the second of two.
     labels : array-like of shape (n_classes,), default=None
@@ -215,8 +205,7 @@ def expected_calibration_error(
     n_bins : int, default=15
         Number of bins, those without documents included.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Whether bins have equal widths, from 0 to 1, or equal numbers of documents. An edge belongs
-        to the bin below it.
+        Whether bins have equal widths or equal numbers of documents.
     sample_weight : array-like of shape (n_documents,), default=None
         Non-negative weights, not all 0.
 
@@ -231,8 +220,7 @@ def expected_calibration_error(
 
     .. math:: \sum_B \frac{|B|}{n} \, |\mathrm{acc}(B) - \mathrm{conf}(B)| .
 
-    In many bins of few documents, accuracy is far from confidence by chance: compare models by the
-    same bins and documents.
+    Bins of few documents have large gaps by chance: compare models by the same bins and documents.
 
     References
     ----------
@@ -250,13 +238,8 @@ def expected_calibration_error(
     check_scalar(n_bins, "n_bins", Integral, min_val=1)
     if strategy not in ("uniform", "quantile"):
         raise ValueError(f'strategy must be "uniform" or "quantile", got {strategy!r}.')
-    y = np.asarray(y_true)
+    y = column_or_1d(y_true)
     proba = check_array(y_proba, ensure_2d=False, dtype=np.float64, input_name="y_proba")
-    if y.ndim != 1 or proba.ndim > 2:
-        raise ValueError(
-            "Expected y_true of shape (n_documents,) and y_proba of shape (n_documents, "
-            f"n_classes), got {y.shape} and {proba.shape}."
-        )
     check_consistent_length(y, proba)
     if proba.ndim == 1:
         proba = np.column_stack([1.0 - proba, proba])
@@ -269,8 +252,6 @@ def expected_calibration_error(
             "labels=estimator.classes_."
         )
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("sample_weight must be positive for some document.")
     confidence = proba.max(axis=1)
     right = proba.argmax(axis=1) == codes_of(y, classes)
     shares = np.linspace(0, 1, n_bins + 1)[1:-1]
