@@ -30,6 +30,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Codes = NDArray[np.intp]
 
 ERASER_FRACTIONS: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.5)
 """The shares of a document's tokens at which ERASER measures, for `fractions`."""
@@ -80,10 +81,9 @@ def comprehensiveness(
     Notes
     -----
     With m the probability of the explained class, x the document and r the tokens taken, it is
-    :math:`m(x) - m(x \setminus r)` [1]_ (section 4.3). Removing a token sets its column to 0. Tokens
-    are taken from the highest score down, equal scores in the order of columns, and only those of a
-    score over 0. The perturbed documents are unlike those of training: values of different models
-    are not on the same scale.
+    :math:`m(x) - m(x \setminus r)` [1]_ (section 4.3). Tokens are taken from the highest score
+    down, equal scores in the order of columns, and only those of a score over 0. The perturbed
+    documents are unlike those of training: values of different models are not on the same scale.
 
     References
     ----------
@@ -261,14 +261,7 @@ def expected_calibration_error(
 
 
 def _drops(
-    estimator: Any,
-    X: Any,
-    scores: Any,
-    k: int | None,
-    fractions: Any,
-    target: Any,
-    *,
-    keep: bool,
+    estimator: Any, X: Any, scores: Any, k: Any, fractions: Any, target: Any, *, keep: bool
 ) -> Array:
     """Return the mean drop in probability (n_documents,) when tokens are kept or removed."""
     if k is not None and fractions is not None:
@@ -297,11 +290,6 @@ class _RankedDocuments:
     """
 
     def __init__(self, estimator: Any, X: Any, scores: Any, target: Any) -> None:
-        if not hasattr(estimator, "predict_proba"):
-            raise TypeError(
-                f"The estimator needs predict_proba, which {type(estimator).__name__} does not "
-                "have: wrap it in CalibratedClassifierCV, or choose another."
-            )
         self._estimator, self._X = estimator, X
         self._rows = rows = _token_rows(X)
         self.n_tokens = np.diff(rows.indptr).astype(np.int64)
@@ -345,13 +333,7 @@ class _RankedDocuments:
                 limits = np.repeat(counts[first:last], np.diff(block.indptr))
                 block.data[(ranks[which[first:last]].data < limits) != keep] = 0
                 block.eliminate_zeros()
-            answer = np.asarray(self._estimator.predict_proba(_in_the_form_of(self._X, block)))
-            if answer.ndim != 2 or len(answer) != last - first:
-                raise TypeError(
-                    "predict_proba must return an array of shape (n_documents, n_classes), got "
-                    f"shape {answer.shape} for {last - first} documents."
-                )
-            blocks.append(answer)
+            blocks.append(self._estimator.predict_proba(_in_the_form_of(self._X, block)))
         return np.concatenate(blocks)
 
 
@@ -366,44 +348,33 @@ def _in_the_form_of(X: Any, block: sp.csr_array) -> Any:
 
 def _token_rows(X: Any) -> sp.csr_array:
     """Return `X` as canonical CSR without explicit zeros; `X` itself is not changed."""
-    if not sp.issparse(X):
-        X = np.asarray(X)
-    if X.dtype.kind not in "biuf":
-        raise TypeError(
-            "X must be a matrix of token counts or weights, got an array of dtype "
-            f"{X.dtype}: in place of texts pass the output of the vectorizer, and the pipeline "
-            "without the vectorizer."
-        )
-    if X.ndim != 2 or not X.shape[0]:
+    X = X if sp.issparse(X) else np.asarray(X)
+    if X.dtype.kind not in "biuf" or X.ndim != 2 or not X.shape[0]:
         raise ValueError(
-            f"X must have shape (n_documents, n_tokens) and a document, got shape {X.shape}."
+            "X must be a matrix of token counts or weights, of shape (n_documents, n_tokens) and "
+            f"with a document, got shape {X.shape} and dtype {X.dtype}: in place of texts pass the "
+            "output of the vectorizer, and the pipeline without the vectorizer."
         )
     return canonical(sp.csr_array(as_csr(X)))
 
 
-def _target_codes(estimator: Any, target: Any, probabilities: Array) -> NDArray[np.intp]:
+def _target_codes(estimator: Any, target: Any, probabilities: Array) -> Codes:
     """Return the columns (n_documents,) of `predict_proba` that are explained."""
     if target is None:
         return probabilities.argmax(axis=1)
-    n_documents, labels = len(probabilities), np.asarray(target)
-    if labels.ndim and labels.shape != (n_documents,):
-        raise ValueError(
-            f"target must be one label or {n_documents}, one for each document, got shape "
-            f"{labels.shape}."
-        )
-    labels = np.atleast_1d(labels)
+    if np.ndim(target):
+        check_consistent_length(target, probabilities)
+    labels = np.broadcast_to(target, len(probabilities))
     codes = codes_of(labels, estimator.classes_)
     if (codes < 0).any():
         raise ValueError(
             f"target {labels[codes < 0].tolist()[0]!r} is not a class of the estimator, which has "
             f"{np.asarray(estimator.classes_).tolist()}."
         )
-    return np.broadcast_to(codes, n_documents)
+    return codes
 
 
-def _explained_scores(
-    scores: Any, rows: sp.csr_array, codes: NDArray[np.intp], n_classes: int
-) -> Array:
+def _explained_scores(scores: Any, rows: sp.csr_array, codes: Codes, n_classes: int) -> Array:
     """Return the scores (n_entries,) at the entries of `rows`, whose classes are `codes`."""
     if not (isinstance(scores, list | tuple) and all(np.ndim(one) == 2 for one in scores)):
         return _at_entries(scores, rows)
@@ -412,10 +383,8 @@ def _explained_scores(
             f"scores must be one matrix, or one for each of the {n_classes} classes, got a list "
             f"of {len(scores)}; for two classes and scores z of the second it is [-z, z]."
         )
-    values = np.empty(len(codes))
-    for code, one in enumerate(scores):
-        values[codes == code] = _at_entries(one, rows)[codes == code]
-    return values
+    of_classes = np.array([_at_entries(one, rows) for one in scores])
+    return np.asarray(of_classes[codes, np.arange(len(codes))])
 
 
 def _at_entries(scores: Any, rows: sp.csr_array) -> Array:
