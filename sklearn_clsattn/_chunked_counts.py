@@ -189,11 +189,9 @@ class ChunkedCounts:
         if number not in self._chunks:
             maps: WeakSet[mmap.mmap] = WeakSet()
             arrays = {name: self._array(_file(number, name), maps) for name in _ARRAYS}
-            codes = arrays["codes"]
-            rows, columns = (
-                csr_of(*(arrays[f"{of}_{part}"] for part in _PARTS), width)
-                for of, width in (("rows", self.shape[1]), ("columns", len(codes)))
-            )
+            codes, data = arrays["codes"], [arrays[name] for name in _ARRAYS[2:]]
+            rows = csr_of(data[0], data[1], data[2], self.shape[1])
+            columns = csr_of(data[3], data[4], data[5], len(codes))
             keep, release = partial(_keep, self.path, maps), partial(_release, maps)
             chunk = Chunk(rows, codes, arrays["weights"], number, self._labels, columns)
             self._chunks[number] = replace(chunk, keep=keep, release=release)

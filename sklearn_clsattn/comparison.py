@@ -203,11 +203,9 @@ def compare(
     ngram_range : tuple (min_n, max_n), default=(1, 2)
         Lengths of the word sequences that are tokens.
     min_df : int or "auto", default="auto"
-        Word sequences in fewer training texts are left out; "auto" is 1 for fewer than
-        5,000 texts, else 2.
+        Least number of training texts with a token; "auto" is 1 for fewer than 5,000 texts, else 2.
     models : sequence of Model, default=None
-        The models to compare. None for our classifier, the usual linear ones, two of them also on
-        our features without context, and a majority vote.
+        None for our classifier, the usual linear ones and a majority vote.
     n_top : int, default=10
         Maximum number of tokens of each class.
     progress : callable, default=None
@@ -217,7 +215,7 @@ def compare(
     Returns
     -------
     comparison : Comparison
-        The fitted models, their measurements, and the most important tokens of each class in ours.
+        The fitted models, their measurements, and the tokens of each class in ours.
 
     Notes
     -----
@@ -270,20 +268,8 @@ def compare(
         if progress is not None:
             progress(len(entrants), len(models), entrant.result)
     vectorizer, X, X_test = made[shown.features]
-    return Comparison(
-        entrants=entrants,
-        tokens=tokens,
-        classes=classes,
-        train_texts=train_texts,
-        test_texts=test_texts,
-        vectorizer=vectorizer,
-        X=X,
-        X_test=X_test,
-        y=y,
-        y_test=y_test,
-        vectorize_seconds=vectorize_seconds,
-        notes=notes,
-    )
+    data = (classes, train_texts, test_texts, vectorizer, X, X_test, y, y_test)
+    return Comparison(entrants, tokens, *data, vectorize_seconds, notes)
 
 
 def default_models() -> list[Model]:

@@ -65,8 +65,7 @@ def save_model(model: Any, path: str | Path) -> None:
     Raises
     ------
     ValueError
-        If the model cannot be loaded from a ``.skops`` file, for example because its tokenizer is a
-        lambda expression.
+        If skops cannot load the model again, for example because its tokenizer is a lambda.
 
     Warns
     -----
@@ -158,10 +157,10 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
             # another byte.
             plain = zlib.decompress(content) if content.startswith(b"x") else content
             return joblib.load(io.BytesIO(plain))
+        import skops.io
+
         others = _untrusted(content, names)
         if not others:
-            import skops.io
-
             return skops.io.loads(content, trusted=[*TRUSTED_TYPES, *names])
     except Warning:
         raise
@@ -185,19 +184,16 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
     model : ClsAttentionClassifier or Pipeline
         Fitted. A pipeline of texts must begin with a `CountVectorizer`, a `TfidfVectorizer` or a
         `TokenVectorizer` of words, with a token pattern for which `TokenVectorizer` is fastest.
-        skl2onnx must support the steps in between.
     locale : str, default="C.UTF-8"
-        The locale by which onnxruntime converts texts to lower case, one of the system that it runs
-        on. The default exists on Linux; elsewhere use ``"en_US.UTF-8"``, or ``"C"``, which changes
-        only ASCII letters.
+        The system's locale by which onnxruntime converts texts to lower case. The default exists on
+        Linux; elsewhere use ``"en_US.UTF-8"``, or ``"C"``, which changes only ASCII letters.
 
     Returns
     -------
     onnx_model : onnx.ModelProto
-        Its input is ``texts``, of shape (n_documents,), or counts ``X``, of shape (n_documents,
-        n_tokens) and in single precision; its outputs are labels and probabilities, which differ
-        from `predict_proba` by less than 1e-6. A batch takes memory for all its documents times
-        all tokens.
+        Of ``texts``, (n_documents,), or counts ``X``, (n_documents, n_tokens), in single precision:
+        labels and probabilities, which differ from `predict_proba` by less than 1e-6. A batch takes
+        memory as a dense matrix of its counts does.
 
     Examples
     --------

@@ -144,18 +144,15 @@ def test_texts(client, kind):
     texts, labels = texts_in(kind, TEXTS), texts_in(kind, LABELS)
     model = DaskClsAttentionClassifier(vectorizer=vectorizer, C=1.0, client=client)
     model.fit(texts, labels)
-    local = ClsAttentionClassifier(C=1.0).fit(vectorizer.transform(TEXTS), LABELS)
+    counts = vectorizer.transform(TEXTS)
+    local = ClsAttentionClassifier(C=1.0).fit(counts, LABELS)
     assert_same_model(model, local)
     predicted = model.predict(texts)
-    assert (predicted.ndim, predicted.dtype, predicted._meta.dtype) == (
-        1,
-        *[model.classes_.dtype] * 2,
-    )
-    assert_array_equal(predicted.compute(), local.predict(vectorizer.transform(TEXTS)))
-    assert model.score(texts, labels) == local.score(vectorizer.transform(TEXTS), LABELS)
-    pipeline = model.to_local()
-    assert isinstance(pipeline, Pipeline)
-    assert_array_equal(pipeline.predict(TEXTS[:5]), predicted.compute()[:5])
+    assert predicted.dtype == predicted._meta.dtype == model.classes_.dtype
+    assert_array_equal(predicted.compute(), local.predict(counts))
+    assert model.score(texts, labels) == local.score(counts, LABELS)
+    assert isinstance(model.to_local(), Pipeline)
+    assert_array_equal(model.to_local().predict(TEXTS), predicted.compute())
 
 
 def test_partitions_without_texts(client):
@@ -182,43 +179,35 @@ def test_data_frames_keep_their_names(client):
     )
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_predictions_are_lazy_and_know_their_shape(client, method, n_classes):
-    labels = y % n_classes
+def test_predictions_are_lazy_and_know_their_shape(client, n_classes):
     model = DaskClsAttentionClassifier(C=1.0, client=client, max_iter=2, tol=10.0)
-    model.fit(in_blocks(100), da.from_array(labels, 100))
-    expected = getattr(model.to_local(), method)(X)
-    lazy = getattr(model, method)(in_blocks(200))
-    assert isinstance(lazy, da.Array)
-    assert (lazy.shape, lazy.dtype, lazy.chunks[0]) == (expected.shape, expected.dtype, (200, 40))
-    assert (type(lazy._meta), lazy._meta.ndim) == (np.ndarray, expected.ndim)
-    assert_array_equal(lazy.compute(), expected)
-    assert_array_equal(lazy[150:210].compute(), expected[150:210])
-    unknown = getattr(model, method)(in_blocks(200, known=False))
-    assert np.isnan(unknown.shape[0])
-    assert_array_equal(unknown.compute(), expected)
+    model.fit(in_blocks(100), da.from_array(y % n_classes, 100))
+    for method in ("predict", "predict_proba", "decision_function"):
+        expected = getattr(model.to_local(), method)(X)
+        lazy = getattr(model, method)(in_blocks(200))
+        assert (lazy.shape, lazy.dtype) == (expected.shape, expected.dtype)
+        assert (lazy.chunks[0], type(lazy._meta)) == ((200, 40), np.ndarray)
+        assert_array_equal(lazy.compute(), expected)
+        assert_array_equal(lazy[150:210].compute(), expected[150:210])
+        unknown = getattr(model, method)(in_blocks(200, known=False))
+        assert np.isnan(unknown.shape[0])
+        assert_array_equal(unknown.compute(), expected)
 
 
 def test_it_is_an_estimator(client):
     model = DaskClsAttentionClassifier(client=client, C=2.0)
-    assert model.get_params().keys() == {
-        *ClsAttentionClassifier().get_params(),
-        *("vectorizer", "client"),
-    }
+    parameters = {*ClsAttentionClassifier().get_params(), "vectorizer", "client"}
+    assert model.get_params().keys() == parameters
     assert repr(DaskClsAttentionClassifier(C=2.0)) == "DaskClsAttentionClassifier(C=2.0)"
     copy = clone(model).set_params(C=3.0)
-    assert copy.client is client
-    assert (copy.C, model.C) == (3.0, 2.0)
+    assert (copy.client, copy.C, model.C) == (client, 3.0, 2.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'gamma'"):
         DaskClsAttentionClassifier(gamma=1)
-    with pytest.raises(ValueError, match="Invalid parameter 'gamma'"):
-        model.set_params(gamma=1)
     model.fit(in_blocks(100), da.from_array(y, 100))
     restored = pickle.loads(pickle.dumps(model))
     assert restored.client is None
     assert_array_equal(restored.to_local().predict(X), model.predict(in_blocks()).compute())
-    assert type(model.to_local()) is ClsAttentionClassifier
     assert not hasattr(model, "no_entry_")
     assert not hasattr(clone(model), "classes_")
 
@@ -252,23 +241,19 @@ def test_wrong_input(client):
     assert clone(model).set_params(vectorizer=frozen).fit(texts, labels).score(texts, labels) > 0.8
 
 
-def with_last_block(block, shape, *, array):
-    """Return an Array of two blocks of 120 rows that says it is whole, but is not."""
-    last = da.from_delayed(dask.delayed(block), shape=shape, meta=array[:0])
-    return da.concatenate([da.from_delayed(dask.delayed(array[:120]), shape, meta=array[:0]), last])
-
-
 def test_what_is_wrong_in_one_partition_names_it(client):
+    def with_last_block(block, array):
+        """Return an Array of two blocks of 120 rows that says it is whole, but is not."""
+        shape = (120, *array.shape[1:])
+        parts = [dask.delayed(array[:120]), dask.delayed(block)]
+        return da.concatenate([da.from_delayed(part, shape, meta=array[:0]) for part in parts])
+
     model = DaskClsAttentionClassifier(C=1.0, client=client)
-    narrow = with_last_block(X[120:, 1:], (120, X.shape[1]), array=X)
-    refused(model, "expected the same tokens", narrow)
-    negative = with_last_block(-X[120:], (120, X.shape[1]), array=X)
-    refused(model, r"Partition 1 of X \(from 0\): Negative values", negative)
-    short = with_last_block(y[121:], (120,), array=y)
+    refused(model, "expected the same tokens", with_last_block(X[120:, 1:], X))
+    refused(model, r"Partition 1 of X \(from 0\): Negative values", with_last_block(-X[120:], X))
+    short = with_last_block(y[121:], y)
     refused(model, r"Partition 1 of X \(from 0\): X has 120 documents, but y is", labels=short)
-    refused(
-        model, "labels of one type", labels=with_last_block(y[120:].astype(str), (120,), array=y)
-    )
+    refused(model, "labels of one type", labels=with_last_block(y[120:].astype(str), y))
 
 
 @pytest.mark.slow
