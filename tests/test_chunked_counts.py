@@ -66,6 +66,14 @@ def written(folder, X, y, *weights, chunk_entries=1000, **options):
     return ChunkedCounts.write(folder, batches, chunk_entries=chunk_entries, **options)
 
 
+X, y, _ = documents()
+
+
+@pytest.fixture
+def counts(tmp_path):
+    return written(tmp_path / "counts", X, y)
+
+
 def test_what_is_read_is_what_was_written(tmp_path):
     X, y, weights = documents(3)
     counts = written(tmp_path / "counts", X, y, weights)
@@ -114,9 +122,7 @@ def recorded(function, called, of=lambda *_: None):
     return recording
 
 
-def test_fits_for_several_C_share_what_comes_before(tmp_path, monkeypatch):
-    X, y, _ = documents()
-    counts = written(tmp_path / "counts", X, y)
+def test_fits_for_several_C_share_what_comes_before(counts, monkeypatch):
     expected = {C: _fit(C, X, y) for C in (0.5, 1.0, 2.0)}
     asked = []
     for module, name in ((chunk, "with_weights"), (documents_module, "described")):
@@ -133,9 +139,7 @@ def test_fits_for_several_C_share_what_comes_before(tmp_path, monkeypatch):
     assert asked == 2 * once
 
 
-def test_weights_of_classes_that_change_in_place_are_seen(tmp_path):
-    X, y, _ = documents()
-    counts = written(tmp_path / "counts", X, y)
+def test_weights_of_classes_that_change_in_place_are_seen(counts):
     model = ClsAttentionClassifier(C=1.0, class_weight=dict.fromkeys(np.unique(y).tolist(), 1.0))
     assert_same(model.fit_chunks(counts), _fit(1.0, X, y))
     model.class_weight[y[0]] = 5.0
@@ -182,7 +186,6 @@ def test_partial_fit_over_chunks(tmp_path):
 
 
 def test_names_of_tokens_are_kept(tmp_path):
-    X, y, _ = documents()
     frame = pd.DataFrame(X.toarray()).add_prefix("token ")
     counts = written(tmp_path / "named", frame, y)
     assert counts.feature_names == frame.columns.tolist()
@@ -213,7 +216,6 @@ def test_integers_take_the_room_that_they_need(tmp_path):
 
 
 def test_writing_that_was_stopped_leaves_a_folder_that_says_so(tmp_path):
-    X, y, _ = documents()
 
     def batches():
         yield X, y
@@ -230,7 +232,6 @@ def test_writing_that_was_stopped_leaves_a_folder_that_says_so(tmp_path):
 
 
 def test_an_error_in_a_batch_names_it_and_leaves_the_mark(tmp_path):
-    X, y, _ = documents()
     batches = [(X, y), (X[:, :-1], y)]
     with pytest.raises(ValueError, match=r"Batch 1 \(from 0\): There are 539 tokens, and 540"):
         ChunkedCounts.write(tmp_path / "counts", batches)
@@ -252,7 +253,6 @@ def test_an_error_in_a_batch_names_it_and_leaves_the_mark(tmp_path):
     ],
 )
 def test_what_is_wrong_with_a_batch_is_said(tmp_path, batch, said):
-    X, y, _ = documents()
     with pytest.raises((TypeError, ValueError), match=said):
         ChunkedCounts.write(tmp_path / "counts", [(X, y), batch(X, y)])
 
@@ -275,7 +275,6 @@ def test_what_is_no_folder_of_chunks(tmp_path, header, said):
 
 
 def test_the_path_and_the_size_of_chunks(tmp_path, monkeypatch):
-    X, y, _ = documents()
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(tmp_path))
     for size in (0, "many"):
@@ -288,7 +287,6 @@ def test_the_path_and_the_size_of_chunks(tmp_path, monkeypatch):
 
 
 def test_strings_of_any_kind_are_labels_of_one_type(tmp_path):
-    X, y, _ = documents()
     batches = [(X[:200], y[:200]), (X[200:], y[200:].astype(object))]
     model = ClsAttentionClassifier().fit_chunks(ChunkedCounts.write(tmp_path / "counts", batches))
     assert_same(model, ClsAttentionClassifier().fit(X, y))
@@ -296,16 +294,7 @@ def test_strings_of_any_kind_are_labels_of_one_type(tmp_path):
     assert_array_equal(model.classes_, expected, strict=True)
 
 
-def test_an_error_that_cannot_be_made_of_a_message(tmp_path):
-    class Reader(HashingVectorizer):
-        def transform(self, X):
-            return b"\xff".decode()
-
-    with pytest.raises(ValueError, match=r"Batch 0 \(from 0\): .*can't decode"):
-        ChunkedCounts.write(tmp_path / "counts", [(["a"], [0])], vectorizer=Reader())
-
-
-def test_fits_in_threads_wait_for_each_other(tmp_path, monkeypatch):
+def test_fits_in_threads_wait_for_each_other(counts, monkeypatch):
     running, most = [], []
     whole_loss = corpus.CorpusLoss.__call__
 
@@ -317,8 +306,6 @@ def test_fits_in_threads_wait_for_each_other(tmp_path, monkeypatch):
         finally:
             running.pop()
 
-    X, y, _ = documents()
-    counts = written(tmp_path / "counts", X, y)
     strengths = [0.3, 1.0, 3.0, 0.5]
     expected = [_fit(C, X, y) for C in strengths]
     monkeypatch.setattr(corpus.CorpusLoss, "__call__", loss)
@@ -329,9 +316,7 @@ def test_fits_in_threads_wait_for_each_other(tmp_path, monkeypatch):
     assert max(most) == 1
 
 
-def test_it_can_be_copied_after_a_fit(tmp_path):
-    X, y, _ = documents()
-    counts = written(tmp_path / "counts", X, y)
+def test_it_can_be_copied_after_a_fit(counts):
     model = ClsAttentionClassifier(C=1.0).fit_chunks(counts)
     again = pickle.loads(pickle.dumps(copy.deepcopy(counts)))
     assert_same(ClsAttentionClassifier(C=1.0).fit_chunks(again), model)
@@ -339,15 +324,12 @@ def test_it_can_be_copied_after_a_fit(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:A column-vector y")
 def test_labels_and_weights_as_fit_takes_them(tmp_path):
-    X, y, _ = documents()
     counts = ChunkedCounts.write(tmp_path / "counts", [(X, y[:, None], 2.0)])
     model = ClsAttentionClassifier(C=1.0)
     assert_same(model.fit_chunks(counts), ClsAttentionClassifier(C=1.0).fit(X, y[:, None], 2.0))
 
 
-def test_who_cannot_fit_on_chunks_says_why(tmp_path, monkeypatch):
-    X, y, _ = documents()
-    counts = written(tmp_path / "counts", X, y)
+def test_who_cannot_fit_on_chunks_says_why(tmp_path, counts, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     with pytest.raises(ValueError, match="ChunkedCounts compute on the CPU"):
@@ -418,14 +400,6 @@ def test_damage_to_any_file_is_said(folder, name, damage):
         pytest.skip("there are no pipes")
     DAMAGES[damage](folder / name)
     refused(folder, name)
-
-
-def test_files_that_changed_places_are_said(folder):
-    one, other = folder / "chunk-00001", folder / "chunk-00002"
-    one.rename(folder / "between")
-    other.rename(one)
-    (folder / "between").rename(other)
-    refused(folder, "chunk-00001/codes.npy")
 
 
 @pytest.mark.parametrize(
