@@ -92,8 +92,8 @@ class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     Notes
     -----
     A fit evaluates the loss some 10 to 40 times, each a round of tasks that takes 30 ms beside its
-    sums: it pays where the sums of one machine take a second or more, or where each worker has 50
-    entries of X or more for every trained number.
+    sums: it pays where the sums of one machine take a second or more. Where each worker has fewer
+    than 50 entries of X for every trained number, one machine is as fast.
 
     A saved or pickled model needs no cluster; :meth:`to_local` returns one that needs no Dask.
 
