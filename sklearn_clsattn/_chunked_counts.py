@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import re
-import shutil
 import tempfile
 import threading
 import zlib
@@ -39,21 +37,15 @@ _HEADER, _MARK, _CLASSES = "corpus.json", "INCOMPLETE", "classes.npy"
 _PARTS = "data", "indices", "indptr"
 _ARRAYS = "codes", "weights", *(f"{of}_{part}" for of in ("rows", "columns") for part in _PARTS)
 _LEAST_CHUNK, _CHUNK_PER_TOKEN = 4_000_000, 8  # entries; more for many tokens
-# What a folder of chunks may have, what a fit that was killed has left there included.
-_OURS = re.compile(
-    rf"{_MARK}|{_CLASSES}|{_HEADER}|\.{_HEADER}\.[^/]*\.part|fit-[^/]*\.npy"
-    rf"|chunk-\d{{5,}}(/({'|'.join(_ARRAYS)})\.npy)?"
-)
 
 
 @public("sklearn_clsattn")
 class ChunkedCounts:
     """Token counts with labels in a folder, for fits on more documents than memory holds.
 
-    :meth:`write` makes the folder and :meth:`ClsAttentionClassifier.fit_chunks` reads it, one chunk
-    after another, as memory-mapped arrays of the counts and of their transpose. The checksum and
-    the bounds of each file are checked when it is first read, so that a folder from others can be
-    refused, but do no harm. Its files must not change while it is in use.
+    :meth:`write` makes the folder and :meth:`ClsAttentionClassifier.fit_chunks` reads it, one
+    memory-mapped chunk after another. Each file's checksum is checked when it is first read, so
+    that a folder from others can be refused, but do no harm. Files must not change while in use.
 
     Parameters
     ----------
@@ -72,11 +64,6 @@ class ChunkedCounts:
         Labels, sorted.
     feature_names : list of str or None
         Names of the tokens, where the counts came with any.
-
-    See Also
-    --------
-    ClsAttentionClassifier.fit_chunks : Fit on the documents of all chunks.
-    ClsAttentionClassifier.partial_fit : Learn documents once, chunk by chunk.
 
     Examples
     --------
@@ -97,23 +84,15 @@ class ChunkedCounts:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).expanduser()
-        if not self.path.is_dir():
-            raise FileNotFoundError(f"There is no folder {self.path}: write it first.")
         if (self.path / _MARK).exists():
             raise ValueError(
-                f"{self.path} is incomplete: writing it did not come to its end. Write it again, "
-                "with overwrite=True."
+                f"{self.path} is incomplete: writing it was stopped. Remove it and write it again."
             )
         with _intact(self.path / _HEADER) as file:
             header = json.loads(file.read_text("utf-8"))
-            found, checksum = header["format"], header.pop("checksum")
-            if found == _FORMAT:
-                _require(checksum == _checksum_of(header))
-        if found != _FORMAT:
-            raise ValueError(
-                f"{self.path} is of format {found}, expected {_FORMAT}: write it with this version "
-                "of sklearn-clsattn."
-            )
+            if header["format"] != _FORMAT:
+                raise ValueError(f"it is of format {header['format']}, expected {_FORMAT}")
+            _require(header.pop("checksum") == _checksum_of(header))
         self._checksums: dict[str, int] = header["checksums"]
         labels = self._array(_CLASSES, WeakSet())
         self._labels = labels.astype(object if header["labels_are_objects"] else labels.dtype)
@@ -121,15 +100,9 @@ class ChunkedCounts:
         self.shape: tuple[int, int] = tuple(header["shape"])
         self.n_entries: int = header["n_entries"]
         self.feature_names: list[str] | None = header["feature_names"]
-        self._summary = Summary(
-            self.shape,
-            self.n_entries,
-            np.dtype(header["dtype"]),
-            header["least"],
-            header["largest"],
-            self.classes,
-            self.feature_names,
-        )
+        dtype, least, largest = np.dtype(header["dtype"]), header["least"], header["largest"]
+        sizes, names = (self.shape, self.n_entries, dtype, least, largest), self.feature_names
+        self._summary = Summary(*sizes, self.classes, names)
         self._lock = threading.Lock()  # one fit at a time changes what follows
         self._chunks: dict[int, Chunk] = {}
         self._prepared: dict[Any, Any] = {}  # what the last fit has prepared
@@ -142,27 +115,22 @@ class ChunkedCounts:
         *,
         vectorizer: Any = None,
         chunk_entries: int | None = None,
-        overwrite: bool = False,
     ) -> Self:
         """Write a folder of chunks.
 
         Parameters
         ----------
         path : str or path-like
-            The folder to make. Until it is complete it has a file ``INCOMPLETE``.
+            The folder to make, or an empty one. Until it is complete it has a file ``INCOMPLETE``.
         batches : iterable of tuple
-            (X, y) or (X, y, sample_weight), with non-negative counts X of shape (n_documents,
-            n_tokens), of the same tokens in all batches; with `vectorizer`, X are texts. One batch
-            is in memory at a time. Batches may be of any size, and empty.
+            (X, y) or (X, y, sample_weight), with counts X of shape (n_documents, n_tokens), or
+            texts where there is a `vectorizer`. One batch, of any size, is in memory at a time.
         vectorizer : transformer, default=None
             Makes counts of texts: one that needs no fit, such as
             :class:`~sklearn.feature_extraction.text.HashingVectorizer`, or one that is fitted.
         chunk_entries : int, default=None
-            Stored counts in a chunk, about: small batches are joined, large ones cut. A chunk takes
-            some 12 to 24 bytes an entry. By default four million, and more than eight for each
-            token.
-        overwrite : bool, default=False
-            Whether a folder of chunks that is there already, complete or not, is removed first.
+            Stored counts in a chunk, about, each of which takes 12 to 24 bytes. By default four
+            million, or eight for each token if that is more.
 
         Returns
         -------
@@ -175,7 +143,9 @@ class ChunkedCounts:
         # The tags of older releases' HashingVectorizer ask for a fit, which it does not need.
         if vectorizer is not None and not isinstance(vectorizer, HashingVectorizer):
             check_is_fitted(vectorizer)
-        _make_room(folder, overwrite)
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise FileExistsError(f"{folder} is not empty: choose another name, or remove it.")
         (folder / _MARK).write_text("The folder is being written, or writing it was stopped.\n")
         writer = _Writer(folder, vectorizer, chunk_entries)
         for number, batch in enumerate(batches):
@@ -193,8 +163,7 @@ class ChunkedCounts:
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
         """Yield the counts, the labels and the weights of the documents of each chunk."""
-        for number in range(len(self)):
-            chunk = self._chunk(number)
+        for chunk in map(self._chunk, range(len(self))):
             yield chunk.X, self._labels[chunk.codes], chunk.weights
             chunk.release()
 
@@ -212,7 +181,7 @@ class ChunkedCounts:
     def opened(self) -> Iterator[tuple[Corpus, Summary, dict[Any, Any]]]:
         """Let one fit at a time have the documents, their summary, and what earlier fits made."""
         with self._lock:
-            corpus = Corpus([self._chunk(number) for number in range(len(self))])
+            corpus = Corpus([*map(self._chunk, range(len(self)))])
             yield corpus, self._summary, self._prepared
 
     def _chunk(self, number: int) -> Chunk:
@@ -220,12 +189,9 @@ class ChunkedCounts:
         if number not in self._chunks:
             maps: WeakSet[mmap.mmap] = WeakSet()
             arrays = {name: self._array(_file(number, name), maps) for name in _ARRAYS}
-            codes = arrays["codes"]
-            matrices = []
-            for of, n_columns in (("rows", self.shape[1]), ("columns", len(codes))):
-                data, indices, indptr = (arrays[f"{of}_{part}"] for part in _PARTS)
-                matrices.append(csr_of(data, indices, indptr, n_columns))
-            rows, columns = matrices
+            codes, data = arrays["codes"], [arrays[name] for name in _ARRAYS[2:]]
+            rows = csr_of(data[0], data[1], data[2], self.shape[1])
+            columns = csr_of(data[3], data[4], data[5], len(codes))
             keep, release = partial(_keep, self.path, maps), partial(_release, maps)
             chunk = Chunk(rows, codes, arrays["weights"], number, self._labels, columns)
             self._chunks[number] = replace(chunk, keep=keep, release=release)
@@ -252,11 +218,9 @@ class _Writer:
 
     def add(self, batch: Any) -> None:
         """Take a batch."""
-        size = len(batch) if isinstance(batch, tuple | list) else 0
-        if size not in (2, 3):
+        if not (isinstance(batch, tuple | list) and len(batch) in (2, 3)):
             raise TypeError(
-                "Expected a tuple (X, y) or (X, y, sample_weight), got a "
-                f"{type(batch).__name__}{f' of {size}' if size else ''}."
+                f"Expected (X, y) or (X, y, sample_weight), got a {type(batch).__name__}."
             )
         X, y, sample_weight = (*batch, None)[:3]
         if self._vectorizer is not None:
@@ -319,12 +283,10 @@ class _Writer:
         self._save(_file(number, "codes"), np.concatenate(codes))
         self._save(_file(number, "weights"), np.concatenate(weights))
         for name in ("rows", "columns"):
-            if name == "columns":
-                X = X.tocsc()
+            X = X.tocsr() if name == "rows" else X.tocsc()
             self._save(_file(number, f"{name}_data"), X.data)
             for part in ("indices", "indptr"):
-                array = getattr(X, part).astype(np.int32, copy=False)
-                self._save(_file(number, f"{name}_{part}"), array)
+                self._save(_file(number, f"{name}_{part}"), getattr(X, part).astype(np.int32))
 
     def _save(self, name: str, array: NDArray[Any]) -> None:
         """Write an array, and keep the checksum of its file."""
@@ -332,27 +294,6 @@ class _Writer:
         np.save(path, array)
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
             self._checksums[name] = zlib.crc32(whole)
-
-
-def _make_room(folder: Path, overwrite: bool) -> None:
-    """Make an empty folder, in place of an earlier one of chunks."""
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        ours = _is_ours(folder)
-        if not (ours and overwrite):
-            raise FileExistsError(
-                f"There is something at {folder} already: choose another name, or "
-                + ("pass overwrite=True." if ours else "remove it: not all of it is ChunkedCounts.")
-            )
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-
-
-def _is_ours(folder: Path) -> bool:
-    """Return whether something is a folder of chunks, complete or not, and has nothing else."""
-    complete = all((folder / name).exists() for name in (_HEADER, _CLASSES))
-    return (complete or (folder / _MARK).exists()) and all(
-        _OURS.fullmatch(path.relative_to(folder).as_posix()) for path in folder.rglob("*")
-    )
 
 
 def _file(number: int, name: str) -> str:

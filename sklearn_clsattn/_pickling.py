@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ _MODULES = {
     "StoredEmbeddings": "paper._fitted",
     "FittedNetwork": "paper._fitted",
 }
-_KIND = "kind"
+_KIND = "_kind"
 _VERSIONS = "_saved_with"
 
 
@@ -44,47 +44,40 @@ class SavedMixin:
     _doc_link_template = f"{_SITE}/docs/reference/{{estimator_module}}.{{estimator_name}}.html"
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        assert isinstance(state, dict)
-        private = {name: _plain(value) for name, value in state.items() if name.startswith("_")}
-        return state | private | {_VERSIONS: _versions()}
+        state: Any = super().__getstate__()
+        return {name: _plain(value) for name, value in state.items()} | {_VERSIONS: _versions()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        private = {name: _restored(value) for name, value in state.items() if name.startswith("_")}
-        state = state | private
-        versions = state.pop(_VERSIONS, {})
-        if versions != _versions():
+        state = {name: _restored(value) for name, value in state.items()}
+        saved, here = state.pop(_VERSIONS, ""), _versions()
+        if saved != here:
             warnings.warn(
-                f"This {type(self).__name__} was saved with {_listed(versions)} and is loaded with "
-                f"{_listed(_versions())}: predictions may differ or fail. Fit it again, or install "
-                "the versions it was saved with.",
+                f"This {type(self).__name__} was saved with {saved} and is loaded with {here}: "
+                "predictions may differ or fail. Fit it again, or install the versions it was "
+                "saved with.",
                 stacklevel=2,
             )
         estimator: Any = super()
         estimator.__setstate__(state)
 
 
-def _versions() -> dict[str, str]:
-    return {"sklearn-clsattn": __version__, "scikit-learn": sklearn.__version__}
-
-
-def _listed(versions: dict[str, str]) -> str:
-    return " and ".join(f"{name} {version}" for name, version in versions.items())
+def _versions() -> str:
+    """Return the versions that an estimator depends on, in words."""
+    return f"sklearn-clsattn {__version__} and scikit-learn {sklearn.__version__}"
 
 
 def _plain(value: Any) -> Any:
     """Return an object of a class in `_MODULES` as a dictionary, anything else as it is."""
-    if is_dataclass(value) and type(value).__name__ in _MODULES:
-        content = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        return {_KIND: type(value).__name__, **content}
-    return value
+    name = type(value).__name__
+    if name not in _MODULES:
+        return value
+    return {_KIND: name} | {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
 
 
 def _restored(value: Any) -> Any:
     """Return the object that :func:`_plain` was given."""
     if not (isinstance(value, dict) and value.get(_KIND) in _MODULES):
         return value
-    content = dict(value)
+    content = {name: _restored(one) for name, one in value.items()}
     name = content.pop(_KIND)
-    kind: Any = getattr(import_module(f"{__package__}.{_MODULES[name]}"), name)
-    return kind(**{field: _restored(one) for field, one in content.items()})
+    return getattr(import_module(f"{__package__}.{_MODULES[name]}"), name)(**content)

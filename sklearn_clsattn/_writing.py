@@ -1,53 +1,64 @@
-"""Files that are written completely or not at all."""
+"""Files that are written completely or not at all, and text that is safe to show."""
 
 import os
-import tempfile
+import re
+import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+# Control characters, line and paragraph separators, marks of direction, surrogates, noncharacters.
+_NOT_SHOWN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
+    + "]"
+)
+
 
 @contextmanager
 def written_whole(path: Path, *, text: bool) -> Iterator[IO[Any]]:
     """Yield a file beside `path` that replaces it once it is complete, and is removed on errors."""
-    # Links are followed; a device such as /dev/null must not be replaced by a file.
-    path = path.expanduser().resolve()
-    mode, encoding, newline = ("w", "utf-8", "") if text else ("wb", None, None)
-    with _named(path):
-        if path.exists() and not path.is_file():
-            with path.open(mode, encoding=encoding, newline=newline) as file:
-                yield file
-            return
-        handle, part = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        try:
-            with open(handle, mode, encoding=encoding, newline=newline) as file:
-                os.chmod(part, _mode(path))
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(part)
-            raise
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Give errors that name no file, such as that of a full disk, the name of this one."""
+    path = path.expanduser().resolve()  # links are followed
+    is_device = path.exists() and not path.is_file()  # which must not be replaced by a file
+    part = path if is_device else path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    mode, encoding, newline = ("", "utf-8", "") if text else ("b", None, None)
     try:
-        yield
-    except OSError as error:
-        if error.errno is None or error.filename is not None:
-            raise
-        raise type(error)(error.errno, error.strerror, str(path)) from error
+        with part.open(("w" if is_device else "x") + mode, encoding=encoding, newline=newline) as f:
+            if path.is_file():
+                shutil.copymode(path, part)
+            yield f
+            if not is_device:
+                f.flush()
+                os.fsync(f.fileno())
+        if not is_device:
+            part.replace(path)
+    except BaseException as error:
+        if not is_device:
+            with suppress(OSError):
+                part.unlink()
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            raise type(error)(error.errno, error.strerror, str(path)) from error  # a full disk
+        raise
 
 
-def _mode(path: Path) -> int:
-    """Return the mode of a file, or that of new ones."""
-    if path.exists():
-        return path.stat().st_mode & 0o7777
-    mask = os.umask(0)  # which can only be read by setting it
-    os.umask(mask)
-    return 0o666 & ~mask
+def visible(text: str, *, keep_lines: bool = False) -> str:
+    """Return a text that can be encoded and does not control a terminal or the text around it."""
+    if text.isprintable():  # the usual case, checked fastest
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _NOT_SHOWN.sub(lambda found: _sign(found[0], keep_lines), text)
+
+
+def _sign(character: str, keep_lines: bool) -> str:
+    """Return what is shown in place of a character."""
+    code = ord(character)
+    if character in "\n\t\u2028\u2029":
+        line = character if code < 0x20 else "\n"
+        return line if keep_lines else " "
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    return f"[U+{code:04X}]" if 0x2000 < code < 0x2070 else "\ufffd"

@@ -5,10 +5,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import compress
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -20,6 +22,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer
 from sklearn.svm import LinearSVC
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from ._transformer import TokenImportanceTransformer
 from ._validation import codes_of
@@ -29,6 +32,7 @@ from .text import ContextVectorizer, TokenVectorizer, make_text_classifier
 __all__ = ["Comparison", "Model", "ModelResult", "compare"]
 
 Codes = NDArray[np.intp]
+Texts = NDArray[np.object_]
 Kind = Literal["ours", "baseline", "floor"]
 Features = Literal["ours", "plain", "counts"]
 
@@ -52,9 +56,8 @@ class Model:
     kind : {"ours", "baseline", "floor"}
         Its role. A floor is what any model must beat; it is never marked as the best.
     features : {"counts", "plain", "ours"}, default="counts"
-        What it is given: counts of words and their n-grams; the words, punctuation and characters
-        of a :class:`~sklearn_clsattn.text.ContextVectorizer` with ``context=False``; or the same
-        with the gates that it learns from the training labels.
+        Counts of words and their n-grams, or what a
+        :class:`~sklearn_clsattn.text.ContextVectorizer` makes without or with context.
     """
 
     name: str
@@ -69,19 +72,14 @@ class ModelResult:
 
     Parameters
     ----------
-    name : str
-        The model's name.
-    kind : {"ours", "baseline", "floor"}
-        The model's role; a floor is what any model must beat.
+    name, kind : str
+        As of the :class:`Model`.
     accuracy, macro_f1 : float
         Of all test texts.
     log_loss, calibration_error : float or None
-        The former of the texts whose class is in training, the latter by
-        :func:`~sklearn_clsattn.metrics.expected_calibration_error`; None for a model without
-        probabilities.
+        The former of the texts whose class is in training; None for a model without probabilities.
     fit_seconds, predict_seconds : float or None
-        Of one fit on all training texts, and of predicting the class of all test texts, both
-        without vectorizing; None where that was not measured.
+        Of all training and all test texts, without vectorizing; None where not measured.
     """
 
     name: str
@@ -96,10 +94,9 @@ class ModelResult:
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """A fitted model with its measurements and its predictions for the test texts.
+    """A fitted model, its predicted positions among the classes, (n_test,), and probabilities.
 
-    `predicted` (n_test,) are positions among the classes; `proba` (n_test, n_classes) is None for
-    a model without probabilities.
+    `proba`, (n_test, n_classes), is None for a model without them.
     """
 
     result: ModelResult
@@ -110,10 +107,9 @@ class Entrant:
 
 @dataclass(frozen=True)
 class ClassTokens:
-    """The tokens that speak for one class.
+    """A class's most important tokens, with their effects, and its most selected ones.
 
-    `important` are those that change decisions most, with their effects; `selected` those that
-    have the highest attention of most training documents, with the number of these documents.
+    The latter, which have the highest attention of a document, are with the number of documents.
     """
 
     label: Any
@@ -128,9 +124,8 @@ class Comparison:
     Parameters
     ----------
     entrants : list
-        For each model, in the order in which they were given, its `result`, the fitted
-        `estimator`, and for the test texts the `predicted` positions among the classes and the
-        probabilities `proba`, None for a model without them.
+        For each model in the given order its `result`, the fitted `estimator`, and for the test
+        texts the `predicted` positions among the classes and the probabilities `proba`, or None.
     tokens : list
         For each class of our model its `label` and its most `important` and most `selected`
         tokens; empty where our model was not compared.
@@ -143,10 +138,9 @@ class Comparison:
     X, X_test : csr_matrix of shape (n_train, n_tokens) and (n_test, n_tokens)
         What it makes of the texts.
     y, y_test : ndarray of shape (n_train,) and (n_test,)
-        The classes as positions among `classes`; -1 for test texts of other classes.
+        Positions among `classes`; -1 for test texts of other classes.
     vectorize_seconds : dict of str to float
-        For each kind of features that a model takes, see :class:`Model`, seconds to make them of
-        all texts, once for all models.
+        For each `features` of a :class:`Model`, the seconds to make them of all texts.
     notes : list of str
         Caveats about the numbers, such as models that did not converge.
     """
@@ -154,8 +148,8 @@ class Comparison:
     entrants: list[Entrant]
     tokens: list[ClassTokens]
     classes: list[Any]
-    train_texts: NDArray[np.object_]
-    test_texts: NDArray[np.object_]
+    train_texts: Texts
+    test_texts: Texts
     vectorizer: ContextVectorizer | TokenVectorizer
     X: Any
     X_test: Any
@@ -172,11 +166,10 @@ class Comparison:
     @property
     def pipeline(self) -> Pipeline:
         """Our fitted model, from texts to labels; a ValueError where it was not compared."""
-        for entrant in self.entrants:
-            if entrant.result.kind == "ours":
-                steps = [("vectorizer", self.vectorizer), ("classifier", entrant.estimator)]
-                return Pipeline(steps)
-        raise ValueError("the comparison has no model of kind 'ours'")
+        ours = [entrant.estimator for entrant in self.entrants if entrant.result.kind == "ours"]
+        if not ours:
+            raise ValueError("the comparison has no model of kind 'ours'")
+        return Pipeline([("vectorizer", self.vectorizer), ("classifier", ours[0])])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the measurements, one row for each model, with the models' names as index."""
@@ -210,27 +203,23 @@ def compare(
     ngram_range : tuple (min_n, max_n), default=(1, 2)
         Lengths of the word sequences that are tokens.
     min_df : int or "auto", default="auto"
-        Word sequences in fewer training texts are left out; "auto" is 1 for fewer than
-        5,000 texts, else 2.
+        Least number of training texts with a token; "auto" is 1 for fewer than 5,000 texts, else 2.
     models : sequence of Model, default=None
-        The models to compare. None for our classifier, the usual linear ones, two of them also on
-        our features without context, and a majority vote.
+        None for our classifier, the usual linear ones and a majority vote.
     n_top : int, default=10
-        Maximum number of tokens of each class to return.
+        Maximum number of tokens of each class.
     progress : callable, default=None
-        Called with the number of models that are done, that of all models, and a
-        :class:`ModelResult`, when a model is done.
+        Called after each model with the number of models done, that of all, and a
+        :class:`ModelResult`.
 
     Returns
     -------
     comparison : Comparison
-        The fitted models, their measurements, and the most important tokens of each class in ours.
+        The fitted models, their measurements, and the tokens of each class in ours.
 
     Notes
     -----
-    Models of the same kind of features get the same matrix; transforming it, as to TF-IDF, is part
-    of their fit seconds, and making it is not. PyTorch is imported, and each model fitted on a few
-    texts, before anything is timed, so that the time to load libraries is in no measurement.
+    Fit seconds include TF-IDF, but not making the matrix of counts, nor loading libraries.
 
     Examples
     --------
@@ -267,45 +256,28 @@ def compare(
 
     entrants: list[Entrant] = []
     tokens: list[ClassTokens] = []
+    shown = next((model for model in models if model.kind == "ours"), models[0])
     for model in models:
         vectorizer, X, X_test = made[model.features]
         entrant, unconverged = measure(model, X, train_labels, X_test, y_test)
         entrants.append(entrant)
         notes += unconverged
         if model.kind == "ours":
-            tokens = class_tokens(
-                entrant.estimator, X, vectorizer.get_feature_names_out(), n_top=n_top
-            )
+            names = vectorizer.get_feature_names_out()
+            tokens = class_tokens(entrant.estimator, X, names, n_top=n_top)
         if progress is not None:
             progress(len(entrants), len(models), entrant.result)
-    shown = next((model for model in models if model.kind == "ours"), models[0])
     vectorizer, X, X_test = made[shown.features]
-    return Comparison(
-        entrants=entrants,
-        tokens=tokens,
-        classes=classes,
-        train_texts=train_texts,
-        test_texts=test_texts,
-        vectorizer=vectorizer,
-        X=X,
-        X_test=X_test,
-        y=y,
-        y_test=y_test,
-        vectorize_seconds=vectorize_seconds,
-        notes=notes,
-    )
+    data = (classes, train_texts, test_texts, vectorizer, X, X_test, y, y_test)
+    return Comparison(entrants, tokens, *data, vectorize_seconds, notes)
 
 
 def default_models() -> list[Model]:
-    """Return our classifier, the usual linear ones and a majority vote, all with their defaults.
-
-    Ours comes first and the majority vote last.
-    """
+    """Return our classifier first, the usual linear ones, and a majority vote last."""
     logistic = make_pipeline(TfidfTransformer(), LogisticRegression())
     svc = make_pipeline(TfidfTransformer(), LinearSVC(random_state=0))
-    nb_svm = make_pipeline(
-        Binarizer(), TokenImportanceTransformer("log_odds"), LogisticRegression()
-    )
+    log_odds = TokenImportanceTransformer("log_odds")
+    nb_svm = make_pipeline(Binarizer(), log_odds, LogisticRegression())
     ours = make_text_classifier()["classifier"]
     return [
         Model("ClsAttentionClassifier", ours, kind="ours", features="ours"),
@@ -324,10 +296,7 @@ def default_models() -> list[Model]:
 def measure(
     model: Model, X: Any, y: NDArray[Any], X_test: Any, y_test: Codes
 ) -> tuple[Entrant, list[str]]:
-    """Fit and score one model; return it, with a note if the fit did not converge.
-
-    `y` are labels, `y_test` positions among the labels' sorted values.
-    """
+    """Return a model fitted on labels `y` and scored, and a note if the fit did not converge."""
     estimator = clone(model.estimator)
     _warm_up(estimator, X, y)
     start = time.perf_counter()
@@ -363,8 +332,8 @@ def score(
         error = expected_calibration_error(y, proba, labels=codes)
     accuracy = float(accuracy_score(y, predicted))
     macro_f1 = float(f1_score(y, predicted, average="macro", zero_division=0.0))
-    given_times = {"predict_seconds": seconds, **more}
-    result = ModelResult(name, kind, accuracy, macro_f1, loss, error, **given_times)
+    times = {"predict_seconds": seconds, **more}
+    result = ModelResult(name, kind, accuracy, macro_f1, loss, error, **times)
     return Entrant(result, estimator, predicted, proba)
 
 
@@ -373,9 +342,9 @@ def class_tokens(
 ) -> list[ClassTokens]:
     """Return, for each class, its most important and its most selected tokens.
 
-    `X` (n_documents, n_tokens) is what the classifier was fitted on. A token's importance for a
-    class is its effect on decisions (see :func:`token_effects`); for a model with an MLP, its value
-    for the class, less its mean over the classes, times the standard deviation of its attention.
+    `X` (n_documents, n_tokens) is what the classifier was fitted on. Importance is the effect on
+    decisions (:func:`token_effects`); with an MLP, the value for the class, less its mean over the
+    classes, times the standard deviation of attention.
     """
     values = values_by_class(classifier.token_values_)
     if classifier.mlp:  # decisions are not sums over tokens
@@ -399,8 +368,7 @@ def token_effects(classifier: Any, X: Any) -> NDArray[np.float64]:
     """Return the effects (n_classes, n_tokens) of tokens on the decision for each class.
 
     An effect is the standard deviation, over the documents `X`, of what the token adds to the
-    decision for the class less what it adds on average over the classes; its sign says whether the
-    token speaks for the class. Of two classes, one has the negative of the other's.
+    decision for the class less its mean over the classes, negative where it speaks against it.
     """
     if getattr(classifier, "n_layers", 1) == 1 and not classifier.mlp:
         return _effects_of_values(classifier.token_values_, classifier.attention(X))
@@ -409,11 +377,9 @@ def token_effects(classifier: Any, X: Any) -> NDArray[np.float64]:
     mean = sum(one.data for one in of_classes) / len(of_classes) if len(of_classes) > 1 else 0.0
     effects = []
     for one in of_classes:
-        sums = [
-            np.bincount(one.indices, (one.data - mean) ** power, one.shape[1]) for power in (1, 2)
-        ]
-        means, squares = np.array(sums) / one.shape[0]
-        effects.append(np.sign(means) * _deviation(means, squares))
+        centred = sp.csr_matrix((one.data - mean, one.indices, one.indptr), one.shape)
+        means, variances = mean_variance_axis(centred, axis=0)
+        effects.append(np.sign(means) * np.sqrt(variances))
     return values_by_class(effects[0] if len(effects) == 1 else np.array(effects))
 
 
@@ -438,19 +404,17 @@ def code_test_labels(test_labels: NDArray[Any], classes: list[Any]) -> tuple[Cod
     """Return the test labels' positions among the classes, and notes on those without one."""
     y_test = codes_of(test_labels, classes)
     is_unseen = y_test < 0
-    if is_unseen.all():
-        few = ", ".join(repr(label) for label in classes[:5])
-        raise ValueError(
-            f"no test label occurs in training: test labels are such as {test_labels.tolist()[0]!r}"
-            f", training labels {few}"
-        )
-    if not is_unseen.any():
-        return y_test, []
     labels = ", ".join(sorted({repr(label) for label in test_labels[is_unseen].tolist()})[:5])
-    return y_test, [
+    if is_unseen.all():
+        few = ", ".join(map(repr, classes[:5]))
+        raise ValueError(
+            f"no test label occurs in training: test labels are {labels}, training labels {few}"
+        )
+    note = (
         f"{is_unseen.sum():,} of {len(y_test):,} test texts have labels that are not in training "
         f"({labels}): all models miss them, and log loss leaves them out."
-    ]
+    )
+    return y_test, [note] if labels else []
 
 
 def seconds_by_features(seconds: dict[Features, float]) -> str:
@@ -468,21 +432,14 @@ def shown_measure(
     """Return a measure of each model as text, and whether it is the best of several."""
     values = [getattr(model, name) for model in models]
     texts = [missing if value is None else format(value, form) for value in values]
-    ranked = {
-        place: value
-        for place, (value, model) in enumerate(zip(values, models, strict=True))
-        if value is not None and model.kind != "floor"
-    }
-    best = format(best_of([*ranked.values()]), form) if len(ranked) > 1 else None
-    return [(text, place in ranked and text == best) for place, text in enumerate(texts)]
+    no_floor = [model.kind != "floor" for model in models]
+    ranked = [value for value in compress(values, no_floor) if value is not None]
+    best = format(best_of(ranked), form) if len(ranked) > 1 else None
+    return [(text, able and text == best) for text, able in zip(texts, no_floor, strict=True)]
 
 
 def _fit_features(
-    features: Features,
-    texts: NDArray[np.object_],
-    labels: NDArray[Any],
-    ngram_range: tuple[int, int],
-    min_df: int | Literal["auto"],
+    features: Features, texts: Texts, labels: NDArray[Any], ngram_range: Any, min_df: Any
 ) -> tuple[TokenVectorizer | ContextVectorizer, Any]:
     """Return the fitted vectorizer of some features, and the texts' CSR (n_texts, n_features)."""
     if features not in _FEATURES:
@@ -493,33 +450,17 @@ def _fit_features(
         return gated, gated.fit_transform(texts, labels)
     least = (1 if len(texts) < 5000 else 2) if min_df == "auto" else min_df
     vectorizer = TokenVectorizer(ngram_range=ngram_range, min_df=least)
-    try:
-        return vectorizer, vectorizer.fit_transform(texts)
-    except ValueError as error:
-        raise ValueError(
-            f"no word of the {len(texts):,} training texts is in {least} of them or more: lower "
-            "min_df, or pass more texts"
-        ) from error
+    return vectorizer, vectorizer.fit_transform(texts)
 
 
-def _checked_texts(
-    texts: Any, labels: ArrayLike, which: str
-) -> tuple[NDArray[np.object_], NDArray[Any]]:
+def _checked_texts(texts: Any, labels: ArrayLike, which: str) -> tuple[Texts, NDArray[Any]]:
     """Return the `which` texts and labels as arrays of shape (n_texts,), or raise ValueError."""
-    if isinstance(texts, str):
-        raise ValueError(f"expected a sequence of {which} texts, got one text")
-    texts = np.asarray(texts, dtype=object)
-    labels = np.asarray(labels)
-    if texts.ndim != 1 or labels.ndim != 1 or len(texts) != len(labels):
+    texts, labels = np.asarray(texts, dtype=object), np.asarray(labels)
+    if texts.ndim != 1 or not len(texts) or labels.shape != texts.shape:
         raise ValueError(
-            f"expected one label for each {which} text, got texts of shape {texts.shape} and "
+            f"expected {which} texts and one label for each, got texts of shape {texts.shape} and "
             f"labels of shape {labels.shape}"
         )
-    if not len(texts):
-        raise ValueError(f"there are no {which} texts")
-    wrong = next((text for text in texts if not isinstance(text, str)), None)
-    if wrong is not None:
-        raise ValueError(f"expected {which} texts to be strings, got {wrong!r}")
     return texts, labels
 
 
@@ -535,13 +476,5 @@ def _warm_up(estimator: Any, X: Any, y: NDArray[Any]) -> None:
 def _effects_of_values(values: ArrayLike, attention: Any) -> NDArray[np.float64]:
     """Return the effects (n_classes, n_tokens) of tokens that contribute attention times value."""
     centred = values_by_class(values)
-    centred = centred - centred.mean(axis=0)
-    means = np.asarray(attention.mean(axis=0)).ravel()
-    squares = np.asarray(attention.multiply(attention).mean(axis=0)).ravel()
-    return centred * _deviation(means, squares) + 0.0  # no negative zeros
-
-
-def _deviation(means: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard deviations (n_tokens,) from means and mean squares."""
-    # Rounding must not make a variance negative.
-    return np.asarray(np.sqrt(np.maximum(squares - means**2, 0.0)))
+    variances = mean_variance_axis(sp.csr_matrix(attention), axis=0)[1]
+    return np.asarray((centred - centred.mean(axis=0)) * np.sqrt(variances) + 0.0)  # no -0.0

@@ -1,9 +1,4 @@
-"""Measures beyond those of scikit-learn: faithfulness of explanations, and calibration.
-
-Faithfulness is whether predictions depend on the tokens that an explanation names, for any
-classifier of a token matrix and any scores per token: tokens are removed, and the probability of
-the class is compared.
-"""
+"""Measures beyond those of scikit-learn: faithfulness of explanations, and calibration."""
 
 from __future__ import annotations
 
@@ -15,7 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar
-from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
 
 from ._documents import as_csr, canonical
 from ._validation import codes_of
@@ -30,6 +30,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Codes = NDArray[np.intp]
 
 ERASER_FRACTIONS: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.5)
 """The shares of a document's tokens at which ERASER measures, for `fractions`."""
@@ -49,7 +50,8 @@ def comprehensiveness(
 ) -> Array:
     r"""Return how far a prediction falls when the tokens that explain it are removed.
 
-    High where the explanation names the tokens that the model needs.
+    High where the explanation names the tokens that the model needs. Any classifier of a token
+    matrix can be measured, and any scores of tokens.
 
     Parameters
     ----------
@@ -59,15 +61,14 @@ def comprehensiveness(
     X : {sparse matrix, array-like, data frame} of shape (n_documents, n_tokens)
         Documents, as the estimator takes them. Raw texts have to be vectorized first.
     scores : {sparse matrix, array-like} of shape (n_documents, n_tokens), or a list of them
-        Evidence of each token of each document for the explained class. A list has one matrix
-        for each class, in the order of ``estimator.classes_``, of which that of the explained
-        class is taken; for two classes and scores z of the second, it is ``[-z, z]``.
+        Evidence of each token of each document for the explained class, or a list of such
+        matrices, one for each class; for two classes and scores z of the second, ``[-z, z]``.
     k : int, default=None
         How many tokens are removed; 10 where neither `k` nor `fractions` is given.
     fractions : array-like of shape (n_fractions,), default=None
-        Shares of the document's tokens, over 0 and up to 1, each rounded up to whole tokens. The
-        result is the mean over them, which with `ERASER_FRACTIONS` is ERASER's area over the
-        perturbation curve, as in their published code.
+        Shares of the document's tokens, over 0 and up to 1, each rounded up to whole tokens, over
+        which the result is the mean: with `ERASER_FRACTIONS`, ERASER's area over the perturbation
+        curve.
     target : label or array-like of shape (n_documents,), default=None
         The explained class, of all documents or of each. By default the most probable one.
 
@@ -75,21 +76,13 @@ def comprehensiveness(
     -------
     drops : ndarray of shape (n_documents,)
         In units of probability, from -1 (removing makes the class certain) to 1; 0 for a
-        document without tokens. The mean over documents is what ERASER reports.
-
-    See Also
-    --------
-    sufficiency : The same for keeping these tokens alone.
-    deletion_curve : The probability after each token.
+        document without tokens. ERASER reports the mean over documents.
 
     Notes
     -----
     With m the probability of the explained class, x the document and r the tokens taken, it is
-    :math:`m(x) - m(x \setminus r)` [1]_ (section 4.3).
-
-    Tokens are distinct: removing one sets its column to 0. They are taken from the highest score to
-    the lowest, those of equal score in the order of their columns, and only those of a score over
-    0. The model is not retrained, and the other weights of a document stay the same. The perturbed
+    :math:`m(x) - m(x \setminus r)` [1]_ (section 4.3). Tokens are taken from the highest score
+    down, equal scores in the order of columns, and only those of a score over 0. The perturbed
     documents are unlike those of training: values of different models are not on the same scale.
 
     References
@@ -152,8 +145,7 @@ def deletion_curve(
 ) -> Array:
     """Return the probability of the explained class as its tokens are removed one by one.
 
-    The faster it falls, the better the explanation: the deletion metric of [1]_, for tokens in
-    place of pixels.
+    The faster it falls, the better the explanation: the deletion metric of RISE [1]_, for tokens.
 
     Parameters
     ----------
@@ -165,8 +157,7 @@ def deletion_curve(
     Returns
     -------
     curves : ndarray of shape (n_documents, k + 1)
-        Probability after removing 0, 1, ... k tokens. A document that has no more tokens to
-        remove stays where it is.
+        Probability after removing 0, 1, ... k tokens, or as many as there are.
 
     References
     ----------
@@ -200,13 +191,12 @@ def expected_calibration_error(
 ) -> float:
     r"""Return the mean gap between the confidence in predictions and the share that is right.
 
-    The confidence is the probability of the most probable class. Documents are put into bins by it,
-    and the gaps of the bins are averaged, weighted by their documents.
+    The confidence is the probability of the most probable class.
 
     Parameters
     ----------
     y_true : array-like of shape (n_documents,)
-        The true labels. One that is not among `labels` is never predicted right.
+        The true labels; one that is not among `labels` is never predicted right.
     y_proba : array-like of shape (n_documents, n_classes) or (n_documents,)
         Probabilities of the classes, as of ``predict_proba``, or of the second of two.
     labels : array-like of shape (n_classes,), default=None
@@ -215,8 +205,7 @@ def expected_calibration_error(
     n_bins : int, default=15
         Number of bins, those without documents included.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Whether bins have equal widths, from 0 to 1, or equal numbers of documents. An edge belongs
-        to the bin below it.
+        Whether bins have equal widths or equal numbers of documents.
     sample_weight : array-like of shape (n_documents,), default=None
         Non-negative weights, not all 0.
 
@@ -231,8 +220,7 @@ def expected_calibration_error(
 
     .. math:: \sum_B \frac{|B|}{n} \, |\mathrm{acc}(B) - \mathrm{conf}(B)| .
 
-    In many bins of few documents, accuracy is far from confidence by chance: compare models by the
-    same bins and documents.
+    Bins of few documents have large gaps by chance: compare models by the same bins and documents.
 
     References
     ----------
@@ -250,13 +238,8 @@ def expected_calibration_error(
     check_scalar(n_bins, "n_bins", Integral, min_val=1)
     if strategy not in ("uniform", "quantile"):
         raise ValueError(f'strategy must be "uniform" or "quantile", got {strategy!r}.')
-    y = np.asarray(y_true)
+    y = column_or_1d(y_true)
     proba = check_array(y_proba, ensure_2d=False, dtype=np.float64, input_name="y_proba")
-    if y.ndim != 1 or proba.ndim > 2:
-        raise ValueError(
-            "Expected y_true of shape (n_documents,) and y_proba of shape (n_documents, "
-            f"n_classes), got {y.shape} and {proba.shape}."
-        )
     check_consistent_length(y, proba)
     if proba.ndim == 1:
         proba = np.column_stack([1.0 - proba, proba])
@@ -269,8 +252,6 @@ def expected_calibration_error(
             "labels=estimator.classes_."
         )
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("sample_weight must be positive for some document.")
     confidence = proba.max(axis=1)
     right = proba.argmax(axis=1) == codes_of(y, classes)
     shares = np.linspace(0, 1, n_bins + 1)[1:-1]
@@ -280,14 +261,7 @@ def expected_calibration_error(
 
 
 def _drops(
-    estimator: Any,
-    X: Any,
-    scores: Any,
-    k: int | None,
-    fractions: Any,
-    target: Any,
-    *,
-    keep: bool,
+    estimator: Any, X: Any, scores: Any, k: Any, fractions: Any, target: Any, *, keep: bool
 ) -> Array:
     """Return the mean drop in probability (n_documents,) when tokens are kept or removed."""
     if k is not None and fractions is not None:
@@ -316,11 +290,6 @@ class _RankedDocuments:
     """
 
     def __init__(self, estimator: Any, X: Any, scores: Any, target: Any) -> None:
-        if not hasattr(estimator, "predict_proba"):
-            raise TypeError(
-                f"The estimator needs predict_proba, which {type(estimator).__name__} does not "
-                "have: wrap it in CalibratedClassifierCV, or choose another."
-            )
         self._estimator, self._X = estimator, X
         self._rows = rows = _token_rows(X)
         self.n_tokens = np.diff(rows.indptr).astype(np.int64)
@@ -364,13 +333,7 @@ class _RankedDocuments:
                 limits = np.repeat(counts[first:last], np.diff(block.indptr))
                 block.data[(ranks[which[first:last]].data < limits) != keep] = 0
                 block.eliminate_zeros()
-            answer = np.asarray(self._estimator.predict_proba(_in_the_form_of(self._X, block)))
-            if answer.ndim != 2 or len(answer) != last - first:
-                raise TypeError(
-                    "predict_proba must return an array of shape (n_documents, n_classes), got "
-                    f"shape {answer.shape} for {last - first} documents."
-                )
-            blocks.append(answer)
+            blocks.append(self._estimator.predict_proba(_in_the_form_of(self._X, block)))
         return np.concatenate(blocks)
 
 
@@ -385,44 +348,33 @@ def _in_the_form_of(X: Any, block: sp.csr_array) -> Any:
 
 def _token_rows(X: Any) -> sp.csr_array:
     """Return `X` as canonical CSR without explicit zeros; `X` itself is not changed."""
-    if not sp.issparse(X):
-        X = np.asarray(X)
-    if X.dtype.kind not in "biuf":
-        raise TypeError(
-            "X must be a matrix of token counts or weights, got an array of dtype "
-            f"{X.dtype}: in place of texts pass the output of the vectorizer, and the pipeline "
-            "without the vectorizer."
-        )
-    if X.ndim != 2 or not X.shape[0]:
+    X = X if sp.issparse(X) else np.asarray(X)
+    if X.dtype.kind not in "biuf" or X.ndim != 2 or not X.shape[0]:
         raise ValueError(
-            f"X must have shape (n_documents, n_tokens) and a document, got shape {X.shape}."
+            "X must be a matrix of token counts or weights, of shape (n_documents, n_tokens) and "
+            f"with a document, got shape {X.shape} and dtype {X.dtype}: in place of texts pass the "
+            "output of the vectorizer, and the pipeline without the vectorizer."
         )
     return canonical(sp.csr_array(as_csr(X)))
 
 
-def _target_codes(estimator: Any, target: Any, probabilities: Array) -> NDArray[np.intp]:
+def _target_codes(estimator: Any, target: Any, probabilities: Array) -> Codes:
     """Return the columns (n_documents,) of `predict_proba` that are explained."""
     if target is None:
         return probabilities.argmax(axis=1)
-    n_documents, labels = len(probabilities), np.asarray(target)
-    if labels.ndim and labels.shape != (n_documents,):
-        raise ValueError(
-            f"target must be one label or {n_documents}, one for each document, got shape "
-            f"{labels.shape}."
-        )
-    labels = np.atleast_1d(labels)
+    if np.ndim(target):
+        check_consistent_length(target, probabilities)
+    labels = np.broadcast_to(target, len(probabilities))
     codes = codes_of(labels, estimator.classes_)
     if (codes < 0).any():
         raise ValueError(
             f"target {labels[codes < 0].tolist()[0]!r} is not a class of the estimator, which has "
             f"{np.asarray(estimator.classes_).tolist()}."
         )
-    return np.broadcast_to(codes, n_documents)
+    return codes
 
 
-def _explained_scores(
-    scores: Any, rows: sp.csr_array, codes: NDArray[np.intp], n_classes: int
-) -> Array:
+def _explained_scores(scores: Any, rows: sp.csr_array, codes: Codes, n_classes: int) -> Array:
     """Return the scores (n_entries,) at the entries of `rows`, whose classes are `codes`."""
     if not (isinstance(scores, list | tuple) and all(np.ndim(one) == 2 for one in scores)):
         return _at_entries(scores, rows)
@@ -431,10 +383,8 @@ def _explained_scores(
             f"scores must be one matrix, or one for each of the {n_classes} classes, got a list "
             f"of {len(scores)}; for two classes and scores z of the second it is [-z, z]."
         )
-    values = np.empty(len(codes))
-    for code, one in enumerate(scores):
-        values[codes == code] = _at_entries(one, rows)[codes == code]
-    return values
+    of_classes = np.array([_at_entries(one, rows) for one in scores])
+    return np.asarray(of_classes[codes, np.arange(len(codes))])
 
 
 def _at_entries(scores: Any, rows: sp.csr_array) -> Array:

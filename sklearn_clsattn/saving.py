@@ -11,8 +11,17 @@ from typing import Any
 from zipfile import ZIP_DEFLATED
 
 import joblib
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
+from ._base import fitted_attention
+from ._classifier import ClsAttentionClassifier
 from ._writing import written_whole
+from .text._context_vectorizer import ContextVectorizer
+from .text._token_vectorizer import TokenVectorizer
+from .text._tokens import WORDS, WORDS_AND_PUNCTUATION
 
 __all__ = ["load_model", "save_model", "to_onnx"]
 
@@ -26,8 +35,20 @@ TRUSTED_TYPES = (
     "sklearn_clsattn.text.ContextVectorizer",
     "sklearn_clsattn.text.TokenVectorizer",
 )
-
 _LEVEL = 1  # of compression: higher ones save little and load a large model three times as long
+
+_WORD = r"[\p{L}\p{N}_]"
+# Token patterns in the language of RE2, onnxruntime's, whose \w has only the letters of ASCII.
+_PATTERNS = {
+    WORDS: f"{_WORD}{{2,}}",
+    WORDS_AND_PUNCTUATION: rf"{_WORD}+(?:['’]{_WORD}+)*|[^\p{{L}}\p{{N}}_\s\p{{Z}}]",
+    r"(?u)\b\w+(?:'\w+)?\b": f"{_WORD}+(?:'{_WORD}+)?",
+}
+# The parameters of vectorizers that ONNX has in these values alone; max_df can leave words out.
+_FIXED = {"input": "content", "analyzer": "word", "tokenizer": None, "preprocessor": None}
+_FIXED |= {"strip_accents": None, "stop_words": None}
+_VECTORIZERS = (CountVectorizer, TfidfVectorizer, TokenVectorizer)
+_LARGEST_SPREAD = 600.0  # of scores: those further apart underflow in double precision
 
 
 def save_model(model: Any, path: str | Path) -> None:
@@ -44,35 +65,51 @@ def save_model(model: Any, path: str | Path) -> None:
     Raises
     ------
     ValueError
-        If the model cannot be loaded from a ``.skops`` file, for example because its tokenizer is a
-        lambda expression.
+        If skops cannot load the model again, for example because its tokenizer is a lambda.
 
     Warns
     -----
     UserWarning
-        If a ``.skops`` file contains functions or classes of your own: it names them, and
-        :func:`load_model` needs them as `trusted`. A `GridSearchCV` also holds such types; its
-        `best_estimator_` does not.
+        If a ``.skops`` file contains functions or classes of your own: :func:`load_model` needs
+        them as `trusted`. A `GridSearchCV` also holds such types; its `best_estimator_` does not.
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from sklearn_clsattn.saving import load_model, save_model
     >>> from sklearn_clsattn.text import make_text_classifier
     >>> model = make_text_classifier(min_df=1).fit(["good fun", "bad film"], ["pos", "neg"])
     >>> with TemporaryDirectory() as folder:
-    ...     save_model(model, Path(folder) / "model.skops")
-    ...     print(load_model(Path(folder) / "model.skops").predict(["good film, fun"]))
+    ...     save_model(model, f"{folder}/model.skops")
+    ...     print(load_model(f"{folder}/model.skops").predict(["good film, fun"]))
     ['pos']
     """
-    path = Path(path)
-    content = _dumped(model, path) if path.suffix.lower() == ".skops" else None
-    with written_whole(path, text=False) as file:
-        if content is None:
+    path, others = Path(path), []
+    if path.suffix.lower() != ".skops":
+        with written_whole(path, text=False) as file:
             joblib.dump(model, file, compress=("zlib", _LEVEL))
-        else:
-            file.write(content)
+        return
+    import skops.io  # takes a second
+
+    try:
+        content = skops.io.dumps(model, compression=ZIP_DEFLATED, compresslevel=_LEVEL)
+        others = _untrusted(content, ())
+        if others:  # functions are saved by names, which may not lead back to them
+            skops.io.loads(content, trusted=[*TRUSTED_TYPES, *others])
+    except Exception as error:
+        raise ValueError(
+            f"{path} has not been saved: skops could not load it again ({type(error).__name__}: "
+            f"{error}). Define functions and classes at the top level of a module, or choose a "
+            "name that ends in .joblib."
+        ) from error
+    if others:
+        warnings.warn(
+            f"load_model refuses {path} unless these types, which are neither this package's nor "
+            f"known to be safe, are trusted: load_model(path, trusted={others}).",
+            stacklevel=2,
+        )
+    with written_whole(path, text=False) as file:
+        file.write(content)
 
 
 def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] = ()) -> Any:
@@ -91,32 +128,22 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     Returns
     -------
     model : estimator
-        The model.
+        The model; a UserWarning says if other versions of this package or scikit-learn saved it.
 
     Raises
     ------
     ValueError
         If a ``.skops`` file contains other types, or if the file is damaged or is not a model.
 
-    Warns
-    -----
-    UserWarning
-        If it was saved with other versions of this package or of scikit-learn.
-
     Examples
     --------
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> import skops.io
-    >>> from sklearn_clsattn.saving import load_model
+    >>> from sklearn_clsattn import ClsAttentionClassifier
+    >>> from sklearn_clsattn.saving import load_model, save_model
     >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "model.skops"
-    ...     skops.io.dump({"not": "a model", "but": Path}, file)
-    ...     try:
-    ...         load_model(file)
-    ...     except ValueError as error:
-    ...         print(str(error).partition("safe: ")[2])
-    pathlib.Path. It has not been loaded. If you trust them, name them with `trusted`.
+    ...     save_model(ClsAttentionClassifier(C=2.0), f"{folder}/model.skops")
+    ...     print(load_model(f"{folder}/model.skops"))
+    ClsAttentionClassifier(C=2.0)
     """
     path = Path(path).expanduser()
     names = [one if isinstance(one, str) else f"{one.__module__}.{one.__name__}" for one in trusted]
@@ -130,10 +157,10 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
             # another byte.
             plain = zlib.decompress(content) if content.startswith(b"x") else content
             return joblib.load(io.BytesIO(plain))
+        import skops.io
+
         others = _untrusted(content, names)
         if not others:
-            import skops.io
-
             return skops.io.loads(content, trusted=[*TRUSTED_TYPES, *names])
     except Warning:
         raise
@@ -157,19 +184,16 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
     model : ClsAttentionClassifier or Pipeline
         Fitted. A pipeline of texts must begin with a `CountVectorizer`, a `TfidfVectorizer` or a
         `TokenVectorizer` of words, with a token pattern for which `TokenVectorizer` is fastest.
-        skl2onnx must support the steps in between.
     locale : str, default="C.UTF-8"
-        The locale by which onnxruntime converts texts to lower case, one of the system that it runs
-        on. The default exists on Linux; elsewhere use ``"en_US.UTF-8"``, or ``"C"``, which changes
-        only ASCII letters.
+        The system's locale by which onnxruntime converts texts to lower case. The default exists on
+        Linux; elsewhere use ``"en_US.UTF-8"``, or ``"C"``, which changes only ASCII letters.
 
     Returns
     -------
     onnx_model : onnx.ModelProto
-        Its input is ``texts``, of shape (n_documents,), or counts ``X``, of shape (n_documents,
-        n_tokens) and in single precision; its outputs are labels and probabilities. These differ
-        from `predict_proba` by less than 1e-6. Memory grows with the number of documents in a batch
-        times the number of tokens.
+        Of ``texts``, (n_documents,), or counts ``X``, (n_documents, n_tokens), in single precision:
+        labels and probabilities, which differ from `predict_proba` by less than 1e-6. A batch takes
+        memory as a dense matrix of its counts does.
 
     Examples
     --------
@@ -180,33 +204,39 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
     >>> [output.name for output in onnx_model.graph.output]
     ['label', 'probabilities']
     """
-    from ._onnx import convert
-
-    return convert(model, locale)
-
-
-def _dumped(model: Any, path: Path) -> bytes:
-    """Return a model as the content of a .skops file that can be loaded."""
-    import skops.io  # takes a second
-
     try:
-        content: bytes = skops.io.dumps(model, compression=ZIP_DEFLATED, compresslevel=_LEVEL)
-        others = _untrusted(content, ())
-        if others:  # functions are saved by names, which may not lead back to them
-            skops.io.loads(content, trusted=[*TRUSTED_TYPES, *others])
-    except Exception as error:
-        raise ValueError(
-            f"{path} has not been saved: skops could not load it again ({type(error).__name__}: "
-            f"{error}). Define functions and classes at the top level of a module, or choose a "
-            "name that ends in .joblib."
+        from skl2onnx import convert_sklearn, update_registered_converter
+        from skl2onnx.common import data_types, shape_calculator
+        from skl2onnx.operator_converters import text_vectoriser
+        from skl2onnx.shape_calculators import text_vectorizer
+    except ImportError as error:
+        raise ImportError(
+            "Conversion to ONNX needs skl2onnx: pip install sklearn-clsattn[onnx]."
         ) from error
-    if others:
-        warnings.warn(
-            f"load_model refuses {path} unless these types, which are neither this package's nor "
-            f"known to be safe, are trusted: load_model(path, trusted={others}).",
-            stacklevel=3,
-        )
-    return content
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    first, classifier = steps[0], steps[-1]
+    _check_convertible(model, classifier)
+    options: dict[int, dict[str, Any]] = {id(classifier): {"zipmap": False}}
+    name, data = "X", data_types.FloatTensorType([None, getattr(first, "n_features_in_", None)])
+    if isinstance(first, (*_VECTORIZERS, ContextVectorizer, HashingVectorizer)):
+        _check_vectorizer(first)
+        options[id(first)] = {"tokenexp": _PATTERNS[first.token_pattern], "locale": locale}
+        name, data = "texts", data_types.StringTensorType([None])
+    update_registered_converter(
+        ClsAttentionClassifier,
+        "ClsattnClsAttentionClassifier",
+        shape_calculator.calculate_linear_classifier_output_shapes,
+        _add_classifier,
+        options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
+    )
+    update_registered_converter(
+        TokenVectorizer,
+        "ClsattnTokenVectorizer",
+        text_vectorizer.calculate_sklearn_text_vectorizer_output_shapes,
+        text_vectoriser.convert_sklearn_text_vectorizer,
+        options=dict.fromkeys(("tokenexp", "separators", "nan", "keep_empty_string", "locale")),
+    )
+    return convert_sklearn(model, initial_types=[(name, data)], options=options)
 
 
 def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
@@ -215,3 +245,86 @@ def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
 
     known = {*TRUSTED_TYPES, *trusted}
     return sorted(set(skops.io.get_untrusted_types(data=content)) - known)
+
+
+def _check_convertible(model: Any, classifier: Any) -> None:
+    """Raise an error for a model that ends in a classifier which ONNX cannot give alike."""
+    if type(classifier) is not ClsAttentionClassifier:
+        raise TypeError(
+            "to_onnx converts ClsAttentionClassifier and pipelines that end in one, got "
+            f"{type(classifier).__name__}."
+        )
+    check_is_fitted(model)
+    labels, fitted = classifier.classes_, fitted_attention(classifier)
+    if labels.dtype.kind not in "iu" and not all(isinstance(one, str) for one in labels.tolist()):
+        raise ValueError(
+            f"ONNX needs classes that are integers or strings, got {labels.dtype}: convert y "
+            "before fitting."
+        )
+    spread = float(np.ptp([*fitted.scores, *([fitted.cls_score] if fitted.cls_weight else [])]))
+    if spread > _LARGEST_SPREAD:
+        raise ValueError(
+            f"Attention scores are {spread:.0f} apart, but ONNX underflows above "
+            f"{_LARGEST_SPREAD:.0f}: fit with a smaller attention_C."
+        )
+
+
+def _check_vectorizer(vectorizer: Any) -> None:
+    """Raise ValueError for a vectorizer whose counts ONNX would not give alike."""
+    if type(vectorizer) not in _VECTORIZERS:
+        names = ", ".join(kind.__name__ for kind in _VECTORIZERS)
+        raise ValueError(
+            f"ONNX has no counterpart of {type(vectorizer).__name__}: expected one of {names}."
+        )
+    allowed = {name: [value] for name, value in _FIXED.items()} | {"token_pattern": [*_PATTERNS]}
+    for name, values in allowed.items():
+        if (value := getattr(vectorizer, name)) not in values:
+            raise ValueError(
+                f"ONNX cannot count as the vectorizer does with {name}={value!r}: "
+                f"expected {' or '.join(map(repr, values))}."
+            )
+
+
+def _add_classifier(scope: Any, operator: Any, container: Any) -> None:
+    """Add a fitted classifier's graph, in double precision; probabilities are single."""
+    from onnx import TensorProto
+    from skl2onnx.algebra import onnx_ops
+
+    def node(kind: str, *inputs: Any, **attributes: Any) -> Any:
+        make = getattr(onnx_ops, f"Onnx{kind}")
+        return make(*inputs, op_version=container.target_opset, **attributes)
+
+    classifier = operator.raw_operator
+    model: Any = fitted_attention(classifier)
+    counts = node("Cast", operator.inputs[0], to=TensorProto.DOUBLE)
+    one, tiny = np.ones((1, 1)), np.array([[np.finfo(np.float64).tiny]])
+    if model.entry_scale is not None:  # damped counts
+        scale = np.array([[model.entry_scale]])
+        shares = node("Div", counts, scale)
+        sums = node("Add", shares, one)
+        rounded = node("Sub", sums, one)  # log(1 + x) is x / rounded * log(sums)
+        factors = node("Div", shares, node("Max", rounded, tiny))
+        logs = node("Mul", node("Log", sums), factors)
+        logs = node("Where", node("Equal", sums, one), shares, logs)
+        counts = node("Mul", logs, scale / np.log(2.0))
+    if model.cls_weight:  # in units of its mass: onnxruntime drops the addition of a tiny constant
+        weights = np.exp(model.scores - model.cls_score - np.log(model.cls_weight))[:, None]
+        mass = node("Add", node("MatMul", counts, weights), one)
+    else:  # a document without tokens has no mass, and the intercept for its decision
+        weights = np.exp(model.scores - model.scores.max())[:, None]
+        mass = node("Max", node("MatMul", counts, weights), tiny)
+    attended = node("Div", node("MatMul", counts, weights * model.values), mass)
+    decision = node("Add", attended, model.intercept[None])
+    if len(model.intercept) == 1:
+        decision = node("MatMul", decision, np.array([[-1.0, 1.0]]))
+        probabilities = node("Sigmoid", decision)
+    else:
+        probabilities = node("Softmax", decision, axis=1)
+    labels = classifier.classes_
+    labels = labels.astype(np.int64 if labels.dtype.kind in "iu" else str)
+    best = node("ArgMax", decision, axis=1, keepdims=0)
+    for output in (
+        node("Gather", labels, best, axis=0, output_names=[operator.outputs[0]]),
+        node("Cast", probabilities, to=TensorProto.FLOAT, output_names=[operator.outputs[1]]),
+    ):
+        output.add_to(scope, container)

@@ -18,11 +18,11 @@ PACKAGE = "sklearn_clsattn"
 # From the ground up; a module imports from its own floor and those below.
 FLOORS = [
     {"importance", "_docstrings", "_documents", "_validation", "_pickling"},
-    {"_visible", "_writing", "checks", "_core"},
+    {"_writing", "checks", "_core"},
     {"_training", "_base", "_chunked_counts", "_classifier", "_transformer", "text"},
     {"paper"},
     {"metrics", "inspection", "comparison"},
-    {"saving", "_onnx", "dask", "datasets", "cli", "__main__"},
+    {"saving", "dask", "datasets", "cli", "__main__"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 

@@ -95,9 +95,7 @@ def test_locale_is_that_of_lower_casing():
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
     model.fit(["école fine", "dull"], [1, 0])
     check(model, ["FINE école"], to_onnx(model, locale="C"), texts=np.array(["FINE école"]))
-    nodes = to_onnx(model, locale="fr_FR.UTF-8").graph.node
-    attributes = [one for node in nodes for one in node.attribute if one.name == "locale"]
-    assert [one.s.decode() for one in attributes] == ["fr_FR.UTF-8"]
+    assert "fr_FR.UTF-8" in str(to_onnx(model, locale="fr_FR.UTF-8").graph)
 
 
 @pytest.mark.parametrize(

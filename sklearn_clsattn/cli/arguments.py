@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from sklearn_clsattn import __version__
-from sklearn_clsattn._visible import visible
+from sklearn_clsattn._writing import visible
 
 PROGRAM = "sklearn-clsattn"
 STDIN = "-"

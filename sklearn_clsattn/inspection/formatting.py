@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from .._visible import visible
+from .._writing import visible
 from ..text._context_vectorizer import CHARACTER_PREFIX
 
 MINUS = "\N{MINUS SIGN}"  # on pages and in plots
