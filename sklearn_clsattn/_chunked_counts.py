@@ -44,8 +44,8 @@ class ChunkedCounts:
     """Token counts with labels in a folder, for fits on more documents than memory holds.
 
     :meth:`write` makes the folder and :meth:`ClsAttentionClassifier.fit_chunks` reads it, one
-    memory-mapped chunk after another. Each file's checksum is checked when it is first read, so
-    that a folder from others can be refused, but do no harm. Files must not change while in use.
+    memory-mapped chunk after another. Checksums and bounds are checked when a file is first read,
+    so that a folder from others can be refused, but do no harm. Files must not change while in use.
 
     Parameters
     ----------
@@ -192,6 +192,12 @@ class ChunkedCounts:
             codes, data = arrays["codes"], [arrays[name] for name in _ARRAYS[2:]]
             rows = csr_of(data[0], data[1], data[2], self.shape[1])
             columns = csr_of(data[3], data[4], data[5], len(codes))
+            with _intact(self.path / _file(number, "codes")):
+                for one in (rows, columns):  # out of bounds it would crash the process
+                    one.check_format()
+                shapes = rows.shape == columns.shape[::-1] == (len(codes), self.shape[1])
+                if not (shapes and all(0 <= code < len(self._labels) for code in np.unique(codes))):
+                    raise ValueError("its sizes are not those of the other files")
             keep, release = partial(_keep, self.path, maps), partial(_release, maps)
             chunk = Chunk(rows, codes, arrays["weights"], number, self._labels, columns)
             self._chunks[number] = replace(chunk, keep=keep, release=release)

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -400,6 +401,29 @@ def test_damage_to_any_file_is_said(folder, name, damage):
         pytest.skip("there are no pipes")
     DAMAGES[damage](folder / name)
     refused(folder, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("rows_indices", lambda a: a + 540),
+        ("columns_indices", lambda a: a - 1),
+        ("rows_indptr", lambda a: a[::-1].copy()),
+        ("columns_indptr", lambda a: a[:-1]),
+        ("columns_data", lambda a: a[:-1]),
+        ("codes", lambda a: a + 2),
+        ("codes", lambda a: a[1:]),
+    ],
+)
+def test_numbers_out_of_bounds_are_said_though_all_checksums_are_right(folder, name, change):
+    file, head = f"chunk-00001/{name}.npy", folder / "corpus.json"
+    np.save(folder / file, change(np.load(folder / file)))
+    header = json.loads(head.read_text())
+    header["checksums"][file] = zlib.crc32((folder / file).read_bytes())
+    del header["checksum"]
+    checksum = zlib.crc32(json.dumps(header, sort_keys=True).encode())
+    head.write_text(json.dumps(header | {"checksum": checksum}))
+    refused(folder, "chunk-00001/codes.npy")
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,9 @@ def test_wrong_input(client):
     model = DaskClsAttentionClassifier(C=1.0, client=client)
     texts, labels = texts_in("bag", TEXTS), texts_in("bag", LABELS)
     refused(model, "numbers of partitions, 2, 3, 2", labels=texts_in("bag", y))
-    refused(model, r"inconsistent numbers of samples: \[120, 119\]", labels=da.from_array(y[:-1], 120))
+    refused(
+        model, r"inconsistent numbers of samples: \[120, 119\]", labels=da.from_array(y[:-1], 120)
+    )
     refused(model, r"2 blocks of columns.*rechunk", da.ones((240, 8), chunks=(120, 4)))
     refused(model, "X holds texts", texts, labels)
     refused(clone(model).set_params(C=-1.0), "'C' parameter")
