@@ -27,8 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_clsattn import ClsAttentionClassifier, comparison
 from sklearn_clsattn._writing import written_whole
-from sklearn_clsattn.cli import commands, main
-from sklearn_clsattn.cli.arguments import say
+from sklearn_clsattn.cli import commands, main, say
 from sklearn_clsattn.cli.commands import fit_text, guarded_cell, shown_size
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
@@ -541,7 +540,7 @@ def test_one_function_prints_and_one_writes_files():
         for pattern, names in found.items():
             if pattern.search(re.sub(r"(?m)^.*(>>>|\.\.\.).*$", "", path.read_text())):
                 names.add(str(path.relative_to(PACKAGE)))
-    assert {name for name in found[prints] if name.startswith("cli")} == {"cli/arguments.py"}
+    assert {name for name in found[prints] if name.startswith("cli")} == {"cli/__init__.py"}
     # A folder of chunks says that it is not whole until it is.
     assert found[writes] <= {"_writing.py", "_chunked_counts.py"}
 
@@ -567,13 +566,11 @@ def test_cells_that_would_be_formulas():
         assert guarded_cell(label) == str(label)
 
 
-@pytest.mark.parametrize("option", [[], ["--raw-labels"]])
-def test_predictions_are_no_formulas(folder, option, run):
+def test_predictions_are_no_formulas(folder, run):
     out = folder / "out.csv"
-    argv = ["predict", folder / "model", folder / "data.csv", "-o", out, *option]
-    assert run(*argv)[0] == 0
+    assert run("predict", folder / "model", folder / "data.csv", "-o", out)[0] == 0
     rows = cells(out)[1:]
-    assert {row[2] for row in rows} == {LABELS[0], LABELS[1] if option else "'" + LABELS[1]}
+    assert {row[2] for row in rows} == {LABELS[0], "'" + LABELS[1]}
     assert {row[1] for row in rows} == set(LABELS)  # the file's own
 
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.inspection.minimal.units import units_of
+from sklearn_clsattn.inspection.minimal.search import units_of
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import ContextVectorizer
 from sklearn_clsattn.text._context_vectorizer import CHARACTER_PREFIX
