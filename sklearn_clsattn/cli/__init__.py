@@ -1,7 +1,6 @@
 """The command line: ``sklearn-clsattn compare``, ``fit``, ``predict``, ``explain``, ``report``."""
 
 # Libraries that are slow to load are imported when a command runs, so that --help is fast.
-import argparse
 import contextlib
 import os
 import re
@@ -9,18 +8,10 @@ import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import IO, Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
-from sklearn_clsattn import __version__
-from sklearn_clsattn._visible import visible
-
-PROGRAM = "sklearn-clsattn"
-STDIN = "-"
-
-# Colours and the like, as rich writes them.
-_STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
+from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, parser, say
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,7 +51,7 @@ def _run(argv: list[str]) -> None:
     if hasattr(sys.stdout, "reconfigure"):
         # Tokens of any language must be printable in any terminal's encoding.
         sys.stdout.reconfigure(errors="backslashreplace")
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     for name in ("data", "test"):  # before what takes long
         path = getattr(arguments, name, None)
         if path is not None and str(path) != STDIN and not path.expanduser().exists():
@@ -69,17 +60,6 @@ def _run(argv: list[str]) -> None:
 
     arguments.argv = argv
     getattr(commands, f"run_{arguments.command}")(arguments)
-
-
-def say(text: str, file: IO[str] | None = None, *, styled: bool = False) -> None:
-    """Print text, on stdout by default, with its control characters made visible.
-
-    This is the one place that prints: nothing foreign controls the terminal. `styled` text has
-    codes of colours that this package has put there, around text that was made visible already.
-    """
-    parts = _STYLE.split(text) if styled else [text]
-    shown = [part if at % 2 else visible(part, keep_lines=True) for at, part in enumerate(parts)]
-    print("".join(shown), file=sys.stdout if file is None else file, flush=True)
 
 
 def _complain(message: str) -> None:
@@ -100,147 +80,3 @@ def _line(error: Any) -> str:
     )
     message = re.sub(r"\b(text|label|sep)=(?![\w'\"])", r"--\1", message)
     return re.sub(r"\bmin_df\b", "--min-df", message)
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that raises errors for :func:`main` to print in one line."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(allow_abbrev=False, **settings)
-
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(f"{message} (see {self.prog} --help)")
-
-
-def _number(kind: type, *, auto: bool = False) -> Callable[[str], Any]:
-    """Return a function that reads a number above 0, or "auto", from an argument."""
-
-    def read(text: str) -> Any:
-        if auto and text == "auto":
-            return text
-        try:
-            number = kind(text)
-        except ValueError:
-            number = 0
-        if not 0 < number < float("inf"):
-            what = "a whole number" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(f"expected {what} above 0, got {text!r}")
-        return number
-
-    return read
-
-
-def _option(*names: str, help: str, **settings: Any) -> tuple[Any, ...]:
-    return names, {"help": help, **settings}
-
-
-def _output(name: str, help: str, **settings: Any) -> list[Any]:
-    return [
-        _option("-o", "--output", help=help, type=Path, metavar=name, **settings),
-        _option("--force", help=f"overwrite {name} if it is there", action="store_true"),
-    ]
-
-
-def _data(what: str, **settings: Any) -> Any:
-    formats = "(CSV, TSV, JSON lines or Parquet, compressed or not; - is standard input)"
-    return _option("data", help=what.format(formats), type=Path, metavar="DATA", **settings)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=PROGRAM,
-        description="Interpretable text classification with one <cls> attention layer.",
-    )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-
-    def command(name: str, help: str, description: str, *options: Any) -> None:
-        added = commands.add_parser(name, help=help, description=description)
-        for names, settings in options:
-            added.add_argument(*names, **settings)
-
-    trust = (
-        "A model in a file *.skops can be loaded whoever made it. Any other file is a pickle: "
-        "loading one runs whatever code is in it. Load only files that you trust."
-    )
-    compared = "Fit our classifier and others on the same texts, and"
-    what = "a file that 'fit' has saved; if it is no *.skops, one that you trust"
-    model = _option("model", help=what, type=Path, metavar="MODEL")
-    what = "character between columns (default: what the first row has: , or ; or | or a tab)"
-    reading = [
-        _option("--text", help="column of the texts (default: usual names)", metavar="COL"),
-        _option("--encoding", help="(default: utf-8)", default="utf-8", metavar="E"),
-        _option("--sep", help=what, metavar="CHAR", type=lambda text: text.replace(r"\t", "\t")),
-    ]
-    what = "leave out word sequences in fewer than N training texts (default: auto)"
-    min_df = {"type": _number(int, auto=True), "default": "auto", "metavar": "N"}
-    fitting = [
-        *reading,
-        _option("--label", help="column of the labels (default: usual names)", metavar="COL"),
-        _option("--min-df", help=what, **min_df),
-        _option("--quiet", help="show no progress", action="store_true"),
-    ]
-    what = "texts to measure on, in the same columns; without, 20 %% of DATA is held out"
-    labelled = [
-        _data("labelled texts {}; without, reviews are generated", nargs="?"),
-        _option("--test", help=what, type=Path, metavar="FILE"),
-        *fitting,
-    ]
-    command(
-        "compare",
-        "compare classifiers on labelled texts",
-        f"{compared} print how well and how fast each does, and the tokens of ours that matter "
-        "most in each class.",
-        *labelled,
-    )
-    saved = "file for the model; *.skops is the name of the safe format"
-    what = 'inverse strength of the penalty on token values, or "auto" (default: auto)'
-    command(
-        "fit",
-        "fit a model and save it",
-        f"Fit the pipeline of make_text_classifier on labelled texts and save it. {trust}",
-        _data("labelled texts {}"),
-        *_output("MODEL", saved, required=True),
-        *fitting,
-        _option("--C", help=what, type=_number(float, auto=True)),
-    )
-    command(
-        "predict",
-        "classify texts with a saved model",
-        "Write a CSV with the columns of DATA, the predicted class of each text and the "
-        f"probability of every class. {trust}",
-        model,
-        _data("texts {}"),
-        *_output("OUT", "CSV file to write (default: to stdout)"),
-        *reading,
-    )
-    what = "explain this text rather than a file's; may be given several times"
-    target = "the class to explain (default: the predicted one, or the second of two), or to reach"
-    change = "show the smallest change of each prediction instead: the fewest words (default) or "
-    change += "tokens to remove, or tokens to add (words, tokens, add)"
-    changes = {"nargs": "?", "const": "words", "choices": ["words", "tokens", "add"]}
-    limit = {"type": _number(int), "default": 10, "metavar": "N"}
-    command(
-        "explain",
-        "explain a saved model's predictions for texts",
-        "Show what every word of a text adds to the decision, exactly: as text in the terminal, or "
-        f"as a page of HTML. {trust}",
-        model,
-        _data("texts {}", nargs="?"),
-        _option("--say", help=what, action="append", metavar="TEXT"),
-        *_output("OUT", "HTML file to write (default: to stdout)"),
-        _option("--target", help=target, metavar="CLASS"),
-        _option("--counterfactual", help=change, metavar="CHANGE", **changes),
-        *reading,
-        _option("--limit", help="explain the first N texts of DATA (default: 10)", **limit),
-    )
-    usual = Path("report.html")
-    command(
-        "report",
-        "write a page on a model's accuracy, tokens and mistakes",
-        f"{compared} write one page of HTML: test measures, calibration, confusions, the most "
-        "important tokens and the worst mistakes, word by word.",
-        *_output("OUT", f"HTML file to write (default: {usual})", default=usual),
-        *labelled,
-    )
-    return parser

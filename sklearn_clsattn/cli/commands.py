@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_clsattn import comparison, saving
 from sklearn_clsattn._training import memory
 from sklearn_clsattn._writing import written_whole
-from sklearn_clsattn.cli import PROGRAM, STDIN, say
+from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, say
 from sklearn_clsattn.comparison import seconds_by_features, shown_measure
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
 from sklearn_clsattn.datasets._reviews import read_texts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
@@ -16,8 +16,7 @@ from sklearn.utils import check_scalar
 from ..formatting import MINUS, label_text, percent, signed, token_text, visible
 from ..pages import framed, render
 from ..terms import DecisionTerms
-from .search import Found, fewest
-from .units import Array, Integers, units_of
+from .search import Array, Found, Integers, fewest, units_of
 
 # The maximum number of documents in a notebook's cell.
 _SHOWN_IN_NOTEBOOK = 10
@@ -82,7 +81,8 @@ def _minimal_set(
     margin = units.margin(present if to is None else to)
     found: Found = np.arange(0), 0
     if to is None and change != "keep":
-        found = fewest(units, margin.of_rivals(), time_limit, over_any=True)
+        of_rivals = replace(margin, base=-margin.base, gains=-margin.gains)
+        found = fewest(units, of_rivals, time_limit, over_any=True)
     elif to != present:
         found = fewest(units, margin, time_limit)
     numbers = np.arange(0) if found[0] is None else found[0]
@@ -107,7 +107,7 @@ def _minimal_set(
         labels[after],
         margins,
         probabilities,
-        units.marks(numbers),
+        tuple(np.unique(at[np.isin(at[:, 2], numbers), :2], axis=0) for at in units.spans),
     )
 
 
