@@ -143,7 +143,7 @@ def run_explain(arguments: Namespace) -> None:
         _, every = read_texts(_source(arguments.data), **_reading(arguments))
     texts = every if arguments.data is None else every[: arguments.limit]
     answer: Any
-    shown = {"top": 8}
+    shown: dict[str, Any] = {"top": 8}
     try:
         if change is not None:
             answer = explain(model, texts).counterfactual(change, to=target)

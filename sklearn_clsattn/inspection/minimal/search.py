@@ -347,9 +347,8 @@ def fewest(units: Units, margin: Margin, time_limit: float, *, over_any: bool = 
     for rival in map(margin.over, range(len(margin.base))):
         first = _by_sorting(units, rival)
         if first is not None:
-            after = 0.0
-            if units.change != "add":
-                after = units.changed(rival, mask(first, units.n)).now()[0]
+            is_added = units.change == "add"
+            after = 0.0 if is_added else units.changed(rival, mask(first, units.n)).now()[0]
             reached.append((len(first), -after, rival, first))
     best, least = None, list[int]()
     for bound, _, rival, numbers in sorted(reached, key=itemgetter(0, 1)):
@@ -398,17 +397,16 @@ def _for_all(units: Units, margin: Margin, time_limit: float, at_most: int | Non
         return _added(units, margin, needs, gains, max(bound, 2))
     forced = _forced(units, margin)
     found: Choice | None = forced
-    least: int | None = bound
-    if not units.changed(margin, forced).is_ahead():
-        of_others = needs, gains
-        if forced.any():
-            of_others = _linear(units, units.changed(margin, forced))
+    after = units.changed(margin, forced)
+    if not after.is_ahead():
+        of_others = _linear(units, after) if forced.any() else (needs, gains)
         found, least = _program(units, margin, *of_others, forced, time_limit, at_most)
         if least is None or forced.all():
             return None, None
+        bound = max(bound, least)
         if found is None and at_most is None:
             found = _greedy(units, margin, *of_others, forced)
-    bound = max(bound, least or 0, int(forced.sum()))
+    bound = max(bound, int(forced.sum()))
     if found is None:
         return None, bound
     return _ordered(units, margin, gains, np.flatnonzero(found)), bound
