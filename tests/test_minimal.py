@@ -249,6 +249,13 @@ def test_several_additions_reach_a_class_of_four():
     assert all(one.at_least <= one.size and one.after == 0 for one in sets if one.found)
 
 
+def test_a_token_that_holds_back_one_class_and_not_another():
+    model = copy(hardly_fitted(3, 1, False))
+    model.intercept_, model.token_values_ = np.array([1.0, 0, 2]), np.array([[0.0], [3], [-9]])
+    one = explain(model, np.ones((1, 1))).counterfactual(to=0)[0]
+    assert (one.found, one.at_least, one.before) == (False, None, 1)
+
+
 # ---- words ---------------------------------------------------------------------------------------
 
 TEXTS = [
