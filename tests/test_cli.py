@@ -2,7 +2,6 @@
 
 import csv
 import errno
-import gzip
 import io
 import os
 import pickle
@@ -14,6 +13,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import joblib
 import numpy as np
@@ -186,21 +186,12 @@ def test_lists_of_tokens():
 # fit and predict
 
 
-def write(frame, path):
-    name = path.name.removesuffix(".gz")
-    if name.endswith(".csv"):
-        content = frame.to_csv(index=False).encode("utf-16" if "utf16" in name else "utf-8")
-    else:
-        content = frame.to_parquet(index=False)
-    return put(path, gzip.compress(content) if path.name.endswith(".gz") else content)
-
-
-@pytest.mark.parametrize("name", ["a.csv.gz", "utf16.csv"])
-def test_round_trip(frame, tmp_path, run, name):
-    data = write(frame, tmp_path / name)
-    encoding = ["--encoding", "utf-16"] if "utf16" in name else []
+@pytest.mark.parametrize("encoding", [[], ["--encoding", "utf-16"]])
+def test_round_trip(frame, tmp_path, run, encoding):
+    data = tmp_path / ("a.csv" if encoding else "a.csv.gz")
+    frame.to_csv(data, index=False, encoding="utf-16" if encoding else "utf-8")
     model = tmp_path / "model.joblib"
-    code, out, err = run("fit", data, "-o", model, "--C", 1, *encoding)
+    code, out, err = run("fit", data, "-o", model, "--C", 1, "--min-df", 2, *encoding)
     assert (code, err) == (0, "vectorizing texts\nfitting\n")
     assert re.search(r"^texts +160 of\s+\S+\s+column 'text'$", out, re.MULTILINE)
     assert re.search(r"^classes +0 \(80\), 1 \(80\) \(column 'label'\)$", out, re.MULTILINE)
@@ -209,15 +200,15 @@ def test_round_trip(frame, tmp_path, run, name):
     predictions = tmp_path / "predictions.csv"
     assert run("predict", model, data, "-o", predictions, *encoding) == (0, "", "")
     read = pd.read_csv(predictions)
-    pipeline = joblib.load(model)
-    texts = frame["text"].to_numpy()
+    pipeline, texts = joblib.load(model), frame["text"].to_numpy()
+    assert str(pipeline) == str(make_text_classifier(C=1.0, min_df=2))
     assert read.columns.tolist() == [*frame, "prediction", "probability_0", "probability_1"]
     np.testing.assert_array_equal(read["prediction"], pipeline.predict(texts))
     np.testing.assert_allclose(read.iloc[:, -2:], pipeline.predict_proba(texts), rtol=1e-5)
 
 
-def test_standard_input(frame, data, model, tmp_path, run, monkeypatch):
-    content = write(frame, tmp_path / "a.parquet").read_bytes()
+def test_standard_input(frame, data, model, run, monkeypatch):
+    content = frame.to_parquet(index=False)
 
     def run_with(*argv):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -242,16 +233,6 @@ def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels):
     read = pd.read_csv(io.StringIO(out))
     assert read.columns.tolist()[2:] == ["prediction", *(f"probability_{y}" for y in labels)]
     assert set(read["prediction"]) == set(labels)
-
-
-def test_fit_passes_parameters(data, tmp_path, run):
-    model = tmp_path / "model.joblib"
-    options = ["--C", "0.5", "--min-df", "3", "--quiet"]
-    assert run("fit", data, "-o", model, *options)[0] == 0
-    expected = make_text_classifier(C=0.5, min_df=3)
-    assert str(joblib.load(model)) == str(expected)
-    assert run("fit", data, "-o", model, "--C", "auto", "--quiet", "--force")[0] == 0
-    assert str(joblib.load(model)) == str(make_text_classifier())
 
 
 @pytest.mark.parametrize(
@@ -316,15 +297,21 @@ def test_typed_columns_are_repeated(model, tmp_path, run):
 # explain
 
 
-def test_explain_prints_what_every_word_adds(frame, data, model, run):
+def test_explain_shows_what_every_word_adds(frame, data, model, tmp_path, run):
     code, out, err = run("explain", model, data, "--limit", 3)
     assert (code, err) == (0, "The first 3 of 160 texts; --limit N explains more.\n")
     assert out == explain(joblib.load(model), frame["text"][:3].to_numpy()).to_text() + "\n"
     said = frame["text"][0]
-    code, out, err = run("explain", model, "--say", said, "--say", "", "--target", "0")
+    code, out, err = run("explain", model, "--say", said, "--say", "", "--target", "0", "-o", "-")
     assert (code, err) == (0, "")
     assert "+ for 0" in out
     assert "the decision is the intercept" in out
+    code, out, err = run("explain", model, "--say", "<b>", "-o", tmp_path / "page.html")
+    assert (code, out) == (0, "")
+    assert re.search(r"page\.html: [\d.]+ [KM]B\n$", err)
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "&lt;b&gt;" in page
 
 
 def test_explain_compares_classes(tmp_path, run, refused):
@@ -338,17 +325,6 @@ def test_explain_compares_classes(tmp_path, run, refused):
         expected = explain(pipeline, texts[:1]).to_text(target=target)
         assert run(*said, *options)[1] == expected + "\n"
     assert "classes, 0, 1, 2; got '7'" in refused(*said, "--target", "7")
-
-
-def test_explain_writes_a_page(data, model, tmp_path, run):
-    page = tmp_path / "page.html"
-    code, out, err = run("explain", model, data, "-o", page, "--limit", 20)
-    assert (code, out) == (0, "")
-    assert re.match(rf"{re.escape(str(page))}: [\d.]+ [KM]B\n", err)
-    assert page.read_text("utf-8").startswith("<!doctype html>")
-    assert run("explain", model, "--say", "<b>", "-o", page, "--force")[:2] == (0, "")
-    assert "&lt;b&gt;" in page.read_text("utf-8")
-    assert run("explain", model, "--say", "x", "-o", "-")[1].startswith("Document 0")
 
 
 def test_explain_shows_the_smallest_changes(frame, model, tmp_path, run):
@@ -422,16 +398,18 @@ def test_bad_arguments(argv, message, data, model, tmp_path, refused):
     assert message in refused(*(given.get(word, word) for word in argv.split()))
 
 
-def test_no_test_set(data, tmp_path, refused):
-    few = pd.DataFrame({"text": ["good"] * 10, "label": ["a"] * 9 + ["b"]})
-    few.to_csv(path := tmp_path / "few.csv", index=False)
-    assert "smallest, b, has 1" in refused("compare", path)
-    few.assign(label=["a", "b", "c", "d", "e"] * 2).to_csv(path, index=False)
-    assert "all 5 classes" in refused("compare", path)
-    put(path, "text,label\ngood,pos\nbad,neg\n")
-    assert "no test label occurs in training" in refused("compare", data, "--test", path)
-    put(path, "review,label\ngood,1\nbad,0\n")
-    assert "has no column 'text'" in refused("compare", data, "--test", path)
+@pytest.mark.parametrize(
+    ("content", "option", "message"),
+    [
+        ("text,label\n" + "good,a\n" * 9 + "good,b\n", [], "smallest, b, has 1"),
+        ("text,label\n" + "x,a\nx,b\nx,c\nx,d\nx,e\n" * 2, [], "all 5 classes"),
+        ("text,label\ngood,pos\nbad,neg\n", ["--test"], "no test label occurs in training"),
+        ("review,label\ngood,1\nbad,0\n", ["--test"], "has no column 'text'"),
+    ],
+)
+def test_no_test_set(content, option, message, data, tmp_path, refused):
+    path = put(tmp_path / "few.csv", content)
+    assert message in refused("compare", *([data] if option else []), *option, path)
 
 
 def test_no_model_of_texts(data, tmp_path, refused):
@@ -464,10 +442,7 @@ def test_a_file_larger_than_memory(data, tmp_path, refused, monkeypatch):
     ],
 )
 def test_failure_leaves_no_file(error, message, tmp_path, monkeypatch):
-    def fail(*_):
-        raise error
-
-    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=error))
     path = put(tmp_path / "out", "before")
     with pytest.raises(type(error), match=message), written_whole(path, text=True) as file:
         file.write("half")
@@ -546,13 +521,6 @@ def test_one_function_prints_and_one_writes_files():
     assert found[writes] <= {"_writing.py", "_chunked_counts.py"}
 
 
-def test_predictions_on_a_terminal_have_no_escapes(folder, run, monkeypatch):
-    argv = ["predict", folder / "model", folder / "data.csv"]
-    assert TITLE in run(*argv)[1]  # a file has the labels
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert "\x1b" not in run(*argv)[1]
-
-
 def test_styles_are_kept_and_nothing_else(capsys):
     say(f"\x1b[1mbold\x1b[0m {TITLE}", styled=True)
     assert capsys.readouterr().out == "\x1b[1mbold\x1b[0m ␛]0;owned␇\n"
@@ -567,13 +535,14 @@ def test_cells_that_would_be_formulas():
         assert guarded_cell(label) == str(label)
 
 
-@pytest.mark.parametrize("option", [[], ["--raw-labels"]])
-def test_predictions_are_no_formulas(folder, option, run):
-    out = folder / "out.csv"
-    argv = ["predict", folder / "model", folder / "data.csv", "-o", out, *option]
-    assert run(*argv)[0] == 0
+def test_predictions_have_no_formulas_and_on_a_terminal_no_escapes(folder, run, monkeypatch):
+    out, argv = folder / "out.csv", ["predict", folder / "model", folder / "data.csv"]
+    assert run(*argv, "-o", out)[0] == 0
+    assert TITLE in run(*argv)[1]  # what is not a terminal has the labels
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert "\x1b" not in run(*argv)[1]
     rows = cells(out)[1:]
-    assert {row[2] for row in rows} == {LABELS[0], LABELS[1] if option else "'" + LABELS[1]}
+    assert {row[2] for row in rows} == {LABELS[0], "'" + LABELS[1]}
     assert {row[1] for row in rows} == set(LABELS)  # the file's own
 
 
@@ -581,10 +550,7 @@ def test_predictions_are_no_formulas(folder, option, run):
 
 
 def test_interruption(data, run, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(comparison, "compare", interrupt)
+    monkeypatch.setattr(comparison, "compare", Mock(side_effect=KeyboardInterrupt))
     assert run("compare", data) == (130, "", "sklearn-clsattn: interrupted\n")
 
 
@@ -599,14 +565,13 @@ def test_warnings_are_one_line(data, run, monkeypatch, few_models):
     assert (code, out, err) == (0, "report\n", "sklearn-clsattn: warning: two lines\n")
 
 
-@pytest.mark.parametrize("command", ["compare", "fit", "predict", "explain", "report"])
-def test_help(command, capsys):
-    with pytest.raises(SystemExit) as exit_info:
-        main([command, "--help"])
-    assert exit_info.value.code == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert f"usage: sklearn-clsattn {command}" in out
-    assert ("Load only files that you trust" in out) == (command not in ("compare", "report"))
+def test_help(capsys):
+    for command in ("compare", "fit", "predict", "explain", "report"):
+        with pytest.raises(SystemExit, match="0"):
+            main([command, "--help"])
+        out = " ".join(capsys.readouterr().out.split())
+        assert f"usage: sklearn-clsattn {command}" in out
+        assert ("Load only files that you trust" in out) == (command not in ("compare", "report"))
 
 
 def python(code, *argv):

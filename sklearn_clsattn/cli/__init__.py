@@ -11,12 +11,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, UsageError, parser, say
-
-BAD_INPUT = 2
-# Exit codes of a shell for programs ended by these signals.
-INTERRUPTED = 128 + 2
-BROKEN_PIPE = 128 + 13
+from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, parser, say
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,17 +29,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         _complain("interrupted")
-        return INTERRUPTED
+        return 128 + 2  # as shells report programs that a signal has ended
     except BrokenPipeError:
         # What is left in the buffer goes nowhere, so that the interpreter exits without an error.
         with contextlib.suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, sys.stdout.fileno())
             os.close(nowhere)
-        return BROKEN_PIPE
-    except (UsageError, ValueError, OSError, ImportError) as error:
+        return 128 + 13
+    except (ValueError, OSError, ImportError) as error:
         _complain(_line(error))
-        return BAD_INPUT
+        return 2
 
 
 def _run(argv: list[str]) -> None:
@@ -60,7 +55,7 @@ def _run(argv: list[str]) -> None:
     for name in ("data", "test"):  # before what takes long
         path = getattr(arguments, name, None)
         if path is not None and str(path) != STDIN and not path.expanduser().exists():
-            raise UsageError(f"there is no file {path}; expected a file of texts")
+            raise ValueError(f"there is no file {path}; expected a file of texts")
     from sklearn_clsattn.cli import commands
 
     arguments.argv = argv
@@ -79,7 +74,6 @@ def _line(error: Any) -> str:
     if isinstance(error, OSError) and error.strerror:
         message = f"{error.filename}: " if error.filename is not None else ""
         message += error.strerror
-    # Parameters of the loader are options here.
     message = message.replace(", or pass label=False to read texts alone", "")
     message = re.sub(
         r"\b(encoding|sep)='([^']+)'", lambda it: f"--{it[1]} {shlex.quote(it[2])}", message

@@ -14,7 +14,6 @@ from typing import IO, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -33,9 +32,7 @@ from sklearn_clsattn.text import make_text_classifier
 SEED = 0
 HELD_OUT = 0.2
 
-Texts = NDArray[Any]
-
-_COLUMNS: tuple[tuple[str, str, str, Any], ...] = (
+_COLUMNS: Any = (
     ("accuracy", "accuracy", ".4f", max),
     ("macro F1", "macro_f1", ".4f", max),
     ("log loss", "log_loss", ".4f", min),
@@ -105,8 +102,7 @@ def run_predict(arguments: Namespace) -> None:
         raise ValueError(
             f"the model in {arguments.model} does not take texts ({type(error).__name__}: {error})"
         ) from error
-    guarded = str if arguments.raw_labels else guarded_cell
-    answer = {"prediction": [guarded(label) for label in model[-1].predict(X).tolist()]}
+    answer = {"prediction": list(map(guarded_cell, model[-1].predict(X).tolist()))}
     proba = model[-1].predict_proba(X).T.tolist()
     for label, of_class in zip(model.classes_.tolist(), proba, strict=True):
         answer[f"probability_{label}"] = [f"{p:.6g}" for p in of_class]
@@ -132,8 +128,7 @@ def run_explain(arguments: Namespace) -> None:
     if (arguments.data is None) == (arguments.say is None):
         raise ValueError("pass texts to explain: either a file DATA or --say TEXT")
     output = _output(arguments, arguments.model, arguments.data)
-    texts, n_all = arguments.say, 0
-    if texts is not None:
+    if arguments.data is None:
         _check_no_columns(arguments, ("text", "sep"), "explain MODEL DATA")
     model = _load_model(arguments.model)
     classes = {str(label): label for label in model.classes_.tolist()}
@@ -143,12 +138,13 @@ def run_explain(arguments: Namespace) -> None:
             f"got {arguments.target!r}"
         )
     target, change = classes.get(arguments.target), arguments.counterfactual
-    if texts is None:
-        _, texts = read_texts(_source(arguments.data), **_reading(arguments))
-        n_all, texts = len(texts), texts[: arguments.limit]
+    every = arguments.say
+    if every is None:
+        _, every = read_texts(_source(arguments.data), **_reading(arguments))
+    texts = every if arguments.data is None else every[: arguments.limit]
+    answer: Any
+    shown: dict[str, Any] = {"top": 8}
     try:
-        answer: Any
-        shown: dict[str, Any] = {"top": 8}
         if change is not None:
             answer = explain(model, texts).counterfactual(change, to=target)
         else:
@@ -162,8 +158,9 @@ def run_explain(arguments: Namespace) -> None:
         say(answer.to_text(**shown), styled=True)
     else:
         _write_page(output, answer.to_html(**shown))
-    if n_all > len(texts):
-        say(f"The first {len(texts):,} of {n_all:,} texts; --limit N explains more.", sys.stderr)
+    if len(every) > len(texts):
+        n, n_all = len(texts), len(every)
+        say(f"The first {n:,} of {n_all:,} texts; --limit N explains more.", sys.stderr)
 
 
 def run_report(arguments: Namespace) -> None:
@@ -186,10 +183,7 @@ def run_report(arguments: Namespace) -> None:
     _write_page(arguments.output, report.to_html(), quiet=arguments.quiet)
 
 
-# Texts and models
-
-
-def _split_texts(arguments: Namespace) -> tuple[tuple[Texts, Texts, Texts, Texts], str]:
+def _split_texts(arguments: Namespace) -> tuple[tuple[Any, Any, Any, Any], str]:
     """Return training and test texts and labels, generated without a file, and their source."""
     if arguments.data is None:
         asked = f"{arguments.command} DATA"
@@ -285,9 +279,6 @@ def _load_model(path: Path) -> Pipeline:
         )
     check_is_fitted(model)
     return model
-
-
-# What is written
 
 
 def _output(arguments: Namespace, *inputs: Path | None) -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,11 +52,10 @@ def label_issues(
 
     Notes
     -----
-    Without document i the loss is least at about one Newton step from the fitted numbers:
+    The outputs without document i are those one Newton step from the fit,
     :math:`F_{ik} + (p_{ik} - [y_i = k]) J_{ik} D^{-1} J_{ik}^\top`, with the derivative J of its
-    outputs and the diagonal D of the curvature. The step is too long where tokens occur together,
-    so that only the ranking is that of cross-validation: the number of negative margins says
-    nothing about how many labels are wrong.
+    outputs and the diagonal D of the curvature. The step is too long where tokens occur together:
+    trust the ranking, not the number of negative margins.
 
     Examples
     --------
@@ -78,10 +76,16 @@ def label_issues(
         )
     for _, step in steps:
         X = step.transform(X)
-    labels = np.asarray(y)
-    fit = _fit_of(classifier, X, labels, sample_weight)
-    outputs = fit.left_out()
-    label = np.arange(len(labels)), fit.codes
+    X, labels = checked_documents(classifier, X), np.asarray(y)
+    check_consistent_length(X, labels)
+    codes = codes_of(labels, classifier.classes_)
+    if (codes < 0).any():
+        raise ValueError(
+            f"label {labels[codes < 0].tolist()[0]!r} in y is not a class of the model, which has "
+            f"{classifier.classes_.tolist()}"
+        )
+    outputs = _left_out(classifier, X, codes, sample_weight)
+    label = np.arange(len(labels)), codes
     others = outputs.copy()
     others[label] = -np.inf
     issues = {
@@ -95,23 +99,15 @@ def label_issues(
     return pd.DataFrame({name: column[order] for name, column in issues.items()})
 
 
-def _fit_of(classifier: ClsAttentionClassifier, X: Any, y: NDArray[Any], sample_weight: Any) -> Fit:
-    """Return the fit of a classifier, or raise ValueError if it was fitted on other data."""
+def _left_out(classifier: ClsAttentionClassifier, X: Any, codes: Any, sample_weight: Any) -> Array:
+    """Return every document's outputs (n, n_classes) by a Newton step without it."""
     from .._core.path import AttentionPath
 
     model: Any = fitted_attention(classifier)
-    X = checked_documents(classifier, X)
-    check_consistent_length(X, y)
-    codes = codes_of(y, classifier.classes_)
-    if (codes < 0).any():
-        raise ValueError(
-            f"label {y[codes < 0].tolist()[0]!r} in y is not a class of the model, which has "
-            f"{classifier.classes_.tolist()}"
-        )
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     classes, scale = classifier.classes_, getattr(classifier, "entry_scale_", None)
     documents, _ = documents_in_memory(classifier, X, codes, classes, weights, scale)
-    statistics = documents.statistics
+    statistics, weights = documents.statistics, documents.weights[:, None]
     importance = signed_frequency(statistics.shares, statistics.class_weights)
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
@@ -127,70 +123,41 @@ def _fit_of(classifier: ClsAttentionClassifier, X: Any, y: NDArray[Any], sample_
         scaling=classifier.token_scaling,
     )
     objective = path.set_C(classifier.C_)
+    # Token values less their prior mean, (V, K); the mean adds what all other documents say.
     values = model.values if path.mean is None else path.mean.subtracted_from(model).values
+    n_outputs = values.shape[1]
     shares = sp.csr_array(model.attention(X))
-    cls_shares = (1.0 - shares.sum(axis=1)).clip(min=0.0) if model.cls_weight else np.zeros(len(y))
-    evidence = np.zeros((len(y), values.shape[1]))
+    means = np.asarray(shares @ values)
     (chunk,) = objective.loss.corpus.chunks
     if chunk.trained_loss.evidence is not None:
         mass = np.asarray(documents.X @ np.exp(model.scores), dtype=np.float64)
         if model.cls_weight:
             mass += model.cls_weight * np.exp(model.cls_score)
-        added = chunk.trained_loss.evidence.cpu().numpy()
-        evidence = added / np.where(mass > 0, mass, 1.0)[:, None]
-    penalties = [objective.total_weight * block.penalty for block in objective.blocks[:3]]
-    scales = objective.value_scales.cpu().numpy().astype(np.float64)
-    parts = values, evidence, scales, penalties
-    return Fit(shares, cls_shares, model.intercept, *parts, codes, documents.weights)
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A fit and its training documents, n of them, of V tokens, for K outputs."""
-
-    shares: sp.csr_array  # (n, V), attention of the tokens
-    cls_shares: Array  # (n,), that of <cls>
-    intercept: Array  # (K,)
-    values: Array  # (V, K), token values less their prior mean
-    evidence: Array  # (n, K), what the prior mean, learned from all other documents, adds
-    scales: Array  # (V, K), units of the trained values
-    penalties: list[float]  # on scores, values, <cls>, in units of a document
-    codes: NDArray[np.intp]  # (n,)
-    weights: Array  # (n,)
-
-    @property
-    def means(self) -> Array:
-        """The outputs in training without intercepts, (n, K)."""
-        return np.asarray(self.shares @ self.values + self.evidence)
-
-    def left_out(self) -> Array:
-        """Return every document's outputs by a Newton step without it, for all classes."""
-        outputs, n_outputs = self.means + self.intercept, self.values.shape[1]
-        if n_outputs == 1:  # the first of two classes has 0
-            outputs = np.pad(outputs, ((0, 0), (1, 0)))
-        chances = softmax(outputs, axis=1)
-        residuals = chances - (self.codes[:, None] == np.arange(outputs.shape[1]))
-        own = (chances * (1 - chances) * self.weights[:, None])[:, -n_outputs:]
-        steps = residuals[:, -n_outputs:] * self.weights[:, None] * self._leverages(own)
-        outputs[:, -n_outputs:] += steps
-        return outputs
-
-    def _leverages(self, own: Array) -> Array:
-        """Return J / D J^T, (n, K), from the weighted variances of the outputs, (n, K)."""
-        squares, values, means = self.shares.power(2), self.values, self.means
-        on_scores, on_values, on_cls = self.penalties
-        # The diagonal: by values, by scores, by the score of <cls>, by intercepts.
-        of_own, of_slopes, of_both = (squares.T @ (own * means**power) for power in (0, 1, 2))
-        by_value = on_values + self.scales**2 * of_own
-        curvature = values**2 * of_own - 2 * values * of_slopes + of_both
-        by_score = on_scores + curvature.sum(axis=1, keepdims=True)
-        slopes = self.cls_shares[:, None] * means
-        by_cls = on_cls + (own * slopes**2).sum()
-        by_intercept = own.sum(axis=0).clip(min=np.finfo(float).tiny)
-        return np.asarray(
-            squares @ (self.scales**2 / by_value + values**2 / by_score)
-            - 2 * means * (squares @ (values / by_score))
-            + means**2 * (squares @ (1.0 / by_score))
-            + slopes**2 / by_cls
-            + 1.0 / by_intercept
-        )
+        evidence = chunk.trained_loss.evidence.cpu().numpy()
+        means += evidence / np.where(mass > 0, mass, 1.0)[:, None]
+    outputs = means + model.intercept
+    if n_outputs == 1:  # the first of two classes has 0
+        outputs = np.pad(outputs, ((0, 0), (1, 0)))
+    chances = softmax(outputs, axis=1)
+    residuals = (chances - (codes[:, None] == np.arange(len(classes))))[:, -n_outputs:]
+    own = (chances * (1 - chances) * weights)[:, -n_outputs:]
+    # The diagonal: by values, by scores, by the score of <cls>, by intercepts.
+    on_scores, on_values, on_cls = (
+        objective.total_weight * block.penalty for block in objective.blocks[:3]
+    )
+    squares, scales = shares.power(2), objective.value_scales.cpu().numpy().astype(np.float64)
+    of_own, of_slopes, of_both = (squares.T @ (own * means**power) for power in (0, 1, 2))
+    by_value = on_values + scales**2 * of_own
+    curvature = values**2 * of_own - 2 * values * of_slopes + of_both
+    by_score = on_scores + curvature.sum(axis=1, keepdims=True)
+    cls_shares = (1.0 - shares.sum(axis=1)).clip(min=0.0) if model.cls_weight else 0.0 * codes
+    slopes = cls_shares[:, None] * means
+    leverages = (
+        squares @ (scales**2 / by_value + values**2 / by_score)
+        - 2 * means * (squares @ (values / by_score))
+        + means**2 * (squares @ (1.0 / by_score))
+        + slopes**2 / (on_cls + (own * slopes**2).sum())
+        + 1.0 / own.sum(axis=0).clip(min=np.finfo(float).tiny)
+    )
+    outputs[:, -n_outputs:] += residuals * weights * leverages
+    return outputs

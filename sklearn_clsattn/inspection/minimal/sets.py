@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
@@ -16,8 +16,7 @@ from sklearn.utils import check_scalar
 from ..formatting import MINUS, label_text, percent, signed, token_text, visible
 from ..pages import framed, render
 from ..terms import DecisionTerms
-from .search import Found, fewest
-from .units import Array, Integers, units_of
+from .search import Array, Found, Integers, fewest, units_of
 
 # The maximum number of documents in a notebook's cell.
 _SHOWN_IN_NOTEBOOK = 10
@@ -82,7 +81,8 @@ def _minimal_set(
     margin = units.margin(present if to is None else to)
     found: Found = np.arange(0), 0
     if to is None and change != "keep":
-        found = fewest(units, margin.of_rivals(), time_limit, over_any=True)
+        of_rivals = replace(margin, base=-margin.base, gains=-margin.gains)
+        found = fewest(units, of_rivals, time_limit, over_any=True)
     elif to != present:
         found = fewest(units, margin, time_limit)
     numbers = np.arange(0) if found[0] is None else found[0]
@@ -97,17 +97,17 @@ def _minimal_set(
         probabilities = softmax(decisions - log_odds_of, axis=1)[:, present]
     labels = one.classes.tolist()
     return MinimalSet(
-        int(one.index[0]),
-        change,
-        found[0] is not None,
-        tuple(map(str, units.names[numbers])),
-        numbers,
-        found[1],
-        labels[present],
-        labels[after],
-        margins,
-        probabilities,
-        units.marks(numbers),
+        document=int(one.index[0]),
+        change=change,
+        found=found[0] is not None,
+        tokens=tuple(map(str, units.names[numbers])),
+        entries=numbers,
+        at_least=found[1],
+        before=labels[present],
+        after=labels[after],
+        margins=margins,
+        probabilities=probabilities,
+        marks=tuple(np.unique(at[np.isin(at[:, 2], numbers), :2], axis=0) for at in units.spans),
     )
 
 
@@ -151,52 +151,11 @@ class MinimalSet:
         return float(self.margins[-1] if self.change == "keep" else -self.margins[-1])
 
 
-def _statement(one: MinimalSet, document: DecisionTerms, probability: float | None) -> str:
-    """Return what is known of one document in a sentence."""
-    kind, is_kept = "word" if one.change == "words" else "token", one.change == "keep"
-    n, before, after = len(one.tokens), label_text(one.before), label_text(one.after)
-    if not one.found and is_kept:
-        return f"Two classes are level: no tokens guarantee {before}."
-    if not one.found and one.at_least is None:
-        what = "added tokens change" if one.change == "add" else f"removal of {kind}s changes"
-        return f"No {what} the prediction: proved."
-    if not one.found:
-        least = one.at_least
-        return f"None was found in the time allowed: it takes {least} or more, if any will do."
-    if not n:
-        return f"It is {before} {'whatever becomes of its tokens' if is_kept else 'already'}."
-    these = f'the {kind} "{token_text(one.tokens[0])}"' if n == 1 else f"these {n} {kind}s"
-    if n > 1 and one.change in ("tokens", "keep"):
-        these += f" of its {len(document.tokens):,}"
-    fewer, least = "" if n == 1 else f"; no {n - 1 if n > 2 else 'single one'} would do", 0
-    if not one.is_minimal:
-        least = one.at_least or 0
-        known = f"fewer than {least} would not do, " if least > 1 else ""
-        fewer = f"; {known}whether {n - 1} would do is open"
-    is_binary = len(document.classes) == 2
-    if is_kept:
-        how = f"by at least {signed(one.margin)} in log-odds"
-        if is_binary and probability is None:
-            how = f"with at least {percent(float(expit(one.margin)))}"
-        guarantee = f"{these[0].upper()}{these[1:]} guarantee{'s' if n == 1 else ''} {before}"
-        return f"{guarantee}, {how}, whatever becomes of the others{fewer}."
-    start = f"With {these} added" if one.change == "add" else f"Without {these}"
-    share = float(one.probabilities[-1])
-    if probability is None:
-        odds = f" ({percent(1 - share)})" if is_binary else ""
-        return f"{start}, it is {after}{odds}{fewer}."
-    explained = document.targets.tolist()[0]
-    its = percent(share if one.before == explained else 1 - share)
-    across = f"{its}, across {percent(probability)}"
-    return f"{start}, the probability of {label_text(explained)} is {across}{fewer}."
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class MinimalSets:
+class MinimalSets(Sequence[MinimalSet]):
     """The smallest changes of several documents that change their predictions, or keep them.
 
-    A sequence of :class:`MinimalSet`: ``sets[i]`` is that of document i, and slices are
-    :class:`MinimalSets` again.
+    A sequence of :class:`MinimalSet`, of which slices are :class:`MinimalSets` again.
     """
 
     explanation: DecisionTerms
@@ -205,9 +164,6 @@ class MinimalSets:
 
     def __len__(self) -> int:
         return len(self.sets)
-
-    def __iter__(self) -> Iterator[MinimalSet]:
-        return iter(self.sets)
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
@@ -224,29 +180,57 @@ class MinimalSets:
 
     def statement(self, number: int) -> str:
         """Return what is known of the document at position `number` in a sentence or two."""
-        return _statement(self.sets[number], self.explanation[number], self.probability)
+        one, document = self.sets[number], self.explanation[number]
+        kind, is_kept = "word" if one.change == "words" else "token", one.change == "keep"
+        n, before, after = len(one.tokens), label_text(one.before), label_text(one.after)
+        if not one.found and is_kept:
+            return f"Two classes are level: no tokens guarantee {before}."
+        if not one.found and one.at_least is None:
+            what = "added tokens change" if one.change == "add" else f"removal of {kind}s changes"
+            return f"No {what} the prediction: proved."
+        if not one.found:
+            least = one.at_least
+            return f"None was found in the time allowed: it takes {least} or more, if any will do."
+        if not n:
+            return f"It is {before} {'whatever becomes of its tokens' if is_kept else 'already'}."
+        these = f'the {kind} "{token_text(one.tokens[0])}"' if n == 1 else f"these {n} {kind}s"
+        if n > 1 and one.change in ("tokens", "keep"):
+            these += f" of its {len(document.tokens):,}"
+        fewer, least = "" if n == 1 else f"; no {n - 1 if n > 2 else 'single one'} would do", 0
+        if not one.is_minimal:
+            least = one.at_least or 0
+            known = f"fewer than {least} would not do, " if least > 1 else ""
+            fewer = f"; {known}whether {n - 1} would do is open"
+        if is_kept:
+            how = f"by at least {signed(one.margin)} in log-odds"
+            if self._is_binary and self.probability is None:
+                how = f"with at least {percent(float(expit(one.margin)))}"
+            guarantee = f"{these[0].upper()}{these[1:]} guarantee{'s' if n == 1 else ''} {before}"
+            return f"{guarantee}, {how}, whatever becomes of the others{fewer}."
+        start = f"With {these} added" if one.change == "add" else f"Without {these}"
+        share = float(one.probabilities[-1])
+        if self.probability is None:
+            odds = f" ({percent(1 - share)})" if self._is_binary else ""
+            return f"{start}, it is {after}{odds}{fewer}."
+        explained = document.targets.tolist()[0]
+        its = percent(share if one.before == explained else 1 - share)
+        across = f"{its}, across {percent(self.probability)}"
+        return f"{start}, the probability of {label_text(explained)} is {across}{fewer}."
 
     def to_frame(self) -> pd.DataFrame:
         """Return a data frame with a row for each document; NaN stands where there is no set."""
-        return pd.DataFrame(
-            {
-                "document": [one.document for one in self],
-                "before": [one.before for one in self],
-                "after": [one.after for one in self],
-                "size": self.sizes,
-                "at_least": np.array([one.at_least for one in self], dtype=np.float64),
-                "tokens": [one.tokens for one in self],
-                "margin": [one.margin if one.found else np.nan for one in self],
-            }
-        )
+        names = ["document", "before", "after", "size", "at_least", "tokens", "margin"]
+        frame = pd.DataFrame({name: [getattr(one, name) for one in self] for name in names})
+        numbers = dict.fromkeys(["size", "at_least"], np.float64)
+        return frame.astype(numbers).assign(margin=frame["margin"].where(~np.isnan(self.sizes)))
 
     def to_text(self, *, top: int = 12) -> str:
         """Return statements and at most `top` tokens each, with the probability after each."""
         check_scalar(top, "top", Integral, min_val=0)
         parts = []
         for at, one in enumerate(self):
-            lines = [f"Document {one.document}  {label_text(one.before)}"]
-            lines.append(visible(self.statement(at)))
+            title = f"Document {one.document}  {label_text(one.before)}"
+            lines = [title, visible(self.statement(at))]
             sign = {"add": "+", "keep": "="}.get(one.change, "-")
             after = [step["number"].replace(MINUS, "-") for step in self._steps(one)]
             if one.change == "keep":
