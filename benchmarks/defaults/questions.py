@@ -134,8 +134,8 @@ QUESTIONS = {
             "the guess alone": _with("choose_c.GUESS_WORTH", float("inf")),
             "documents held out alone": _with("choose_c.GUESS_WORTH", 0),
             "folds of 8,000 documents": _with("choose_c.ENOUGH_DOCUMENTS", 8_000),
-            "a sample of 2,000": _with("folds.SAMPLE_SIZE", 2_000),
-            "all documents": _with("folds.SAMPLE_SIZE", 10**9),
+            "a sample of 2,000": _with("documents.SAMPLE_SIZE", 2_000),
+            "all documents": _with("documents.SAMPLE_SIZE", 10**9),
         },
     ),
     "tolerance": Question(
