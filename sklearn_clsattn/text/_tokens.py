@@ -144,7 +144,8 @@ def words_between_spaces(
         ids, examples = distinct_runs(padded([tokens.ids.astype(np.uint32) + 1]), firsts, sizes)
         starts, stops = tokens.starts[firsts], tokens.stops[firsts + sizes - 1]
         spans = tokens.documents[firsts[examples]], starts[examples], stops[examples]
-        words = [texts[i][start:stop] for i, start, stop in np.transpose(spans).tolist()]
+        places = zip(*(one.tolist() for one in spans), strict=True)
+        words = [texts[i][start:stop] for i, start, stop in places]
         indptr = np.searchsorted(firsts, tokens.indptr)
         return Tokens(ids.astype(np.int32), indptr, starts, stops, words), firsts
     spaced = tokenize(texts, BETWEEN_SPACES)
