@@ -86,12 +86,14 @@ class NgramColumns:
     def of_vocabulary(cls, vocabulary: Mapping[str, int]) -> NgramColumns:
         """Return the columns of a vocabulary of terms, which are words with one space between."""
         terms = [term for term in vocabulary if isinstance(term, str)]  # no other can occur
-        ids, words = pd.factorize(np.array(" ".join(terms).split(" "), dtype=object))
+        numbers: dict[str, int] = {}
+        words = " ".join(terms).split(" ")
+        ids = np.array([numbers.setdefault(word, len(numbers)) for word in words], dtype=np.int32)
         sizes = np.array([term.count(" ") for term in terms], dtype=np.int64) + 1
         columns = np.repeat(np.array([vocabulary[term] for term in terms], dtype=np.int64), sizes)
         table = np.full((sizes.max(initial=1), len(vocabulary)), -1, dtype=np.int32)
         table[ranges(np.zeros_like(sizes), sizes), columns] = ids[: len(columns)]
-        return cls({word: number for number, word in enumerate(words)}, table)
+        return cls(numbers, table)
 
     @cached_property
     def _levels(self) -> list[tuple[Callable[[Any], Any], int, Numbers]]:
