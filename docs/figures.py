@@ -127,8 +127,6 @@ def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
     photograph(review.to_html(top=6), folder / "explaining_document.png", 920)
     photograph(review.counterfactual("words").to_html(), folder / "explaining_words.png", 920)
     photograph(review.sufficient().to_html(), folder / "explaining_sufficient.png", 920)
-    page = review.to_html(interactive=True, model=model, max_tokens=20_000, top=4)
-    photograph(page, folder / "explaining_interactive.png", 920)
     in_context = make_text_classifier().fit(texts, named)
     review = explain(in_context, [REVIEW], y_true=["bad"])
     photograph(review.to_html(top=6), folder / "explaining_context.png", 920)

@@ -1,9 +1,6 @@
 """The HTML shows every text and runs none, adds up, and is legible in light, dark and print."""
 
-import base64
-import hashlib
 import html as html_module
-import json
 import re
 import shutil
 import subprocess
@@ -27,7 +24,7 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain, pages
 from sklearn_clsattn.inspection.formatting import aligned, level, token_text, visible
-from sklearn_clsattn.inspection.pages import excerpt, render, script_of
+from sklearn_clsattn.inspection.pages import excerpt, render
 from sklearn_clsattn.inspection.terminal import AGAINST, BLUE, FOR, ORANGE
 from sklearn_clsattn.inspection.token_positions import N_LANES, Segment
 from sklearn_clsattn.inspection.view import N_OUTLINES, N_SHADES, views
@@ -382,18 +379,7 @@ def test_templates_never_turn_escaping_off():
     for name in names:
         source = name.read_text(encoding="utf-8")
         assert not re.search(r"\|\s*safe|autoescape|@import|url\(|expression", source)
-        if name.suffix == ".js":  # a file of ours, which no value is put into
-            assert not re.search(
-                r"innerHTML|insertAdjacent|document\.write|eval\(|fetch\(|</script|<!--", source
-            )
-            continue
-        scripts = re.findall(r"<script.*", source)
-        assert scripts == {
-            "page.html": ["<script>{{ script.code }}</script>"],
-            "explanation.html": [
-                '<script type="application/json" id="clsattn-data">{{ data }}</script>'
-            ],
-        }.get(name.name, [])
+        assert "<script" not in source
         # A value without quotes could begin another attribute.
         assert not re.search(r"\w={{", source)
         pages._environment().get_template(name.relative_to(TEMPLATES).as_posix())
@@ -435,54 +421,14 @@ def test_an_installed_wheel_has_its_templates(tmp_path):
     assert installed == {path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.*")}
 
 
-# Interactive pages and long ones.
-
-
-def test_the_script_is_the_only_one_and_no_value_is_in_it():
-    hostile = "</script><script>alert(1)</script><!-- \u2028 \ud800 'good'"
-    explanation = explain(MODEL, [hostile, TEXTS[0]], y_true=["<!--<script>", LABELS[0]])
-    page = explanation.to_html(interactive=True, model=MODEL, max_tokens=5)
-    page.encode()
-    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL)
-    assert [attributes for attributes, _ in scripts] == [
-        ' type="application/json" id="clsattn-data"',
-        "",
-    ]
-    digest = base64.b64encode(hashlib.sha256(scripts[1][1].encode()).digest()).decode()
-    assert (
-        f"script-src &#39;sha256-{digest}&#39;" in page or f"script-src 'sha256-{digest}'" in page
-    )
-    assert script_of("reader.js", "interactive.js").hash == f"sha256-{digest}"
-    data = json.loads(scripts[0][1])
-    assert len(data["model"]["tokens"]) == 5
-    assert data["texts"] == [hostile, TEXTS[0]]
-    # What is shown without scripts is the page that is not interactive.
-    plain = explanation.to_html()
-    assert page[page.index("<section") : page.index('<script type="app')].strip() in plain
-
-
-def test_interactive_needs_a_page_and_its_own_model():
-    explanation = explain(MODEL, TEXTS[:1])
-    other = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(TEXTS, [1, 0, 1, 0])
-    for parameters, message in (
-        ({"interactive": True, "fragment": True}, "page of its own"),
-        ({"model": MODEL}, "interactive=True"),
-        ({"interactive": True, "model": MODEL, "max_tokens": 0}, "max_tokens"),
-        ({"interactive": True, "model": other}, "other classes than the explanation"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            explanation.to_html(**parameters)
-
-
 def test_a_thousand_documents_stay_small():
     rng = np.random.default_rng(0)
     words = np.array(" ".join(TEXTS).split())
     long = [" ".join(rng.choice(words, 120)) for _ in range(25)]
     explanation = explain(MODEL, long)[np.arange(1000) % 25]
-    for interactive in (False, True):
-        page = explanation.to_html(interactive=interactive)
-        assert page.count("<section") == 1000
-        assert len(page.encode()) < 2e6
+    page = explanation.to_html()
+    assert page.count("<section") == 1000
+    assert len(page.encode()) < 2e6
     assert page.count("<details>") == 1000
     assert "Predicted: " in page
 

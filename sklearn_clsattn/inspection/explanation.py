@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_scalar
 
-from ._page_model import page_data
 from .minimal.sets import MinimalSets, minimal_sets
-from .pages import MAX_IN_FULL, TOKENS_OF_MANY, framed, overview, render, script_of, spaces
+from .pages import MAX_IN_FULL, TOKENS_OF_MANY, framed, overview, render, spaces
 from .terminal import render_text
 from .terms import DecisionTerms, difference, pairs
 from .view import views
@@ -313,9 +312,6 @@ class Explanation(DecisionTerms):
         target: Any = None,
         top: int = 8,
         fragment: bool = False,
-        interactive: bool = False,
-        model: Any = None,
-        max_tokens: int | None = None,
     ) -> str:
         """Return the explanation as HTML that needs no network, and no scripts.
 
@@ -328,41 +324,19 @@ class Explanation(DecisionTerms):
             As in :meth:`to_text`.
         fragment : bool, default=False
             Whether to return an element to put into a page, rather than a page.
-        interactive : bool, default=False
-            Whether the page has a script of its own, which filters documents, switches between
-            light and dark and, with a `model`, answers what if. It loads nothing.
-        model : Pipeline, default=None
-            With `interactive`, the model: the page then has a box in which to write or edit a text
-            and see its decision at once. It is a fitted pipeline (or a search over one) of a
-            `CountVectorizer`, :class:`~sklearn_clsattn.text.TokenVectorizer` or
-            :class:`~sklearn_clsattn.text.ContextVectorizer`, with no functions of your own, and a
-            classifier of this package with one layer of attention.
-        max_tokens : int, default=None
-            How many tokens of `model` the page has, those with the largest attention mass times
-            value, so that numbers differ from the whole model's; ``None`` for all.
 
         Returns
         -------
         html : str
             To be written in UTF-8.
         """
-        if not interactive and model is not None:
-            raise ValueError("model is for interactive pages: pass interactive=True as well")
-        if interactive and fragment:
-            raise ValueError("a script needs a page of its own: interactive=True, fragment=False")
-        if model is not None and list(model.classes_) != self.classes.tolist():
-            raise ValueError("model has other classes than the explanation: pass its own model")
-        script = data = None
-        if interactive:
-            script = script_of("reader.js", "interactive.js")
-            data = page_data(self, model, top, max_tokens)
-        return self._html(len(self), target, top, fragment=fragment, script=script, data=data)
+        return self._html(len(self), target, top, fragment)
 
     def _repr_html_(self) -> str:
         n_shown = min(len(self), _SHOWN_IN_NOTEBOOK)
         return framed(self._html(n_shown), repr(self), 60 + _HEIGHT * n_shown)
 
-    def _html(self, n_shown: int, target: Any = None, top: int = 8, **page: Any) -> str:
+    def _html(self, n_shown: int, target: Any = None, top: int = 8, fragment: bool = False) -> str:
         """Return a page, or a part of one, of the first documents."""
         check_scalar(top, "top", Integral, min_val=0)
         if n_shown > MAX_IN_FULL:
@@ -375,5 +349,5 @@ class Explanation(DecisionTerms):
             spaces=spaces(shown),
             overview=overview(shown),
             more=max(len(self) - n_shown, 0),
-            **{"fragment": False, "data": None, **page},
+            fragment=fragment,
         )

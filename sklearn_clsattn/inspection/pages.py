@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache, partial
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,8 +16,6 @@ from markupsafe import Markup
 from .formatting import MINUS, aligned, count_text, label_text, percent, signed, token_text, visible
 from .token_positions import Segment
 from .view import View
-
-TEMPLATES = Path(__file__).with_name("templates")
 
 # An element of a page that holds another page, for that neither's rules reach the other. It is as
 # high as what it shows; without its frame, as an untrusted notebook shows it, one line is left.
@@ -41,13 +35,6 @@ TOKENS_OF_MANY = 4_000  # listed of all of these together
 _AROUND = 40  # characters on either side of a strong word
 
 
-class Script(NamedTuple):
-    """A script of ours for a page, and its hash for the page's Content-Security-Policy."""
-
-    code: Markup
-    hash: str
-
-
 class Space(NamedTuple):
     """What is shown of one document."""
 
@@ -57,20 +44,6 @@ class Space(NamedTuple):
     excerpts: list[list[Segment] | None]  # of each text; None for one that is shown as it is
 
 
-def script_of(*files: str) -> Script:
-    """Return files of `templates/`, one after the other, as one script."""
-    parts = [(TEMPLATES / file).read_text(encoding="utf-8") for file in files]
-    code = "(() => {\n" + "\n".join(parts) + "})();"
-    digest = hashlib.sha256(code.encode()).digest()
-    return Script(Markup(code), f"sha256-{base64.b64encode(digest).decode()}")
-
-
-def json_data(value: Any) -> Markup:
-    """Return a value as JSON in ASCII without the signs of HTML, for a script element."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return Markup(re.sub("[<>&]", lambda sign: f"\\u{ord(sign[0]):04x}", text))
-
-
 def framed(page: str, says: str, height: int) -> str:
     """Return an element for notebooks that shows a page, at first `height` pixels high."""
     return _FRAME.format(page=html.escape(page), says=html.escape(says), height=height)
@@ -78,7 +51,7 @@ def framed(page: str, says: str, height: int) -> str:
 
 def render(template: str, **context: Any) -> str:
     """Return a template rendered with its context: every value is escaped, and visible."""
-    return _environment().get_template(template).render({"script": None, **context})
+    return _environment().get_template(template).render(context)
 
 
 @cache
