@@ -65,7 +65,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     sublinear_counts : bool, default=True
         Whether a count c enters as :math:`m \log_2 (1 + c / m)`, m being the mean positive entry
         of the training data: the tenth occurrence of a token says less than the first. Bags of 0
-        and 1 stay as they are.
+        and 1 stay as they are, and so does what a
+        :class:`~sklearn_clsattn.text.ContextVectorizer` with characters counts: it is damped.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
     max_iter : int, default=300

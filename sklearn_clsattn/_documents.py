@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ._factored import Factors, factors_of
+
 _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.int32)))
 _LARGEST_EXACT_FLOAT64 = 2**53
 _BITS_PER_NAT = 1.0 / np.log(2.0)
@@ -54,6 +56,8 @@ def as_csr(X: Any) -> Any:
 
     A copy only where it has to be one. Integers whose sums float64 does not hold become float64.
     """
+    if factors_of(X) is not None:
+        return X
     X = native(X)
     if not sp.issparse(X):
         half = X.dtype == np.float16  # SciPy has no sparse arrays of it
@@ -69,7 +73,7 @@ def as_csr(X: Any) -> Any:
 
 def canonical(X: Any) -> Any:
     """Return what :func:`as_csr` returned, or a copy, with sorted entries, each stored once."""
-    if X.has_canonical_format:
+    if factors_of(X) is not None or X.has_canonical_format:
         return X
     # In small integers, sums of duplicates could overflow.
     X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
@@ -83,7 +87,7 @@ def with_columns(X: Any) -> tuple[Any, Any]:
     CountVectorizer does not sort the entries of a row. Sorting them takes twice as long as the
     transpose, which is needed anyway and tells whether an entry is stored in several parts.
     """
-    if X.has_canonical_format:
+    if factors_of(X) is not None or X.has_canonical_format:
         return X, None
     columns = X.tocsc().T
     return (X, columns) if columns.has_canonical_format else (canonical(X), None)
@@ -92,8 +96,13 @@ def with_columns(X: Any) -> tuple[Any, Any]:
 def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, Any]]:
     """Yield slices of the rows of a CSR matrix and CSR arrays of these rows, which share memory.
 
-    A block has about `n_entries` entries, or else one row. Without rows there is no block.
+    A block has about `n_entries` entries, or else one row. Without rows there is no block. Of a
+    matrix with factors each block is made when its turn comes.
     """
+    if (factors := factors_of(X)) is not None:
+        for rows, left in left_blocks(factors, n_entries):
+            yield rows, left @ factors.right
+        return
     indptr = X.indptr
     bounds = np.searchsorted(indptr, range(n_entries, indptr[-1], n_entries)).tolist()
     for start, stop in pairwise(sorted({0, *bounds, X.shape[0]})):
@@ -101,6 +110,13 @@ def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, 
         starts = indptr[start : stop + 1] - indptr[start]
         part = csr_of(X.data[entries], X.indices[entries], starts, X.shape[1])
         yield slice(start, stop), part
+
+
+def left_blocks(factors: Factors, n_entries: int) -> Iterator[tuple[slice, Any]]:
+    """Yield slices of rows, and those of the left factor whose product has some `n_entries`."""
+    left, lengths = factors.left, np.diff(factors.right.indptr)
+    total = int(np.bincount(left.indices, minlength=len(lengths)) @ lengths)
+    yield from row_blocks(left, max(1, int(n_entries * left.nnz / max(total, 1))))
 
 
 def csr_of(

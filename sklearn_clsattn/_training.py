@@ -18,6 +18,7 @@ from sklearn.utils import compute_sample_weight
 
 from ._core.statistics import balancing_factors
 from ._documents import damped_entries
+from ._factored import factors_of, n_stored
 from ._validation import check_entries, check_two_classes
 
 try:
@@ -56,12 +57,20 @@ class Summary:
     largest: float  # entry, or 0
     labels: NDArray[Any]  # sorted
     names: list[str] | None = None  # of the tokens, if they have any
+    is_damped: bool = False  # already, as what a ContextVectorizer counts is
 
 
 def summary_of(X: Any, labels: NDArray[Any], names: list[str] | None = None) -> Summary:
     """Return the summary of a CSR matrix without zeros, of documents with these labels."""
-    least = float(X.data.min()) if X.nnz else np.inf
-    return Summary(X.shape, X.nnz, X.dtype, least, float(X.data.max(initial=0)), labels, names)
+    n_entries = n_stored(X)
+    if (factors := factors_of(X)) is None:
+        least = X.data.min() if n_entries else np.inf
+        largest = X.data.max(initial=0)
+    else:  # bounds, without the product
+        least = factors.left.data.min(initial=np.inf) * factors.right.data.min(initial=np.inf)
+        largest = (factors.left @ factors.right.max(axis=1).toarray()).max(initial=0)
+    ends = float(least), float(largest)
+    return Summary(X.shape, n_entries, X.dtype, *ends, labels, names, factors is not None)
 
 
 def joined(summaries: Sequence[Summary]) -> Summary:
@@ -115,7 +124,7 @@ def weighted_documents(
         check_two_classes(classes, sums[0] * factors, seen)
         total, token_weights, n_entries = sums @ factors
     largest, dtype = summary.largest, summary.dtype
-    if not getattr(classifier, "sublinear_counts", False):
+    if summary.is_damped or not getattr(classifier, "sublinear_counts", False):
         entry_scale = None
     else:
         dtype = np.dtype(np.float32 if _is_exact(dtype) else np.float64)

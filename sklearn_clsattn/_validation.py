@@ -16,11 +16,13 @@ from sklearn.utils.validation import (
     _get_feature_names,
     check_array,
     check_consistent_length,
+    check_X_y,
     column_or_1d,
     validate_data,
 )
 
 from ._documents import as_csr, canonical
+from ._factored import factors_of
 
 _LEAST_ENTRY, _LARGEST_ENTRY = 1e-19, 1e19  # all positive integers are within
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
@@ -41,17 +43,29 @@ def validated(
     the tokens or has to know them.
     """
     check_not_texts(X, estimator)
-    options = {"accept_sparse": "csr", "accept_large_sparse": True, "reset": reset}
     if isinstance(y, str) and y == "no_validation":
-        X, y, weights = validate_data(estimator, X, **options), np.empty(0), np.empty(0)
+        X, y, weights = _by_scikit_learn(estimator, X, y, reset), np.empty(0), np.empty(0)
         check_non_negative(X, estimator)
     else:
         check_labels(y)
-        X, y = validate_data(estimator, X, y, **options)
+        X, y = _by_scikit_learn(estimator, X, y, reset)
         check_non_negative(X, estimator)
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return as_csr(X), np.asarray(y), weights
+
+
+def _by_scikit_learn(estimator: Any, X: Any, y: Any, reset: bool) -> Any:
+    """Return what `validate_data` returns, which would ask for the entries of a product."""
+    options = {"accept_sparse": "csr", "accept_large_sparse": True}
+    if (factors := factors_of(X)) is None:
+        return validate_data(estimator, X, y, reset=reset, **options)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    check_array(factors.right, ensure_min_samples=0, **options)
+    if isinstance(y, str) and y == "no_validation":
+        check_array(factors.left, **options)
+        return X
+    return X, check_X_y(factors.left, y, **options)[1]
 
 
 def checked_part(
@@ -79,7 +93,10 @@ def checked_part(
 
 def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:
     """Raise ValueError for negative values in X (n_documents, n_tokens), dense or sparse."""
-    values = X.data if sparse.issparse(X) else X
+    if (factors := factors_of(X)) is not None:
+        values = np.append(factors.left.data.min(initial=0), factors.right.data.min(initial=0))
+    else:
+        values = X.data if sparse.issparse(X) else X
     if values.size and (minimum := values.min()) < 0:
         raise ValueError(
             f"Negative values in data passed to {_check_estimator_name(estimator)}: expected "

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from ._docstrings import documented
 from ._documents import as_csr, row_blocks, row_sums
+from ._factored import factors_of
 
 __all__ = [
     "class_totals",
@@ -94,6 +95,9 @@ def class_totals(
         sums = row_totals(X)
         weights = np.divide(weights, sums, out=np.zeros(n_documents), where=sums > 0)
 
+    if (factors := factors_of(X)) is not None:
+        of_units = class_totals(factors.left, codes, n_classes, weights)
+        return np.ascontiguousarray((factors.right.T @ of_units.T).T)
     blocks = row_blocks(X, max(_BLOCK_ENTRIES, n_classes * n_tokens))
     if n_classes <= _FEW_CLASSES:
         members = np.zeros((n_documents, n_classes))
@@ -115,6 +119,8 @@ def class_totals(
 
 def row_totals(X: Any) -> Array:
     """Return the sum of every row of a CSR matrix, added up in float64."""
+    if (factors := factors_of(X)) is not None:
+        return np.asarray(factors @ np.ones(X.shape[1]))
     sums = [np.zeros(0)]
     for _, part in row_blocks(X, _BLOCK_ENTRIES):
         sums.append(row_sums(part.data.astype(np.float64, copy=False), part.indptr))

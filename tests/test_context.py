@@ -154,45 +154,43 @@ def slow_loss(texts, codes, weights, n_classes, scores, known, scale, intercepts
     return loss
 
 
+def columns_of(model, unit):
+    """Return a dictionary from column to weight of a word or an n-gram of words."""
+    columns = Counter()
+    if unit in model.vocabulary_:
+        columns[model.vocabulary_[unit]] = 1.0
+    if model.character_vocabulary_ and " " not in unit and re.search(r"\w", unit):
+        analyze = CountVectorizer(analyzer="char_wb", ngram_range=model.characters).build_analyzer()
+        for ngram in analyze(unit):
+            if ngram in model.character_vocabulary_:
+                column = len(model.vocabulary_) + model.character_vocabulary_[ngram]
+                columns[column] += model.character_weight
+    return columns
+
+
 def slow_bag(model, text):
     """Return a dictionary from column to entry, by a loop over occurrences."""
     low, high = model.ngram_range
-    text = text.lower()
-    words = words_of(text)
-    spans = [match.span() for match in re.finditer(WORDS_AND_PUNCTUATION, text)]
+    words = words_of(text.lower())
     before_scores = dict(zip(model.previous_words_, model.previous_word_scores_, strict=True))
-    found, first_gates = [], []
-    for j, (start, end, before) in enumerate(positions_of(text)):
-        for n in range(low, high + 1):
-            score = model.start_scores_[n - low, start] + model.end_scores_[n - low, end]
-            gate = math.exp((score + before_scores.get(before, 0.0)) / 2)
-            first_gates += [gate] if n == low else []
-            column = model.vocabulary_.get(" ".join(words[j : j + n]))
-            if j + n <= len(words) and column is not None:
-                found.append((column, gate))
-    entries = slow_entries(found, 1.0)
     found = []
-    if model.character_vocabulary_:
-        analyze = CountVectorizer(analyzer="char_wb", ngram_range=model.characters).build_analyzer()
-        for match in re.finditer(r"\S+", text):
-            inside = [
-                g
-                for (at, _), g in zip(spans, first_gates, strict=True)
-                if match.start() <= at < match.end()
-            ]
-            for ngram in analyze(match.group()):
-                if ngram in model.character_vocabulary_:
-                    column = len(model.vocabulary_) + model.character_vocabulary_[ngram]
-                    found.append((column, inside[0] if inside else 1.0))
-    return entries | slow_entries(found, model.character_weight)
-
-
-def slow_entries(found, factor):
-    counts, sums = Counter(column for column, _ in found), Counter()
-    for column, gate in found:
-        sums[column] += (1 + math.log(counts[column])) / counts[column] * gate
+    for j, (start, end, before) in enumerate(positions_of(text.lower())):
+        for n in sorted({1, *range(low, high + 1)}):
+            row = max(n - low, 0)
+            score = model.start_scores_[row, start] + model.end_scores_[row, end]
+            gate = math.exp((score + before_scores.get(before, 0.0)) / 2)
+            unit = " ".join(words[j : j + n])
+            if j + n <= len(words) and columns_of(model, unit):
+                found.append((unit, gate))
+    counts, sums = Counter(unit for unit, _ in found), Counter()
+    for unit, gate in found:
+        sums[unit] += (1 + math.log(counts[unit])) / counts[unit] * gate
     wanted = sum(1 + math.log(count) for count in counts.values())
-    return {column: factor * value * wanted / sums.total() for column, value in sums.items()}
+    entries = Counter()
+    for unit, value in sums.items():
+        for column, weight in columns_of(model, unit).items():
+            entries[column] += weight * value * wanted / sums.total()
+    return entries
 
 
 # Positions.
@@ -328,20 +326,30 @@ def test_without_context_entries_are_damped_counts(ngram_range, characters, boun
     counter = CountVectorizer(
         ngram_range=ngram_range, token_pattern=WORDS_AND_PUNCTUATION, **bounds
     )
-    expected = [counter.fit_transform(texts).toarray()]
-    names = list(counter.get_feature_names_out())
+    part = counter.fit_transform(texts).toarray()
     assert model.vocabulary_ == counter.vocabulary_
-    if characters:
-        inside = CountVectorizer(analyzer="char_wb", ngram_range=characters, min_df=0.05)
-        expected.append(inside.fit_transform(texts).toarray())
-        names += [CHARACTER_PREFIX + name for name in inside.get_feature_names_out()]
-    for k, part in enumerate(expected):
-        damped = 1 + np.log(np.maximum(part, 1))
-        expected[k] = np.where(part > 0, damped, 0) * (0.3 if k else 1.0)
+    names = list(counter.get_feature_names_out())
+    damped = np.where(part > 0, 1 + np.log(np.maximum(part, 1)), 0)
+    np.testing.assert_allclose(X[:, np.arange(len(names))].toarray(), damped, rtol=1e-12)
+    names += [CHARACTER_PREFIX + ngram for ngram in sorted(frequent(texts, characters, 0.05))]
     assert model.get_feature_names_out().tolist() == names
-    np.testing.assert_allclose(X.toarray(), np.hstack(expected), rtol=1e-12)
     assert X.has_canonical_format
     assert X.format == "csr"
+
+
+def frequent(texts, characters, share):
+    """Return the character n-grams of words in enough documents, but not too common."""
+    if characters is None:
+        return []
+    analyze = CountVectorizer(analyzer="char_wb", ngram_range=characters).build_analyzer()
+    documents, occurrences = Counter(), Counter()
+    for text in texts:
+        words = {word for word in words_of(text.lower()) if re.search(r"\w", word)}
+        inside = [ngram for word in words for ngram in analyze(word)]
+        documents.update(set(inside))
+        occurrences.update(inside)
+    low, high = share * len(texts), max(0.1 * len(texts), 200)
+    return [ngram for ngram, n in documents.items() if n >= low and occurrences[ngram] <= high]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -352,13 +360,14 @@ def test_bag_is_that_of_a_loop_over_occurrences(n_classes, ngram_range, characte
     model = vectorizer(ngram_range=ngram_range, characters=characters)
     X = model.fit_transform(texts, np.array(["a", "b", "c"])[codes])
     assert np.abs(model.start_scores_).max() > 0.01
+    plain = clone(model).set_params(context=False).fit_transform(texts)
+    lefts = [getattr(bags, "factors", None) or [bags] for bags in (X, plain)]
+    np.testing.assert_allclose(*(left.sum(axis=1) for left, *_ in lefts), rtol=1e-12)
     for text, row in zip(texts, X, strict=True):
         expected = slow_bag(model, text)
         assert sorted(expected) == row.indices.tolist()
         np.testing.assert_allclose(row.data, [expected[k] for k in row.indices], rtol=1e-11)
     assert abs(X - model.transform(texts)).max() == 0
-    plain = clone(model).set_params(context=False).fit_transform(texts)
-    np.testing.assert_allclose(X.sum(axis=1), plain.sum(axis=1), rtol=1e-12)
     assert abs(X - plain).max() > 0.01
 
 
@@ -374,16 +383,17 @@ FITTED = {
 )
 def test_occurrences_sum_to_the_bag(characters, words):
     model, text = FITTED[characters], " ".join(words)
-    occurrences, names = model.occurrences(text), model.get_feature_names_out()
-    row = np.bincount(occurrences.columns, occurrences.weights, len(names))
+    occurrences = model.occurrences(text)
+    entries = Counter()
+    for term, weight in zip(occurrences.terms, occurrences.weights, strict=True):
+        for column, share in columns_of(model, term).items():
+            entries[column] += weight * share
+    row = np.zeros(len(model.get_feature_names_out()))
+    row[list(entries)] = list(entries.values())
     np.testing.assert_allclose(row, model.transform([text]).toarray()[0], rtol=0, atol=1e-12)
-    spans = zip(occurrences.columns, occurrences.starts, occurrences.stops, strict=True)
-    for column, start, stop in spans:
-        written = text[start:stop].lower()
-        if names[column].startswith(CHARACTER_PREFIX):
-            assert written == names[column].removeprefix(CHARACTER_PREFIX).strip()
-        else:
-            assert words_of(written) == names[column].split(" ")
+    spans = zip(occurrences.terms, occurrences.starts, occurrences.stops, strict=True)
+    for term, start, stop in spans:
+        assert words_of(text[start:stop].lower()) == term.split(" ")
     found = [text[start:stop].lower() for start, stop in occurrences.words]
     assert found == words_of(text.lower()) or len(text) != len(text.lower())
 

@@ -163,7 +163,7 @@ def test_every_layout_of_a_matrix_is_explained_alike_and_left_alone(layout, trai
         assert_array_equal(array, copied)
     expected = explain(model, sp.csr_array(X.toarray()))
     assert_array_equal(explanation.columns, expected.columns)
-    for name in ("counts", "attention", "contributions", "decision_without"):
+    for name in ("weights", "attention", "contributions", "decision_without"):
         assert_allclose(getattr(explanation, name), getattr(expected, name), atol=1e-12)
 
 
@@ -186,7 +186,7 @@ def test_slices_masks_and_iteration():
     explanation = explain(pipeline(), [*TEXTS, "", "fun fun"], y_true=[*LABELS, "bad", "good"])
     assert len(explanation) == 6
     assert explanation[3].tokens.tolist() == ["and", "boring", "long"]
-    assert explanation[-1].counts.tolist() == [2.0]
+    assert explanation[-1].weights.tolist() == [2.0]
     assert explanation[1:3].index.tolist() == [1, 2]
     assert explanation[::-1][0].index.tolist() == [5]
     assert explanation[explanation.predicted == "good"].true.tolist() == ["good", "good", "good"]

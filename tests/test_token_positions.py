@@ -139,10 +139,10 @@ documents = st.lists(
 def test_occurrences_and_segments_add_up_to_the_decision(text, model):
     explanation = explain(model, [text])
     found = model[0].occurrences(text)
-    entry = np.bincount(found.columns, found.weights, model[-1].n_features_in_)
-    number = {column: at for at, column in enumerate(explanation.columns.tolist())}
-    at = [number[column] for column in found.columns.tolist()]
-    by_occurrence = (found.weights / entry[found.columns])[:, None] * explanation.contributions[at]
+    number = {token: at for at, token in enumerate(explanation.tokens.tolist())}
+    at = np.array([number[term] for term in found.terms.tolist()], dtype=int)
+    share = found.weights / np.bincount(at, found.weights, len(number))[at]
+    by_occurrence = share[:, None] * explanation.contributions[at]
     decision = np.ravel(model.decision_function([text]))
     summed = by_occurrence.sum(axis=0) + explanation.intercept
     assert_allclose(summed, decision, rtol=0, atol=1e-10)
@@ -164,20 +164,20 @@ def test_occurrences_and_segments_add_up_to_the_decision(text, model):
             assert all(lane < N_LANES for lane in lanes)
 
     # The positions are those of the vectorizer.
-    columns = explanation.columns[shown.occurrences[:, 2]]
+    tokens = explanation.tokens[shown.occurrences[:, 2]]
     first, length = shown.occurrences[:, 0], shown.occurrences[:, 1]
     starts = shown.words[first, 0]
     stops = shown.words[first + length.clip(min=1) - 1, 1]
     kept = {
         tuple(row[:3]): row[3]
-        for row in zip(columns.tolist(), starts.tolist(), stops.tolist(), shown.shares, strict=True)
+        for row in zip(tokens.tolist(), starts.tolist(), stops.tolist(), shown.shares, strict=True)
     }
-    rows = zip(found.columns.tolist(), found.starts.tolist(), found.stops.tolist(), strict=True)
-    assert len(columns) == len(found.columns)
-    for row, weight in zip(rows, found.weights, strict=True):
+    rows = zip(found.terms.tolist(), found.starts.tolist(), found.stops.tolist(), strict=True)
+    assert len(tokens) == len(found.terms)
+    for row, expected in zip(rows, share, strict=True):
         assert row in kept
-        if text.isascii():  # else the two letters of one may be an n-gram each, at one place
-            assert_allclose(kept[row], weight / entry[row[0]])
+        if text.isascii():  # else the two letters of one may be a word each, at one place
+            assert_allclose(kept[row], expected)
 
 
 def test_the_same_word_is_shared_by_what_it_counts_where_it_stands():
@@ -201,25 +201,26 @@ def test_the_same_word_is_shared_by_what_it_counts_where_it_stands():
     assert "here" in explanation.to_html()
 
 
-def test_characters_are_listed_by_the_word_they_are_in():
-    text = f"{WORDS[0]}, {WORDS[1]} {WORDS[0].upper()}"
-    explanation = explain(MODEL, [text])
-    one = views(explanation, None, 100)[0]
-    inside = [token for token in one.listable if token.prefix == "characters"]
-    assert [token.term for token in inside] == [WORDS[0], WORDS[1]]
-    of_characters = [token for token in one.tokens if token.is_characters]
-    assert len(of_characters) + len(one.listable) - 2 == len(one.tokens)
-    for number in ("contribution", "attention", "count"):
-        sums = [sum(getattr(token, number) for token in some) for some in (inside, of_characters)]
-        assert_allclose(*sums)
-    terms = one.plus.total + one.minus.total + one.start
-    assert_allclose(terms, one.end, rtol=0, atol=1e-10)
+def test_a_word_is_one_row_with_its_characters():
+    known, unknown = WORDS[0], WORDS[0] + "er"
+    explanation = explain(MODEL, [f"{known}, {unknown} {known.upper()}"])
+    frame = explanation.to_frame().set_index("token")
+    assert {known, unknown, ","} <= set(frame.index)
+    assert np.isnan(frame.loc[unknown, "own_contribution"])
+    assert frame.loc[unknown, "contribution"] != 0
+    assert 0 < abs(frame.loc[known, "own_contribution"]) < abs(frame.loc[known, "contribution"])
+    assert_allclose(frame["contribution"].sum(), explanation.decision[0, 0], rtol=1e-12)
+    # The word's own part is the attention of its own column times that column's value.
+    X = MODEL[0].transform([f"{known}, {unknown} {known.upper()}"])
+    column = MODEL[0].vocabulary_[known]
+    own = MODEL[-1].contributions(X)[0, column]
+    assert_allclose(frame.loc[known, "own_contribution"], own, rtol=1e-6)
     said = explanation.to_text(color=False, width=100, top=100)
-    assert f"{WORDS[0]} (characters)" in said
-    assert "char:" not in said
+    assert f'counted by their characters: "{unknown}".' in said
     page = explanation.to_html(top=100)
-    assert "character n-grams" in page
-    assert "char:" not in page
+    assert "of it by its characters" in page
+    assert "char:" not in said + page
+    assert explanation.to_dict()["documents"][0]["tokens"]
 
 
 def test_words_and_characters_share_the_text():

@@ -15,6 +15,9 @@ from weakref import WeakSet, ref
 import torch
 from sklearn.utils.parallel import _get_threadpool_controller
 
+from .._documents import BLOCK_ENTRIES, left_blocks, row_blocks
+from .._factored import factors_of
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -49,6 +52,17 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
         for helper in begun:
             helper.result()
     return results
+
+
+def blocks_in_threads(
+    function: Callable[[tuple[slice, Any]], Result], X: Any, n_entries: int = BLOCK_ENTRIES
+) -> list[Result]:
+    """Return a function's results for :func:`.row_blocks`, made in threads where X has factors."""
+    if (factors := factors_of(X)) is None:
+        return in_threads(function, row_blocks(X, n_entries))
+    right = factors.right
+    blocks = left_blocks(factors, n_entries)
+    return in_threads(lambda block: function((block[0], block[1] @ right)), blocks)
 
 
 def in_background(function: Callable[[], Result]) -> Callable[[], Result]:

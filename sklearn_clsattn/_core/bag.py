@@ -13,6 +13,7 @@ implementations share one interface:
 from __future__ import annotations
 
 import warnings
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,8 @@ import torch
 from numpy.typing import NDArray
 
 from .._documents import BLOCK_ENTRIES, csr_of, row_blocks
-from .backend import in_background, in_threads
+from .._factored import Factors, factors_of
+from .backend import blocks_in_threads, in_background, in_threads
 
 _Block = tuple[slice, torch.Tensor]
 Backend = Literal["auto", "torch", "scipy"]
@@ -61,7 +63,8 @@ class TokenBag:
         self.dtype = torch.float32 if dtype == np.float32 else torch.float64
         self.device = torch.device(device)
         self.shape: tuple[int, int] = tuple(X.shape)
-        self._csr = _contiguous(X, dtype)
+        factors = factors_of(X)
+        self._csr = _contiguous(X, dtype) if factors is None else X
         if backend == "auto":
             has_kernels = self.device.type == "cuda" or torch.backends.mkl.is_available()
             backend = "torch" if has_kernels else "scipy"
@@ -71,11 +74,13 @@ class TokenBag:
                 "use device='cpu' or the 'torch' backend."
             )
         self.backend = backend
-        self._products = (
-            _ScipyProducts(self._csr)
-            if backend == "scipy"
-            else _TorchProducts(self._csr, self.device, columns)
-        )
+        self._products: Any
+        if factors is not None:
+            self._products = _FactoredProducts(X, factors, dtype, self.device, backend)
+        elif backend == "scipy":
+            self._products = _ScipyProducts(self._csr)
+        else:
+            self._products = _TorchProducts(self._csr, self.device, columns)
 
     def __reduce__(self) -> Any:
         is_single = self.dtype == torch.float32
@@ -84,7 +89,7 @@ class TokenBag:
     @property
     def nonzeros(self) -> torch.Tensor:
         """The stored token weights, row by row."""
-        return as_tensor(self._csr.data, self.device)
+        return as_tensor(self._csr.data, self.device).to(self.dtype)
 
     def coordinates(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the document and the token of every stored weight, as int64 tensors."""
@@ -107,11 +112,16 @@ class TokenBag:
         self._products.sum_over_documents(per_document, out)
         return out
 
-    def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
+    def squared_sum_over_documents(
+        self, per_document: torch.Tensor, *, roughly: bool = False
+    ) -> torch.Tensor:
         """Return ``(X * X).T @ per_document``: (n_documents, m) -> (n_tokens, m).
 
-        Where an entry is stored in several parts, each part is squared by itself.
+        Where an entry is stored in several parts, each part is squared by itself. `roughly` saves
+        the making of the entries where X has factors.
         """
+        if roughly and isinstance(self._products, _FactoredProducts):
+            return self._products.rough_squared_sum_over_documents(per_document)
         return self._products.squared_sum_over_documents(per_document)
 
     def document_totals(self) -> torch.Tensor:
@@ -163,6 +173,57 @@ class _TorchProducts:
         ]
         _multiply(squared, per_document, out)
         return out
+
+
+class _FactoredProducts:
+    """Products with a matrix that has factors: with one factor, then with the other."""
+
+    def __init__(
+        self, X: Any, factors: Factors, dtype: Any, device: torch.device, backend: Backend
+    ) -> None:
+        self._X = X
+        self._means: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._left, self._right = (
+            TokenBag(factor, dtype=dtype, device=device, backend=backend) for factor in factors[:2]
+        )
+
+    def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
+        return self._left.sum_over_tokens(self._right.sum_over_tokens(per_token))
+
+    def sum_over_documents(self, per_document: torch.Tensor, out: torch.Tensor) -> None:
+        self._right.sum_over_documents(self._left.sum_over_documents(per_document), out)
+
+    def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
+        """Return the sums of squares of the entries, which are made block by block."""
+        weights = per_document.cpu().numpy()
+        sums = np.zeros((self._X.shape[1], weights.shape[1]), dtype=np.float64)
+        lock = Lock()
+
+        def add(block: tuple[slice, Any]) -> None:
+            rows, part = block
+            part.data *= part.data
+            added = part.T @ weights[rows]
+            with lock:
+                np.add(sums, added, out=sums)
+
+        blocks_in_threads(add, self._X, 4 * max(BLOCK_ENTRIES, sums.size))
+        return torch.from_numpy(sums).to(per_document)
+
+    def rough_squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
+        """Return about the same: as if a document's units were independent of each other.
+
+        Then the square of a sum over units is the sum of the squares, and that of the mean sum.
+        """
+        if self._means is None:
+            ones = per_document.new_ones((self._X.shape[1], 1))
+            totals = self.sum_over_tokens(ones)
+            means = torch.empty_like(ones)
+            self.sum_over_documents(torch.ones_like(totals), means)
+            self._means = totals.square(), means.div_(totals.sum()).square_()
+        squared_totals, squared_shares = self._means
+        by_unit = self._left.squared_sum_over_documents(per_document)
+        squares = self._right.squared_sum_over_documents(by_unit)
+        return squares.addmm_(squared_shares, squared_totals.T @ per_document)
 
 
 def _multiply(blocks: list[_Block], matrix: torch.Tensor, out: torch.Tensor) -> None:

@@ -20,7 +20,7 @@ from .bag import TokenBag, as_tensor
 from .fitted import count_selected
 from .leave_one_out import evidence_without, projections
 from .loss import AttentionLoss, encode_targets
-from .statistics import CorpusStatistics, Scaling
+from .statistics import CorpusStatistics, Scaling, row_lengths
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
@@ -77,7 +77,7 @@ class Chunk:
 def class_sums(chunk: Chunk, classes: NDArray[Any]) -> Array:
     """Return document weights, token weights and numbers of entries by class, (3, n_classes)."""
     codes = _codes_among(chunk, classes)
-    of_documents = np.ones(len(codes)), row_totals(chunk.X), np.diff(chunk.X.indptr)
+    of_documents = np.ones(len(codes)), row_totals(chunk.X), row_lengths(chunk.X)
     sums = [np.bincount(codes, chunk.weights * of, len(classes)) for of in of_documents]
     return np.array(sums, dtype=np.float64)
 

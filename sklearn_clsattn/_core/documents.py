@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from .._documents import csr_of
+from .._factored import n_stored, without_unused_columns
 from .chunk import Chunk, described, rows_of, selections, with_bag, with_copies
 from .corpus import Corpus, CorpusLoss
 from .leave_one_out import directions_by_content, numbered, own_weights
@@ -63,7 +63,7 @@ class Documents:
         """
         statistics = CorpusStatistics.of(X, codes, n_classes, weights)
         corpus = Corpus([Chunk(X, codes, weights, columns=columns)])
-        return cls(corpus, statistics, X.shape, int(X.nnz), entry_scale)
+        return cls(corpus, statistics, X.shape, n_stored(X), entry_scale)
 
     @property
     def _chunk(self) -> Chunk:
@@ -174,12 +174,7 @@ class Documents:
 
     def without_unseen_tokens(self) -> tuple[Documents, Numbers]:
         """Return documents in memory with their own tokens alone, and which these are."""
-        X = self.X
-        seen = np.bincount(X.indices, minlength=X.shape[1]) > 0
-        seen[:1] = True  # a matrix has a column
-        tokens = np.flatnonzero(seen)
-        numbers = np.cumsum(seen, dtype=X.indices.dtype) - 1
-        X = csr_of(X.data, numbers[X.indices], X.indptr, len(tokens))
+        X, tokens = without_unused_columns(self.X)
         statistics = replace(self.statistics, shares=self.statistics.shares[:, tokens])
         corpus = Corpus([replace(self._chunk, X=X, columns=None)])
         return replace(self, corpus=corpus, statistics=statistics, shape=X.shape), tokens

@@ -16,7 +16,7 @@ With token weights :math:`c_{is}`, scores a, values b and the ``<cls>`` token's 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from weakref import finalize
 
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
 from .._documents import BLOCK_ENTRIES, damped, damped_entries, row_blocks, row_sums
+from .._factored import factors_of, n_stored
 
 Array = NDArray[np.float64]
 
@@ -125,6 +126,22 @@ class FittedAttention:
         tokens = np.column_stack([self.scores, self.values])
         return np.vstack([tokens, [cls_score, *self.intercept]])
 
+    def of_units(self, table: Any) -> FittedAttention:
+        """Return the model of units, each of which stands for the tokens in a row of a matrix.
+
+        `table`, CSR (n_units, n_tokens), holds their weights. A unit's attention mass is the sum of
+        its tokens', its value the mean of theirs by attention.
+        """
+        logits = np.log(table.data, dtype=np.float64) + self.scores[table.indices]
+        lengths = np.diff(table.indptr)
+        largest = _row_maxima(logits, table.indptr)
+        masses = np.exp(logits - np.repeat(largest, lengths))
+        total = row_sums(masses, table.indptr)
+        masses /= np.repeat(total, lengths)
+        values = row_sums(masses[:, None] * self.values[table.indices], table.indptr)
+        with np.errstate(divide="ignore"):  # a unit without tokens has a score of -inf
+            return replace(self, scores=largest + np.log(total), values=values)
+
     def token_weights(self, entries: Any) -> Any:
         """Return the token weights c of the entries of an ndarray or a CSR matrix."""
         return entries if self.entry_scale is None else damped(entries, self.entry_scale)
@@ -134,8 +151,10 @@ class FittedAttention:
 
         `X` is a CSR matrix or an ndarray of shape (n_documents, n_tokens), of any number type.
         """
-        if sp.issparse(X) and X.nnz < len(self.scores):
+        if sp.issparse(X) and n_stored(X) < len(self.scores):
             # A few documents have fewer entries than there are tokens.
+            if (factors := factors_of(X)) is not None:
+                return self.of_units(factors.right).outputs(factors.left)
             shares = self._shares(X)
             return self.intercept + np.column_stack(
                 [row_sums(shares * column[X.indices], X.indptr) for column in self.values.T]
@@ -168,7 +187,8 @@ class FittedAttention:
         For two classes, the output times the attention mass is linear in the token weights: one
         product tells its sign. Where rounding could decide, outputs do.
         """
-        if len(self.intercept) > 1 or (sp.issparse(X) and X.nnz < len(self.scores)):
+        is_small = sp.issparse(X) and n_stored(X) < len(self.scores)
+        if len(self.intercept) > 1 or is_small or factors_of(X) is not None:
             return most_probable(self.outputs(X))
         weights, cls_mass = self._masses()
         values, intercept = self.values[:, 0], float(self.intercept[0])
@@ -226,6 +246,8 @@ class FittedAttention:
             part = np.asarray(self.token_weights(X), dtype=np.float64)
             yield slice(None), part, [part @ factor for factor in factors]
             return
+        if self.entry_scale is None and (product := factors_of(X)) is not None:
+            X, factors = product.left, tuple(product.right @ factor for factor in factors)
         factors = tuple(np.ascontiguousarray(factor) for factor in factors)  # once, not per block
         blocks = list(row_blocks(X, BLOCK_ENTRIES))
         # Fresh memory for every block would cost as much as the weights.
@@ -368,18 +390,21 @@ def count_selected(
     ranks[order] = np.arange(len(order))
     below = -scores[order]
     ties = np.searchsorted(below, below + tolerance, side="right") - 1 > np.arange(len(order))
+    given = X
+    if (factors := factors_of(X)) is not None:  # the best of a unit's tokens stands for it
+        X, ranks = factors.left, _row_minima(ranks, factors.right)
 
     def of_block(block: tuple[slice, Any]) -> NDArray[Any]:
-        part = block[1]
+        rows, part = block
         filled = np.flatnonzero(np.diff(part.indptr))
         if not len(filled):
             return filled
         best = np.minimum.reduceat(ranks[part.indices], part.indptr[filled])
         tied = ties[best] | (part.data.min() <= 0)  # such entries are no tokens of a document
-        several = select_tokens(scores, part[filled[tied]], tolerance)[1]
+        several = select_tokens(scores, given[rows.start + filled[tied]], tolerance)[1]
         return np.concatenate([order[best[~tied]], several])
 
-    counts = np.zeros(X.shape[1], dtype=np.intp)
+    counts = np.zeros(len(scores), dtype=np.intp)
     for tokens in in_threads(of_block, row_blocks(X)):
         counts += np.bincount(tokens, minlength=len(counts))
     return counts
@@ -398,6 +423,14 @@ def _product(X: Any, columns: Array) -> Array:
 def _largest(X: Any) -> float:
     """Return the largest entry of an ndarray or a sparse matrix, 0 if there is none."""
     return float((X.data if sp.issparse(X) else X).max(initial=0.0))
+
+
+def _row_minima(numbers: NDArray[Any], X: Any) -> NDArray[Any]:
+    """Return the least of `numbers`, (n_columns,), in rows of a CSR matrix, or else the last."""
+    least = np.full(X.shape[0], len(numbers) - 1, dtype=numbers.dtype)
+    filled = np.flatnonzero(np.diff(X.indptr))
+    least[filled] = np.minimum.reduceat(numbers[X.indices], X.indptr[filled])
+    return least
 
 
 def _row_maxima(entries: Array, indptr: NDArray[Any]) -> Array:

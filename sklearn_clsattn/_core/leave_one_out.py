@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._documents import BLOCK_ENTRIES, row_blocks, row_sums
+from .._factored import factors_of
 from ..importance import row_totals
 from .statistics import TokenTotals
 
@@ -52,6 +53,8 @@ def projections(X: Any, directions: Array) -> tuple[Array, Array]:
     def of_block(block: tuple[slice, Any]) -> Array:
         return np.stack([block[1] @ direction for direction in directions])
 
+    if (factors := factors_of(X)) is not None:
+        X, directions = factors.left, (factors.right @ directions.T).T
     first, second = np.hstack([np.empty((2, 0)), *in_threads(of_block, row_blocks(X))])
     return first, second
 
@@ -100,7 +103,7 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
     `X` is a canonical CSR matrix; `own`, (n_documents, n_classes), is what each document and its
     copies weigh in every class. The totals may be those of more documents than these.
     """
-    from .backend import in_threads
+    from .backend import blocks_in_threads
 
     mixed = np.count_nonzero(own, axis=1) > 1
     own_class, own_weight = own.argmax(axis=1), np.where(mixed, 0.0, own.max(axis=1))
@@ -134,7 +137,7 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
             sums[k, rows] = part @ log_odds[k] + np.where(of_class, changes, -changes)
 
     # Beside the tables of several outputs half as much room to work in is as much memory.
-    in_threads(of_block, row_blocks(X, BLOCK_ENTRIES // min(n_outputs, 2) + 1))
+    blocks_in_threads(of_block, X, BLOCK_ENTRIES // min(n_outputs, 2) + 1)
     if len(copies := np.flatnonzero(mixed)):
         for rows, part, odds in _log_odds_without(X[copies], own[copies], totals):
             odds *= part.data[:, None]

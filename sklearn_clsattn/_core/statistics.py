@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._factored import factors_of
 from ..importance import class_totals, overall_importance, row_totals, smoothed_totals
 
 Array = NDArray[np.float64]
@@ -69,7 +70,7 @@ class CorpusStatistics:
         return cls(
             _by_class(codes, n_classes, weights),
             _by_class(codes, n_classes, weights * totals),
-            _by_class(codes, n_classes, weights * np.diff(X.indptr)),
+            _by_class(codes, n_classes, weights * row_lengths(X)),
             class_totals(X, codes, n_classes, per_token),
         )
 
@@ -246,6 +247,21 @@ def _rescaled_power(odds: Array, n_seen: int) -> Array:
     np.power(odds, LOG_ODDS_EXPONENT, out=odds)
     odds *= np.sqrt(squares / float(np.vdot(odds, odds)))
     return odds
+
+
+def row_lengths(X: Any) -> NDArray[np.intp]:
+    """Return the number of entries in each row of a CSR matrix, (n_documents,).
+
+    A matrix with factors is made block by block, once, and remembers them.
+    """
+    from .backend import blocks_in_threads
+
+    if factors_of(X) is None:
+        return np.diff(X.indptr)
+    if X.row_lengths is None:
+        lengths = blocks_in_threads(lambda block: np.diff(block[1].indptr), X)
+        X.row_lengths = np.concatenate([np.zeros(0, np.intp), *lengths])
+    return np.asarray(X.row_lengths)
 
 
 def balancing_factors(class_weights: Array) -> Array:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._base import checked_documents, fitted_attention
 from .._core.fitted import FittedAttention, FittedModel
 from .._documents import canonical, row_sums
+from .._factored import factors_of
+from ..text._context_vectorizer import ContextVectorizer
+from ..text._units import units_of
 from .explanation import Explanation
-from .feature_origins import FeatureOrigins, feature_origins
+from .feature_origins import Columns, FeatureOrigins, Source, feature_origins
 from .terms import ExplainedModel
 from .token_positions import document_texts
 
@@ -80,8 +84,13 @@ def explain(
     outputs, classes, sign = _explained(classifier.classes_, target)
     documents = _checked_documents(documents, origins)
     given = origins.transform(documents)
-    fitted = fitted_attention(classifier)
+    fitted, columns, own = fitted_attention(classifier), origins.columns, None
     X = canonical(checked_documents(classifier, given))
+    if (factors := factors_of(X)) is not None:
+        X = factors.left @ factors.right
+    has_characters = any(_has_characters(source.vectorizer) for source in origins.sources)
+    if has_characters and type(fitted) is FittedAttention and fitted.entry_scale is None:
+        X, fitted, columns, own = _by_units(origins, documents, X, fitted)
     attention = fitted.attention(X).data.astype(np.float64, copy=False)
     terms = np.column_stack([output.data for output in fitted.contributions(X)]).astype(np.float64)
     decision, probability = fitted.outputs(X), classifier.predict_proba(given)
@@ -102,8 +111,8 @@ def explain(
     without = model = None
     if fitted.n_layers == 1:  # contributions are attention times the tokens' own values
         without = of(_decisions_without(fitted, X, attention, terms, cls_attention))
-        model = ExplainedModel(origins.columns.names, fitted, outputs, sign)
-        values = np.atleast_2d(classifier.token_values_).T[X.indices]
+        model = ExplainedModel(columns.names, fitted, outputs, sign)
+        values = fitted.values[X.indices]
     else:
         shares = np.broadcast_to(attention[:, None], terms.shape)
         values = np.divide(terms, shares, out=np.full_like(terms, np.nan), where=shares > 0)
@@ -114,11 +123,12 @@ def explain(
         index=np.arange(n_documents),
         indptr=X.indptr.astype(np.intp),
         columns=X.indices.astype(np.intp),
-        tokens=origins.columns.names[X.indices],
-        counts=X.data,
+        tokens=columns.names[X.indices],
+        weights=X.data,
         attention=attention,
         values=of(values),
         contributions=of(terms),
+        own_contributions=None if own is None else of(attention[:, None] * own[X.indices]),
         decision_without=without,
         cls_attention=cls_attention,
         decision=of(decision),
@@ -126,9 +136,67 @@ def explain(
         predicted=classifier.predict(given),
         predicted_probability=probability.max(axis=1),
         true=true,
-        texts=document_texts(origins, documents, X) if places else ((),) * n_documents,
+        texts=document_texts(origins, columns, documents, X) if places else ((),) * n_documents,
         model=model,
     )
+
+
+def _by_units(
+    origins: FeatureOrigins, documents: Any, X: Any, fitted: FittedAttention
+) -> tuple[sp.csr_array, FittedAttention, Columns, Array]:
+    """Return documents by units, such as words with their character n-grams, and the units' model.
+
+    Last the units' names, and what a unit's own column adds for an attention of 1 on the unit,
+    (n_units, n_outputs), NaN where there is none. Columns of other vectorizers, and those that a
+    step has changed, are units themselves.
+    """
+    columns, is_own = origins.columns, np.ones(X.shape[1], dtype=bool)
+    lefts, rights, of_units = [], [], []
+    for number, source in enumerate(origins.sources):
+        if not _has_characters(source.vectorizer):
+            continue
+        chosen = np.flatnonzero(columns.sources == number)
+        left, table, names = _units_of(source, documents)
+        table = table[:, pd.Index(source.terms).get_indexer(pd.Index(columns.terms[chosen]))]
+        part = X[:, chosen]
+        if abs(left @ table - part).max() <= 1e-6 * abs(part).max():
+            filled = np.diff(table.indptr) > 0
+            shape = np.count_nonzero(filled), X.shape[1]
+            entries = table.data, chosen[table.indices], np.append(0, table.indptr[1:][filled])
+            lefts.append(left[:, filled])
+            rights.append(sp.csr_array(entries, shape=shape))
+            first = rights[-1].indices[rights[-1].indptr[:-1]]
+            of_units.append(columns[first].of_terms(names[filled]))
+            is_own[chosen] = False
+    others = np.flatnonzero(is_own)
+    X = sp.hstack([*lefts, X[:, others]], format="csr")
+    identity = sp.eye_array(len(is_own), format="csr")[others]
+    right = sp.vstack([*rights, identity], format="csr")
+    units = Columns.joined([*of_units, columns[others]])
+    by_unit = fitted.of_units(right)
+    # The first entry of a unit is its own column, if it has one.
+    first, weights = right.indices[right.indptr[:-1]], right.data[right.indptr[:-1]]
+    share = np.exp(fitted.scores[first] - by_unit.scores) * weights
+    share[columns.terms[first] != units.terms] = np.nan
+    return X, by_unit, units, share[:, None] * fitted.values[first]
+
+
+def _has_characters(vectorizer: Any) -> bool:
+    return isinstance(vectorizer, ContextVectorizer) and bool(vectorizer.character_vocabulary_)
+
+
+def _units_of(source: Source, documents: Any) -> tuple[Any, Any, NDArray[np.object_]]:
+    """Return a vectorizer's units in documents, their columns and names: first its vocabulary's."""
+    bags = source.vectorizer.transform(source.input.of(documents))
+    left, right, names = bags.factors
+    units = units_of(source.vectorizer)
+    numbers = np.array([units.vocabulary.get(name, -1) for name in names.tolist()], dtype=np.int32)
+    others = np.flatnonzero(numbers < 0)
+    numbers[others] = len(units.names) + np.arange(len(others))
+    shape = left.shape[0], len(units.names) + len(others)
+    left = sp.csr_array((left.data, numbers[left.indices], left.indptr), shape=shape)
+    table = sp.vstack([units.table, right[others]], format="csr")
+    return left, table, np.concatenate([units.names, names[others]])
 
 
 def _explained(

@@ -821,7 +821,7 @@ def _attention_rows(one: Explanation, k: int, top: int) -> pd.DataFrame:
     """Return the `top` tokens as they are drawn for class k, and `special` rows for all else."""
     names = [
         shown(token) + (f" ×{n:.3g}" if n > 1 and float(n).is_integer() else "")
-        for token, n in zip(one.tokens, one.counts, strict=True)
+        for token, n in zip(one.tokens, one.weights, strict=True)
     ]
     tokens = pd.DataFrame(
         {

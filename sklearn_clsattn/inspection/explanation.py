@@ -41,16 +41,21 @@ class Explanation(DecisionTerms):
         The documents' positions among those that were explained.
     indptr : ndarray of shape (n_documents + 1,)
         The tokens of document i are those at ``indptr[i]:indptr[i + 1]``.
-    columns, tokens, counts, attention : ndarray of shape (n_entries,)
-        The tokens' columns in the classifier's matrix, their names, their counts or weights, and
-        their shares of the document's attention.
+    columns, tokens, weights, attention : ndarray of shape (n_entries,)
+        The tokens' columns in the classifier's matrix, their names, their weights in the document,
+        such as counts, and their shares of its attention. Of a
+        :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, tokens are words and
+        n-grams of words, each with its character n-grams, and `columns` their numbers.
     values : ndarray of shape (n_entries, n_targets)
         What a unit of attention on the token adds to the decision; with two layers, with what
         the token attends to (NaN where its attention is 0).
     contributions : ndarray of shape (n_entries, n_targets)
         What the token adds to the decision: attention times value.
+    own_contributions : ndarray of shape (n_entries, n_targets), or None
+        Where tokens have character n-grams, what a token adds without these; NaN for a word that
+        is not in the vocabulary, which counts by its characters alone.
     decision_without : ndarray of shape (n_entries, n_targets), or None
-        The decision if the token's count were 0; None with two layers of attention.
+        The decision if the token's weight were 0; None with two layers of attention.
     cls_attention : ndarray of shape (n_documents,)
         Share of attention that ``<cls>`` keeps. Its value, and so its contribution, is 0.
     decision, probability : ndarray of shape (n_documents, n_targets)
@@ -215,13 +220,15 @@ class Explanation(DecisionTerms):
             "against": [labels[at] for at in j[rows].tolist()],
             "token": np.concatenate([self.tokens, ["<cls>"] * n, ["<intercept>"] * n]),
             "kind": np.repeat(["token", "cls", "intercept"], [len(self.tokens), n, n]),
-            "count": np.concatenate([self.counts, nan, nan]),
+            "weight": np.concatenate([self.weights, nan, nan]),
             "attention": np.concatenate([self.attention, self.cls_attention, nan]),
             "value": compared(self.values, zero, zero + np.nan),
             "contribution": compared(self.contributions, zero, zero + self.intercept),
         }
+        unknown = zero + np.nan
+        if self.own_contributions is not None:
+            columns["own_contribution"] = compared(self.own_contributions, unknown, unknown)
         if self.decision_without is not None:
-            unknown = zero + np.nan
             columns["decision_without"] = compared(self.decision_without, unknown, unknown)
         if len(self.targets) == 1:
             del columns["against"]
@@ -247,15 +254,15 @@ class Explanation(DecisionTerms):
 
     def _document(self) -> dict[str, Any]:
         """Return the first document as plain values."""
-        without = self.decision_without
+        without, own = self.decision_without, self.own_contributions
         tokens = {
             "token": map(str, self.tokens),
             "column": self.columns.tolist(),
-            "count": self.counts.tolist(),
+            "weight": self.weights.tolist(),
             "attention": self.attention.tolist(),
-            # JSON has no NaN.
-            "values": [[None if x != x else x for x in row] for row in self.values.tolist()],
+            "values": _without_nan(self.values),
             "contributions": self.contributions.tolist(),
+            "own_contributions": [None] * len(self.tokens) if own is None else _without_nan(own),
             "decisions_without": [None] * len(self.tokens) if without is None else without.tolist(),
         }
         return {
@@ -351,3 +358,8 @@ class Explanation(DecisionTerms):
             more=max(len(self) - n_shown, 0),
             fragment=fragment,
         )
+
+
+def _without_nan(numbers: Any) -> list[list[float | None]]:
+    """Return a matrix as lists, with None for NaN, which JSON does not have."""
+    return [[None if x != x else x for x in row] for row in numbers.tolist()]

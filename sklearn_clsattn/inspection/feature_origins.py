@@ -71,6 +71,21 @@ class Columns:
         named = np.asarray([str(name) for name in names], dtype=object)
         return cls(named, np.full(len(named), -1), named)
 
+    @classmethod
+    def joined(cls, parts: list[Columns], names: NDArray[np.object_] | None = None) -> Columns:
+        """Return the columns of several matrices side by side, under other names if given."""
+        own, sources, terms = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("names", "sources", "terms")
+        )
+        return cls(own if names is None else names, sources, terms)
+
+    def of_terms(self, terms: NDArray[np.object_]) -> Columns:
+        """Return columns from the same vectorizers with other terms, and the prefixes of names."""
+        pairs = zip(self.names.tolist(), self.terms.tolist(), terms.tolist(), strict=True)
+        names = [name.removesuffix(own) + term for name, own, term in pairs]
+        return Columns(np.array(names, dtype=object), self.sources, terms)
+
     def __getitem__(self, chosen: Any) -> Columns:
         return Columns(self.names[chosen], self.sources[chosen], self.terms[chosen])
 
@@ -255,11 +270,7 @@ def _joined(branches: Iterable[tuple[str, TextInput | Columns]]) -> Columns:
     if len(parts) == 1:
         return parts[0][1]
     names = [f"{name}__{column}" for name, part in parts for column in part.names]
-    return Columns(
-        np.array(names, dtype=object),
-        np.concatenate([part.sources for _, part in parts]),
-        np.concatenate([part.terms for _, part in parts]),
-    )
+    return Columns.joined([part for _, part in parts], np.array(names, dtype=object))
 
 
 def _kind(estimator: Any) -> str:

@@ -94,7 +94,7 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
             parts.append(Text(f"{view.unplaced_title()}:", "dim"))
         names = []
         for token in view.unplaced:
-            times = "" if token.count == 1 else f"×{count_text(token.count)}"
+            times = "" if token.weight == 1 else f"×{count_text(token.weight)}"
             name = token_text(token.name) + times
             names.append(_marked(view, name, token.contribution, color=color))
         parts.append(Text(" ").join(names))
@@ -146,7 +146,7 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
         ]
     columns |= {
         "token": [token_text(token.name) for token in tokens],
-        "count": [count_text(token.count) for token in tokens],
+        "weight": [count_text(token.weight) for token in tokens],
         "attention": [percent(token.attention) for token in tokens],
     }
     if view.has_without:

@@ -16,8 +16,8 @@ Array = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
 # Fields that are indexed by entry, and those that are not indexed by entry or document.
-_PER_ENTRY = {"columns", "tokens", "counts", "attention", "values"}
-_PER_ENTRY |= {"contributions", "decision_without"}
+_PER_ENTRY = {"columns", "tokens", "weights", "attention", "values"}
+_PER_ENTRY |= {"contributions", "own_contributions", "decision_without"}
 _OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model"}
 
 
@@ -33,7 +33,7 @@ class DocumentText:
     # (n_occurrences, 3): first word, number of words (0 for a character n-gram, which has a row of
     # `words`), and the token's number in the document.
     occurrences: NDArray[np.int32] | None
-    # (n_occurrences,): the share of the token's count, and so of its attention and contributions:
+    # (n_occurrences,): the share of the token's weight, and so of its attention and contributions:
     # those of a token sum to 1. Equal unless the vectorizer weights occurrences.
     shares: Array | None
 
@@ -53,7 +53,7 @@ class ExplainedModel:
         return self.sign * self.fitted.values[:, self.outputs]
 
     def token_weights(self, entries: Array) -> Array:
-        """Return what counts weigh before the scores, of the same shape: damped where they are."""
+        """Return what entries weigh before the scores, of the same shape: damped where they are."""
         damp = getattr(self.fitted, "token_weights", None)
         return entries if damp is None else np.asarray(damp(entries), dtype=np.float64)
 
@@ -69,10 +69,11 @@ class DecisionTerms:
     indptr: Positions
     columns: Positions
     tokens: NDArray[np.object_]
-    counts: Array
+    weights: Array
     attention: Array
     values: Array
     contributions: Array
+    own_contributions: Array | None
     decision_without: Array | None
     cls_attention: Array
     decision: Array
@@ -153,6 +154,7 @@ def between(one: DecisionTerms, k: int, j: int) -> DecisionTerms:
         intercept=of(one.intercept[None])[0],
         values=of(one.values),
         contributions=of(one.contributions),
+        own_contributions=None if one.own_contributions is None else of(one.own_contributions),
         decision_without=None if one.decision_without is None else of(one.decision_without),
         decision=of(one.decision),
         probability=one.probability[:, [k]],

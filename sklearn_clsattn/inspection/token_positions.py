@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from ..text._context_vectorizer import ContextVectorizer
 from ..text._symbols import ranges
-from .feature_origins import FeatureOrigins, Source
+from .feature_origins import Columns, FeatureOrigins, Source
 from .terms import DocumentText
 
 Array = NDArray[np.float64]
@@ -58,9 +58,12 @@ class Segment(NamedTuple):
 
 
 def document_texts(
-    origins: FeatureOrigins, documents: Any, X: sp.csr_array
+    origins: FeatureOrigins, names: Columns, documents: Any, X: sp.csr_array
 ) -> tuple[tuple[DocumentText, ...], ...]:
-    """Return each document's texts with its tokens' positions, an empty tuple without text."""
+    """Return each document's texts with its tokens' positions, an empty tuple without text.
+
+    `names` are those of the columns of X.
+    """
     # Vectorizers of the same text are located together.
     inputs: dict[Any, tuple[str | None, list[Any], dict[int, Source]]] = {}
     for number, source in enumerate(origins.sources):
@@ -74,7 +77,7 @@ def document_texts(
         inputs[key][2][number] = source
     texts = []
     for i in range(X.shape[0]):
-        columns = origins.columns[X.indices[X.indptr[i] : X.indptr[i + 1]]]
+        columns = names[X.indices[X.indptr[i] : X.indptr[i + 1]]]
         # A union may have a token in several columns.
         numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number, token in enumerate(zip(columns.sources.tolist(), columns.terms, strict=True)):
@@ -97,7 +100,7 @@ def _document_text(
     for number, source in sources.items():
         vectorizer = source.vectorizer
         if isinstance(vectorizer, ContextVectorizer):
-            located: Located | None = _in_context(vectorizer, text, source.terms)
+            located: Located | None = _in_context(vectorizer, text)
         else:
             located = locate(vectorizer, text)
         if located is None:
@@ -182,19 +185,14 @@ def _characters_within(text: str, shortest: int, longest: int) -> Iterator[tuple
                 break
 
 
-def _in_context(vectorizer: ContextVectorizer, text: str, names: NDArray[np.object_]) -> Located:
-    """Return the features of a text for a fitted ContextVectorizer."""
+def _in_context(vectorizer: ContextVectorizer, text: str) -> Located:
+    """Return the words and n-grams of words of a text for a fitted ContextVectorizer."""
     found = vectorizer.occurrences(text)
-    terms = names[found.columns].tolist()
-    n = int(np.count_nonzero(found.columns < len(vectorizer.vocabulary_)))
-    lengths = np.zeros(len(terms), dtype=np.intp)  # character n-grams come last
-    lengths[:n] = [term.count(" ") + 1 for term in terms[:n]]
-    first = np.searchsorted(found.words[:, 0], found.starts[:n])
+    lengths = np.array([term.count(" ") + 1 for term in found.terms], dtype=np.intp)
+    first = np.searchsorted(found.words[:, 0], found.starts)
     # Where a letter becomes two in lower case, two words may begin at it.
-    first += found.words[first + lengths[:n] - 1, 1] != found.stops[:n]
-    first = np.append(first, len(found.words) + np.arange(len(terms) - n))
-    ngrams = np.stack([found.starts[n:], found.stops[n:]], axis=1)
-    return Located(np.concatenate([found.words, ngrams]), first, lengths, terms, found.weights)
+    first += found.words[first + lengths - 1, 1] != found.stops
+    return Located(found.words, first, lengths, found.terms.tolist(), found.weights)
 
 
 def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segment]:

@@ -4,6 +4,8 @@ from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isnan
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +31,7 @@ N_OUTLINES = 2  # by attention
 MAX_CLASSES = 6  # to name
 SMALLEST_SHOWN = 0.0005  # probability of a class to name beyond the first two
 _MAX_PARTS = 6  # tokens on each side of a bar; more would be too short to read
+_OPENING = 60  # characters of a folded document's first words
 _FAINT = 0.05  # least contribution, in log-odds, that the strongest shade stands for
 
 
@@ -39,10 +42,11 @@ class Token:
     name: str
     prefix: str  # "title" for "title__film", else ""
     term: str  # the rest of the name
-    count: float
+    weight: float
     attention: float
     contribution: float
     without: float | None = None  # the decision without the token, where it was computed
+    own: float | None = None  # of a word with character n-grams, what it adds without them
     is_characters: bool = False  # whether it is a character n-gram
 
 
@@ -60,7 +64,7 @@ class Side(NamedTuple):
 # A class with its probability and decision, and whether the document is explained for it.
 ShownClass = namedtuple("ShownClass", "label probability decision shown")
 # A text in segments, named where a document has several texts, and its number of characters.
-ShownText = namedtuple("ShownText", "name segments length")
+ShownText = namedtuple("ShownText", "name segments length beginning")
 # The decision as a bar, in percent of its width: `zero` is where two classes are level, or None,
 # `rows` the sign and the parts of each side: left end, width and token, None for all others.
 Bar = namedtuple("Bar", "start end zero rows")
@@ -91,11 +95,21 @@ class View:
 
         added = shown.contributions[:, 0]
         self.texts = [
-            ShownText(text.name, cut(text, added, one.attention), len(text.text))
+            ShownText(
+                text.name,
+                cut(text, added, one.attention),
+                len(text.text),
+                text.text[: 4 * _OPENING],
+            )
             for text in one.texts[0]
         ]
         located = [text.occurrences for text in one.texts[0] if text.occurrences is not None]
         self.tokens = _tokens(shown)  # in the order of the columns
+        self.unknown_words = [
+            token_text(token.name)
+            for token in self.tokens
+            if token.own is not None and isnan(token.own)
+        ]
         with_positions = set(np.concatenate([at[:, 2] for at in located]) if located else ())
         self.unplaced = [at for i, at in enumerate(self.tokens) if i not in with_positions]
         self.knows_nothing = not self.tokens
@@ -108,7 +122,7 @@ class View:
         self.most = max((part.attention for part in parts), default=0.0)
 
         # Character n-grams with positions are listed by word.
-        numbers = np.column_stack([one.counts, one.attention, added])
+        numbers = np.column_stack([one.weights, one.attention, added])
         spelling, words = spelled_words(one.texts[0], numbers)
         self.has_spelled = bool(spelling)
         self.listable = [token for at, token in enumerate(self.tokens) if at not in spelling]
@@ -201,14 +215,25 @@ class View:
             here = signed(part.contribution, MINUS)
             lines.append(f"here {here}, attention {percent(part.attention)}, of:")
         for token, adds in zip(tokens, added, strict=True):
-            line = f"{token_text(token.name)} ×{count_text(token.count)}: {adds}, attention "
+            line = f"{token_text(token.name)} ×{count_text(token.weight)}: {adds}, attention "
             line += percent(token.attention)
             if token.without is not None:
                 line += f", decision without {signed(token.without, MINUS)}"
+            if token.own is not None and token.own != token.contribution:
+                by_characters = np.nan_to_num(
+                    token.contribution - token.own, nan=token.contribution
+                )
+                line += f"; {signed(by_characters, MINUS)} of it by its characters"
             lines.append(line)
         if n_characters:
             lines.append(f"{n_characters} character n-gram{'s' if n_characters > 1 else ''}")
         return "\n".join(lines)
+
+    @property
+    def opening(self) -> str:
+        """The first words of the document's text."""
+        text = " ".join(self.texts[0].beginning.split()) if self.texts else ""
+        return shorten(text, _OPENING, placeholder=" …")
 
     def classes(self) -> tuple[list[ShownClass], int]:
         """Return the most probable of the explained classes, if several, and how many others."""
@@ -243,6 +268,10 @@ class View:
         ]
         if self.has_spelled:
             remarks.append('"characters": all character n-grams in the word together')
+        if self.unknown_words:
+            more = "" if len(self.unknown_words) <= _MAX_PARTS else ", ..."
+            words = ", ".join(f'"{word}"' for word in self.unknown_words[:_MAX_PARTS])
+            remarks.append(f"not in the vocabulary, counted by their characters: {words}{more}")
         if self.one.cls_attention[0]:
             share = percent(float(self.one.cls_attention[0]))
             remarks.append(
@@ -264,13 +293,13 @@ def _tokens(one: DecisionTerms) -> list[Token]:
     parts = [name.partition("__") for name in names]
     # Names have a prefix where all are such as those of a ColumnTransformer.
     has_prefixes = all(before and after for before, _, after in parts)
-    without = one.decision_without
     characters = np.array([CHARACTER_PREFIX in name for name in names], dtype=bool)
     for text in one.texts[0]:
         if text.occurrences is not None:
             characters[text.occurrences[text.occurrences[:, 1] == 0, 2]] = True
-    numbers = [one.counts.tolist(), one.attention.tolist(), one.contributions[:, 0].tolist()]
-    numbers.append([None] * len(names) if without is None else without[:, 0].tolist())
+    numbers = [one.weights.tolist(), one.attention.tolist(), one.contributions[:, 0].tolist()]
+    for known in (one.decision_without, one.own_contributions):
+        numbers.append([None] * len(names) if known is None else known[:, 0].tolist())
     return [
         Token(name, before if has_prefixes else "", after if has_prefixes else name, *of_token)
         for name, (before, _, after), of_token in zip(

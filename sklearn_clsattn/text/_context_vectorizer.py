@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,10 +23,11 @@ from sklearn.utils.validation import (
 )
 
 from .._classifier import ClsAttentionClassifier
+from .._factored import FactoredMatrix
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._validation import check_labels, check_two_classes
-from ._characters import frequent_characters, located_characters, spelling_matrix, sum_spelled
+from ._characters import frequent_characters
 from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
 from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows
 from ._token_positions import (
@@ -47,12 +48,15 @@ from ._tokens import (
     document_number,
     matched_tokens,
     tokenize,
-    words_between_spaces,
 )
+from ._units import UnitNumbers, has_letters, units_of
 
 # Word n-grams never have two spaces in a row.
 CHARACTER_PREFIX = "char:  "
 
+# Character n-grams that are more often in different words of a document, on average, or of all
+# documents, are left out: of long texts they are half of all entries, and say nothing.
+_COMMON, _COMMON_IN_ALL = 0.1, 200.0
 _POWER = 0.5  # half of each score: the classifier learns a part of them again
 _BATCH = 1 << 24  # characters whose words are looked up together
 _BLOCK = 1 << 17  # tokens whose occurrences are summed together
@@ -64,21 +68,13 @@ _DF = [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, cl
 
 @dataclass(frozen=True)
 class Occurrences:
-    """The occurrences of a vectorizer's features in one text, (n_occurrences,), and its words."""
+    """The occurrences of words and n-grams of words in a text, (n_occurrences,), and its words."""
 
-    columns: NDArray[np.intp]  # the feature of each
+    terms: NDArray[np.object_]  # which word or n-gram of words each is
     starts: NDArray[np.intp]  # each is text[start:stop]
     stops: NDArray[np.intp]
-    weights: NDArray[np.float64]  # those of a column sum to the column's entry in the text's row
+    weights: NDArray[np.float64]
     words: NDArray[np.intp]  # (n_words, 2): where words start and stop, unknown ones included
-
-
-class _Characters(NamedTuple):
-    """The words between white space, and how often they have character n-grams."""
-
-    spaced: Tokens
-    firsts: NDArray[np.intp]  # (n_spaced,), the first token in each, -1 where there is none
-    spelling: Any  # CSR (n_distinct_words, n_columns)
 
 
 @public("sklearn_clsattn.text")
@@ -86,10 +82,11 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     r"""Turn texts into bags in which a word counts by its position and by the word before it.
 
     For use before a linear or attention classifier that takes the numbers as they are. Features are
-    n-grams of words and punctuation, and character n-grams within words. The weight of an
-    occurrence is multiplied by a gate, which depends on its distance from the start and the end of
-    the document, on the number of its words, and on the word before it. The gates are learned from
-    the labels, by a naive Bayes with attention that predicts every document from all others.
+    n-grams of words and punctuation, and the character n-grams in words, through which a word that
+    is not in the vocabulary counts too. The weight of an occurrence is multiplied by a gate, which
+    depends on its distance from the start and the end of the document, on the number of its words,
+    and on the word before it. The gates are learned from the labels, by a naive Bayes with
+    attention that predicts every document from all others.
 
     Parameters
     ----------
@@ -106,12 +103,14 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     lowercase : bool, default=True
         Whether to convert texts to lower case first.
     characters : tuple (min_n, max_n) or None, default=(2, 5)
-        The smallest and largest length of character n-grams within words, as with
-        ``analyzer="char_wb"`` in `CountVectorizer`; ``None`` for none.
+        The smallest and largest length of character n-grams within words with a space at each end;
+        ``None`` for none. Signs that are no words have none.
     character_min_df : int, float or "auto", default="auto"
-        The same as `min_df` for character n-grams; "auto" is 1 or 3.
+        The same as `min_df` for character n-grams; "auto" is 1 or 3. Those that are very common
+        are left out: in every tenth document's words, counted in each different word, and 200
+        times at least.
     character_weight : float, default=0.3
-        Factor of the character n-grams' entries; words have 1.
+        What a character n-gram counts beside its word, which counts 1.
     context : bool, default=True
         Whether to learn gates. Without them, a feature that occurs c times counts 1 + ln c.
     dtype : {np.float32, np.float64}, default=np.float32
@@ -139,8 +138,11 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
     .. math:: h\, \frac{1 + \ln c}{c}\, e^{e_o / 2}
 
-    with a factor h that leaves the document's total weight as it is without gates. Characters have
-    the gate of the first word between the same white space, and an h of their own.
+    with a factor h that leaves the document's total weight as it is without gates. A character
+    n-gram's entry is the sum over words of the word's weight times how often it is in the word,
+    times `character_weight`. So the bags are a product of two matrices, documents by words and
+    words by n-grams. It is made when its entries are asked for, as by scikit-learn's classifiers;
+    those of this package need it only block by block.
 
     Sample weights act as repetition, except that `min_df` and `character_min_df` count every
     document once. On large sets, gates are learned from a part of the documents, chosen by their
@@ -156,8 +158,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     >>> model = make_pipeline(vectorizer, LogisticRegression())
     >>> model = model.fit(texts, ["pos", "pos", "neg", "neg"])
     >>> occurrences = model[0].occurrences("Good film")
-    >>> names = model[0].get_feature_names_out()
-    >>> names[occurrences.columns]
+    >>> occurrences.terms
     array(['good', 'film', 'good film'], dtype=object)
     >>> float(occurrences.weights.sum().round(6))
     3.0
@@ -274,13 +275,13 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
         remember_columns(self, self.vocabulary_, columns)
 
-        self.character_vocabulary_, characters = {}, None
+        self.character_vocabulary_ = {}
         if self.characters is not None:
-            spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
             low = document_number(self.character_min_df, len(texts), auto=3)
-            spelling, names = frequent_characters(spaced, self.characters, low)
+            marks = frozenset(word for word in tokens.words if not has_letters(word))
+            high = max(_COMMON * len(texts), _COMMON_IN_ALL)
+            _, names = frequent_characters(tokens.without(marks), self.characters, low, high)
             self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-            characters = _Characters(spaced, firsts, spelling) if names else None
 
         known = frequent_words(tokens, labels.weights, _PREVIOUS_LEAST) if labels else []
         self.previous_words_ = np.array(known, dtype=object)
@@ -294,7 +295,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             scores = learn_scores(evidence, len(scores))
         cells, self.previous_word_scores_ = np.split(scores, [math.prod(shape)])
         self.start_scores_, self.end_scores_ = cells.reshape(shape)
-        return self._stacked(len(texts), [(words, characters)])
+        return self._bags(len(texts), [words])
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
         """Return the bags of documents.
@@ -302,16 +303,17 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         raw_documents : iterable of str
-            Texts. Words that are not in the vocabulary are left out.
+            Texts. Words that are not in the vocabulary count by their character n-grams.
 
         Returns
         -------
         X : sparse matrix of shape (n_documents, n_features)
-            The sums of the occurrences' weights, CSR of `dtype`.
+            The sums of the occurrences' weights, CSR of `dtype`. With characters it is a product
+            until its entries are asked for.
         """
         check_is_fitted(self)
         texts = self._texts(raw_documents)
-        return self._stacked(len(texts), map(self._read, batches(texts, _BATCH)))
+        return self._bags(len(texts), map(self._read, batches(texts, _BATCH)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns.
@@ -348,27 +350,19 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         lower = self._texts([text])
-        words, characters = self._read(lower)
+        words = self._read(lower)
+        numbers = UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
         tokens, gates = words.tokens, self._gates(words.positions)
-        ngrams = []  # of every length, columns, starts, stops and gates
-        for n, (column, gate) in enumerate(zip(words.columns, gates, strict=True)):
-            at = np.flatnonzero(column >= 0)
-            stops = tokens.stops[at + n + self.ngram_range[0] - 1]
-            ngrams.append(np.stack([column[at], tokens.starts[at], stops, gate[at]]))
-        weighted = [_weighted(np.concatenate(ngrams, axis=1), 1.0)]
-        if characters is not None and self.characters is not None:
-            spaced, firsts, _ = characters
-            inside = [spaced.words[i] for i in spaced.ids.tolist()]
-            known = located_characters(inside, self.characters, self.character_vocabulary_)
-            at, column, starts, stops = known
-            gate = np.append(gates[0], 1.0)[firsts[at]]
-            edges = spaced.starts[at] + np.stack([starts, stops])
-            found = np.stack([len(self.vocabulary_) + column, *edges, gate])
-            weighted.append(_weighted(found, self.character_weight))
-        columns, starts, stops, weights = np.concatenate(weighted, axis=1)
+        found = []  # of every length, units, starts, stops and gates
+        for units, length, order in self._units(words, numbers):
+            at = np.flatnonzero(units >= 0)
+            stops = tokens.stops[at + length - 1]
+            found.append(np.stack([units[at], tokens.starts[at], stops, gates[order, at]]))
+        names = self.get_feature_names_out() if numbers is None else numbers.names
+        units, starts, stops, weights = _weighted(np.concatenate(found, axis=1))
         starts, stops = _in_original(text, lower[0], np.stack([starts, stops]))
         spans = _in_original(text, lower[0], np.stack([tokens.starts, tokens.stops]))
-        return Occurrences(columns.astype(np.intp), starts, stops, weights, spans.T)
+        return Occurrences(names[units.astype(np.intp)], starts, stops, weights, spans.T)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -388,15 +382,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         split = tokenize if self.token_pattern in PATTERNS else matched_tokens
         return split(texts, self.token_pattern)
 
-    def _read(self, texts: list[str]) -> tuple[Words, _Characters | None]:
-        """Return what the bags of preprocessed texts are made of."""
-        tokens = self._tokens(texts)
-        words = self._words(texts, tokens)
-        if self.characters is None or not self.character_vocabulary_:
-            return words, None
-        spaced, firsts = words_between_spaces(tokens, texts, self.token_pattern)
-        spelling = spelling_matrix(spaced.words, self.characters, self.character_vocabulary_)
-        return words, _Characters(spaced, firsts, spelling)
+    def _read(self, texts: list[str]) -> Words:
+        """Return the words of preprocessed texts."""
+        return self._words(texts, self._tokens(texts))
 
     def _words(self, texts: list[str], tokens: Tokens) -> Words:
         """Return the words of preprocessed texts, whose tokens these are."""
@@ -414,44 +402,49 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         scores += np.append(self.previous_word_scores_, 0.0)[positions.previous]
         return np.exp(_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
 
-    def _stacked(
-        self, n_documents: int, batches: Iterable[tuple[Words, _Characters | None]]
-    ) -> sparse.csr_matrix:
-        """Return the bags of all documents, (n_documents, n_features)."""
-        bags = (bag for words, characters in batches for bag in self._bags(words, characters))
-        shape = n_documents, len(self.vocabulary_) + len(self.character_vocabulary_)
-        return stack_rows(
-            ((bag.data, bag.indices, bag.indptr[1:]) for bag in bags), shape, self.dtype
-        )
+    def _bags(self, n_documents: int, batches: Iterable[Words]) -> sparse.csr_matrix:
+        """Return the bags of all documents, (n_documents, n_features), with factors if they can."""
+        numbers = UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
+        parts = (part for words in batches for part in self._parts(words, numbers))
+        arrays = stack_rows(parts, n_documents, self.dtype)
+        shape = n_documents, len(self.vocabulary_ if numbers is None else numbers)
+        bags = sparse.csr_matrix(arrays, shape=shape)
+        return bags if numbers is None else FactoredMatrix.of(numbers.factors(bags))
 
-    def _bags(self, words: Words, characters: _Characters | None) -> Iterator[sparse.csr_matrix]:
-        """Yield the bags of some documents at a time.
+    def _parts(
+        self, words: Words, numbers: UnitNumbers | None
+    ) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+        """Yield the entries, units and ends of rows of some documents at a time.
 
         An occurrence with gate g is summed as the complex number 1 + g i: the real part of a sum is
         the number of occurrences, the imaginary part the sum of their gates.
         """
         dtype = np.result_type(self.dtype, np.complex64)
-        for rows, here, indptr in words.tokens.blocks(_BLOCK):
-            gates = self._gates(words.positions[here])
-            column = np.stack([column[here] for column in words.columns], axis=1)
-            present = column >= 0
+        units, _, orders = zip(*self._units(words, numbers), strict=True)
+        for _, here, indptr in words.tokens.blocks(_BLOCK):
+            gates = self._gates(words.positions[here])[list(orders)]
+            number = np.stack([one[here] for one in units], axis=1)
+            present = number >= 0
             values = (1.0 + 1j * gates.T[present]).astype(dtype)
             ends = np.append(0, np.cumsum(present.sum(axis=1)))[indptr]
-            shape = len(ends) - 1, len(self.vocabulary_)
-            sums = sparse.csr_matrix((values, column[present], ends), shape=shape)
+            shape = len(ends) - 1, int(number.max(initial=0)) + 1
+            sums = sparse.csr_matrix((values, number[present], ends), shape=shape)
             sums.sum_duplicates()
-            bag = _gated_bag(sums)
-            if characters is not None:
-                spaced, firsts, spelling = characters
-                indptr = spaced.indptr[rows.start : rows.stop + 1]
-                inside = slice(int(indptr[0]), int(indptr[-1]))
-                at = np.maximum(firsts[inside] - here.start, -1)
-                values = (1.0 + 1j * np.append(gates[0], 1.0)[at]).astype(dtype)
-                sums = sum_spelled(spaced.ids[inside], indptr - inside.start, values, spelling)
-                of_characters = _gated_bag(sums)
-                of_characters.data *= self.character_weight
-                bag = sparse.hstack([bag, of_characters], format="csr")
-            yield bag
+            yield _gated(sums), sums.indices, sums.indptr[1:]
+
+    def _units(
+        self, words: Words, numbers: UnitNumbers | None
+    ) -> list[tuple[NDArray[Any], int, int]]:
+        """Return the units of each length that begin at tokens, (n_tokens,), -1 for none.
+
+        With their length, and the row of their gates: words have those of the shortest n-grams.
+        """
+        shortest = self.ngram_range[0]
+        units = [(one, shortest + at, at) for at, one in enumerate(words.columns)]
+        if numbers is None:
+            return units
+        of_tokens = numbers.of(words.tokens.words)[words.tokens.ids]
+        return [(of_tokens, 1, 0), *units[1 if shortest == 1 else 0 :]]
 
 
 def make_text_classifier(**parameters: Any) -> Pipeline:
@@ -492,8 +485,8 @@ def make_text_classifier(**parameters: Any) -> Pipeline:
     return Pipeline([("vectorizer", vectorizer), ("classifier", classifier)])
 
 
-def _gated_bag(sums: Any) -> Any:
-    """Return the bag of complex sums, CSR (n_documents, n_columns), in their precision.
+def _gated(sums: Any) -> NDArray[np.floating[Any]]:
+    """Return the entries of a bag, given complex sums, CSR (n_documents, n_units).
 
     Entries are 1 + ln c times the mean gate, and a document's add up to its sum of 1 + ln c.
     """
@@ -505,7 +498,7 @@ def _gated_bag(sums: Any) -> Any:
     whole, gated = (np.add.reduceat(one, starts, dtype=np.float64) for one in (damped, values))
     scale = (whole / gated).astype(values.dtype)
     values *= np.repeat(scale, np.diff(sums.indptr)[filled])
-    return sparse.csr_matrix((values, sums.indices, sums.indptr), shape=sums.shape)
+    return np.asarray(values)
 
 
 def _in_original(text: str, lower: str, edges: NDArray[Any]) -> NDArray[np.intp]:
@@ -518,14 +511,14 @@ def _in_original(text: str, lower: str, edges: NDArray[Any]) -> NDArray[np.intp]
     return np.stack([origins[edges[0]], origins[edges[1] - 1] + 1])
 
 
-def _weighted(occurrences: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
-    """Return columns, starts, stops and weights of a document's occurrences, given their gates."""
+def _weighted(occurrences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return units, starts, stops and weights of a document's occurrences, given their gates."""
     columns, _, _, gates = occurrences
     _, number, counts = np.unique(columns, return_inverse=True, return_counts=True)
     factors = ((1.0 + np.log(counts)) / counts)[number]
     weights = factors * gates
     if len(weights):
-        weights *= factor * factors.sum() / weights.sum()
+        weights *= factors.sum() / weights.sum()
     return np.stack([*occurrences[:3], weights])
 
 

@@ -135,7 +135,8 @@ class NgramColumns:
             return np.diff(entry, append=len(keys)), columns, np.cumsum(sizes)
 
         parts = (counted(rows, here) for rows, here, _ in tokens.blocks(_CHUNK))
-        return stack_rows(parts, (tokens.n_documents, self.n_columns), dtype)
+        shape = tokens.n_documents, self.n_columns
+        return sp.csr_matrix(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
 
     def _ids(self, tokens: Tokens) -> Numbers:
         """Return the tree's number of each token's word, -1 for others, (n_occurrences,)."""
@@ -262,15 +263,15 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 def stack_rows(
     parts: Iterable[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
-    shape: tuple[int, int],
+    n_documents: int,
     dtype: Any,
-) -> sp.csr_matrix:
-    """Return the CSR matrix of entries, their columns and the ends of rows, some rows at a time.
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the arrays of a CSR matrix: entries, their columns and the ends of rows in parts.
 
-    Its arrays grow: to concatenate a list of parts would take twice the memory.
+    They grow: to concatenate a list of parts would take twice the memory.
     """
     entries, columns = np.empty(0, dtype=dtype), np.empty(0, dtype=np.int32)
-    indptr, n_rows = np.zeros(shape[0] + 1, dtype=np.int64), 0
+    indptr, n_rows = np.zeros(n_documents + 1, dtype=np.int64), 0
     for data, indices, ends in parts:
         start = int(indptr[n_rows])
         here = slice(start, start + len(data))
@@ -278,8 +279,8 @@ def stack_rows(
         n_rows += len(ends)
         if here.stop > len(entries):  # room for as many in the rows to come, and some more
             for array in (entries, columns):
-                array.resize(int(1.05 * here.stop * shape[0] / n_rows), refcheck=False)
+                array.resize(int(1.05 * here.stop * n_documents / n_rows), refcheck=False)
         entries[here], columns[here] = data, indices
     for array in (entries, columns):
         array.resize(int(indptr[-1]), refcheck=False)
-    return sp.csr_matrix((entries, columns, indptr), shape=shape)
+    return entries, columns, indptr

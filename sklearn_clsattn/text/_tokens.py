@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -126,35 +126,6 @@ def _token_runs(symbols: Symbols, pattern: str, alphabet: Alphabet) -> tuple[Any
     starts, stops = edges[::2], edges[1::2]
     long = stops - starts > (1 if pattern == WORDS else 0)
     return starts[long], stops[long]
-
-
-def words_between_spaces(
-    tokens: Tokens, texts: Sequence[str], pattern: str
-) -> tuple[Tokens, NDArray[np.int64]]:
-    """Return the words between white space, and each one's first token or -1, (n_words,).
-
-    `tokens` are those of `pattern` in the preprocessed texts.
-    """
-    if pattern == WORDS_AND_PUNCTUATION:  # nothing but white space is between its tokens
-        begins = np.ones(len(tokens.ids), dtype=bool)
-        begins[1:] = tokens.starts[1:] != tokens.stops[:-1]
-        begins[tokens.indptr[:-1][np.diff(tokens.indptr) > 0]] = True
-        firsts = np.flatnonzero(begins)
-        sizes = np.diff(firsts, append=len(begins))
-        ids, examples = distinct_runs(padded([tokens.ids.astype(np.uint32) + 1]), firsts, sizes)
-        starts, stops = tokens.starts[firsts], tokens.stops[firsts + sizes - 1]
-        spans = tokens.documents[firsts[examples]], starts[examples], stops[examples]
-        places = zip(*(one.tolist() for one in spans), strict=True)
-        words = [texts[i][start:stop] for i, start, stop in places]
-        indptr = np.searchsorted(firsts, tokens.indptr)
-        return Tokens(ids.astype(np.int32), indptr, starts, stops, words), firsts
-    spaced = tokenize(texts, BETWEEN_SPACES)
-    origins = 2 * np.int64(max(map(len, texts), default=0)) * np.arange(len(texts))
-    begins = np.repeat(origins, np.diff(tokens.indptr)) + tokens.starts
-    shift = np.repeat(origins, np.diff(spaced.indptr))
-    first = np.searchsorted(begins, shift + spaced.starts)
-    inside = np.append(begins, np.iinfo(np.int64).max)[first] < shift + spaced.stops
-    return spaced, np.where(inside, first, -1)
 
 
 def matched_tokens(texts: Iterable[str], pattern: str) -> Tokens:

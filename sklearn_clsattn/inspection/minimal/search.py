@@ -172,10 +172,10 @@ class Units:
         values, intercept = one.values, one.intercept
         cls = np.log(fitted.cls_weight) + fitted.cls_score if fitted.cls_weight else -np.inf
         with np.errstate(divide="ignore"):
-            logs = np.log(model.token_weights(one.counts)) + fitted.scores[one.columns]
+            logs = np.log(model.token_weights(one.weights)) + fitted.scores[one.columns]
             if self.change == "add":
                 counts = np.zeros(self.n)
-                counts[one.columns] = one.counts
+                counts[one.columns] = one.weights
                 more = model.token_weights(counts + 1.0) - model.token_weights(counts)
                 logs = np.append(logs, np.log(more) + fitted.scores)
                 values = np.vstack([values, model.values])
@@ -204,7 +204,7 @@ class Units:
             return ~chosen[:, None]
         if self.change == "keep":
             return chosen[:, None] | (margin.net[:-1] <= 0)
-        counts = self.document.counts
+        counts = self.document.weights
         if self.change == "add":
             return np.append(np.ones(len(counts)), chosen)[:, None]
         lost = self.shares.T @ np.append(chosen, self.shared @ chosen > 0)
@@ -233,7 +233,7 @@ class Units:
     @cached_property
     def _slopes(self) -> Array:
         """The least that tokens lose of their weight for each share of their count, (m, 1)."""
-        counts, weigh = self.document.counts, self.document.model.token_weights
+        counts, weigh = self.document.weights, self.document.model.token_weights
         slopes = (1 - weigh(counts * (1 - _STEP)) / weigh(counts)) / _STEP
         # A token that is lost as a whole loses all of its weight and no less.
         in_one = np.bincount(self.shares.indices, minlength=len(counts)) == 1
@@ -246,7 +246,7 @@ class Units:
         if self.change == "words":
             steps = (mask(numbers[:n], self.n) for n in range(n_steps))
             return np.stack([self.changed(every, step).now() for step in steps])
-        rows, m = np.arange(len(every.logs)), len(self.document.counts)
+        rows, m = np.arange(len(every.logs)), len(self.document.weights)
         if self.change == "add":
             rows = np.concatenate([rows[:m], rows[-1:], m + numbers])
         else:  # from the last one removed on, as those before may have all of the attention
@@ -419,7 +419,7 @@ def _added(units: Units, margin: Margin, needs: Array, gains: Array, bound: int)
         return np.array([best]), 1
     useful = np.minimum(gains, needs.clip(min=0.0)).sum(axis=1)
     pool = np.argsort(-useful, kind="stable")[:_CANDIDATES]
-    m, nothing = len(units.document.counts), np.zeros(len(pool), dtype=bool)
+    m, nothing = len(units.document.weights), np.zeros(len(pool), dtype=bool)
     rows = np.concatenate([np.arange(m), m + pool, [-1]])
     some = Margin(margin.base, margin.logs[rows], margin.gains[rows], margin.sizes[rows])
     chosen = _greedy(units, some, needs, gains[pool], nothing)

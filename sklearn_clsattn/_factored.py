@@ -1,0 +1,122 @@
+"""A CSR matrix that is kept as a product of two, until somebody asks for its entries.
+
+A document's character n-grams are those of its words: counted document by document they would be
+nine tenths of all entries. Kept apart are the documents' words (and pairs of words), and how often
+these have each n-gram. A product with the matrix is then one with either factor.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+
+class Factors(NamedTuple):
+    """Two CSR matrices whose product is the matrix of documents.
+
+    left : (n_documents, n_units), weights of units, such as words, in documents
+    right : (n_units, n_columns), weights of columns, such as n-grams, in units
+    units : (n_units,), names of the units
+    """
+
+    left: Any
+    right: Any
+    units: NDArray[np.object_]
+
+    def __matmul__(self, matrix: NDArray[Any]) -> NDArray[Any]:
+        return self.left @ (self.right @ matrix)
+
+
+class FactoredMatrix(sp.csr_matrix):
+    """A CSR matrix (n_documents, n_columns) that is the product of two, made when it is needed.
+
+    It has `factors` until its arrays are asked for, as scikit-learn's own estimators do. From then
+    on it is a CSR matrix like any other, since whoever has the arrays may change them.
+    """
+
+    factors: Factors | None = None
+    row_lengths: NDArray[np.intp] | None = None  # numbers of the rows' entries, once known
+
+    @classmethod
+    def of(cls, factors: Factors, row_lengths: NDArray[np.intp] | None = None) -> Self:
+        """Return the product of factors, with the numbers of its rows' entries if known."""
+        made = cls((factors.left.shape[0], factors.right.shape[1]))
+        del made.data, made.indices, made.indptr
+        made.factors, made.row_lengths = factors, row_lengths
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        factors = self.__dict__.get("factors")
+        if factors is None or name not in ("data", "indices", "indptr"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        product = factors.left @ factors.right
+        product.sort_indices()
+        self.data, self.indices, self.indptr = product.data, product.indices, product.indptr
+        self.factors = None
+        return self.__dict__[name]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the entries."""
+        if self.factors is None:
+            return self.data.dtype
+        return np.result_type(self.factors.left.dtype, self.factors.right.dtype)
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        if self.factors is None or not all(map(_is_selection, (rows, columns))):
+            return super().__getitem__(key)
+        factors, lengths = self.factors, self.row_lengths
+        if not _is_everything(rows):
+            lengths = None if lengths is None else lengths[rows]
+            factors = factors._replace(left=factors.left[rows])
+        if not _is_everything(columns):
+            factors, lengths = factors._replace(right=factors.right[:, columns]), None
+        return self.of(factors, lengths)
+
+    def copy(self) -> Any:
+        """Return a copy, which shares the factors: nothing changes these."""
+        return super().copy() if self.factors is None else self.of(self.factors, self.row_lengths)
+
+    def __repr__(self) -> str:
+        return f"<FactoredMatrix of shape {self.shape} and dtype {str(self.dtype)!r}>"
+
+
+def factors_of(X: Any) -> Factors | None:
+    """Return the factors of a matrix, None for one without."""
+    return X.factors if isinstance(X, FactoredMatrix) else None
+
+
+def _is_selection(key: Any) -> bool:
+    return isinstance(key, slice | list) or (isinstance(key, np.ndarray) and key.ndim == 1)
+
+
+def _is_everything(key: Any) -> bool:
+    return isinstance(key, slice) and key == slice(None)
+
+
+def n_stored(X: Any) -> int:
+    """Return the number of stored entries of a sparse matrix, of both factors if it has any."""
+    factors = factors_of(X)
+    return int(X.nnz if factors is None else factors.left.nnz + factors.right.nnz)
+
+
+def without_unused_columns(X: Any) -> tuple[Any, NDArray[np.intp]]:
+    """Return a CSR matrix without columns that have no entries, but for the first, and the rest.
+
+    Of a matrix with factors, units that no document has go as well.
+    """
+    if (factors := factors_of(X)) is None:
+        used = np.bincount(X.indices, minlength=X.shape[1]) > 0
+        used[:1] = True  # a matrix has a column
+        numbers = np.cumsum(used, dtype=X.indices.dtype) - 1
+        columns = np.flatnonzero(used)
+        shape = X.shape[0], len(columns)
+        return sp.csr_array((X.data, numbers[X.indices], X.indptr), shape=shape), columns
+    left, units = without_unused_columns(factors.left)
+    right, columns = without_unused_columns(factors.right[units])
+    used_factors = Factors(left, right, factors.units[units])
+    return FactoredMatrix.of(used_factors, X.row_lengths), columns

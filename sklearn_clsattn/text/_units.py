@@ -1,0 +1,131 @@
+"""What a ContextVectorizer counts, words and n-grams of words, and the columns of each.
+
+A word has a column of its own, where it is in the vocabulary, and those of the character n-grams in
+it. So what a document's words are and what columns these have are factors of its bag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .._factored import Factors, without_unused_columns
+from ._characters import spelling_matrix
+
+_LETTER = re.compile(r"\w")
+
+
+def has_letters(word: str) -> bool:
+    """Return whether there is a letter, a digit or an underscore in a word."""
+    return _LETTER.search(word) is not None
+
+
+class Units:
+    """The word n-grams of a vocabulary, and words beyond it that have known character n-grams.
+
+    `vocabulary` and `characters` number word n-grams and character n-grams, `ngram_range` is that
+    of the latter, and `weight` the factor of their entries. `names` are those of the vocabulary,
+    and `table`, CSR (n_names, n_columns), has the columns of each.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Mapping[str, int],
+        characters: Mapping[str, int],
+        ngram_range: tuple[int, int],
+        weight: float,
+        dtype: type[np.floating[Any]],
+    ) -> None:
+        self.vocabulary, self.characters = vocabulary, characters
+        self._ngram_range, self._weight = ngram_range, weight
+        self.names = np.array(sorted(vocabulary, key=vocabulary.__getitem__), dtype=object)
+        words = [at for at, name in enumerate(self.names.tolist()) if " " not in name]
+        spelled = self.spelled([self.names[at] for at in words])
+        # One row for each n-gram; those of more than one word have no characters.
+        indptr = np.zeros(len(self.names) + 1, dtype=spelled.indptr.dtype)
+        indptr[np.array(words, dtype=np.intp) + 1] = np.diff(spelled.indptr)
+        arrays = spelled.data, spelled.indices, np.cumsum(indptr, dtype=indptr.dtype)
+        inside = sp.csr_array(arrays, shape=(len(self.names), len(characters)))
+        own = sp.eye_array(len(self.names), format="csr")
+        self.table = sp.hstack([own, inside], format="csr", dtype=dtype)
+
+    def spelled(self, words: list[str]) -> Any:
+        """Return the entries of words' character n-grams, CSR (n_words, n_ngrams).
+
+        What has no letter or digit in it has none.
+        """
+        with_letters = list(map(has_letters, words))
+        counts = spelling_matrix(words, self._ngram_range, self.characters)
+        kept = sp.dia_array(([np.multiply(with_letters, self._weight)], [0]), (len(words),) * 2)
+        spelled = sp.csr_array(kept @ counts)
+        spelled.eliminate_zeros()
+        return spelled
+
+
+class UnitNumbers:
+    """Numbers of the units of some texts: those of the vocabulary, then other words in turn."""
+
+    def __init__(self, units: Units) -> None:
+        self._units = units
+        self._others: dict[str, int] = {}
+        self._spelled: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._units.names) + len(self._others)
+
+    @property
+    def names(self) -> NDArray[np.object_]:
+        """Names of the units, (n_units,)."""
+        return np.concatenate([self._units.names, np.array(list(self._others), dtype=object)])
+
+    def of(self, words: list[str]) -> NDArray[np.int32]:
+        """Return the units of distinct words, (n_words,), -1 for those without columns."""
+        known, others = self._units.vocabulary, self._others
+        numbers = np.array([known.get(word, others.get(word, -1)) for word in words], np.int32)
+        new = np.flatnonzero(numbers < 0)
+        spelled = self._units.spelled([words[at] for at in new.tolist()])
+        has_columns = np.diff(spelled.indptr) > 0
+        numbers[new[has_columns]] = len(self) + np.arange(np.count_nonzero(has_columns))
+        for at in new[has_columns].tolist():
+            self._others[words[at]] = int(numbers[at])
+        self._spelled.append(spelled[has_columns])
+        return numbers
+
+    def factors(self, left: Any) -> Factors:
+        """Return the factors of bags, given documents' units, CSR (n_documents, n_units)."""
+        table = self._units.table
+        left, used = without_unused_columns(left)
+        split = np.searchsorted(used, len(self._units.names))
+        right = table[used[:split]]
+        if split < len(used):
+            others = sp.vstack(self._spelled, format="csr")[used[split:] - len(self._units.names)]
+            columns = others.indices + (table.shape[1] - others.shape[1])
+            shape = len(used) - split, table.shape[1]
+            entries = others.data.astype(table.dtype)
+            others = sp.csr_array((entries, columns, others.indptr), shape=shape)
+            right = sp.vstack([right, others], format="csr")
+        return Factors(left, right, self.names[used])
+
+
+# The units of each vectorizer that was used, of the vocabulary it had then; not pickled.
+_UNITS: WeakKeyDictionary[Any, Units] = WeakKeyDictionary()
+
+
+def units_of(vectorizer: Any) -> Units:
+    """Return the units of a fitted vectorizer, made if there are none yet."""
+    units = _UNITS.get(vectorizer)
+    if units is None or units.characters is not vectorizer.character_vocabulary_:
+        units = _UNITS[vectorizer] = Units(
+            vectorizer.vocabulary_,
+            vectorizer.character_vocabulary_,
+            vectorizer.characters,
+            vectorizer.character_weight,
+            vectorizer.dtype,
+        )
+    return units

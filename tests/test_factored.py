@@ -1,0 +1,205 @@
+"""A matrix that is a product is what the product is, wherever it goes."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+
+from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
+from sklearn_clsattn._core.bag import TokenBag
+from sklearn_clsattn._core.fitted import FittedAttention, count_selected
+from sklearn_clsattn._core.leave_one_out import evidence_without, same_documents
+from sklearn_clsattn._core.statistics import CorpusStatistics, TokenTotals, row_lengths
+from sklearn_clsattn._factored import FactoredMatrix, Factors, factors_of, without_unused_columns
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.importance import class_totals, row_totals
+from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.saving import load_model, save_model
+from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
+
+SHAPE = 60, 25, 90
+
+
+def factored(seed=0, dtype=np.float64):
+    """Return a matrix with factors, with copies and an empty document, and its product."""
+    rng = np.random.default_rng(seed)
+    n, n_units, n_columns = SHAPE
+    left = sp.random_array((n, n_units), density=0.2, format="csr", rng=rng, dtype=np.float64)
+    right = sp.random_array((n_units, n_columns), density=0.1, format="csr", rng=rng)
+    left.data += 0.1
+    right.data += 0.1
+    left = sp.csr_array(sp.vstack([left, left[:3], sp.csr_array((1, n_units))])).astype(dtype)
+    names = np.array([f"u{at}" for at in range(n_units)], dtype=object)
+    factors = Factors(left, right.astype(dtype), names)
+    return FactoredMatrix.of(factors), sp.csr_array(left @ right.astype(dtype))
+
+
+def codes_of(n_classes, n=SHAPE[0] + 4):
+    return np.random.default_rng(n_classes).permutation(np.arange(n) % n_classes)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_a_fit_computes_is_that_of_the_product(n_classes):
+    X, made = factored()
+    codes, weights = codes_of(n_classes), np.random.default_rng(0).uniform(0.5, 2, X.shape[0])
+    assert_array_equal(row_lengths(X), np.diff(made.indptr))
+    assert_allclose(row_totals(X), row_totals(made), rtol=1e-12)
+    for kind in ("counts", "shares"):
+        sums = [class_totals(one, codes, n_classes, weights, kind=kind) for one in (X, made)]
+        assert_allclose(*sums, rtol=1e-12, atol=1e-14)
+    assert_array_equal(same_documents(X), same_documents(made))
+    statistics = [CorpusStatistics.of(one, codes, n_classes, weights) for one in (X, made)]
+    totals = TokenTotals.of(statistics[0])
+    own = np.eye(n_classes)[codes] * weights[:, None]
+    own[:2] = 1.0  # copies of other classes
+    sums = [evidence_without(one, own, totals) for one in (X, made)]
+    assert_allclose(*sums, rtol=1e-10, atol=1e-12)
+    scores = np.round(np.random.default_rng(1).normal(size=X.shape[1]), 1)  # with ties
+    assert_array_equal(count_selected(scores, X), count_selected(scores, made))
+    (used, columns), (expected, expected_columns) = map(without_unused_columns, (X, made))
+    assert_array_equal(columns, expected_columns)
+    assert abs(used - expected).max() < 1e-12
+    assert factors_of(X) is not None
+
+
+@pytest.mark.parametrize("backend", ["torch", "scipy"])
+def test_products_are_those_of_the_product(backend):
+    X, made = factored()
+    if backend == "torch" and not torch.backends.mkl.is_available():
+        backend = "scipy"
+    bag, expected = (TokenBag(one, backend=backend) for one in (X, made))
+    rng = np.random.default_rng(0)
+    tokens = torch.from_numpy(rng.normal(size=(X.shape[1], 3)))
+    documents = torch.from_numpy(rng.uniform(size=(X.shape[0], 3)))
+    for name, given_ in {
+        "sum_over_tokens": tokens,
+        "sum_over_documents": documents,
+        "squared_sum_over_documents": documents,
+    }.items():
+        results = [getattr(one, name)(given_).numpy() for one in (bag, expected)]
+        assert_allclose(*results, rtol=1e-10, atol=1e-12)
+    # Roughly: of the right size for every token that is there, whatever the weights.
+    rough = bag.squared_sum_over_documents(documents, roughly=True).numpy()
+    exact = expected.squared_sum_over_documents(documents).numpy()
+    ratio = rough[exact > 0] / exact[exact > 0]
+    assert 0.3 < ratio.min() <= ratio.max() < 3
+    assert factors_of(X) is not None
+    copy = pickle.loads(pickle.dumps(bag))
+    assert_allclose(copy.sum_over_tokens(tokens), bag.sum_over_tokens(tokens))
+
+
+@given(st.integers(0, 1000), st.sampled_from([1, 3]), st.sampled_from([0.0, 2.0]))
+def test_predictions_are_those_of_the_product(seed, n_outputs, cls_weight):
+    X, made = factored(seed % 7)
+    rng = np.random.default_rng(seed)
+    model = FittedAttention(
+        scores=rng.normal(scale=rng.choice([1, 30]), size=X.shape[1]),
+        values=rng.normal(size=(X.shape[1], n_outputs)),
+        intercept=rng.normal(size=n_outputs),
+        cls_weight=cls_weight,
+        cls_score=0.3 if cls_weight else -np.inf,
+    )
+    for rows in (slice(None), slice(0, 2)):  # many entries, and fewer than tokens
+        assert_allclose(model.outputs(X[rows]), model.outputs(made[rows]), rtol=1e-9, atol=1e-11)
+        assert_array_equal(model.most_probable(X[rows]), model.most_probable(made[rows]))
+    assert factors_of(X) is not None
+    units = model.of_units(X.factors.right)
+    assert_allclose(units.outputs(X.factors.left), model.outputs(made), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("attend_cls", [True, False])
+def test_a_fit_is_that_of_the_product(n_classes, attend_cls):
+    X, made = factored()
+    how = {"C": 1.0, "tol": 1e-13, "max_iter": 3000, "attend_cls": attend_cls}
+    model = ClsAttentionClassifier(sublinear_counts=False, **how)
+    labels = codes_of(n_classes)
+    probabilities = model.fit(X, labels).predict_proba(X)
+    counts = model.selection_counts_
+    assert factors_of(X) is not None
+    assert_allclose(probabilities, model.fit(made, labels).predict_proba(made), atol=2e-5)
+    assert_array_equal(counts, model.selection_counts_)
+
+
+def test_rows_and_columns_keep_the_factors():
+    X, made = factored()
+    row_lengths(X)
+    chosen = np.arange(0, 20, 3)
+    for key in (slice(5, 9), chosen, chosen.tolist(), made.sum(axis=1) > 2):
+        part = X[key]
+        assert factors_of(part) is not None
+        assert_array_equal(part.row_lengths, np.diff(made[key].indptr))
+        assert abs(part - made[key]).max() < 1e-12
+    part = X[:, chosen]
+    assert factors_of(part) is not None
+    assert abs(part - made[:, chosen]).max() < 1e-12
+    assert X[3, 7] == made[3, 7]
+
+
+def test_whoever_asks_for_the_arrays_gets_those_of_the_product():
+    X, made = factored()
+    copy, stored = X.copy(), pickle.loads(pickle.dumps(X))
+    assert (factors_of(copy), factors_of(stored)) != (None, None)
+    assert X.dtype == made.dtype
+    assert "FactoredMatrix" in repr(X)
+    X.data *= 2.0
+    assert factors_of(X) is None
+    assert abs(X - 2 * made).max() < 1e-12
+    assert abs(copy - made).max() < 1e-12
+    assert sp.csr_array(stored).has_canonical_format
+    with pytest.raises(AttributeError, match="no attribute 'rows'"):
+        _ = X.rows
+    for bad in (np.nan, -1.0):
+        X, _ = factored()
+        X.factors.right.data[3] = bad
+        with pytest.raises(ValueError, match=r"NaN|Negative values"):
+            ClsAttentionClassifier().fit(X, codes_of(2))
+
+
+TEXTS, LABELS = make_token_classification(120, n_irrelevant=30, as_text=True, random_state=0)
+
+
+def test_texts_go_through_everything(tmp_path):
+    model = make_text_classifier(dtype=np.float64, C=1.0).fit(TEXTS, LABELS)
+    X = model[0].transform(TEXTS)
+    assert factors_of(X) is not None
+    expected = model.predict_proba(TEXTS)
+    save_model(model, tmp_path / "model.skops")
+    for other in (load_model(tmp_path / "model.skops"), pickle.loads(pickle.dumps(model))):
+        assert_allclose(other.predict_proba(TEXTS), expected, rtol=1e-12)
+    # What a ContextVectorizer counts is damped: it is not damped again, whatever is asked for.
+    hasty = make_pipeline(ContextVectorizer(dtype=np.float64), ClsAttentionClassifier(C=1.0))
+    assert_allclose(hasty.fit(TEXTS, LABELS).predict_proba(TEXTS), expected, rtol=1e-9)
+    counts = ChunkedCounts.write(
+        tmp_path / "counts", [(X[:50], LABELS[:50]), (X[50:], LABELS[50:])]
+    )
+    chunked = ClsAttentionClassifier(C=1.0, sublinear_counts=False, tol=1e-12)
+    assert_allclose(
+        chunked.fit_chunks(counts).decision_function(X),
+        chunked.fit(model[0].transform(TEXTS), LABELS).decision_function(X),
+        atol=1e-4,
+    )
+    search = GridSearchCV(model, {"classifier__C": [0.1, 1.0]}, cv=2, n_jobs=2)
+    assert search.fit(TEXTS, LABELS).score(TEXTS, LABELS) > 0.8
+    stream = ClsAttentionClassifier(sublinear_counts=False)
+    for batch in (slice(0, 60), slice(60, 120)):
+        stream.partial_fit(model[0].transform(TEXTS[batch]), LABELS[batch], classes=[0, 1])
+    assert stream.score(X, LABELS) > 0.8
+    others = make_pipeline(ContextVectorizer(), MaxAbsScaler(), LogisticRegression())
+    assert others.fit(TEXTS, LABELS).score(TEXTS, LABELS) > 0.8
+
+
+def test_a_word_never_seen_counts_by_its_characters():
+    texts = ["terrific fun", "great terrific story", "terrible mess", "a terrible bore"] * 5
+    model = make_text_classifier().fit(texts, ["good", "good", "bad", "bad"] * 5)
+    assert model.predict(["terriffic", "terribly"]).tolist() == ["good", "bad"]
+    assert explain(model, ["terriffic !?"]).tokens.tolist() == ["terriffic"]
