@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline, make_union
@@ -153,26 +152,6 @@ def test_the_fewest_removed_or_added_tokens(drawn, data):
             assert one.margin > 0
         else:
             assert one.after == one.before == model.classes_[before]
-
-
-@settings(max_examples=40, deadline=None)
-@given(models(classes=(2,)), st.sampled_from([0.05, 0.3, 0.5, 0.8]), st.booleans())
-def test_across_a_probability(drawn, probability, first):
-    """As if the intercept were less."""
-    model, X = drawn
-    sets = explain(model, X, target=0 if first else None).counterfactual(probability=probability)
-    shifted = copy(model)
-    shifted.intercept_ = model.intercept_ - logit(probability) * (-1 if first else 1)
-    for x, one in zip(X.toarray(), sets, strict=True):
-        (decision,), (size,) = outputs(shifted, x)
-        for before in (0, 1):
-            if is_ahead(decision, size, before, 1 - before):
-
-                def changes(chosen, x=x, before=before):
-                    return is_changed(shifted, without(x, chosen), before)
-
-                assert one.size == one.at_least == fewest_by_trying(np.count_nonzero(x), changes)
-                assert not one.found or changes(one.entries)
 
 
 @settings(max_examples=40, deadline=None)
@@ -380,12 +359,9 @@ def test_questions_that_are_refused():
     for explanation, asked, message in (
         (known, {"change": "letters"}, "change must be one of"),
         (known, {"to": "fair"}, "one of the classes"),
-        (known, {"to": "good", "probability": 0.4}, "not both"),
-        (known, {"probability": 1.0}, "probability"),
         (known, {"time_limit": 0}, "time_limit"),
         (explain(model, ASKED, places=False), {"change": "words"}, r"places of \d tokens.*not"),
         (explain(mixed, ASKED), {"change": "words"}, "such as 'countvectorizer-2__"),
-        (explain(several, X), {"probability": 0.3}, "two classes alone"),
         (explain(several, X, target=1), {}, "without target"),
         (explain(network, X), {}, "one layer"),
     ):
@@ -402,8 +378,6 @@ def test_sets_as_text_frame_and_page(labels):
     explanation = explain(model, [*ASKED, "<b>good</b> & bad, bad, bad"])
     asked = [explanation.counterfactual(change) for change in ("tokens", "words", "add")]
     asked.append(explanation.sufficient())
-    if labels is LABELS:
-        asked.append(explanation.counterfactual(probability=0.2))
     for sets in asked:
         text, page, frame = sets.to_text(), sets.to_html(), sets.to_frame()
         for i in range(len(sets)):
@@ -432,9 +406,6 @@ def test_statements_and_marks():
     nothing = "No removal of tokens changes the prediction: proved."
     assert explanation.counterfactual().statement(3) == nothing
     assert "guarantee" in explanation.sufficient().statement(0)
-    near = float(explanation.probability[0, 0]) - 0.01
-    crossed = explanation.counterfactual(probability=near).statement(0)
-    assert re.search(r"the probability of good is .*, across ", crossed)
     model = text_model(CountVectorizer(ngram_range=(1, 2)))
     sets = explain(model, ["bad film, bad"]).counterfactual("words")
     assert [marks.tolist() for marks in sets[0].marks] == [[[0, 3], [10, 13]]]

@@ -98,7 +98,6 @@ class Explanation(DecisionTerms):
         change: Literal["tokens", "words", "add"] = "tokens",
         *,
         to: Any = None,
-        probability: float | None = None,
         time_limit: float = 10.0,
     ) -> MinimalSets:
         """Return the smallest change of each document that changes its prediction, proved.
@@ -115,9 +114,6 @@ class Explanation(DecisionTerms):
             with every n-gram that has a part of them. "add": tokens of the vocabulary, each once.
         to : label, default=None
             The class to reach; None for any other.
-        probability : float, default=None
-            For two classes, the probability of the explained class (``targets[0]``) to be crossed
-            instead of 0.5, from the side where the document is.
         time_limit : float, default=10.0
             Seconds for one integer program, of which a document has one or, with words and
             several classes, one for each class.
@@ -142,11 +138,9 @@ class Explanation(DecisionTerms):
         >>> sets.statement(0)
         'Without the token "terrific", it is bad (69.2%).'
         """
-        return minimal_sets(self, change, to, probability, time_limit)
+        return minimal_sets(self, change, to, time_limit)
 
-    def sufficient(
-        self, *, probability: float | None = None, time_limit: float = 10.0
-    ) -> MinimalSets:
+    def sufficient(self, *, time_limit: float = 10.0) -> MinimalSets:
         """Return the fewest tokens of each document that guarantee its prediction, proved.
 
         Whatever becomes of the other tokens, removed or kept, in whole or in part, the prediction
@@ -155,9 +149,6 @@ class Explanation(DecisionTerms):
 
         Parameters
         ----------
-        probability : float, default=None
-            For two classes, the probability of the explained class (``targets[0]``) on whose side
-            the document shall stay, instead of 0.5.
         time_limit : float, default=10.0
             Seconds for the integer program of one document of more than two classes. Without an
             answer in time, the set is one of which no token can be left out.
@@ -183,7 +174,7 @@ class Explanation(DecisionTerms):
         >>> sets[0].tokens, bool(sets[0].margin > 0)
         (('x0',), True)
         """
-        return minimal_sets(self, probability=probability, time_limit=time_limit, is_kept=True)
+        return minimal_sets(self, time_limit=time_limit, is_kept=True)
 
     def to_frame(self, *, target: Any = None) -> pd.DataFrame:
         """Return the explanation as a data frame, a row for each term of a document's decision.

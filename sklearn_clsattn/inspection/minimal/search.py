@@ -139,13 +139,12 @@ class Units:
 
     A choice removes tokens, or words, each occurrence with any word of its set; adds tokens of the
     vocabulary, once each, as rows behind those of the document; or keeps tokens, while of the
-    others those stay that do harm. Of two classes, the one that is not explained has the decision
-    `log_odds` in every document.
+    others those stay that do harm. Of two classes, the one that is not explained has the decision 0
+    in every document.
     """
 
     document: Any  # the DecisionTerms of one document
     change: str  # "tokens", "words", "add" or "keep"
-    log_odds: float
     names: NDArray[np.object_]  # (n,)
     spans: list[Integers]  # of each text, starts, stops and units, (n_spans, 3)
     shared: Any = None  # CSR (n_shared, n), which words each set of several has, as ones
@@ -156,12 +155,12 @@ class Units:
         """The number of units."""
         return len(self.names)
 
-    def of_classes(self, of_explained: Any, of_other: float = 0.0) -> Array:
+    def of_classes(self, of_explained: Any) -> Array:
         """Return columns for all classes (..., K), where of two only one is explained."""
         one = self.document
         if len(one.classes) > 2:
             return np.asarray(of_explained)
-        columns = np.full((*of_explained.shape[:-1], 2), of_other)
+        columns = np.zeros((*of_explained.shape[:-1], 2))
         columns[..., one.classes.tolist().index(one.targets.tolist()[0])] = of_explained[..., 0]
         return columns
 
@@ -180,7 +179,7 @@ class Units:
                 logs = np.append(logs, np.log(more) + fitted.scores)
                 values = np.vstack([values, model.values])
         gains = self.of_classes(np.vstack([values, np.zeros_like(intercept)]))
-        base = self.of_classes(intercept, self.log_odds)
+        base = self.of_classes(intercept)
         return Margin(base, np.append(logs, cls)[:, None], gains, np.abs(gains) + np.abs(base))
 
     def margin(self, number: int) -> Margin:
@@ -267,13 +266,13 @@ def mask(numbers: Any, n: int) -> Choice:
     return chosen
 
 
-def units_of(one: DecisionTerms, change: str, log_odds: float = 0.0) -> Units:
+def units_of(one: DecisionTerms, change: str) -> Units:
     """Return the units of one document; raise ValueError where places of words are not known."""
     if change == "words":
-        return Units(one, change, log_odds, *_words(one))
+        return Units(one, change, *_words(one))
     if change == "add":
         assert one.model is not None
-        return Units(one, change, log_odds, one.model.names, [])
+        return Units(one, change, one.model.names, [])
     spans = []
     for text in one.texts[0]:
         rows: Any = []
@@ -282,7 +281,7 @@ def units_of(one: DecisionTerms, change: str, log_odds: float = 0.0) -> Units:
             last = first + np.maximum(length, 1) - 1
             rows = np.stack([text.words[first, 0], text.words[last, 1], token], axis=1)
         spans.append(_rows(rows))
-    return Units(one, change, log_odds, one.tokens, spans)
+    return Units(one, change, one.tokens, spans)
 
 
 def _rows(rows: Any) -> Integers:

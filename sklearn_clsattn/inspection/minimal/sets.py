@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, softmax
 from sklearn.utils import check_scalar
 
 from ..formatting import MINUS, label_text, percent, signed, token_text, visible
@@ -32,7 +32,6 @@ def minimal_sets(
     many: DecisionTerms,
     change: str = "tokens",
     to: Any = None,
-    probability: float | None = None,
     time_limit: float = 10.0,
     is_kept: bool = False,
 ) -> MinimalSets:
@@ -56,28 +55,16 @@ def minimal_sets(
         raise ValueError(f"change must be one of 'tokens', 'words', 'add', got {change!r}")
     if to is not None and (np.ndim(to) != 0 or to not in labels):
         raise ValueError(f"to must be None or one of the classes {labels}, got {to!r}")
-    log_odds = 0.0
-    if probability is not None:
-        if to is not None:
-            raise ValueError("pass to (a class to reach) or probability (to cross), not both")
-        if len(labels) > 2:
-            raise ValueError("probability is for two classes alone; pass to, a class to reach")
-        limits = {"min_val": 0, "max_val": 1, "include_boundaries": "neither"}
-        check_scalar(probability, "probability", Real, **limits)
-        log_odds = float(logit(probability))
     number = None if to is None else labels.index(to)
     change = "keep" if is_kept else change
-    sets = tuple(_minimal_set(one, change, number, log_odds, time_limit) for one in many)
-    return MinimalSets(many, sets, probability)
+    return MinimalSets(many, tuple(_minimal_set(one, change, number, time_limit) for one in many))
 
 
-def _minimal_set(
-    one: DecisionTerms, change: str, to: int | None, log_odds: float, time_limit: float
-) -> MinimalSet:
+def _minimal_set(one: DecisionTerms, change: str, to: int | None, time_limit: float) -> MinimalSet:
     """Return the smallest set of one document; `to` is a number of a class."""
-    units = units_of(one, change, log_odds)
+    units = units_of(one, change)
     # Of classes that tie, the first is predicted.
-    present = int(units.of_classes(one.decision[0], log_odds).argmax())
+    present = int(units.of_classes(one.decision[0]).argmax())
     margin = units.margin(present if to is None else to)
     found: Found = np.arange(0), 0
     if to is None and change != "keep":
@@ -93,8 +80,7 @@ def _minimal_set(
         decisions = units.decisions(numbers)
         after = int(decisions[-1].argmax()) if len(numbers) else present
         margins = decisions[:, present] - np.delete(decisions, present, axis=1).max(axis=1)
-        log_odds_of = units.of_classes(np.zeros_like(decisions), log_odds)
-        probabilities = softmax(decisions - log_odds_of, axis=1)[:, present]
+        probabilities = softmax(decisions, axis=1)[:, present]
     labels = one.classes.tolist()
     return MinimalSet(
         document=int(one.index[0]),
@@ -160,14 +146,13 @@ class MinimalSets(Sequence[MinimalSet]):
 
     explanation: DecisionTerms
     sets: tuple[MinimalSet, ...]
-    probability: float | None  # that is crossed, if not one half, of the explained of two classes
 
     def __len__(self) -> int:
         return len(self.sets)
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return MinimalSets(self.explanation[key], self.sets[key], self.probability)
+            return MinimalSets(self.explanation[key], self.sets[key])
         return self.sets[key]
 
     def __repr__(self) -> str:
@@ -203,19 +188,13 @@ class MinimalSets(Sequence[MinimalSet]):
             fewer = f"; {known}whether {n - 1} would do is open"
         if is_kept:
             how = f"by at least {signed(one.margin)} in log-odds"
-            if self._is_binary and self.probability is None:
+            if self._is_binary:
                 how = f"with at least {percent(float(expit(one.margin)))}"
             guarantee = f"{these[0].upper()}{these[1:]} guarantee{'s' if n == 1 else ''} {before}"
             return f"{guarantee}, {how}, whatever becomes of the others{fewer}."
         start = f"With {these} added" if one.change == "add" else f"Without {these}"
-        share = float(one.probabilities[-1])
-        if self.probability is None:
-            odds = f" ({percent(1 - share)})" if self._is_binary else ""
-            return f"{start}, it is {after}{odds}{fewer}."
-        explained = document.targets.tolist()[0]
-        its = percent(share if one.before == explained else 1 - share)
-        across = f"{its}, across {percent(self.probability)}"
-        return f"{start}, the probability of {label_text(explained)} is {across}{fewer}."
+        odds = f" ({percent(1 - float(one.probabilities[-1]))})" if self._is_binary else ""
+        return f"{start}, it is {after}{odds}{fewer}."
 
     def to_frame(self) -> pd.DataFrame:
         """Return a data frame with a row for each document; NaN stands where there is no set."""
@@ -279,17 +258,14 @@ class MinimalSets(Sequence[MinimalSet]):
         if one.change == "keep":
             what, odds = ("probability", "") if self._is_binary else ("lead", " in log-odds")
             unit = f"lowest {what} of {before}{odds}, whatever becomes of the others"
-        middle = None  # where the prediction of two classes changes, in percent of a bar
-        if self._is_binary:
-            share = 0.5 if self.probability is None else self.probability
-            middle = 100.0 * (share if one.before == document.targets.tolist()[0] else 1 - share)
         return {
             "set": one,
             "sign": {"add": "+", "keep": ""}.get(one.change, MINUS),
             "statement": self.statement(at),
             "unit": unit,
             "steps": [*steps[: top + 1], steps[-1]] if more else steps,
-            "middle": middle,
+            # Where the prediction of two classes changes, in percent of a bar.
+            "middle": 50.0 if self._is_binary else None,
             "more": more,
             "texts": [
                 (text.name, _segments(text.text, marks))
