@@ -13,7 +13,7 @@ from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from ._core.fitted import FittedAttention, FittedModel, probabilities
+from ._core.fitted import FittedAttention, probabilities
 from ._docstrings import documented
 from ._documents import NegativeEntriesError, canonical, is_plain, with_columns
 from ._pickling import SavedMixin
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ._core.statistics import CorpusStatistics
 
 Array = NDArray[np.float64]
-Earlier = tuple[FittedModel, list[Any]]
+Earlier = tuple[FittedAttention, list[Any]]
 """A fitted model, and what its parameters are of: number and names of tokens, and classes."""
 
 
@@ -203,7 +203,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         """The embeddings E, made when asked for."""
         check_is_fitted(self)
         if self._embeddings is not None:
-            return self._embeddings.token_embeddings()
+            return self._embeddings.matrix
         return np.column_stack([self.attention_scores_, self._model().values])
 
     def __sklearn_tags__(self) -> Any:
@@ -215,7 +215,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "attention_scores_")
 
-    def _model(self) -> FittedModel:
+    def _model(self) -> FittedAttention:
         """Return the fitted model, made of the fitted attributes."""
         values = self.token_values_
         return FittedAttention(
@@ -237,7 +237,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         fitted, X = self._checked(X)
         return getattr(fitted, question)(X)
 
-    def _checked(self, X: Any) -> tuple[FittedModel, Any]:
+    def _checked(self, X: Any) -> tuple[FittedAttention, Any]:
         """Return the fitted model, and documents as it takes them."""
         check_is_fitted(self)
         if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
@@ -319,7 +319,9 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         self.selected_tokens_ = order[: np.count_nonzero(selection_counts)]
         self.selection_counts_ = selection_counts[self.selected_tokens_]
 
-    def _model_attributes(self, model: FittedModel, entry_scale: float | None) -> dict[str, Any]:
+    def _model_attributes(
+        self, model: FittedAttention, entry_scale: float | None
+    ) -> dict[str, Any]:
         """Return the fitted attributes that predictions are made from."""
         values = model.values
         scale = {} if entry_scale is None else {"entry_scale_": entry_scale}
@@ -339,7 +341,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             print(f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}{measure}", flush=True)
 
 
-def fitted_attention(classifier: BaseAttentionClassifier) -> FittedModel:
+def fitted_attention(classifier: BaseAttentionClassifier) -> FittedAttention:
     """Return the fitted model of a classifier, made of its fitted attributes."""
     check_is_fitted(classifier)
     return classifier._model()

@@ -18,7 +18,7 @@ _MODULES = {
     "Memory": "_core.memory",
     "Stream": "_core.memory",
     "CorpusStatistics": "_core.statistics",
-    "StoredEmbeddings": "paper._fitted",
+    "StoredEmbeddings": "_core.fitted",
     "FittedNetwork": "paper._fitted",
 }
 _KIND = "_kind"

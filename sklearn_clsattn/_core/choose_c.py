@@ -36,7 +36,7 @@ import torch
 from numpy.typing import NDArray
 
 from .documents import Documents, class_by_class
-from .fitted import FittedAttention, log_losses
+from .fitted import log_losses
 from .path import AttentionPath
 from .prior_mean import PriorMean
 from .statistics import class_priors
@@ -168,7 +168,6 @@ class HeldOut:
         self._points[C] = self._path.point
         if not len(self._codes):
             return 0.0
-        assert isinstance(result.model, FittedAttention)
         losses = log_losses(result.model.outputs(self._X), self._codes)
         return float(losses @ self._weights / self._weights.sum())
 

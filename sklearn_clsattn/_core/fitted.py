@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 from weakref import finalize
 
 import numpy as np
@@ -43,54 +43,13 @@ _SMALLEST_NORMAL = np.finfo(np.float64).tiny
 _kept_masses: dict[int, tuple[Array, float, Array, float]] = {}
 
 
-class Embeddings(Protocol):
-    """p, (d,), the output vectors v_k, (n_outputs, d), and the embeddings E, (n_tokens, d)."""
+@dataclass(frozen=True)
+class StoredEmbeddings:
+    """Token embeddings, p and the output vectors of a model in d dimensions."""
 
-    @property
-    def cls_embedding(self) -> Array: ...
-
-    @property
-    def output_vectors(self) -> Array: ...
-
-    def token_embeddings(self) -> NDArray[np.floating[Any]]: ...
-
-
-class FittedModel(Protocol):
-    """The interface of every fitted model; :class:`FittedAttention` documents it."""
-
-    @property
-    def scores(self) -> Array: ...
-
-    @property
-    def values(self) -> Array: ...
-
-    @property
-    def intercept(self) -> Array: ...
-
-    @property
-    def cls_weight(self) -> float: ...
-
-    @property
-    def cls_score(self) -> float: ...
-
-    @property
-    def embeddings(self) -> Embeddings | None: ...
-
-    @property
-    def n_layers(self) -> int: ...
-
-    @property
-    def mlp(self) -> bool: ...
-
-    def outputs(self, X: Any) -> Array: ...
-
-    def most_probable(self, X: Any) -> NDArray[np.intp]: ...
-
-    def attention(self, X: Any) -> sp.csr_array: ...
-
-    def contributions(self, X: Any) -> list[sp.csr_array]: ...
-
-    def selected(self, X: Any) -> sp.csr_array: ...
+    cls_embedding: Array  # (d,)
+    output_vectors: Array  # (n_outputs, d)
+    matrix: NDArray[np.floating[Any]]  # (n_tokens, d)
 
 
 @dataclass(frozen=True)
@@ -111,7 +70,7 @@ class FittedAttention:
     intercept: Array
     cls_weight: float
     cls_score: float
-    embeddings: Embeddings | None = None
+    embeddings: StoredEmbeddings | None = None
     entry_scale: float | None = None
 
     n_layers: int = 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .fitted import FittedModel
+from .fitted import FittedAttention
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Progress:
     n_iter: int
     loss: float
     criterion: float
-    model: Callable[[], FittedModel]
+    model: Callable[[], FittedAttention]
 
 
 Callback = Callable[[Progress], bool]
@@ -44,7 +44,7 @@ class FitResult:
     warning : any other warning, or ""
     """
 
-    model: FittedModel
+    model: FittedAttention
     loss_curve: list[float]
     n_iter: int
     status: str

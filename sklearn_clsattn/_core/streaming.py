@@ -34,7 +34,6 @@ from .chunk import expansion
 from .corpus import added
 from .documents import Documents
 from .fit import default_tol
-from .fitted import FittedAttention
 from .memory import Memory, Stream
 from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
 from .prior_mean import prior_mean
@@ -109,7 +108,6 @@ def learn_batch(
     tol = default_tol(batch) if tol is None else tol
     result, _ = solve(objective, max_iter=max_iter, tol=tol, callback=callback)
     model = result.model
-    assert isinstance(model, FittedAttention)
     counts = batch.count_selected(model.scores)
     trained = model if mean is None else mean.subtracted_from(model)
     matrix = torch.from_numpy(trained.token_matrix()).to(loss.device)

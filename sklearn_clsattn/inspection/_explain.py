@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._base import checked_documents, fitted_attention
-from .._core.fitted import FittedAttention, FittedModel
+from .._core.fitted import FittedAttention
 from .._documents import canonical, row_sums
 from .._factored import factors_of
 from ..text._context_vectorizer import ContextVectorizer
@@ -241,7 +241,7 @@ def _checked_documents(documents: Any, origins: FeatureOrigins) -> Any:
     return documents
 
 
-def _cls_attention(fitted: FittedModel, X: sp.csr_array, attention: Array) -> Array:
+def _cls_attention(fitted: FittedAttention, X: sp.csr_array, attention: Array) -> Array:
     """Return the share of attention that ``<cls>`` keeps in each document."""
     if not fitted.cls_weight:
         return np.zeros(X.shape[0])
@@ -260,7 +260,7 @@ def _cls_attention(fitted: FittedModel, X: sp.csr_array, attention: Array) -> Ar
 
 
 def _decisions_without(
-    fitted: FittedModel, X: sp.csr_array, attention: Array, terms: Array, cls_attention: Array
+    fitted: FittedAttention, X: sp.csr_array, attention: Array, terms: Array, cls_attention: Array
 ) -> Array:
     r"""Return the decisions (n_entries, n_outputs) without each token of its document.
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.fitted import FittedModel
+from .._core.fitted import FittedAttention
 from .._documents import row_sums
 
 Array = NDArray[np.float64]
@@ -43,7 +43,7 @@ class ExplainedModel:
     """A model of one layer of attention, for the classes that are explained."""
 
     names: NDArray[np.object_]  # (n_tokens,), the tokens of the vocabulary
-    fitted: FittedModel  # scores (n_tokens,) and values (n_tokens, n_outputs)
+    fitted: FittedAttention  # scores (n_tokens,) and values (n_tokens, n_outputs)
     outputs: Positions  # (n_targets,), those explained
     sign: float  # of their values: -1 for the first of two classes
 
@@ -54,8 +54,7 @@ class ExplainedModel:
 
     def token_weights(self, entries: Array) -> Array:
         """Return what entries weigh before the scores, of the same shape: damped where they are."""
-        damp = getattr(self.fitted, "token_weights", None)
-        return entries if damp is None else np.asarray(damp(entries), dtype=np.float64)
+        return np.asarray(self.fitted.token_weights(entries), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

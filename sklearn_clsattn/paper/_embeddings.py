@@ -19,12 +19,11 @@ import torch
 
 from .._core.bag import TokenBag
 from .._core.documents import Documents
-from .._core.fitted import FittedAttention
+from .._core.fitted import FittedAttention, StoredEmbeddings
 from .._core.loss import AttentionLoss, encode_targets
 from .._core.result import Callback, FitResult
 from .._core.statistics import class_log_odds
 from ..importance import signed_frequency
-from ._fitted import StoredEmbeddings
 from ._one_step_embeddings import default_step_size
 from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training, to_array
 

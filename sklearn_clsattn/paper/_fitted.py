@@ -16,19 +16,6 @@ AnyPrecision = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
-class StoredEmbeddings:
-    """Token embeddings, p and the output vectors of a model in d dimensions."""
-
-    cls_embedding: Array  # (d,)
-    output_vectors: Array  # (n_outputs, d)
-    matrix: AnyPrecision  # (n_tokens, d)
-
-    def token_embeddings(self) -> AnyPrecision:
-        """Return E."""
-        return self.matrix
-
-
-@dataclass(frozen=True)
 class FittedNetwork(FittedAttention):
     """A fitted network of one or two layers of attention, with or without an MLP.
 
@@ -112,4 +99,4 @@ class FittedNetwork(FittedAttention):
 
     def _embedding_matrix(self) -> AnyPrecision:
         assert self.embeddings is not None
-        return self.embeddings.token_embeddings()
+        return self.embeddings.matrix

@@ -31,12 +31,11 @@ import torch
 from numpy.typing import NDArray
 
 from .._core.documents import Documents
-from .._core.fitted import SELECTION_TOLERANCE, FittedAttention, in_the_layout_of
+from .._core.fitted import SELECTION_TOLERANCE, FittedAttention, StoredEmbeddings, in_the_layout_of
 from .._core.loss import AttentionLoss
 from .._core.result import Callback, FitResult, Progress
 from ..importance import row_totals, signed_frequency
 from ._chebyshev import ChebyshevIntegrator
-from ._fitted import StoredEmbeddings
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
 from ._training import add_step, draw_embeddings, to_array

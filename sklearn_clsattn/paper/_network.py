@@ -17,11 +17,12 @@ import torch
 import torch.nn.functional as F
 
 from .._core.documents import Documents
+from .._core.fitted import StoredEmbeddings
 from .._core.loss import encode_targets
 from .._core.result import Callback, FitResult
 from .._core.statistics import class_log_odds
 from .._documents import as_csr
-from ._fitted import FittedNetwork, StoredEmbeddings
+from ._fitted import FittedNetwork
 from ._training import Indices, draw_embeddings, epochs, hold_out, run_training, to_array
 
 # A group has documents of at least this share of its longest one's tokens, for less padding ...

@@ -14,7 +14,7 @@ from .._core.result import Callback, FitResult, Progress
 from .._training import check_memory
 
 if TYPE_CHECKING:
-    from .._core.fitted import FittedModel
+    from .._core.fitted import FittedAttention
     from .._core.loss import AttentionLoss
 
 Indices = NDArray[np.intp]
@@ -130,7 +130,7 @@ def run_training(
     first_loss: float,
     advance: Callable[[], float],
     validation_loss: Callable[[], float] | None,
-    model: Callable[[], FittedModel],
+    model: Callable[[], FittedAttention],
     *,
     learning_rate: float,
     unit: str,
