@@ -97,6 +97,12 @@ def from_texts(vectorizer: dict[str, Any]) -> dict[str, Competitor]:
             counts(CountVectorizer, LogisticRegression()),
         ),
         "linear_svc_counts": ("CountVectorizer, LinearSVC", counts(CountVectorizer, svc)),
+        "logistic_tfidf": (
+            "TfidfVectorizer of words and pairs, LogisticRegression(C=10)",
+            lambda: make_pipeline(
+                TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10, max_iter=1000)
+            ),
+        ),
         "linear_svc_tfidf": ("TfidfVectorizer, LinearSVC", counts(TfidfVectorizer, svc)),
     }
     return {

@@ -35,6 +35,9 @@ def is_plain(X: Any, n_features: int, *, positive: bool = True) -> bool:
     For a single document validation takes three times as long as the prediction. Not `positive` is
     for integers whose sign somebody else checks.
     """
+    if (factors := factors_of(X)) is not None:
+        both = factors.left, factors.right
+        return X.shape[1] == n_features and all(is_plain(one, one.shape[1]) for one in both)
     if not (
         type(X) in (sp.csr_matrix, sp.csr_array)
         and X.ndim == 2

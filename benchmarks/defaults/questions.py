@@ -214,6 +214,16 @@ QUESTIONS = {
         texts=True,
         sizes=FEW,
     ),
+    "common": Question(
+        "Character n-grams that are in more words of a document, on average, are left out",
+        {
+            f"{n:g}": Variant(make_text_classifier, {"text._context_vectorizer._COMMON": n})
+            for n in (0.1, 0.03, 0.3, 1.0, np.inf)
+        },
+        texts=True,
+        sizes=(500, 4_000),
+        seeds=3,
+    ),
     "front_end": Question(
         "make_text_classifier against models tuned on the same features",
         {

@@ -89,6 +89,8 @@ class UnitNumbers:
         known, others = self._units.vocabulary, self._others
         numbers = np.array([known.get(word, others.get(word, -1)) for word in words], np.int32)
         new = np.flatnonzero(numbers < 0)
+        if not len(new):
+            return numbers
         spelled = self._units.spelled([words[at] for at in new.tolist()])
         has_columns = np.diff(spelled.indptr) > 0
         numbers[new[has_columns]] = len(self) + np.arange(np.count_nonzero(has_columns))
