@@ -33,10 +33,11 @@ def factored(seed=0, dtype=np.float64):
     """Return a matrix with factors, with copies and an empty document, and its product."""
     rng = np.random.default_rng(seed)
     n, n_units, n_columns = SHAPE
-    left = sp.random_array((n, n_units), density=0.2, format="csr", rng=rng, dtype=np.float64)
-    right = sp.random_array((n_units, n_columns), density=0.1, format="csr", rng=rng)
-    left.data += 0.1
-    right.data += 0.1
+
+    def drawn(shape, density):
+        return sp.csr_array((rng.random(shape) < density) * rng.uniform(0.1, 1, shape))
+
+    left, right = drawn((n, n_units), 0.2), drawn((n_units, n_columns), 0.1)
     left = sp.csr_array(sp.vstack([left, left[:3], sp.csr_array((1, n_units))])).astype(dtype)
     names = np.array([f"u{at}" for at in range(n_units)], dtype=object)
     factors = Factors(left, right.astype(dtype), names)
