@@ -27,7 +27,7 @@ from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, make_text_classifier
 
 PATH = Path(__file__).with_name("golden_outputs.json")
-DOUBLE, SINGLE = 1e-9, 5e-4
+DOUBLE, SINGLE = 1e-8, 5e-4
 WORDS = (
     *("film", "story", "plot", "actor", "scene", "music", "voice", "camera", "ending", "dialogue"),
     *("not", "very", "quite", "never", "rather", "the", "a", "of", "and", "but", "with", "in"),
