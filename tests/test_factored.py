@@ -9,9 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import MaxAbsScaler
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
@@ -24,7 +25,7 @@ from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.importance import class_totals, row_totals
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import load_model, save_model
-from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
+from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, make_text_classifier
 
 SHAPE = 60, 25, 90
 
@@ -204,3 +205,37 @@ def test_a_word_never_seen_counts_by_its_characters():
     model = make_text_classifier().fit(texts, ["good", "good", "bad", "bad"] * 5)
     assert model.predict(["terriffic", "terribly"]).tolist() == ["good", "bad"]
     assert explain(model, ["terriffic !?"]).tokens.tolist() == ["terriffic"]
+
+
+def test_a_model_of_damped_entries_damps_those_of_the_product():
+    X, made = factored()
+    model = ClsAttentionClassifier(C=1.0).fit(made, codes_of(2))
+    assert model.entry_scale_
+    for rows in (slice(0, 1), slice(None)):  # fewer entries than tokens, and more
+        assert_allclose(model.decision_function(X[rows]), model.decision_function(made[rows]))
+        X, _ = factored()
+
+
+def test_a_document_without_the_columns_that_are_left_selects_nothing():
+    X, made = factored()
+    scores, columns = np.array([0.0, -1.0, 1.0]), np.arange(3)
+    assert (np.diff(made[:, columns].indptr) == 0).sum() > 1
+    expected = count_selected(scores, made[:, columns])
+    assert_array_equal(count_selected(scores, X[:, columns]), expected)
+
+
+def test_explained_where_a_step_leaves_no_column_of_words_with_characters():
+    union = make_union(ContextVectorizer(), TokenVectorizer())
+    last = SelectKBest(lambda X, _: np.arange(X.shape[1], dtype=float), k=3)
+    model = make_pipeline(union, last, ClsAttentionClassifier(sublinear_counts=False))
+    tokens = explain(model.fit(TEXTS, LABELS), TEXTS).tokens
+    assert {name.partition("__")[0] for name in tokens} == {"tokenvectorizer"}
+
+
+def test_a_parameter_that_is_changed_is_the_same_in_a_copy():
+    vectorizer = ContextVectorizer().fit(TEXTS, LABELS)
+    before = vectorizer.transform(TEXTS)
+    after = vectorizer.set_params(character_weight=2.0).transform(TEXTS)
+    copy = pickle.loads(pickle.dumps(vectorizer)).transform(TEXTS)
+    assert abs(after - before).max() > 0.1
+    assert abs(after - copy).max() == 0

@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[1]
 CEILING = 20_000  # lines of the package, whose budget is 17,000
 FOLDERS = {  # the rows of the table: what is counted where
     "`sklearn_clsattn`, Python": ("sklearn_clsattn", {".py"}),
-    "`sklearn_clsattn`, templates, CSS and scripts": ("sklearn_clsattn", {".html", ".css", ".js"}),
+    "`sklearn_clsattn`, templates and CSS": ("sklearn_clsattn", {".html", ".css"}),
     "`tests`": ("tests", {".py"}),
     "`benchmarks`": ("benchmarks", {".py"}),
 }

@@ -112,7 +112,7 @@ class FittedAttention:
         """
         if sp.issparse(X) and n_stored(X) < len(self.scores):
             # A few documents have fewer entries than there are tokens.
-            if (factors := factors_of(X)) is not None:
+            if self.entry_scale is None and (factors := factors_of(X)) is not None:
                 return self.of_units(factors.right).outputs(factors.left)
             shares = self._shares(X)
             return self.intercept + np.column_stack(
@@ -359,6 +359,7 @@ def count_selected(
         if not len(filled):
             return filled
         best = np.minimum.reduceat(ranks[part.indices], part.indptr[filled])
+        filled, best = filled[best < len(order)], best[best < len(order)]
         tied = ties[best] | (part.data.min() <= 0)  # such entries are no tokens of a document
         several = select_tokens(scores, given[rows.start + filled[tied]], tolerance)[1]
         return np.concatenate([order[best[~tied]], several])
@@ -385,8 +386,8 @@ def _largest(X: Any) -> float:
 
 
 def _row_minima(numbers: NDArray[Any], X: Any) -> NDArray[Any]:
-    """Return the least of `numbers`, (n_columns,), in rows of a CSR matrix, or else the last."""
-    least = np.full(X.shape[0], len(numbers) - 1, dtype=numbers.dtype)
+    """Return the least of 0..n-1, (n_columns,), in the rows of a CSR matrix, n for an empty row."""
+    least = np.full(X.shape[0], len(numbers), dtype=numbers.dtype)
     filled = np.flatnonzero(np.diff(X.indptr))
     least[filled] = np.minimum.reduceat(numbers[X.indices], X.indptr[filled])
     return least

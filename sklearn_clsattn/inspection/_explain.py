@@ -153,9 +153,9 @@ def _by_units(
     columns, is_own = origins.columns, np.ones(X.shape[1], dtype=bool)
     lefts, rights, of_units = [], [], []
     for number, source in enumerate(origins.sources):
-        if not _has_characters(source.vectorizer):
-            continue
         chosen = np.flatnonzero(columns.sources == number)
+        if not (len(chosen) and _has_characters(source.vectorizer)):
+            continue
         left, table, names = _units_of(source, documents)
         table = table[:, pd.Index(source.terms).get_indexer(pd.Index(columns.terms[chosen]))]
         part = X[:, chosen]

@@ -193,7 +193,9 @@ class Explanation(DecisionTerms):
         -------
         frame : DataFrame
             The column `kind` says what a term is: "token", "cls" or "intercept". A document's
-            contributions sum to its decision, and its attention shares to 1. What does not apply is
+            contributions sum to its decision, and its attention shares to 1. `own_contribution` is
+            there where words have character n-grams: the contribution without these, NaN for a
+            word that is not in the vocabulary. What does not apply is
             NaN; the column `against` is there where classes are compared.
         """
         k, j = pairs(self, target)

@@ -28,8 +28,7 @@ def frequent_characters(
     most `high` times it is in different words of documents.
     """
     n_words = len(tokens.words)
-    ones = np.ones(len(tokens.ids), dtype=np.int32)
-    by_word = _by_word(tokens.ids, tokens.indptr, n_words, ones)
+    by_word = _by_word(tokens.ids, tokens.indptr, n_words)
     document_frequencies = np.diff(by_word.indptr)
     words, numbers, names = [], [], list[str]()
     for word, number, ngrams in _ngrams(tokens.words, ngram_range):
@@ -76,8 +75,7 @@ def count_spelled(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr
         used = np.zeros(spelling.shape[0], dtype=bool)
         used[ids] = True
         position = np.cumsum(used, dtype=np.int32) - 1
-        ones = np.ones(len(ids), dtype=np.int32)
-        by_word = _by_word(position[ids], indptr, int(used.sum()), ones)
+        by_word = _by_word(position[ids], indptr, int(used.sum()))
         # By n-gram; changing to documents is one pass, which leaves their columns in order.
         part = (spelling[used].T.tocsr() @ by_word).T.tocsr()
         return part.data, part.indices, part.indptr[1:]
@@ -114,10 +112,9 @@ def _occurrence_counts(rows: Integers, columns: Integers, shape: tuple[int, int]
     return sp.csr_matrix((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape)
 
 
-def _by_word(
-    ids: NDArray[Any], indptr: Integers, n_words: int, values: NDArray[Any]
-) -> sp.csr_matrix:
-    """Return the sums of values, (n_occurrences,), by word and document, (n_words, n_documents)."""
-    sums = sp.csr_matrix((values, ids, indptr), shape=(len(indptr) - 1, n_words)).tocsc()
+def _by_word(ids: NDArray[Any], indptr: Integers, n_words: int) -> sp.csr_matrix:
+    """Return how often words occur in documents, (n_words, n_documents)."""
+    ones = np.ones(len(ids), dtype=np.int32)
+    sums = sp.csr_matrix((ones, ids, indptr), shape=(len(indptr) - 1, n_words)).tocsc()
     sums.sum_duplicates()
     return sums.T

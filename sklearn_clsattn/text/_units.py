@@ -6,6 +6,7 @@ it. So what a document's words are and what columns these have are factors of it
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -115,19 +116,16 @@ class UnitNumbers:
         return Factors(left, right, self.names[used])
 
 
-# The units of each vectorizer that was used, of the vocabulary it had then; not pickled.
-_UNITS: WeakKeyDictionary[Any, Units] = WeakKeyDictionary()
+# What the units of each vectorizer were made of when it was last used, and these; not pickled.
+_UNITS: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Units]] = WeakKeyDictionary()
 
 
 def units_of(vectorizer: Any) -> Units:
     """Return the units of a fitted vectorizer, made if there are none yet."""
-    units = _UNITS.get(vectorizer)
-    if units is None or units.characters is not vectorizer.character_vocabulary_:
-        units = _UNITS[vectorizer] = Units(
-            vectorizer.vocabulary_,
-            vectorizer.character_vocabulary_,
-            vectorizer.characters,
-            vectorizer.character_weight,
-            vectorizer.dtype,
-        )
+    names = "vocabulary_", "character_vocabulary_", "characters", "character_weight", "dtype"
+    parts = tuple(getattr(vectorizer, name) for name in names)
+    known, units = _UNITS.get(vectorizer, ((None,) * len(parts), None))
+    if units is None or not all(map(operator.is_, known, parts)):
+        units = Units(*parts)
+        _UNITS[vectorizer] = parts, units
     return units
