@@ -138,6 +138,7 @@ def compare(parameters, documents, others=()):
 @example({"ngram_range": (1, 2)}, ["a_very_long_word aa", "aa aa a_very_long_word"] * 2, ["aa"])
 @example({"token_pattern": WORDS_AND_PUNCTUATION}, ["don't''s 'a b' c’d’", "'’a"], ["x'y ' z"])
 @example({"token_pattern": r"\S+", "ngram_range": (1, 2)}, ["a\x01 a b"], [])
+@example({"token_pattern": _tokens.WORDS_AND_CONTRACTIONS}, ["a'b'c'd'e 'f' g''h i'", ""], ["'"])
 @example({}, ["ab\ud800cd \udfff", "ab cd"], ["cd\ud800ef"])
 def test_equal_to_count_vectorizer(fast, parameters, documents, others):
     compare(parameters, documents, others)

@@ -36,7 +36,8 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
     binary, dtype : various
         How counts are returned.
     token_pattern : str or None, default=r"(?u)\\b\\w\\w+\\b"
-        The default, that of :class:`ContextVectorizer` and ``r"\\S+"`` are fast.
+        The default, that of :class:`ContextVectorizer`, ``r"\\S+"`` and that of words with their
+        contractions, ``r"(?u)\\b\\w+(?:'\\w+)?\\b"``, are fast.
 
     Notes
     -----

@@ -16,8 +16,9 @@ from ._symbols import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
 
 WORDS = r"(?u)\b\w\w+\b"  # scikit-learn's default
 WORDS_AND_PUNCTUATION = r"\w+(?:['’]\w+)*|[^\w\s]"
+WORDS_AND_CONTRACTIONS = r"(?u)\b\w+(?:'\w+)?\b"
 BETWEEN_SPACES = r"\S+"
-PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, BETWEEN_SPACES)
+PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS, BETWEEN_SPACES)
 
 # Characters that are read together: few enough to stay in a processor's caches.
 BLOCK = 1 << 18
@@ -74,7 +75,7 @@ class Tokens:
 
 def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = True) -> Tokens:
     """Return the tokens that one of the `PATTERNS` matches in preprocessed texts, read once."""
-    alphabet = Alphabet(r"\w" if pattern == WORDS else r"\S")
+    alphabet = Alphabet({WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S"))
     # Words are numbered block by block, then all blocks' distinct words together.
     words: list[Symbols] = [np.zeros(0, np.uint8)]  # the symbols of each block's distinct words
     lengths = [np.zeros(0, np.int64)]
@@ -112,10 +113,10 @@ def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = Tr
 
 def _token_runs(symbols: Symbols, pattern: str, alphabet: Alphabet) -> tuple[Any, Any]:
     """Return where a block's tokens start and stop, two arrays of shape (n_occurrences,)."""
-    word = symbols > SKIPPED
-    if pattern == WORDS_AND_PUNCTUATION:
-        marks = word
+    word = marks = symbols > SKIPPED
+    if pattern in (WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS):
         word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
+    if pattern == WORDS_AND_PUNCTUATION:
         apostrophe = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]
         word[1:-1] |= apostrophe[1:-1] & word[:-2] & word[2:]
         marks &= ~word
@@ -124,6 +125,13 @@ def _token_runs(symbols: Symbols, pattern: str, alphabet: Alphabet) -> tuple[Any
         return starts, stops
     edges = np.flatnonzero(word[1:] != word[:-1]) + 1
     starts, stops = edges[::2], edges[1::2]
+    if pattern == WORDS_AND_CONTRACTIONS:
+        joined = marks[stops[:-1]] & (starts[1:] - stops[:-1] == 1)
+        # Of several apostrophes in a row of words, every other one is in a token.
+        at = np.arange(len(joined))
+        joined &= (at - np.maximum.accumulate(np.where(joined, -1, at))) % 2 == 1
+        first, last = (np.insert(~joined, at, True)[: len(starts)] for at in (0, len(joined)))
+        return starts[first], stops[last]
     long = stops - starts > (1 if pattern == WORDS else 0)
     return starts[long], stops[long]
 
