@@ -14,7 +14,14 @@ from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from ._characters import count_spelled, frequent_characters, spelling_matrix
 from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_columns
-from ._tokens import BETWEEN_SPACES, PATTERNS, checked, document_number, tokenize
+from ._tokens import (
+    BETWEEN_SPACES,
+    PATTERNS,
+    checked,
+    document_number,
+    number_tokens,
+    tokenize,
+)
 
 # Characters of all documents from which on counting integers is faster than scikit-learn's code.
 MIN_SIZE = 20_000
@@ -41,9 +48,10 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
 
     Notes
     -----
-    Words are counted as integers, in whole arrays. scikit-learn's own code counts where that does
-    not apply (other patterns, a `tokenizer`, a callable `analyzer`, ``analyzer="char"``) or is not
-    faster (few documents).
+    Words are counted as integers, in whole arrays. With other patterns or a `tokenizer`, words are
+    those of scikit-learn, and n-grams of several words are counted so. scikit-learn's own code
+    counts where that does not apply (a callable `analyzer`, ``analyzer="char"``) or is not faster
+    (few documents).
 
     Examples
     --------
@@ -65,14 +73,24 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
         """Return the vocabulary, and the counts of documents."""
         if self.input == "content" and self.preprocessor is None and not callable(self.analyzer):
             raw_documents = checked(raw_documents)
-        pattern, enough = _fast_pattern(self), False
-        if pattern is not None:
+        characters, enough = self.analyzer == "char_wb", False
+        pattern = BETWEEN_SPACES if characters else self.token_pattern
+        if self.tokenizer is not None and not characters:
+            pattern = None
+        is_fast = _is_fast(self, pattern)
+        if is_fast:
             enough, raw_documents = _peek(raw_documents, MIN_SIZE)
-        if pattern is None or not enough:
+        if not (is_fast and enough):
             return super()._count_vocab(raw_documents, fixed_vocab)
         self.build_analyzer()  # which warns of stop words that no token equals
-        characters = self.analyzer == "char_wb"
-        tokens = tokenize(_texts(self, raw_documents), pattern, positions=False)
+        if pattern in PATTERNS:
+            tokens = tokenize(_texts(self, raw_documents), pattern, positions=False)
+        else:
+            raw_documents = list(raw_documents)
+            tokens = number_tokens(_texts(self, raw_documents), self.build_tokenizer())
+            # Of words with spaces, or that are none, the names of n-grams do not tell.
+            if any(not isinstance(word, str) or " " in word for word in tokens.words):
+                return super()._count_vocab(raw_documents, fixed_vocab)
         stop_words = None if characters else self.get_stop_words()
         if stop_words:
             tokens = tokens.without(frozenset(stop_words))
@@ -118,15 +136,14 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
         return X if is_remembered(self, vocabulary) else super()._sort_features(X, vocabulary)
 
 
-def _fast_pattern(vectorizer: Any) -> str | None:
-    """Return the pattern of the tokens to count for a vectorizer; None if scikit-learn counts."""
-    inside = vectorizer.analyzer == "char_wb"
-    pattern: str = BETWEEN_SPACES if inside else vectorizer.token_pattern
-    by_word = vectorizer.analyzer == "word" and vectorizer.tokenizer is None
+def _is_fast(vectorizer: Any, pattern: str | None) -> bool:
+    """Return whether counting integers is faster for a vectorizer with this pattern of tokens."""
     (low, high), dtype = vectorizer.ngram_range, vectorizer.dtype
-    usual = (inside or by_word) and pattern in PATTERNS and dtype is not None
-    usual = usual and isinstance(low, int) and isinstance(high, int) and 1 <= low <= high
-    return pattern if usual and np.dtype(dtype).char in "?bBhHiIlLqQfd" else None
+    usual = isinstance(low, int) and isinstance(high, int) and 1 <= low <= high
+    usual = usual and vectorizer.analyzer in ("word", "char_wb") and dtype is not None
+    if pattern not in PATTERNS:  # n-grams of words that scikit-learn finds; files are read once
+        usual = usual and high > 1 and vectorizer.input == "content"
+    return usual and np.dtype(dtype).char in "?bBhHiIlLqQfd"
 
 
 def _peek(raw_documents: Iterable[Any], min_size: int) -> tuple[bool, Iterable[Any]]:

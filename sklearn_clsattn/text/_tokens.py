@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -134,6 +136,17 @@ def _token_runs(symbols: Symbols, pattern: str, alphabet: Alphabet) -> tuple[Any
         return starts[first], stops[last]
     long = stops - starts > (1 if pattern == WORDS else 0)
     return starts[long], stops[long]
+
+
+def number_tokens(texts: Iterable[str], find: Callable[[str], Iterable[str]]) -> Tokens:
+    """Return the tokens that a function finds in texts, without starts and stops."""
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    ids, ends = array("i"), [0]
+    for text in texts:
+        ids.extend(map(numbers.__getitem__, find(text)))
+        ends.append(len(ids))
+    return Tokens(np.array(ids, np.int32), np.array(ends), _NONE, _NONE, list(numbers))
 
 
 def matched_tokens(texts: Iterable[str], pattern: str) -> Tokens:
