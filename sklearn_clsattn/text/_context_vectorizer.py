@@ -389,7 +389,13 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     def _words(self, texts: list[str], tokens: Tokens) -> Words:
         """Return the words of preprocessed texts, whose tokens these are."""
         columns = list(ngram_columns(self).of(tokens, self.ngram_range[1]))
-        known = {word: number for number, word in enumerate(self.previous_words_.tolist())}
+        previous = self.previous_words_  # in alphabetical order
+        if len(previous) > len(tokens.words):  # of a few texts, not all are to be numbered
+            at = np.searchsorted(previous, np.array(tokens.words, dtype=object))
+            pairs = zip(tokens.words, at.clip(max=len(previous) - 1).tolist(), strict=True)
+            known = {word: number for word, number in pairs if previous[number] == word}
+        else:
+            known = {word: number for number, word in enumerate(previous.tolist())}
         # The default's tokens include all punctuation: no break but a new line is between two.
         between = NEW_LINE if self.token_pattern == WORDS_AND_PUNCTUATION else BREAK
         positions = token_positions(tokens, texts, known, between)

@@ -102,18 +102,19 @@ class UnitNumbers:
 
     def factors(self, left: Any) -> Factors:
         """Return the factors of bags, given documents' units, CSR (n_documents, n_units)."""
-        table = self._units.table
+        table, names = self._units.table, self._units.names
         left, used = without_unused_columns(left)
-        split = np.searchsorted(used, len(self._units.names))
-        right = table[used[:split]]
+        split = np.searchsorted(used, len(names))
+        right, others = table[used[:split]], np.array(list(self._others), dtype=object)
+        names = np.concatenate([names[used[:split]], others[used[split:] - len(names)]])
         if split < len(used):
-            others = sp.vstack(self._spelled, format="csr")[used[split:] - len(self._units.names)]
-            columns = others.indices + (table.shape[1] - others.shape[1])
+            spelled = sp.vstack(self._spelled, format="csr")[used[split:] - table.shape[0]]
+            columns = spelled.indices + (table.shape[1] - spelled.shape[1])
             shape = len(used) - split, table.shape[1]
-            entries = others.data.astype(table.dtype)
-            others = sp.csr_array((entries, columns, others.indptr), shape=shape)
-            right = sp.vstack([right, others], format="csr")
-        return Factors(left, right, self.names[used])
+            entries = spelled.data.astype(table.dtype)
+            spelled = sp.csr_array((entries, columns, spelled.indptr), shape=shape)
+            right = sp.vstack([right, spelled], format="csr")
+        return Factors(left, right, names)
 
 
 # What the units of each vectorizer were made of when it was last used, and these; not pickled.
