@@ -18,10 +18,8 @@ from ._docstrings import documented
 from ._documents import NegativeEntriesError, canonical, is_plain, with_columns
 from ._pickling import SavedMixin
 from ._training import (
-    CallbackSupportMixin,
     Summary,
     all_or_nothing,
-    begin_callbacks,
     check_finite,
     in_range,
     least_strength,
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 
     from ._core.corpus import Corpus
     from ._core.documents import Documents
-    from ._core.result import FitResult, Progress
+    from ._core.result import FitResult
     from ._core.statistics import CorpusStatistics
 
 Array = NDArray[np.float64]
@@ -46,7 +44,7 @@ Earlier = tuple[FittedAttention, list[Any]]
 
 
 @documented
-class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     """Base of all classifiers: a fitted model is read and predicts in one way.
 
     A subclass has the parameters `class_weight`, `max_iter`, `verbose` and `device` beside its
@@ -55,7 +53,6 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
     mlp = False  # whether one follows the softmax, so that decisions are no sums over tokens
 
-    _solver_name = "lbfgs"  # callbacks' tasks are named after it
     _criterion = "gap"
     _optional_attributes: tuple[str, ...] = ()
 
@@ -85,8 +82,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         csr, labels, weights = validated(self, X, y, sample_weight)
         classes, codes = np.unique(labels, return_inverse=True)
         documents, dtype = documents_in_memory(self, csr, codes, classes, weights)
-        data = documents.X, labels, sample_weight
-        self._fit_documents(documents, dtype, device, classes, earlier, data, stacklevel=6)
+        self._fit_documents(documents, dtype, device, classes, earlier, stacklevel=6)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -256,28 +252,14 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         device: torch.device,
         classes: NDArray[Any],
         earlier: Earlier | None,
-        data: tuple[Any, Any, Any],
         stacklevel: int,
     ) -> None:
-        """Train on documents, wherever they are, from `earlier` if it fits, and store what comes.
-
-        `data` are X, y and sample weights for callbacks.
-        """
+        """Train on documents, from `earlier` if it fits, and store the result."""
         from ._core.backend import ThreadShare
 
-        def report(progress: Progress) -> bool:
-            self._print(progress)
-            return progress.n_iter > 0 and report_iteration(
-                lambda: {
-                    "classes_": classes,
-                    **self._model_attributes(progress.model(), documents.entry_scale),
-                }
-            )
-
-        options: dict[str, Any] = {"dtype": dtype, "device": device, "callback": report}
+        options: dict[str, Any] = {"dtype": dtype, "device": device, "report": self._report}
         if earlier is not None and earlier[1] == self._trained_on(classes):
             options["start"] = earlier[0]
-        report_iteration, end = begin_callbacks(self, *data, f"{self._solver_name}-iter")
         dimension = getattr(self, "embedding_dim", None) or 0
         total_weight = documents.statistics.total_weight
         with ThreadShare(dimension * documents.n_multiplications), in_range(self, total_weight):
@@ -286,7 +268,6 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         counts = documents.count_selected(result.model.scores)
         self._store(result, classes, documents.statistics, counts, documents.entry_scale)
         self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
-        end()
         warn(result, stacklevel)
 
     def _earlier(self) -> Earlier | None:
@@ -334,11 +315,11 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             "_embeddings": model.embeddings,
         }
 
-    def _print(self, progress: Progress) -> None:
-        if self.verbose and progress.n_iter % int(self.verbose) == 0:
-            criterion = progress.criterion
+    def _report(self, n_iter: int, loss: float, criterion: float) -> None:
+        """Print what `verbose` asks for."""
+        if self.verbose and n_iter % int(self.verbose) == 0:
             measure = "" if np.isnan(criterion) else f"   {self._criterion} {criterion:.2e}"
-            print(f"iteration {progress.n_iter:4d}   loss {progress.loss:.6f}{measure}", flush=True)
+            print(f"iteration {n_iter:4d}   loss {loss:.6f}{measure}", flush=True)
 
 
 def fitted_attention(classifier: BaseAttentionClassifier) -> FittedAttention:
@@ -397,5 +378,5 @@ def fit_corpus(
         documents = weighted_documents(classifier, corpus, summary, summary.labels)
         prepared.update(key=key, documents=documents)
     documents, dtype = prepared["documents"]
-    device, data = torch.device("cpu"), (None, None, None)
-    classifier._fit_documents(documents, dtype, device, summary.labels, earlier, data, stacklevel=7)
+    device = torch.device("cpu")
+    classifier._fit_documents(documents, dtype, device, summary.labels, earlier, stacklevel=7)

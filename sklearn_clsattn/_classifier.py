@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._chunked_counts import ChunkedCounts
     from ._core.documents import Documents
     from ._core.memory import Stream
-    from ._core.result import FitResult, Progress
+    from ._core.result import FitResult
 
 
 def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
@@ -81,8 +81,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Whether a fit starts from the last one's result, where that has the same classes and
         the same tokens: the same names, or as many where they have none.
     verbose : int, default=0
-        Prints the loss and the gap of every `verbose`-th iteration. scikit-learn's callbacks
-        (from 1.9 on, ``set_callbacks``) are called after every one.
+        Prints the loss and the gap of every `verbose`-th iteration.
     device : str or torch.device, default="cpu"
         Where training computes: "cpu", "cuda", "cuda:1", "auto" (CUDA where there is one) or a
         ``torch.device``. Prediction always runs on the CPU, without PyTorch.
@@ -316,10 +315,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         from ._core.memory import Stream
         from ._core.streaming import learn_batch
 
-        def report(progress: Progress) -> bool:
-            self._print(progress)
-            return False
-
         stream: Stream | None = getattr(self, "_stream", None)
         device = resolve_device(self.device)
         csr, labels, weights = validated(self, X, y, sample_weight, reset=stream is None)
@@ -330,7 +325,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         batch, _ = documents_in_memory(self, csr, codes, known, weights, scale, seen)
         with ThreadShare(), in_range(self, batch.statistics.total_weight):
             result, kept = learn_batch(
-                stream, batch, device=device, callback=report, **self._settings()
+                stream, batch, device=device, report=self._report, **self._settings()
             )
             check_finite(result)
         self._store(result, known, kept.statistics, kept.selection_counts, kept.entry_scale)

@@ -21,24 +21,12 @@ from ._documents import damped_entries
 from ._factored import factors_of, n_stored
 from ._validation import check_entries, check_two_classes
 
-try:
-    from sklearn.callback import CallbackSupportMixin
-
-    HAS_CALLBACKS = True
-except ImportError:  # scikit-learn < 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands where scikit-learn has no callbacks."""
-
-    HAS_CALLBACKS = False
-
 if TYPE_CHECKING:
     from ._core.corpus import Corpus
     from ._core.documents import Documents
     from ._core.result import FitResult
 
 Array = NDArray[np.float64]
-Attributes = Callable[[], dict[str, Any]]
 Options = ParamSpec("Options")
 Returned = TypeVar("Returned")
 
@@ -219,31 +207,6 @@ def all_or_nothing(
             raise
 
     return fitting
-
-
-def begin_callbacks(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, task_name: str
-) -> tuple[Callable[[Attributes], bool], Callable[[], None]]:
-    """Tell an estimator's callbacks that its fit begins; return what tells them of more.
-
-    The first function reports an iteration with the attributes fitted so far, and returns whether
-    a callback asks to stop; the second ends the fit.
-    """
-    if not HAS_CALLBACKS:
-        return lambda _: False, lambda: None
-    metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-    data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
-    context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
-    context.call_on_fit_task_begin(**data)
-
-    def report(attributes: Attributes) -> bool:
-        if not hasattr(estimator, "_skl_callbacks"):  # nobody listens
-            return False
-        task = context.subcontext(task_name=task_name)
-        task.call_on_fit_task_begin(**data)
-        return bool(task.call_on_fit_task_end(**data, reconstruction_attributes=attributes))
-
-    return report, lambda: context.call_on_fit_task_end(**data, reconstruction_attributes={})
 
 
 @cache

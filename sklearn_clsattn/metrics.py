@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,20 +22,17 @@ from ._validation import codes_of
 __all__ = [
     "ERASER_FRACTIONS",
     "comprehensiveness",
-    "deletion_curve",
     "expected_calibration_error",
     "sufficiency",
 ]
 
 Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Codes = NDArray[np.intp]
 
 ERASER_FRACTIONS: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.5)
 """The shares of a document's tokens at which ERASER measures, for `fractions`."""
 
 _DEFAULT_K = 10
-_BLOCK_ENTRIES = 2_000_000  # of the perturbed documents in memory, at most
 
 
 def comprehensiveness(
@@ -140,53 +136,12 @@ def sufficiency(
     return _drops(estimator, X, scores, k, fractions, target, keep=True)
 
 
-def deletion_curve(
-    estimator: Any, X: Any, scores: Any, *, k: int = _DEFAULT_K, target: Any = None
-) -> Array:
-    """Return the probability of the explained class as its tokens are removed one by one.
-
-    The faster it falls, the better the explanation: the deletion metric of RISE [1]_, for tokens.
-
-    Parameters
-    ----------
-    estimator, X, scores, target
-        As in :func:`comprehensiveness`.
-    k : int, default=10
-        How many tokens are removed at most.
-
-    Returns
-    -------
-    curves : ndarray of shape (n_documents, k + 1)
-        Probability after removing 0, 1, ... k tokens, or as many as there are.
-
-    References
-    ----------
-    .. [1] V. Petsiuk, A. Das, K. Saenko (2018). RISE: Randomized Input Sampling for Explanation
-       of Black-box Models. Proceedings of BMVC 2018.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn_clsattn.metrics import deletion_curve
-    >>> X = [[2, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 2, 0, 1]]
-    >>> model = LogisticRegression().fit(X, ["good", "good", "bad", "bad"])
-    >>> z = X * model.coef_
-    >>> deletion_curve(model, X, [-z, z], k=2).shape
-    (4, 3)
-    """
-    check_scalar(k, "k", Integral, min_val=1)
-    documents = _RankedDocuments(estimator, X, scores, target)
-    removed = np.minimum(np.arange(k + 1), documents.n_positive[:, None])
-    return documents.probabilities(removed, keep=False)
-
-
 def expected_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
     labels: ArrayLike | None = None,
     n_bins: int = 15,
-    strategy: Literal["uniform", "quantile"] = "uniform",
     sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Return the mean gap between the confidence in predictions and the share that is right.
@@ -203,9 +158,7 @@ def expected_calibration_error(
         The classes in the order of the columns, ``estimator.classes_``. By default the sorted
         labels in `y_true`.
     n_bins : int, default=15
-        Number of bins, those without documents included.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Whether bins have equal widths or equal numbers of documents.
+        Number of bins of equal width, those without documents included.
     sample_weight : array-like of shape (n_documents,), default=None
         Non-negative weights, not all 0.
 
@@ -236,8 +189,6 @@ def expected_calibration_error(
     0.0
     """
     check_scalar(n_bins, "n_bins", Integral, min_val=1)
-    if strategy not in ("uniform", "quantile"):
-        raise ValueError(f'strategy must be "uniform" or "quantile", got {strategy!r}.')
     y = column_or_1d(y_true)
     proba = check_array(y_proba, ensure_2d=False, dtype=np.float64, input_name="y_proba")
     check_consistent_length(y, proba)
@@ -254,8 +205,7 @@ def expected_calibration_error(
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     confidence = proba.max(axis=1)
     right = proba.argmax(axis=1) == codes_of(y, classes)
-    shares = np.linspace(0, 1, n_bins + 1)[1:-1]
-    edges = shares if strategy == "uniform" else np.quantile(confidence, shares)
+    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
     gaps = np.bincount(np.searchsorted(edges, confidence), weights * (right - confidence))
     return float(np.abs(gaps).sum() / weights.sum())
 
@@ -273,68 +223,28 @@ def _drops(
             "fractions must be one or more shares of a document's tokens, over 0 and up to 1, got "
             f"{fractions!r}."
         )
-    documents = _RankedDocuments(estimator, X, scores, target)
-    # A share such as 0.07 of 100 tokens is computed as 7.000000000000001.
-    taken = np.ceil(shares * documents.n_tokens[:, None] - 1e-9).astype(np.int64)
-    if fractions is None:
-        taken = np.minimum(taken, k)
-    left = documents.probabilities(np.minimum(taken, documents.n_positive[:, None]), keep=keep)
-    return np.asarray((documents.base[:, None] - left).mean(axis=1))
-
-
-class _RankedDocuments:
-    """Documents X with tokens ranked by their scores for the explained class.
-
-    `base` has its probability, `n_tokens` and `n_positive` the number of distinct tokens and of
-    those with a score over 0, (n_documents,).
-    """
-
-    def __init__(self, estimator: Any, X: Any, scores: Any, target: Any) -> None:
-        self._estimator, self._X = estimator, X
-        self._rows = rows = _token_rows(X)
-        self.n_tokens = np.diff(rows.indptr).astype(np.int64)
-        documents = np.arange(rows.shape[0])
-        row_of = np.repeat(documents, self.n_tokens)
-        probabilities = self._predict(documents, self.n_tokens, keep=True, ranks=None)
-        self._codes = _target_codes(estimator, target, probabilities)
-        self.base: Array = probabilities[documents, self._codes]
-        values = _explained_scores(scores, rows, self._codes[row_of], probabilities.shape[1])
-        ranks = np.empty(len(row_of), dtype=np.int64)
-        # Stable: equal scores in the order of columns.
-        ranks[np.lexsort((-values, row_of))] = np.arange(len(row_of)) - rows.indptr[row_of]
-        self._ranks = sp.csr_array((ranks, rows.indices, rows.indptr), shape=rows.shape)
-        self.n_positive = np.bincount(row_of[values > 0], minlength=len(documents))
-
-    def probabilities(self, taken: Integers, *, keep: bool) -> Array:
-        """Return the explained classes' probabilities (n_documents, n_levels)."""
-        width = int(taken.max(initial=0)) + 1
-        keys = np.arange(len(taken))[:, None] * width + taken
-        distinct, places = np.unique(keys, return_inverse=True)  # short documents repeat levels
-        which, counts = distinct // width, distinct % width
-        answers = self.base[which]
-        # The probabilities of whole documents are known.
-        changed = np.flatnonzero(counts < self.n_tokens[which] if keep else counts > 0)
-        if len(changed):
-            which = which[changed]
-            predicted = self._predict(which, counts[changed], keep=keep, ranks=self._ranks)
-            answers[changed] = predicted[np.arange(len(which)), self._codes[which]]
-        return answers[places.reshape(taken.shape)]
-
-    def _predict(self, which: Integers, counts: Integers, *, keep: bool, ranks: Any) -> Array:
-        """Return probabilities (n_questions, n_classes) of documents without some tokens."""
-        sizes = np.full(len(which), self._rows.shape[1])
-        if sp.issparse(self._X):
-            sizes = self.n_tokens[which] + 1
-        steps = np.flatnonzero(np.diff(np.cumsum(sizes) // _BLOCK_ENTRIES)) + 1
-        blocks = []
-        for first, last in pairwise(np.unique([0, *steps, len(which)]).tolist()):
-            block = self._rows[which[first:last]]
-            if ranks is not None:
-                limits = np.repeat(counts[first:last], np.diff(block.indptr))
-                block.data[(ranks[which[first:last]].data < limits) != keep] = 0
-                block.eliminate_zeros()
-            blocks.append(self._estimator.predict_proba(_in_the_form_of(self._X, block)))
-        return np.concatenate(blocks)
+    rows = _token_rows(X)
+    n_tokens, documents = np.diff(rows.indptr), np.arange(rows.shape[0])
+    row_of = np.repeat(documents, n_tokens)
+    probabilities = estimator.predict_proba(_in_the_form_of(X, rows))
+    codes = _target_codes(estimator, target, probabilities)
+    values = _explained_scores(scores, rows, codes[row_of], probabilities.shape[1])
+    n_positive = np.bincount(row_of[values > 0], minlength=len(documents))
+    ranks = np.empty(len(row_of), dtype=np.int64)
+    # Stable: equal scores in the order of columns.
+    ranks[np.lexsort((-values, row_of))] = np.arange(len(row_of)) - rows.indptr[row_of]
+    base, drops = probabilities[documents, codes], np.zeros(len(documents))
+    for share in shares:
+        # A share such as 0.07 of 100 tokens is computed as 7.000000000000001.
+        taken = np.ceil(share * n_tokens - 1e-9).clip(max=n_positive)
+        if fractions is None:
+            taken = taken.clip(max=k)
+        changed = rows.copy()
+        changed.data[(ranks < taken[row_of]) != keep] = 0
+        changed.eliminate_zeros()
+        left = estimator.predict_proba(_in_the_form_of(X, changed))[documents, codes]
+        drops += np.where(np.diff(changed.indptr) < n_tokens, base - left, 0.0)
+    return drops / len(shares)
 
 
 def _in_the_form_of(X: Any, block: sp.csr_array) -> Any:

@@ -6,7 +6,6 @@ import pickle
 import re
 import subprocess
 import sys
-import warnings
 
 import joblib
 import numpy as np
@@ -33,7 +32,7 @@ from sklearn.tests.metadata_routing_common import assert_request_is_empty
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, _training, paper
+from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, paper
 from sklearn_clsattn.checks import expected_failed_checks
 from sklearn_clsattn.text import (
     ContextVectorizer,
@@ -865,57 +864,6 @@ def test_of_count_vectorizer(name, fast, monkeypatch):
 
 
 # Progress
-
-
-class Recorder:
-    """Sees every task of a fit; stops it after `stop_after` iterations, or fails."""
-
-    def __init__(self, stop_after=None, error=None):
-        self.stop_after, self.error = stop_after, error
-        self.begun, self.probabilities, self.hooks = [], [], []
-
-    def setup(self, estimator, context):
-        self.hooks.append("setup")
-        self.max_subtasks = context.max_subtasks
-
-    def teardown(self, estimator, context):
-        self.hooks.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
-        self.begun.append(context.task_name)
-        assert X.shape[0] == len(y)
-
-    def on_fit_task_end(self, estimator, context, *, y=None, fitted_estimator=None):
-        if self.error is not None:
-            raise self.error
-        self.probabilities.append(fitted_estimator.predict_proba(X))
-        if not fitted_estimator.mlp:
-            fitted_estimator.contributions(X)
-        return self.stop_after is not None and len(self.probabilities) >= self.stop_after
-
-
-@pytest.mark.skipif(not _training.HAS_CALLBACKS, reason="scikit-learn < 1.9 has none")
-@PER_CLASSIFIER
-def test_callbacks_see_every_iteration_and_can_stop_the_fit_or_fail(name):
-    recorder = Recorder()
-    # Fitted before: what a callback sees of a fit must not be the last one's.
-    model = new(name).fit(X[:, :-3], Y).set_callbacks(recorder).fit(X, Y)
-    assert recorder.hooks == ["setup", "teardown"]
-    assert recorder.max_subtasks == model.max_iter
-    assert len(recorder.begun) == len(recorder.probabilities) == model.n_iter_ + 1
-    assert recorder.begun[0] == "fit"
-    # The end of the fit shows the whole model, as fitted.
-    assert_array_equal(recorder.probabilities[-1], model.predict_proba(X))
-    assert_same_fit(model, new(name).fit(X, Y))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # and no ConvergenceWarning: it was asked for
-        endless = {"tol": 0.0} if "tol" in new(name).get_params() else {}
-        model = new(name, **endless).set_callbacks(Recorder(stop_after=2)).fit(X, Y)
-    assert len(model.loss_curve_) == model.n_iter_ + 1 == 3
-    failing = Recorder(error=RuntimeError("no more"))
-    with pytest.raises(RuntimeError, match="no more"):
-        new(name).set_callbacks(failing).fit(X, Y)
-    assert failing.hooks == ["setup", "teardown"]
 
 
 @pytest.mark.parametrize("verbose", [1, 3])

@@ -119,22 +119,12 @@ def test_a_loose_stop_is_within_its_gap_of_a_long_run(n_classes):
         assert gap(loose) <= tol
 
 
-def test_each_step_is_reported_and_can_stop_the_fit():
-    problem = weighted(3, 4)
-    free, seen = fit(*problem), []
-
-    def stop_at_three(progress):
-        seen.append((progress, progress.model()))
-        return progress.n_iter == 3
-
-    result = fit(*problem, callback=stop_at_three)
-    assert (result.status, result.n_iter) == ("stopped", 3)
-    assert [progress.n_iter for progress, _ in seen] == [0, 1, 2, 3]
-    assert [progress.loss for progress, _ in seen] == result.loss_curve == free.loss_curve[:4]
-    progress, model = seen[-1]
-    assert progress.criterion == gap(result)
-    assert_array_equal(model.scores, result.model.scores)
-    assert fit(*problem, callback=lambda progress: False).loss_curve == free.loss_curve
+def test_each_step_is_reported():
+    problem, seen = weighted(3, 4), []
+    result = fit(*problem, report=lambda *numbers: seen.append(numbers))
+    assert [n_iter for n_iter, _, _ in seen] == [*range(result.n_iter + 1)]
+    assert [loss for _, loss, _ in seen] == result.loss_curve
+    assert seen[-1][2] == gap(result)
 
 
 def test_too_few_iterations_warn_and_say_what_to_do():

@@ -72,7 +72,7 @@ def test_imports_run_downwards(name):
 
 # What other libraries have no public name for.
 OTHER_LIBRARIES = {"_shape", "_mmap", "_replace", "_parameter_constraints", "_get_param_names"}
-OTHER_LIBRARIES |= {"_init_callback_context", "_transformer_to_input_indices"}
+OTHER_LIBRARIES |= {"_transformer_to_input_indices"}
 
 
 def private_attributes(tree):

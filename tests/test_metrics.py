@@ -15,16 +15,15 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ClsAttentionClassifier, metrics
+from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.metrics import (
     ERASER_FRACTIONS,
     comprehensiveness,
-    deletion_curve,
     expected_calibration_error,
     sufficiency,
 )
 
-METRICS = [comprehensiveness, sufficiency, deletion_curve]
+METRICS = [comprehensiveness, sufficiency]
 
 
 class Softmax:
@@ -33,10 +32,8 @@ class Softmax:
     def __init__(self, n_tokens, n_classes, seed=0):
         self.classes_ = np.array(["abcdefg"[code] for code in range(n_classes)])
         self.coef = np.random.default_rng(seed).normal(size=(n_tokens, n_classes))
-        self.asked = []  # sizes of blocks
 
     def predict_proba(self, X):
-        self.asked.append(X.shape[0])
         counts = X.toarray() if sp.issparse(X) else np.asarray(X)
         z = np.exp((counts[:, :, None] * self.coef).sum(axis=1))
         return z / z.sum(axis=1, keepdims=True)
@@ -69,7 +66,7 @@ def problems(draw):
 
 @settings(max_examples=30)
 @given(problems(), st.integers(1, 8))
-def test_drops_and_curves_are_those_of_a_slow_loop(problem, k):
+def test_drops_are_those_of_a_slow_loop(problem, k):
     model, X, scores = problem
     codes = model.predict_proba(X).argmax(axis=1)
     for metric, keep in ((comprehensiveness, False), (sufficiency, True)):
@@ -86,12 +83,6 @@ def test_drops_and_curves_are_those_of_a_slow_loop(problem, k):
             for matrix in (X, sp.csr_array(X), sp.csr_matrix(X), sp.coo_array(X)):
                 answer = metric(model, matrix, sp.csr_array(scores), **how)
                 assert_allclose(answer, expected, rtol=0, atol=1e-14)
-    curves = deletion_curve(model, sp.csr_array(X), scores, k=k)
-    for row, z, code, curve in zip(X, scores, codes, curves, strict=True):
-        expected = [
-            slow_probability(model, row, z, code, size, keep=False) for size in range(k + 1)
-        ]
-        assert_allclose(curve, expected, rtol=0, atol=1e-14)
 
 
 @settings(max_examples=30)
@@ -130,10 +121,10 @@ def test_defaults_ties_and_rounding_of_shares():
         for metric in (comprehensiveness, sufficiency):
             answer = metric(model, X, scores, **how)
             assert_array_equal(answer, metric(model, X, scores, k=k))
-    assert deletion_curve(model, X, scores).shape == (1, 11)
-    ties = deletion_curve(model, X, np.ones((1, 100)), k=3, target="b")
     without = (np.arange(100) >= 3).astype(float)[None]
-    assert ties[0, -1] == model.predict_proba(without)[0, 1]
+    ties = comprehensiveness(model, X, np.ones((1, 100)), k=3, target="b")
+    whole, rest = (model.predict_proba(one)[0, 1] for one in (X, without))
+    assert ties == whole - rest
 
 
 def test_target_and_scores_for_each_class():
@@ -186,34 +177,14 @@ def test_any_classifier_and_format(model, form):
     assert_allclose(answer, before - after, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("form", [sp.csr_array, np.asarray], ids=["sparse", "dense"])
-def test_small_blocks_change_nothing(monkeypatch, form):
-    X = np.random.default_rng(1).poisson(1, (9, 6)).astype(float)
-    X[4] = 0
-    scores, model = np.random.default_rng(2).normal(size=X.shape), Softmax(6, 3)
-    whole = deletion_curve(model, form(X), scores, k=5)
-    assert max(model.asked) > 9
-    monkeypatch.setattr(metrics, "_BLOCK_ENTRIES", 7)
-    model.asked.clear()
-    assert_array_equal(deletion_curve(model, form(X), scores, k=5), whole)
-    assert max(model.asked) <= 7
-
-
-def test_nothing_is_asked_twice():
-    X, scores = np.array([[1.0, 1, 0, 0], [0, 0, 0, 0]]), np.ones((2, 4))
-    model = Softmax(4, 2)
-    deletion_curve(model, X, scores, k=200)
-    assert model.asked == [2, 2]  # both documents, and the first without one and two tokens
-
-
 def test_what_the_caller_gave_stays_as_it_is():
     # Unsorted indices, an entry in two parts, an explicit zero, whose score counts for nothing.
     X = sp.csr_array(([1.0, 2, 1, 0, 3], [3, 1, 3, 0, 2], [0, 4, 5]), shape=(2, 4))
     scores = sp.csr_array(([3.0, 1, 2, 9], [3, 1, 3, 0], [0, 4, 4]), shape=(2, 4))
     before = copy.deepcopy([vars(X), vars(scores)])
     model = Softmax(4, 2)
-    answer = deletion_curve(model, X, scores, k=2)
-    assert_array_equal(answer, deletion_curve(model, X.toarray(), scores.toarray(), k=2))
+    answer = comprehensiveness(model, X, scores, k=2)
+    assert_array_equal(answer, comprehensiveness(model, X.toarray(), scores.toarray(), k=2))
     assert repr([vars(X), vars(scores)]) == repr(before)
 
 
@@ -269,13 +240,11 @@ def test_calibration_error_is_that_of_a_slow_loop(n_classes, n, n_bins, seed):
     labels = np.array(list("edcba"))[:n_classes]
     y = np.where(codes < 0, "none of them", labels[codes])
     weights = rng.integers(1, 4, size=n)
-    shares = np.linspace(0, 1, n_bins + 1)[1:-1]
-    for strategy in ("uniform", "quantile"):
-        edges = shares if strategy == "uniform" else np.quantile(proba.max(axis=1), shares)
-        expected = slow_error(codes, proba, weights, edges)
-        how = {"labels": labels, "n_bins": n_bins, "strategy": strategy}
-        answer = expected_calibration_error(y, proba, sample_weight=weights, **how)
-        assert answer == pytest.approx(expected, abs=1e-12)
+    expected = slow_error(codes, proba, weights, np.linspace(0, 1, n_bins + 1)[1:-1])
+    answer = expected_calibration_error(
+        y, proba, labels=labels, n_bins=n_bins, sample_weight=weights
+    )
+    assert answer == pytest.approx(expected, abs=1e-12)
     rows = np.repeat(np.arange(n), weights)
     repeated = expected_calibration_error(y[rows], proba[rows], labels=labels)
     weighted = expected_calibration_error(y, proba, labels=labels, sample_weight=weights)
@@ -291,7 +260,6 @@ def test_calibration_error_is_that_of_a_slow_loop(n_classes, n, n_bins, seed):
         ({"y_proba": [[-0.5, 1.5]] * 2}, ValueError, "must be probabilities"),
         ({"y_proba": [[0.5, 0.6]] * 2}, ValueError, "must be probabilities"),
         ({"n_bins": 1.5}, TypeError, "n_bins must be an instance of int"),
-        ({"strategy": "equal"}, ValueError, "strategy must be"),
     ],
 )
 def test_wrong_probabilities_are_refused(change, error, message):

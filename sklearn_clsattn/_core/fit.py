@@ -17,7 +17,7 @@ from .choose_c import choose_C
 from .documents import Documents
 from .fitted import FittedAttention
 from .path import AttentionPath
-from .result import Callback, FitResult
+from .result import FitResult, Report
 from .statistics import TokenScaling
 
 FEW_DOCUMENTS, FEW_TOL, MANY_TOL = 10_000, 2e-6, 1e-4
@@ -40,16 +40,15 @@ def fit_attention(
     dtype: type[np.floating[Any]] = np.float64,
     device: torch.device | str = "cpu",
     start: FittedAttention | None = None,
-    callback: Callback | None = None,
+    report: Report | None = None,
 ) -> FitResult:
     """Train scores, values, intercepts and the score of ``<cls>`` together.
 
     `C` and `attention_C` are the inverse strengths of the penalties on what values have beyond
     their prior mean, in units of the scaling's `C_unit`, and on what is added to the starting
-    scores; `C` None is chosen (:mod:`.choose_c`). Training stops after `max_iter` steps, when the
-    optimality gap, in nats per document, is at most `tol` (None: :func:`default_tol`), or when
-    `callback`, whose criterion is the gap, returns True. `start` is a model of the same tokens and
-    outputs to start from.
+    scores; `C` None is chosen (:mod:`.choose_c`). Training stops after `max_iter` steps, or when
+    the optimality gap, in nats per document, is at most `tol` (None: :func:`default_tol`); `report`
+    gets the gap. `start` is a model of the same tokens and outputs to start from.
     """
     documents = documents.trained_in(dtype, device)
     how: dict[str, Any] = {
@@ -68,5 +67,5 @@ def fit_attention(
     if start is not None:
         path.start_from(start, C)
     tol = default_tol(documents) if tol is None else tol
-    result = path.fit(C, max_iter=max_iter, tol=tol, callback=callback)
+    result = path.fit(C, max_iter=max_iter, tol=tol, report=report)
     return replace(result, attributes=result.attributes | attributes)

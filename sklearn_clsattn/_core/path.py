@@ -13,7 +13,7 @@ from .fitted import FittedAttention
 from .lbfgs import Iterate, Pairs, add_curvature
 from .objective import VALUES, AttentionObjective
 from .prior_mean import PriorMean, prior_mean
-from .result import Callback, FitResult
+from .result import FitResult, Report
 from .solve import solve
 from .statistics import TokenScaling, token_scaling
 
@@ -89,7 +89,7 @@ class AttentionPath:
         return objective
 
     def fit(
-        self, C: float, *, max_iter: int, tol: float, callback: Callback | None = None
+        self, C: float, *, max_iter: int, tol: float, report: Report | None = None
     ) -> FitResult:
         """Fit for a C, from the last result if that had a smaller one.
 
@@ -112,7 +112,7 @@ class AttentionPath:
             objective,
             max_iter=max_iter,
             tol=tol,
-            callback=callback,
+            report=report,
             pairs=self._pairs,
             reached=self._reached,
         )

@@ -8,7 +8,7 @@ import torch
 
 from .lbfgs import Iterate, Pairs, minimize_lbfgs
 from .objective import AttentionObjective
-from .result import Callback, FitResult, Progress
+from .result import FitResult, Report
 
 
 def solve(
@@ -16,19 +16,19 @@ def solve(
     *,
     max_iter: int,
     tol: float,
-    callback: Callback | None = None,
+    report: Report | None = None,
     pairs: Pairs | None = None,
     reached: Iterate | None = None,
 ) -> tuple[FitResult, Iterate]:
     """Minimise until the optimality gap, in nats per document, is at most `tol`.
 
-    At most `max_iter` steps are made; the criterion of `callback` is the gap. The result has
-    `optimality_gap_` among its attributes. `pairs` are the curvature pairs to start with;
+    At most `max_iter` steps are made; `report` gets the gap. The result has `optimality_gap_` among
+    its attributes. `pairs` are the curvature pairs to start with;
     `reached`, if given, is a minimum whose value and gradient are those of the start.
     """
     x, done = objective.start, 0
     curve: list[float] = []
-    gap, stopped = math.inf, False
+    gap = math.inf
 
     def evaluate(point: torch.Tensor) -> tuple[float, torch.Tensor]:
         nonlocal reached
@@ -38,16 +38,13 @@ def solve(
         return objective(point)
 
     def is_converged(iterate: Iterate) -> bool:
-        nonlocal gap, stopped
+        nonlocal gap
         gap = objective.gap(iterate.gradient)
         if not (curve and iterate.n_iter == 0):  # a restart begins at a recorded point
             curve.append(iterate.value)
-            if callback is not None:
-                point, n_iter = iterate.x, done + iterate.n_iter
-                stopped = callback(
-                    Progress(n_iter, iterate.value, gap, lambda: objective.model(point))
-                )
-        return stopped or gap <= tol
+            if report is not None:
+                report(done + iterate.n_iter, iterate.value, gap)
+        return gap <= tol
 
     while True:
         left = max_iter - done
@@ -63,14 +60,13 @@ def solve(
         done += leg.n_iter
         if leg.status == "converged" or done >= max_iter or not (objective.refresh and leg.n_iter):
             break
-    status = "stopped" if stopped and gap > tol else leg.status
     result = FitResult(
         model=objective.model(x),
         loss_curve=curve,
         n_iter=done,
-        status=status,
+        status=leg.status,
         attributes={"optimality_gap_": gap},
-        not_converged=_not_converged(status, done, gap, tol),
+        not_converged=_not_converged(leg.status, done, gap, tol),
     )
     return result, leg
 

@@ -37,7 +37,7 @@ from .fit import default_tol
 from .memory import Memory, Stream
 from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
 from .prior_mean import prior_mean
-from .result import Callback, FitResult
+from .result import FitResult, Report
 from .solve import solve
 from .statistics import TokenScaling, token_scaling
 
@@ -58,7 +58,7 @@ def learn_batch(
     max_iter: int,
     tol: float | None,
     device: torch.device | str = "cpu",
-    callback: Callback | None = None,
+    report: Report | None = None,
 ) -> tuple[FitResult, Stream]:
     """Learn a batch of documents, in double precision.
 
@@ -106,7 +106,7 @@ def learn_batch(
     if memory is None and start is not None:
         objective.start = start
     tol = default_tol(batch) if tol is None else tol
-    result, _ = solve(objective, max_iter=max_iter, tol=tol, callback=callback)
+    result, _ = solve(objective, max_iter=max_iter, tol=tol, report=report)
     model = result.model
     counts = batch.count_selected(model.scores)
     trained = model if mean is None else mean.subtracted_from(model)

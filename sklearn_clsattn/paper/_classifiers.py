@@ -52,8 +52,7 @@ class_weight : dict, "balanced" or None, default=None
 """,
     "verbose": """
 verbose : int, default=0
-    Prints the loss of every `verbose`-th iteration. scikit-learn's callbacks (from 1.9 on,
-    ``set_callbacks``) are called after every one.
+    Prints the loss of every `verbose`-th iteration.
 device : str or torch.device, default="cpu"
     Where training computes: "cpu", "cuda", "auto" (CUDA where there is one) or a
     ``torch.device``. Prediction always runs on the CPU, without PyTorch.
@@ -214,7 +213,7 @@ class OneStepClassifier(PaperClassifier):
     1.0
     """
 
-    _solver_name, _criterion = "flow", "unselected attention"
+    _criterion = "unselected attention"
 
     def __init__(
         self,
@@ -288,7 +287,7 @@ class EmbeddingClassifier(PaperClassifier):
     16
     """
 
-    _solver_name, _criterion = "adam", "validation loss"
+    _criterion = "validation loss"
     _optional_attributes = ("validation_loss_curve_",)
 
     def __init__(
@@ -368,7 +367,7 @@ class AttentionNetworkClassifier(PaperClassifier):
     True
     """
 
-    _solver_name, _criterion = "adam", "validation loss"
+    _criterion = "validation loss"
     _optional_attributes = ("validation_loss_curve_",)
 
     _network: FittedNetwork

@@ -21,7 +21,7 @@ from .._core.bag import TokenBag
 from .._core.documents import Documents
 from .._core.fitted import FittedAttention, StoredEmbeddings
 from .._core.loss import AttentionLoss, encode_targets
-from .._core.result import Callback, FitResult
+from .._core.result import FitResult, Report
 from .._core.statistics import class_log_odds
 from ..importance import signed_frequency
 from ._one_step_embeddings import default_step_size
@@ -35,7 +35,7 @@ CLS_PENALTY = 1.0  # on the score of <cls>, as in the default training
 
 
 def fit_embeddings(
-    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, callback: Callback
+    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, report: Report
 ) -> FitResult:
     """Train embeddings, or scores and values, from the paper's random start."""
     embedding_dim, batch_size = classifier.embedding_dim, classifier.batch_size
@@ -127,9 +127,8 @@ def fit_embeddings(
         matrix, stored = token_matrix().detach(), None
         if E is not None:
             directions = to_array(trained[-2])
-            # A copy, as callbacks may look at E while it is being trained.
-            copied = E.detach().cpu().numpy().copy()
-            stored = StoredEmbeddings(directions[0], directions[1:], copied)
+            matrix_of_tokens = E.detach().cpu().numpy()
+            stored = StoredEmbeddings(directions[0], directions[1:], matrix_of_tokens)
         scores, values = to_array(matrix[:-1, 0]), to_array(matrix[:-1, 1:])
         cls_score = float(matrix[-1, 0]) if cls_weight else -np.inf
         intercept = to_array(matrix[-1, 1:])
@@ -148,5 +147,5 @@ def fit_embeddings(
         model,
         learning_rate=max(rates),
         unit="step" if batch_size is None else "epoch",
-        callback=callback,
+        report=report,
     )

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from .._core.documents import Documents
 from .._core.fitted import SELECTION_TOLERANCE, FittedAttention, StoredEmbeddings, in_the_layout_of
 from .._core.loss import AttentionLoss
-from .._core.result import Callback, FitResult, Progress
+from .._core.result import FitResult, Report
 from ..importance import row_totals, signed_frequency
 from ._chebyshev import ChebyshevIntegrator
 from ._max_margin import import_piqp, max_margin_direction
@@ -200,12 +200,12 @@ def gradient_flow(
 
 
 def fit_one_step(
-    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, callback: Callback
+    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, report: Report
 ) -> FitResult:
     """Make one gradient step on random embeddings, then train p until its direction converges.
 
-    The criterion of `callback` is the largest share of attention on unselected tokens. The result's
-    status is "converged", "stopped", or a key of `_NOT_CONVERGED`.
+    `report` gets the largest share of attention on unselected tokens. The result's
+    status is "converged", or a key of `_NOT_CONVERGED`.
     """
     import_piqp()  # a missing package is known before the work
     if not documents.weights.all():  # a pair of tokens has no weight
@@ -253,9 +253,8 @@ def fit_one_step(
             n_changed, way = n_changed + 1, 0.0
         before = point.selected
         most_unselected = max(0.0, -math.expm1(float(point.log_selected_attention.min())))
-        if callback(Progress(n_iter, point.loss, most_unselected, model)):
-            status = "stopped"
-        elif point.log_scale == -math.inf:
+        report(n_iter, point.loss, most_unselected)
+        if point.log_scale == -math.inf:
             status = "no_gradient"
         elif way >= PATIENCE and most_unselected <= UNSELECTED_ATTENTION:
             status = "converged"

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from .._core.documents import Documents
 from .._core.fitted import StoredEmbeddings
 from .._core.loss import encode_targets
-from .._core.result import Callback, FitResult
+from .._core.result import FitResult, Report
 from .._core.statistics import class_log_odds
 from .._documents import as_csr
 from ._fitted import FittedNetwork
@@ -155,7 +155,7 @@ class AttentionNetwork(torch.nn.Module):
 
 
 def fit_network(
-    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, callback: Callback
+    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, report: Report
 ) -> FitResult:
     """Train a network of attention layers by Adam on mini-batches of documents."""
     X, codes, n_classes = as_csr(documents.X), documents.codes, documents.n_classes
@@ -228,5 +228,5 @@ def fit_network(
         network.to_numpy,
         learning_rate=classifier.learning_rate,
         unit="epoch",
-        callback=callback,
+        report=report,
     )

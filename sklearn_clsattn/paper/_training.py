@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._core.result import Callback, FitResult, Progress
+from .._core.result import FitResult, Report
 from .._training import check_memory
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def run_training(
     *,
     learning_rate: float,
     unit: str,
-    callback: Callback,
+    report: Report,
 ) -> FitResult:
     """Train until a loss no longer falls, by the classifier's max_iter, n_iter_no_change and tol.
 
@@ -161,9 +161,8 @@ def run_training(
             if validation_loss is not None:
                 best = [parameter.detach().clone() for parameter in parameters]
         criterion = math.nan if validation_loss is None else watched[-1]
-        if callback(Progress(n_iter, losses[-1], criterion, model)):
-            status = "stopped"
-        elif n_iter - best_iter >= classifier.n_iter_no_change:
+        report(n_iter, losses[-1], criterion)
+        if n_iter - best_iter >= classifier.n_iter_no_change:
             status = "converged"
         elif n_iter >= classifier.max_iter:
             status = "max_iter"
