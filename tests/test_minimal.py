@@ -290,9 +290,8 @@ def words_tried(explanation):
         CountVectorizer(ngram_range=(1, 2), token_pattern=r"\w+"),
         ContextVectorizer(ngram_range=(1, 2), min_df=1, characters=(2, 3)),
         make_union(CountVectorizer(), CountVectorizer(ngram_range=(2, 2))),
-        make_union(CountVectorizer(), CountVectorizer(analyzer="char_wb", ngram_range=(2, 3))),
     ],
-    ids=["pairs", "context", "union", "union with characters"],
+    ids=["pairs", "context", "union"],
 )
 @pytest.mark.parametrize("attend_cls", [True, False])
 @pytest.mark.parametrize("far", [0, 400])

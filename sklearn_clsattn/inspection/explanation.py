@@ -291,8 +291,7 @@ class Explanation(DecisionTerms):
             The class to show, compared as in :meth:`to_frame`; None for the predicted class of
             each document where all are explained.
         top : int, default=8
-            How many tokens for and against to list. Character n-grams are listed together by the
-            word that they are in.
+            How many tokens for and against to list.
         color : bool, default=None
             Whether to use colours; None to use them where standard output is a terminal that
             has them. Without, the strongest words are marked [+so] and [-so].

@@ -27,11 +27,9 @@ class DocumentText:
 
     name: str | None  # where a document has several texts
     text: str
-    # (n_words, 2): start and stop of each word that the vectorizer read, then of each character
-    # n-gram.
+    # (n_words, 2): start and stop of each word that the vectorizer read.
     words: NDArray[np.int32] | None
-    # (n_occurrences, 3): first word, number of words (0 for a character n-gram, which has a row of
-    # `words`), and the token's number in the document.
+    # (n_occurrences, 3): first word, number of words, and the token's number in the document.
     occurrences: NDArray[np.int32] | None
     # (n_occurrences,): the share of the token's weight, and so of its attention and contributions:
     # those of a token sum to 1. Equal unless the vectorizer weights occurrences.

@@ -1,6 +1,6 @@
 """Where the tokens of a document stand in its texts, and the texts in segments to be shaded.
 
-Words and characters are found as scikit-learn's vectorizers find them, and positions in the
+Words are found as scikit-learn's vectorizers find them, and positions in the
 preprocessed text are mapped back character by character: a dropped accent changes its length.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -28,13 +27,7 @@ Integers = NDArray[Any]
 N_LANES = 3  # of lines below each other
 _LINE_FROM = 0.15  # of the largest contribution: an n-gram with as much has a line
 # The methods of a vectorizer that positions depend on.
-_READING = [
-    "build_analyzer",
-    "build_preprocessor",
-    "build_tokenizer",
-    "_char_ngrams",
-    "_char_wb_ngrams",
-]
+_READING = ["build_analyzer", "build_preprocessor", "build_tokenizer"]
 
 
 class Located(NamedTuple):
@@ -120,35 +113,30 @@ def _document_text(
 
 
 def locate(vectorizer: CountVectorizer, text: str) -> Located | None:
-    """Return the tokens of a text; None where they are not read as scikit-learn reads them."""
+    """Return the tokens of a text; None where they are not words as scikit-learn reads them."""
     kind, custom = type(vectorizer), (vectorizer.preprocessor, vectorizer.tokenizer)
     if (
-        any(one is not None for one in custom)
-        or any(map(callable, (vectorizer.analyzer, vectorizer.strip_accents)))
+        vectorizer.analyzer != "word"
+        or any(one is not None for one in custom)
+        or callable(vectorizer.strip_accents)
         or any(getattr(kind, name) is not getattr(CountVectorizer, name) for name in _READING)
     ):
         return None
     preprocess = vectorizer.build_preprocessor()
     processed = preprocess(text)
     shortest, longest = vectorizer.ngram_range
-    if vectorizer.analyzer == "word":
-        pattern = re.compile(vectorizer.token_pattern)
-        stop_words = vectorizer.get_stop_words() or ()
-        spans = [match.span(pattern.groups) for match in pattern.finditer(processed)]
-        spans = [span for span in spans if processed[slice(*span)] not in stop_words]
-        if any(start == stop for start, stop in spans):  # an empty token has no position
-            return None
-        words = [processed[start:stop] for start, stop in spans]
-        sizes = np.arange(shortest, longest + 1)
-        counts = (len(words) - sizes + 1).clip(min=0)
-        first, lengths = ranges(np.zeros_like(counts), counts), np.repeat(sizes, counts)
-        pairs = zip(first.tolist(), lengths.tolist(), strict=True)
-        terms = [" ".join(words[at : at + n]) for at, n in pairs]
-    else:
-        read = _characters_within if vectorizer.analyzer == "char_wb" else _characters
-        ngrams = list(read(processed, shortest, longest))
-        terms, spans = [one[0] for one in ngrams], [one[1:] for one in ngrams]
-        first, lengths = np.arange(len(terms)), np.zeros(len(terms), dtype=np.intp)
+    pattern = re.compile(vectorizer.token_pattern)
+    stop_words = vectorizer.get_stop_words() or ()
+    spans = [match.span(pattern.groups) for match in pattern.finditer(processed)]
+    spans = [span for span in spans if processed[slice(*span)] not in stop_words]
+    if any(start == stop for start, stop in spans):  # an empty token has no position
+        return None
+    words = [processed[start:stop] for start, stop in spans]
+    sizes = np.arange(shortest, longest + 1)
+    counts = (len(words) - sizes + 1).clip(min=0)
+    first, lengths = ranges(np.zeros_like(counts), counts), np.repeat(sizes, counts)
+    pairs = zip(first.tolist(), lengths.tolist(), strict=True)
+    terms = [" ".join(words[at : at + n]) for at, n in pairs]
     # Dropped characters, such as an accent, belong to the character before them.
     sizes_of = {character: len(preprocess(character)) for character in set(text)}
     made = np.array([sizes_of[character] for character in text], dtype=np.intp)
@@ -158,31 +146,6 @@ def locate(vectorizer: CountVectorizer, text: str) -> Located | None:
     origin = np.repeat(np.arange(len(present)), made[present])
     places = np.column_stack([edges[origin[starts]], edges[origin[stops - 1] + 1]])
     return Located(places, first, lengths, terms, np.ones(len(terms)))
-
-
-def _characters(text: str, shortest: int, longest: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the character n-grams of a text with white space made single, with start and stop."""
-    spans = [one.span() for one in re.finditer(r"\s\s+|[\s\S]", text)]
-    single = re.sub(r"\s\s+", " ", text)
-    for n in range(shortest, longest + 1):
-        for at in range(len(spans) - n + 1):
-            yield single[at : at + n], spans[at][0], spans[at + n - 1][1]
-
-
-def _characters_within(text: str, shortest: int, longest: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the character n-grams of words with a space at each end, with start and stop.
-
-    An n-gram with a space stands where its other characters are, a space alone beside the word.
-    """
-    for word in re.finditer(r"\S+", text):
-        spaced, (begin, end) = f" {word.group()} ", word.span()
-        for n in range(shortest, longest + 1):
-            for at in range(max(0, len(spaced) - n) + 1):
-                start, stop = begin + at - 1, begin + at - 1 + n
-                inside = min(max(start, begin), end - 1), max(min(stop, end), begin + 1)
-                yield spaced[at : at + n], *inside
-            if n >= len(spaced):  # the word as a whole is counted once
-                break
 
 
 def _in_context(vectorizer: ContextVectorizer, text: str) -> Located:
@@ -198,24 +161,22 @@ def _in_context(vectorizer: ContextVectorizer, text: str) -> Located:
 def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segment]:
     """Return a text as segments that end where its words do; as one without positions.
 
-    A token's contribution is shared among its occurrences by what each counts, an n-gram's equally
-    among its words, all others equally among their characters: segments add up to the tokens.
+    A token's contribution is shared among its occurrences by what each counts, and an n-gram's
+    equally among its words: segments add up to the tokens.
     """
     if text.words is None or text.occurrences is None or text.shares is None:
         return [Segment(text.text)]
     words, (first, length, tokens) = text.words, text.occurrences.T
     # Every word of every occurrence, with the occurrence's number.
-    n_words = length.clip(min=1)
-    occurrence = np.repeat(np.arange(len(tokens)), n_words)
-    starts, stops = words[ranges(first, n_words)].T
+    occurrence = np.repeat(np.arange(len(tokens)), length)
+    starts, stops = words[ranges(first, length)].T
     lines = _lanes(text, contributions)
-    is_word = (length > 0)[occurrence]  # character n-grams cut no words
     n_characters = len(text.text)
     changes = np.bincount(starts, minlength=n_characters + 1)
     changes -= np.bincount(stops, minlength=n_characters + 1)
     read = np.flatnonzero(np.diff(np.cumsum(changes) > 0, prepend=False))
     of_lines = [edge for start, stop, *_ in lines for edge in (start, stop)]
-    ends = [[0, n_characters], of_lines, starts[is_word], stops[is_word], read]
+    ends = [[0, n_characters], of_lines, starts, stops, read]
     edges = np.unique(np.concatenate(ends)).astype(np.intp)
     # Every segment of every word.
     low = np.searchsorted(edges, starts, side="right") - 1
@@ -223,7 +184,7 @@ def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segm
     segment, word = ranges(low, n_segments), np.repeat(np.arange(len(starts)), n_segments)
     token = tokens[occurrence[word]]
     inside = np.minimum(stops[word], edges[segment + 1]) - np.maximum(starts[word], edges[segment])
-    share = (text.shares / n_words)[occurrence[word]] * inside / (stops - starts)[word]
+    share = (text.shares / length)[occurrence[word]] * inside / (stops - starts)[word]
     added, attended = (
         np.bincount(segment, share * amounts[token], len(edges)).tolist()
         for amounts in (contributions, attention)
@@ -266,32 +227,3 @@ def _lanes(text: DocumentText, contributions: Array) -> list[tuple[int, int, int
                 lines.append((start, stop, lane, token))
                 break
     return lines
-
-
-def spelled_words(
-    texts: Iterable[DocumentText], numbers: Array
-) -> tuple[set[int], dict[tuple[str, str], Array]]:
-    """Return the character n-grams with positions in texts, and their sums by word.
-
-    `numbers` of tokens, (n_tokens, n_numbers), are added up, in the order of the texts, by the word
-    in lower case and the family of n-grams that spell it, which has the text's name where there are
-    several. White space belongs to the word behind it, at the end of a text to the one before.
-    """
-    tokens, sums = set[int](), dict[tuple[str, str], Array]()
-    for text in texts:
-        words = list(re.finditer(r"\S+", text.text))
-        if text.words is None or text.occurrences is None or text.shares is None or not words:
-            continue
-        inside = text.occurrences[:, 1] == 0
-        first, _, token = text.occurrences[inside].T
-        tokens.update(token.tolist())
-        at = np.searchsorted([word.end() for word in words[:-1]], text.words[first, 0], "right")
-        amounts = numbers[token] * text.shares[inside, None]
-        by_word = sp.csr_array((np.ones(len(at)), (at, np.arange(len(at)))), (len(words), len(at)))
-        added = by_word @ amounts
-        family = "characters" if text.name is None else f"characters, {text.name}"
-        for number in np.unique(at).tolist():
-            word = words[number].group().lower()
-            key = re.sub(r"^\W+|\W+$", "", word) or word, family
-            sums[key] = sums.get(key, 0.0) + added[number]
-    return tokens, sums

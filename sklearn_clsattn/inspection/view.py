@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup, escape
 
-from ..text._context_vectorizer import CHARACTER_PREFIX
 from .formatting import (
     MINUS,
     count_text,
@@ -24,7 +23,7 @@ from .formatting import (
     visible,
 )
 from .terms import DecisionTerms, between, pairs
-from .token_positions import Segment, cut, spelled_words
+from .token_positions import Segment, cut
 
 N_SHADES = 5  # by contribution
 N_OUTLINES = 2  # by attention
@@ -37,7 +36,7 @@ _FAINT = 0.05  # least contribution, in log-odds, that the strongest shade stand
 
 @dataclass(frozen=True)
 class Token:
-    """A token of a document, or its character n-grams in a word: numbers for the class shown."""
+    """A token of a document: numbers for the class shown."""
 
     name: str
     prefix: str  # "title" for "title__film", else ""
@@ -47,7 +46,6 @@ class Token:
     contribution: float
     without: float | None = None  # the decision without the token, where it was computed
     own: float | None = None  # of a word with character n-grams, what it adds without them
-    is_characters: bool = False  # whether it is a character n-gram
 
 
 class Side(NamedTuple):
@@ -121,18 +119,9 @@ class View:
         self.largest = max([_FAINT, *(abs(part.contribution) for part in parts)])
         self.most = max((part.attention for part in parts), default=0.0)
 
-        # Character n-grams with positions are listed by word.
-        numbers = np.column_stack([one.weights, one.attention, added])
-        spelling, words = spelled_words(one.texts[0], numbers)
-        self.has_spelled = bool(spelling)
-        self.listable = [token for at, token in enumerate(self.tokens) if at not in spelling]
-        self.listable += [
-            Token(f"{word} ({family})", family, word, *sums.tolist())
-            for (word, family), sums in words.items()
-        ]
         against = f"for {self.other}" if self.is_binary else f"against {self.target}"
-        self.plus = _side(1, f"for {self.target}", self.listable, top)
-        self.minus = _side(-1, against, self.listable, top)
+        self.plus = _side(1, f"for {self.target}", self.tokens, top)
+        self.minus = _side(-1, against, self.tokens, top)
         # That of the predicted one of two classes comes first.
         is_reversed = self.other == self.predicted
         self.sides = (self.minus, self.plus) if is_reversed else (self.plus, self.minus)
@@ -155,7 +144,7 @@ class View:
         for side in sides:
             here, stop = (self.start, highest) if side.sign > 0 else (highest, self.end)
             steps: list[tuple[float, Token | None]] = [(here, None)]
-            for token in _strongest(self.listable, side.sign)[:_MAX_PARTS]:
+            for token in _strongest(self.tokens, side.sign)[:_MAX_PARTS]:
                 steps.append((steps[-1][0] + token.contribution, token))
             if abs(stop - steps[-1][0]) > 1e-9 * max(1.0, abs(stop)):
                 steps.append((stop, None))
@@ -177,17 +166,15 @@ class View:
             written = str(escape(visible(segment.text, keep_lines=True)))
             if segment.tokens:
                 tokens = [self.tokens[at] for at in segment.tokens]
-                words = [token for token in tokens if not token.is_characters]
-                words.sort(key=lambda token: -abs(token.contribution))
-                mark = self.mark(segment, words, len(tokens) - len(words))
-                written = f"<span {mark}>{written}</span>"
+                tokens.sort(key=lambda token: -abs(token.contribution))
+                written = f"<span {self.mark(segment, tokens)}>{written}</span>"
             for lane, token in segment.lines:
                 minus = " minus" if self.tokens[token].contribution < 0 else ""
                 written = f'<span class="g l{lane}{minus}">{written}</span>'
             made.append(written)
         return Markup("".join(made))
 
-    def mark(self, part: Segment | Token, tokens: Sequence[Token], n_characters: int = 0) -> Markup:
+    def mark(self, part: Segment | Token, tokens: Sequence[Token]) -> Markup:
         """Return the attributes of a word, or a token without a position, that has these tokens.
 
         It is shaded by what it adds and outlined by its attention.
@@ -201,17 +188,15 @@ class View:
             made += f" a{min(N_OUTLINES, 1 + int(N_OUTLINES * over))}"
         if made == "t":
             return Markup('class="t"')
-        title = escape(self.tooltip(tokens, part, n_characters))
+        title = escape(self.tooltip(tokens, part))
         return Markup(f'class="{made}" title="{title}"')
 
     @staticmethod
-    def tooltip(
-        tokens: Iterable[Token], part: Segment | Token | None = None, n_characters: int = 0
-    ) -> str:
+    def tooltip(tokens: Iterable[Token], part: Segment | Token | None = None) -> str:
         """Return a part's tokens, and what it adds where it stands if they do not say so."""
         added = [signed(token.contribution, MINUS) for token in tokens]
         lines = []
-        if part is not None and (n_characters or added != [signed(part.contribution, MINUS)]):
+        if part is not None and added != [signed(part.contribution, MINUS)]:
             here = signed(part.contribution, MINUS)
             lines.append(f"here {here}, attention {percent(part.attention)}, of:")
         for token, adds in zip(tokens, added, strict=True):
@@ -225,8 +210,6 @@ class View:
                 )
                 line += f"; {signed(by_characters, MINUS)} of it by its characters"
             lines.append(line)
-        if n_characters:
-            lines.append(f"{n_characters} character n-gram{'s' if n_characters > 1 else ''}")
         return "\n".join(lines)
 
     @property
@@ -266,8 +249,6 @@ class View:
             for side in self.sides
             if side.more
         ]
-        if self.has_spelled:
-            remarks.append('"characters": all character n-grams in the word together')
         if self.unknown_words:
             more = "" if len(self.unknown_words) <= _MAX_PARTS else ", ..."
             words = ", ".join(f'"{word}"' for word in self.unknown_words[:_MAX_PARTS])
@@ -293,17 +274,13 @@ def _tokens(one: DecisionTerms) -> list[Token]:
     parts = [name.partition("__") for name in names]
     # Names have a prefix where all are such as those of a ColumnTransformer.
     has_prefixes = all(before and after for before, _, after in parts)
-    characters = np.array([CHARACTER_PREFIX in name for name in names], dtype=bool)
-    for text in one.texts[0]:
-        if text.occurrences is not None:
-            characters[text.occurrences[text.occurrences[:, 1] == 0, 2]] = True
     numbers = [one.weights.tolist(), one.attention.tolist(), one.contributions[:, 0].tolist()]
     for known in (one.decision_without, one.own_contributions):
         numbers.append([None] * len(names) if known is None else known[:, 0].tolist())
     return [
         Token(name, before if has_prefixes else "", after if has_prefixes else name, *of_token)
         for name, (before, _, after), of_token in zip(
-            names, parts, zip(*numbers, characters.tolist(), strict=True), strict=True
+            names, parts, zip(*numbers, strict=True), strict=True
         )
     ]
 

@@ -14,7 +14,6 @@ do fulfils its conditions, so that its bound holds.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, inf
@@ -278,7 +277,7 @@ def units_of(one: DecisionTerms, change: str) -> Units:
         rows: Any = []
         if text.words is not None and text.occurrences is not None:
             first, length, token = text.occurrences.T
-            last = first + np.maximum(length, 1) - 1
+            last = first + length - 1
             rows = np.stack([text.words[first, 0], text.words[last, 1], token], axis=1)
         spans.append(_rows(rows))
     return Units(one, change, one.tokens, spans)
@@ -289,10 +288,7 @@ def _rows(rows: Any) -> Integers:
 
 
 def _words(one: DecisionTerms) -> tuple[Any, ...]:
-    """Return `names`, `spans`, `shared` and `shares` of the words of one document.
-
-    What no word of the vocabulary covers may have character n-grams, and is words as well.
-    """
+    """Return `names`, `spans`, `shared` and `shares` of the words of one document."""
     numbers: dict[tuple[str | None, str], int] = {}
     names, known, entries, all_spans = list[str](), set[int](), [], []
     for text in one.texts[0]:
@@ -301,24 +297,14 @@ def _words(one: DecisionTerms) -> tuple[Any, ...]:
             bounds: list[Span] = [(start, stop) for start, stop in text.words.tolist()]
             found = text.occurrences.tolist()
             covered = {span for at, length, _ in found for span in bounds[at : at + length]}
-            others = list(text.text)
-            for start, stop in covered:
-                others[start:stop] = " " * (stop - start)
-            more = re.finditer(r"\S+", "".join(others))
-            spans = sorted(covered | {match.span() for match in more})
-            for start, stop in spans:
+            for start, stop in sorted(covered):
                 name = text.text[start:stop]
                 unit_of[start, stop] = numbers.setdefault((text.name, name.lower()), len(names))
                 names += [name] * (len(numbers) - len(names))
-            starts, stops = np.array(spans, dtype=np.intp).reshape(-1, 2).T
-            # Character n-grams, which have a length of 0, belong to all words that they overlap.
-            low = np.searchsorted(stops, text.words[:, 0], side="right").tolist()
-            high = np.searchsorted(starts, text.words[:, 1]).tolist()
             for (at, length, token), share in zip(found, text.shares.tolist(), strict=True):
-                words = bounds[at : at + length] if length else spans[low[at] : high[at]]
+                words = bounds[at : at + length]
                 known.add(token)
-                if words:
-                    entries.append((tuple(sorted({unit_of[word] for word in words})), token, share))
+                entries.append((tuple(sorted({unit_of[word] for word in words})), token, share))
         all_spans.append(_rows([(*span, unit) for span, unit in unit_of.items()]))
     lost = [str(name) for at, name in enumerate(one.tokens) if at not in known]
     if lost:
