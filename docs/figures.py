@@ -148,7 +148,13 @@ def report_figure(folder: Path) -> None:
         5000, delta=(0.1, 0.45), flip_y=0.1, as_text=True, random_state=0
     )
     named = np.where(labels == 1, "good", "bad")
-    report = ModelReport.from_texts(texts[:4000], named[:4000], texts[4000:], named[4000:])
+    report = ModelReport.from_estimator(
+        make_text_classifier(),
+        texts[4000:],
+        named[4000:],
+        X_train=texts[:4000],
+        y_train=named[:4000],
+    )
     photograph(report.to_html(), folder / "explaining_report.png", 1100, height=1250)
 
 

@@ -32,6 +32,7 @@ from sklearn_clsattn.cli.arguments import say
 from sklearn_clsattn.cli.commands import fit_text, guarded_cell, shown_size
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.inspection.important_tokens import ClassTokens
 from sklearn_clsattn.text import make_text_classifier
 
 PACKAGE = Path(comparison.__file__).parent
@@ -101,7 +102,7 @@ def few_models(monkeypatch):
     """Leave the comparison ours and the two fastest, where the others add nothing but time."""
     models = comparison.default_models()
     few = [models[0], models[3], models[-1]]
-    monkeypatch.setattr(comparison, "default_models", lambda: few)
+    monkeypatch.setattr(comparison, "default_models", lambda *_: few)
 
 
 def fewer_generated(**parameters):
@@ -127,11 +128,11 @@ def test_compare_prints_a_table_and_tokens(data, run):
         assert row.startswith("> " if model.kind == "ours" else "  ")
         assert len(re.findall(r"\d\.\d{3,4}|-", row.removeprefix(f"  {model.name}"))) >= 5
     assert "*" not in next(line for line in lines if "majority" in line)
-    for said in ("*", "Making the features of all texts", "Most important", "Most selected"):
+    for said in ("*", "from texts to a fitted model", "Most important", "Most selected"):
         assert said in out
     assert max(len(line) for line in lines if str(data) not in line) <= 79
     assert len(err.splitlines()) == len(comparison.default_models())
-    assert err.startswith("[1/9] ClsAttentionClassifier: fitted in ")
+    assert err.startswith("[1/7] ClsAttentionClassifier: fitted in ")
 
 
 def test_compare_measures_on_a_test_file(frame, data, tmp_path, run, few_models):
@@ -161,7 +162,7 @@ def test_report_writes_a_page(data, tmp_path, run, few_models):
     code, out, err = run(*argv)
     assert (code, out) == (0, "")
     *progress, accuracy, size = err.splitlines()
-    assert progress[0].startswith("[1/4] ClsAttentionClassifier: fitted in ")
+    assert progress[0].startswith("ClsAttentionClassifier: fitted in ")
     assert accuracy.startswith("accuracy on 32 test texts: ClsAttentionClassifier ")
     assert size == f"{page}: {shown_size(page.stat().st_size)}"
     html = page.read_text("utf-8")
@@ -170,14 +171,14 @@ def test_report_writes_a_page(data, tmp_path, run, few_models):
 
 
 def test_lists_of_tokens():
-    tokens = [comparison.ClassTokens(k, [("good", 1.0)], [("good", 3)]) for k in range(30)]
+    tokens = [ClassTokens(k, [("good", 1.0)], [("good", 3)]) for k in range(30)]
     out = fit_text({"texts": "30"}, tokens)
     assert "  class 19: good (3)\n" in out
     assert "  class 20" not in out
     assert out.count("and 10 more classes") == 2
     # Tokens that are commas are told apart, and none is broken at a line's end.
     names = [",", ", really good", "a , b", "e acute"] * 5
-    tokens = [comparison.ClassTokens("so\n[b]", [(name, 1.0) for name in names], [])]
+    tokens = [ClassTokens("so\n[b]", [(name, 1.0) for name in names], [])]
     _, *lines = fit_text({"texts": "[bold]"}, tokens).split("\n\n")[1].split("\n")
     assert " ".join(map(str.strip, lines)) == f"so [b]: {' · '.join(names)}"
     assert all(len(line) <= 79 and line.endswith(" ·") for line in lines[:-1])
@@ -192,7 +193,7 @@ def test_round_trip(frame, tmp_path, run, encoding):
     frame.to_csv(data, index=False, encoding="utf-16" if encoding else "utf-8")
     model = tmp_path / "model.joblib"
     code, out, err = run("fit", data, "-o", model, "--C", 1, "--min-df", 2, *encoding)
-    assert (code, err) == (0, "vectorizing texts\nfitting\n")
+    assert (code, err) == (0, "fitting\n")
     assert re.search(r"^texts +160 of\s+\S+\s+column 'text'$", out, re.MULTILINE)
     assert re.search(r"^classes +0 \(80\), 1 \(80\) \(column 'label'\)$", out, re.MULTILINE)
     assert re.search(r"^fit +[\d.]+ s, \d+ iterations, loss [\d.]+, C [\d.]+$", out, re.MULTILINE)

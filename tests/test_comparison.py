@@ -1,7 +1,6 @@
 """compare: every model measured alike, against what scikit-learn gives step by step."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,18 +14,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.comparison import (
-    Model,
-    class_tokens,
-    compare,
-    default_models,
-    token_effects,
-)
+from sklearn_clsattn.comparison import Model, compare, default_models
 from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.inspection.important_tokens import class_tokens, read_documents
 from sklearn_clsattn.paper import AttentionNetworkClassifier
-from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
+from sklearn_clsattn.text import make_text_classifier
 
-NAIVE = Model("nb", MultinomialNB())
+NAIVE = Model("nb", make_pipeline(CountVectorizer(ngram_range=(1, 2)), MultinomialNB()))
 FLOOR = default_models()[-1]
 
 
@@ -38,20 +32,19 @@ def reviews():
 
 @pytest.fixture(scope="module")
 def result(reviews):
-    return compare(*reviews, n_top=5)
+    return compare(*reviews)
 
 
 def test_all_models_are_measured(result):
     models = default_models()
     assert [model.name for model in result.models] == [model.name for model in models]
-    assert [model.kind for model in result.models] == ["ours", *["baseline"] * 7, "floor"]
+    assert [model.kind for model in result.models] == ["ours", *["baseline"] * 5, "floor"]
     for model in result.models[:-1]:
         assert result.models[-1].accuracy < model.accuracy <= 1
         assert 0 < model.macro_f1 <= 1
         assert min(model.fit_seconds, model.predict_seconds) > 0
         assert (model.log_loss is None) == model.name.startswith("LinearSVC")
-    assert (len(result.y), len(result.y_test), result.classes) == (150, 50, [0, 1])
-    assert list(result.vectorize_seconds) == ["ours", "counts", "plain"]
+    assert (result.n_train, result.n_test, result.classes) == (150, 50, [0, 1])
     frame = result.to_frame()
     assert frame["accuracy"].to_dict() == {one.name: one.accuracy for one in result.models}
     assert repr(result).startswith("<Comparison on 50 test texts: accuracy ClsAttentionC")
@@ -62,22 +55,17 @@ def test_every_model_has_its_own_features(reviews, result):
     tfidf = (TfidfTransformer(), LogisticRegression())
     for name, model in (
         ("ClsAttentionClassifier", make_text_classifier()),
-        (
-            "LogisticRegression, same features",
-            make_pipeline(ContextVectorizer(context=False), *tfidf),
-        ),
         ("LogisticRegression, TF-IDF", make_pipeline(CountVectorizer(ngram_range=(1, 2)), *tfidf)),
     ):
         entrant = next(one for one in result.entrants if one.result.name == name)
         np.testing.assert_allclose(
             entrant.proba, model.fit(train, y).predict_proba(test), rtol=1e-4
         )
-    assert (ContextVectorizer().fit_transform(train, y) != result.X).nnz == 0
 
 
 def test_measurements_are_those_of_scikit_learn(reviews):
     train, y, test, y_test = reviews
-    compared = compare(*reviews, models=[NAIVE, FLOOR], min_df=1, ngram_range=(1, 2))
+    compared = compare(*reviews, models=[NAIVE, FLOOR])
     measured, floor = compared.models
     vectorizer = CountVectorizer(ngram_range=(1, 2))
     model = MultinomialNB().fit(vectorizer.fit_transform(train), y)
@@ -88,20 +76,10 @@ def test_measurements_are_those_of_scikit_learn(reviews):
     vote = DummyClassifier(strategy="most_frequent").fit(train, y).predict(test)
     assert floor.accuracy == accuracy_score(y_test, vote)
     for entrant in compared.entrants:
-        assert (entrant.predicted == entrant.estimator.predict(compared.X_test)).all()
-        proba = entrant.estimator.predict_proba(compared.X_test)
+        assert (entrant.predicted == entrant.estimator.predict(test)).all()
+        proba = entrant.estimator.predict_proba(test)
         np.testing.assert_allclose(entrant.proba, proba, rtol=1e-12)
     assert not hasattr(NAIVE.estimator, "classes_")
-
-
-def test_our_model_comes_back_as_a_pipeline_from_texts_to_labels(reviews):
-    train, y, test, _ = reviews
-    weighted = ClsAttentionClassifier(class_weight={1: 20.0})
-    pipeline = compare(*reviews, models=[Model("ours", weighted, kind="ours")]).pipeline
-    expected = make_pipeline(CountVectorizer(ngram_range=(1, 2)), weighted).fit(train, y)
-    assert pipeline.predict(test).tolist() == expected.predict(test).tolist()
-    with pytest.raises(ValueError, match="no model of kind 'ours'"):
-        _ = compare(*reviews, models=[NAIVE]).pipeline
 
 
 @pytest.mark.parametrize(
@@ -109,7 +87,6 @@ def test_our_model_comes_back_as_a_pipeline_from_texts_to_labels(reviews):
     [
         (np.array([True, False]), [False, True]),
         (np.array([1.0, 2.0]), [1.0, 2.0]),
-        (np.array([0.5, 1.5]), ["0.5", "1.5"]),
         (np.array(["ja", "nein"], dtype=object), ["ja", "nein"]),
     ],
 )
@@ -118,7 +95,6 @@ def test_labels_of_any_type(reviews, labels, expected):
     result = compare(train, labels[y], test, labels[y_test], models=default_models()[:1])
     assert result.classes == expected
     assert [type(label) for label in result.classes] == [type(label) for label in expected]
-    assert [tokens.label for tokens in result.tokens] == expected
 
 
 def test_unseen_labels_and_shared_texts_are_noted(reviews):
@@ -136,12 +112,12 @@ def test_unseen_labels_and_shared_texts_are_noted(reviews):
 
 
 def test_convergence_warnings_become_notes_and_others_pass(reviews):
-    class Noisy(MultinomialNB):
+    class Noisy(DummyClassifier):
         def fit(self, X, y):
             warnings.warn("something else", stacklevel=2)
             return super().fit(X, y)
 
-    stuck = Model("stuck", LogisticRegression(max_iter=1))
+    stuck = Model("stuck", make_pipeline(CountVectorizer(), LogisticRegression(max_iter=1)))
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         plain = compare(*reviews, models=[stuck])
@@ -152,13 +128,12 @@ def test_convergence_warnings_become_notes_and_others_pass(reviews):
 
 def test_progress_and_a_model_without_probabilities(reviews):
     done = []
-    models = [NAIVE, Model("svc", LinearSVC())]
+    models = [NAIVE, Model("svc", make_pipeline(CountVectorizer(), LinearSVC()))]
     result = compare(*reviews, models=models, progress=lambda *args: done.append(args))
     assert done == [(1, 2, result.models[0]), (2, 2, result.models[1])]
     assert result.models[1].log_loss is None
     assert result.models[1].calibration_error is None
     assert result.entrants[1].proba is None
-    assert result.tokens == []
 
 
 # Tokens of classes
@@ -180,24 +155,23 @@ def test_effects_are_spreads_of_contributions_less_their_mean(n_classes, n_layer
     of_classes = [-added, added] if n_classes == 2 else added
     added = np.array([of_class.toarray() for of_class in of_classes])
     added -= added.mean(axis=0)
-    effects = token_effects(classifier, counts)
+    read = read_documents(classifier, counts)
+    effects = read.effects
     np.testing.assert_allclose(effects, np.sign(added.sum(1)) * added.std(1), atol=1e-9)
-    names = [str(column) for column in range(counts.shape[1])]
-    tokens = class_tokens(classifier, counts, names)
+    tokens = class_tokens(read)
     for of_class, effect in zip(tokens, effects, strict=True):
         best = np.argsort(-effect, kind="stable")[:10]
-        assert [name for name, _ in of_class.important] == best.astype(str).tolist()
+        assert [name for name, _ in of_class.important] == [f"x{s}" for s in best]
     selected = {name: n for of_class in tokens for name, n in of_class.selected}
     counted = dict(zip(classifier.selected_tokens_, classifier.selection_counts_, strict=True))
-    assert selected.items() <= {str(s): n for s, n in counted.items()}.items()
+    assert selected.items() <= {f"x{s}": n for s, n in counted.items()}.items()
 
 
 def test_tokens_that_are_everywhere_are_not_important():
     """The words of every document change no decision, whatever their value; they are selected."""
     texts = ["so good", "so fine", "so bad", "so poor"] * 5
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, [1, 1, 0, 0] * 5)
-    names = model[0].get_feature_names_out()
-    tokens = class_tokens(model[-1], model[0].transform(texts), names, n_top=2)
+    tokens = class_tokens(read_documents(model, texts), n_top=2)
     important = [{name for name, _ in of.important} for of in tokens]
     assert important == [{"bad", "poor"}, {"good", "fine"}]
 
@@ -214,13 +188,19 @@ TWO = ["good good", "bad bad"] * 3
         ((TWO, [0] * 6, ["x"], [0]), {}, "all training labels are 0"),
         ((TWO, [0, 1] * 3, ["x"], ["0"]), {}, "no test label occurs in training"),
         ((TWO, [0, 1] * 3, ["x"], [0]), {"models": []}, "no models to compare"),
-        (
-            (TWO, [0, 1] * 3, ["x"], [0]),
-            {"models": [replace(NAIVE, features="words")]},
-            r"'counts'.*, got 'words'",
-        ),
     ],
 )
 def test_errors(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         compare(*arguments, **options)
+
+
+def test_words_with_their_characters_are_one_token(reviews):
+    train, y, test, _ = reviews
+    model = make_text_classifier().fit(train, y)
+    read = read_documents(model, test)
+    assert not [name for name in read.names if "char:" in name]
+    np.testing.assert_allclose(read.fitted.outputs(read.X)[:, 0], model.decision_function(test))
+    shares = read.fitted.attention(read.X).toarray()
+    expected = shares.std(axis=0) * read.values[1]
+    np.testing.assert_allclose(read.effects[1], expected, rtol=1e-6, atol=1e-9)

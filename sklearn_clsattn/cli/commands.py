@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,11 +23,16 @@ from sklearn_clsattn import comparison, saving
 from sklearn_clsattn._training import memory
 from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, say
-from sklearn_clsattn.comparison import seconds_by_features, shown_measure
+from sklearn_clsattn.comparison import shown_measure
 from sklearn_clsattn.datasets import load_reviews, make_token_classification
 from sklearn_clsattn.datasets._reviews import read_texts
 from sklearn_clsattn.inspection import ModelReport, explain
 from sklearn_clsattn.inspection.formatting import WIDTH, filled, in_columns, token_lists, token_text
+from sklearn_clsattn.inspection.important_tokens import (
+    ClassTokens,
+    class_tokens,
+    read_documents,
+)
 from sklearn_clsattn.text import make_text_classifier
 
 SEED = 0
@@ -44,8 +50,10 @@ _COLUMNS: Any = (
 def run_compare(arguments: Namespace) -> None:
     """Compare models on the same texts and print the results."""
     split, source = _split_texts(arguments)
-    result = comparison.compare(*split, min_df=arguments.min_df, progress=_progress(arguments))
-    say(result_text(result, source))
+    models = comparison.default_models(len(split[0]), arguments.min_df)
+    result = comparison.compare(*split, models=models, progress=_progress(arguments))
+    read = read_documents(result.entrants[0].estimator, split[0])
+    say(result_text(result, source, class_tokens(read)))
 
 
 def run_fit(arguments: Namespace) -> None:
@@ -61,34 +69,26 @@ def run_fit(arguments: Namespace) -> None:
     reviews = _read_labelled(path, arguments)
     texts, labels = reviews.data, reviews.target
     classes, sizes = np.unique(labels, return_counts=True)
-    if comparison.has_fractions(labels):
-        labels = np.array([str(label) for label in labels.tolist()], dtype=object)
     given = {} if arguments.C is None else {"C": arguments.C}
     model = make_text_classifier(min_df=arguments.min_df, **given)
-    vectorizer, classifier = model[0], model[-1]
-    _tell(arguments, "vectorizing texts")
-    start = time.perf_counter()
-    X = vectorizer.fit_transform(texts, labels)
-    vectorizing_seconds = time.perf_counter() - start
-    _tell(arguments, "fitting")
     import torch  # noqa: F401 - not part of the time to fit
 
+    _tell(arguments, "fitting")
     start = time.perf_counter()
-    classifier.fit(X, labels)
-    fit_seconds = time.perf_counter() - start
+    model.fit(texts, labels)
+    seconds, classifier = time.perf_counter() - start, model[-1]
     saving.save_model(model, output)
     counted = [f"{label} ({n:,})" for label, n in zip(classes.tolist(), sizes, strict=True)]
     more = f" and {len(counted) - 8} more" if len(counted) > 8 else ""
     facts = {
         "texts": f"{len(texts):,} of {path}, column {reviews.text_column!r}",
         "classes": f"{', '.join(counted[:8])}{more} (column {reviews.label_column!r})",
-        "features": f"{X.shape[1]:,}, made in {vectorizing_seconds:.2f} s",
-        "fit": f"{fit_seconds:.2f} s, {int(np.max(classifier.n_iter_))} iterations, "
+        "features": f"{classifier.n_features_in_:,}",
+        "fit": f"{seconds:.2f} s, {int(np.max(classifier.n_iter_))} iterations, "
         f"loss {classifier.loss_curve_[-1]:.4f}, C {classifier.C_:.3g}",
         "model": f"{output}, {shown_size(output.expanduser().stat().st_size)}",
     }
-    names = vectorizer.get_feature_names_out()
-    say(fit_text(facts, comparison.class_tokens(classifier, X, names)))
+    say(fit_text(facts, class_tokens(read_documents(model, texts))))
 
 
 def run_predict(arguments: Namespace) -> None:
@@ -167,16 +167,20 @@ def run_report(arguments: Namespace) -> None:
     """Fit models on texts and write a page on them."""
     _output(arguments, arguments.data, arguments.test)
     split, source = _split_texts(arguments)
-    report = ModelReport.from_texts(
-        *split,
-        min_df=arguments.min_df,
+    texts, labels, test_texts, test_labels = split
+    report = ModelReport.from_estimator(
+        make_text_classifier(min_df=arguments.min_df),
+        test_texts,
+        test_labels,
+        X_train=texts,
+        y_train=labels,
         title="Model report" + ("" if arguments.data is None else f": {arguments.data.name}"),
         source=source,
         made={
             "Command": shlex.join([PROGRAM, *arguments.argv]),
             "Made on": datetime.date.today().isoformat(),
         },
-        progress=_progress(arguments),
+        progress=partial(_tell_fit, arguments),
     )
     measured = ", ".join(f"{one.name} {one.accuracy:.3f}" for one in report.models)
     _tell(arguments, f"accuracy on {report.data.n_test:,} test texts: {measured}")
@@ -213,7 +217,7 @@ def _split_texts(arguments: Namespace) -> tuple[tuple[Any, Any, Any, Any], str]:
     if arguments.test is not None:
         # The same columns as in the training file.
         given = {**_reading(arguments), "text": text, "label": label}
-        test = load_reviews(_source(arguments.test), **given)
+        test = _labelled(load_reviews(_source(arguments.test), **given))
         return (texts, labels, test.data, test.target), f"{source}\nTest set: {arguments.test}."
     classes, sizes = np.unique(labels, return_counts=True)
     if sizes.min() < 2 or round(HELD_OUT * len(texts)) < len(classes):
@@ -252,7 +256,7 @@ def _source(path: Path) -> Any:
 
 def _read_labelled(path: Path, arguments: Namespace) -> Any:
     """Return the texts and labels of a file of two classes or more, as `load_reviews` does."""
-    reviews = load_reviews(_source(path), label=arguments.label, **_reading(arguments))
+    reviews = _labelled(load_reviews(_source(path), label=arguments.label, **_reading(arguments)))
     classes, n_rows = np.unique(reviews.target).tolist(), len(reviews.target)
     if len(classes) < 2:
         raise ValueError(
@@ -264,6 +268,14 @@ def _read_labelled(path: Path, arguments: Namespace) -> Any:
             f"{path} has {len(classes):,} different labels in {n_rows:,} rows of column "
             f"{reviews.label_column!r}; name the column of the classes with --label"
         )
+    return reviews
+
+
+def _labelled(reviews: Any) -> Any:
+    """Return reviews with labels for classifiers, to which fractions would be a regression."""
+    labels = reviews.target
+    if labels.dtype.kind == "f" and not np.equal(labels, np.floor(labels)).all():
+        reviews.target = np.array([str(label) for label in labels.tolist()], dtype=object)
     return reviews
 
 
@@ -350,12 +362,15 @@ def _tell(arguments: Namespace, state: str) -> None:
 
 def _progress(arguments: Namespace) -> Any:
     """Return what is called when a model of a comparison is done."""
-    return lambda n, n_models, one: _tell(
-        arguments, f"[{n}/{n_models}] {one.name}: fitted in {one.fit_seconds:.2f} s"
-    )
+    return lambda n, n_models, one: _tell_fit(arguments, one, f"[{n}/{n_models}] ")
 
 
-def result_text(result: comparison.Comparison, source: str) -> str:
+def _tell_fit(arguments: Namespace, one: comparison.ModelResult, before: str = "") -> None:
+    """Print that a model is fitted."""
+    _tell(arguments, f"{before}{one.name}: fitted in {one.fit_seconds:.2f} s")
+
+
+def result_text(result: comparison.Comparison, source: str, tokens: list[ClassTokens]) -> str:
     """Return the report of a comparison, the best of each column with a star."""
     heads, cells = ["  model"], []
     for head, *column in _COLUMNS:
@@ -366,15 +381,14 @@ def result_text(result: comparison.Comparison, source: str) -> str:
     names = [f"{'> ' if one.kind == 'ours' else '  '}{one.name}" for one in result.models]
     head, *rows = in_columns([heads, *zip(names, *cells, strict=True)], gap=" ").split("\n")
     legend = "  >: this package's classifier; *: best of its column, the majority vote aside"
-    times = seconds_by_features(result.vectorize_seconds)
-    notes = [f"Making the features of all texts, in none of these times: {times}.", *result.notes]
+    notes = ["Times are from texts to a fitted model, and to predictions.", *result.notes]
     sections = [
-        f"{source}\n{len(result.y):,} training texts, {len(result.y_test):,} test texts, "
-        f"{len(result.classes)} classes, {result.X.shape[1]:,} features.",
+        f"{source}\n{result.n_train:,} training texts, {result.n_test:,} test texts, "
+        f"{len(result.classes)} classes.",
         "\n".join([head, "─" * WIDTH, *rows, legend]),
         "\n".join(filled(note.split(), "- ", "  ") for note in notes),
     ]
-    return "\n\n".join([*sections, *_token_sections(result.tokens)])
+    return "\n\n".join([*sections, *_token_sections(tokens)])
 
 
 def fit_text(facts: dict[str, str], tokens: Any) -> str:

@@ -6,7 +6,6 @@ All else has the colours of the user's matplotlib style, for dark backgrounds as
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from inspect import cleandoc, signature
 from numbers import Integral
@@ -23,15 +22,13 @@ from sklearn.utils import check_consistent_length, check_scalar
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._base import BaseAttentionClassifier, checked_documents, fitted_attention
 from .._validation import codes_of
-from ..comparison import token_effects, values_by_class
 from ..importance import class_totals, posterior_difference
 from ..text import ContextVectorizer
 from ._explain import explain
 from .explanation import Explanation
-from .feature_origins import feature_origins, split_pipeline, without_name_warnings
 from .formatting import MINUS, aligned, signed, token_text
+from .important_tokens import documents_with, named_classifier, read_documents, values_by_class
 
 Array = NDArray[np.float64]
 
@@ -41,7 +38,6 @@ _MANY_POINTS = 500  # more are drawn small, transparent and rasterized
 _N_BINS = 20  # whose means are drawn
 _MIN_POINTS = 5  # of a bin whose mean is drawn: with fewer it is too uncertain
 _MAX_NAMES = 7  # on each side of the scatter plots
-_N_TOP = 10  # most attended tokens of a document
 # Ticks of multipliers, those first that are wanted most.
 _TICKS = (1, 0.5, 2, 0.1, 10, 0.2, 5, 0.7, 1.4, 0.33, 3, 0.85, 1.2, 0.95, 1.05, 0.98, 1.02)
 
@@ -68,31 +64,6 @@ Returns
 display : {}
     The display, drawn.
 """
-
-
-def named_classifier(estimator: Any) -> tuple[BaseAttentionClassifier, NDArray[np.object_]]:
-    """Return the fitted classifier that an estimator ends in, and the names of its columns."""
-    _, classifier = split_pipeline(estimator)
-    try:
-        return classifier, feature_origins(estimator).columns.names
-    except ValueError:  # its columns cannot be traced to tokens, or it is not fitted
-        return classifier, feature_origins(classifier).columns.names
-
-
-def token_matrix(estimator: Any, X: Any) -> sp.csr_array:
-    """Return documents as the classifier's input (n_documents, n_tokens), without zeros."""
-    steps, classifier = split_pipeline(estimator)
-    for _, transformer in steps:
-        X = transformer.transform(X)
-    X = sp.csr_array(checked_documents(classifier, X), dtype=np.float64, copy=True)
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    return X
-
-
-def _documents_with(X: sp.csr_array) -> NDArray[np.intp]:
-    """Return the number of rows (n_columns,) in which a matrix without stored zeros has entries."""
-    return np.bincount(X.indices, minlength=X.shape[1])
 
 
 class Display:
@@ -286,7 +257,9 @@ class TokenImportanceDisplay(Display):
 
     A token's importance for a class is its effect on decisions on X: the standard deviation over
     documents of its contribution for the class (less the mean over classes), with its sign. Without
-    X or contributions it is the signed frequency, ``token_importance_``.
+    X it is the signed frequency, ``token_importance_``. Words of documents that have character
+    n-grams, as a :class:`~sklearn_clsattn.text.ContextVectorizer` counts them, are drawn with
+    these.
 
     Posterior probabilities are those of an occurrence of the token, with classes of equal total
     weight, so that a token equally frequent in all classes has difference 0.
@@ -361,34 +334,36 @@ class TokenImportanceDisplay(Display):
                 'kind="bars".'
             )
         check_scalar(min_count, "min_count", Integral, min_val=1)
-        classifier, names = named_classifier(estimator)
-        labels = classifier.classes_.tolist()
-        shared = {
-            "token": pd.Series(names, dtype=object),
-            "attention_score": classifier.attention_scores_,
-        }
-        by_class = {"value": values_by_class(classifier.token_values_)}
-        frequent: Any = slice(None)
-        if X is not None:
-            X = token_matrix(estimator, X)
-            shared["documents"] = _documents_with(X)
-            frequent = shared["documents"] >= min_count
-            if not frequent.any():
+        if X is None:
+            classifier, names = named_classifier(estimator)
+            shared: dict[str, Any] = {"attention_score": classifier.attention_scores_}
+            by_class = {
+                "value": values_by_class(classifier.token_values_),
+                "importance": values_by_class(classifier.token_importance_),
+            }
+            importance_label, chosen = "signed frequency", np.ones(len(names), dtype=bool)
+        else:
+            read = read_documents(estimator, X)
+            classifier, names, counts = read.classifier, read.names, documents_with(read.X)
+            shared = {"attention_score": read.fitted.scores, "documents": counts}
+            chosen = counts >= min_count
+            if not chosen.any():
                 raise ValueError(
                     f"No token is in {min_count} documents of X or more (the most frequent is in "
-                    f"{shared['documents'].max(initial=0)}): lower min_count, or pass more "
-                    "documents."
+                    f"{counts.max(initial=0)}): lower min_count, or pass more documents."
                 )
+            by_class = {"value": read.values, "importance": read.effects}
+            importance_label = "effect on decisions (std. dev.)"
             if y is not None:
-                by_class["posterior_difference"] = _posterior_difference(X, y, classifier.classes_)
-        importance_label, importance = _importance(classifier, X)
-        by_class["importance"] = values_by_class(importance)
+                of_class = _posterior_difference(read.X, y, classifier.classes_)
+                by_class["posterior_difference"] = of_class
+        labels, shared = classifier.classes_.tolist(), {"token": names} | shared
         tokens = {
             label: pd.DataFrame(shared | {name: rows[at] for name, rows in by_class.items()})
             for at, label in enumerate(labels)
         }
         display = cls(
-            tokens={label: of_class[frequent] for label, of_class in tokens.items()},
+            tokens={label: of_class[chosen] for label, of_class in tokens.items()},
             importance_label=importance_label,
         )
         return display.plot(ax, kind=kind, target=target, k=k)
@@ -482,14 +457,6 @@ def _posterior_difference(X: Any, y: ArrayLike, classes: NDArray[Any]) -> Array:
     return values_by_class(posterior_difference(class_totals(X, codes, len(classes), weights)))
 
 
-def _importance(classifier: Any, X: Any) -> tuple[str, Array]:
-    """Return what importance is, and its values (n_tokens,) or (n_classes, n_tokens)."""
-    if X is not None:
-        with suppress(ValueError), without_name_warnings():  # with an MLP, of no contributions
-            return "effect on decisions (std. dev.)", token_effects(classifier, X)
-    return "signed frequency", classifier.token_importance_
-
-
 def _draw_tokens(ax: Any, x: Array, y: Array, documents: NDArray[np.intp]) -> bool:
     """Draw points, larger for more documents, and means in bins; return whether there are any."""
     sizes = 6 + 5 * np.log10(documents / documents.min())
@@ -534,15 +501,13 @@ def binned_means(x: Array, y: Array, n_bins: int, min_points: int = _MIN_POINTS)
 class SelectionDisplay(Display):
     """Which tokens attention selects, how often, and how concentrated it is.
 
-    There are three plots. The first has the tokens that most often have the highest attention
-    score of their document. The second is a histogram, over documents, of the entropy of
-    attention: 0 where one token has all of it, log(n) where n tokens have equal shares. The third
-    is the share of attention that the 1, 2, 3, ... most attended tokens of a document have
-    together. The last two are compared with attention in proportion to counts, as it would be if
-    all attention scores were equal.
+    There are two plots. The first has the tokens that most often have the highest attention score
+    of their document. The second is a histogram, over documents, of the entropy of attention: 0
+    where one token has all of it, log(n) where n tokens have equal shares. It is compared with
+    attention in proportion to counts, as it would be if all attention scores were equal.
 
-    Entropy and shares are those of attention among the tokens of the document, divided by their
-    sum; the share of ``<cls>`` is reported separately. Documents without tokens are left out.
+    Entropy is that of attention among the tokens of the document, divided by their sum; the share
+    of ``<cls>`` is reported separately. Documents without tokens are left out.
 
     Parameters
     ----------
@@ -552,9 +517,6 @@ class SelectionDisplay(Display):
         in which it is), and `label`, the class with the highest of its values or None.
     entropy : tuple of two ndarrays of shape (n_documents,)
         Entropy of attention in nats, and what it would be if all attention scores were equal.
-    top_shares : tuple of two ndarrays of shape (n_documents, n_top)
-        Share of attention of the 1, 2, ..., n_top most attended tokens together, and what it would
-        be if all scores were equal.
     cls_share : float
         Mean share of attention of ``<cls>``.
     classes : ndarray of shape (n_classes,)
@@ -573,7 +535,6 @@ class SelectionDisplay(Display):
 
     tokens: pd.DataFrame
     entropy: tuple[Array, Array]
-    top_shares: tuple[Array, Array]
     cls_share: float
     classes: NDArray[Any]
 
@@ -590,10 +551,9 @@ class SelectionDisplay(Display):
         k : int, default=15
             Maximum number of selected tokens to draw.
         """
-        classifier, names = named_classifier(estimator)
-        fitted, classes = fitted_attention(classifier), classifier.classes_
-        X = token_matrix(estimator, X)
-        attention = sp.csr_array(fitted.attention(X))
+        read = read_documents(estimator, X)
+        X, names, fitted, classes = read.X, read.names, read.fitted, read.classifier.classes_
+        attention = fitted.attention(X)
         of_tokens = np.asarray(attention @ np.ones(X.shape[1]))
         filled = of_tokens > 0
         if not filled.any():
@@ -601,38 +561,34 @@ class SelectionDisplay(Display):
                 f"None of the {len(filled)} documents has a token that the model knows: there is "
                 "no attention to draw."
             )
-        selected, n_top = _documents_with(fitted.selected(X)), min(_N_TOP, X.shape[1])
-        (entropy, top), (even_entropy, even_top) = (
-            concentration(weights[filled], n_top) for weights in (attention, X)
-        )
+        selected = read.selection_counts
+        entropy, even_entropy = (entropies(weights[filled]) for weights in (attention, X))
         labels = np.full(X.shape[1], None, dtype=object)
         if not fitted.mlp:
-            values = values_by_class(classifier.token_values_)
+            values = read.values
             differ = np.ptp(values, axis=0) > 0
             labels[differ] = np.array(classes.tolist(), dtype=object)[values.argmax(axis=0)[differ]]
         order = np.argsort(-selected, kind="stable")[: np.count_nonzero(selected)]
         tokens = {
             "token": pd.Series(names[order], dtype=object),
             "selected": selected[order],
-            "documents": _documents_with(X)[order],
+            "documents": documents_with(X)[order],
             "label": pd.Series(labels[order], dtype=object),
         }
         of_cls = np.maximum(1.0 - of_tokens[filled], 0.0).mean() if fitted.cls_weight else 0.0
         return cls(
             tokens=pd.DataFrame(tokens),
             entropy=(entropy, even_entropy),
-            top_shares=(top, even_top),
             cls_share=float(of_cls),
             classes=classes,
         ).plot(ax, k=k)
 
     def plot(self, ax: Any = None, *, k: int = 15) -> Self:
-        """Draw the three plots."""
+        """Draw both plots."""
         check_scalar(k, "k", Integral, min_val=1)
-        axes = self._axes(ax, 3, 3, (4.3, 4.4))
+        axes = self._axes(ax, 2, 2, (4.3, 4.4))
         self._draw_selected(axes[0], self.tokens[:k])
         self._draw_entropy(axes[1])
-        self._draw_top_shares(axes[2])
         return self
 
     def _draw_selected(self, ax: Any, tokens: pd.DataFrame) -> None:
@@ -672,46 +628,19 @@ class SelectionDisplay(Display):
             label = f"{name}: median {median:.2f},\nas if evenly over {even} tokens"
             bins = np.linspace(low, high, 31)
             ax.hist(numbers.clip(low, high), bins=bins, label=label, **style)
-        few_ticks(ax.yaxis, 6, integer=True)
-        ax.set_ylim(top=ax.get_ylim()[1] * 1.4)  # space for the legend
-        ax.legend(loc="upper left", fontsize=8, frameon=False)
-
-    def _draw_top_shares(self, ax: Any) -> None:
-        """Draw the mean shares of the top tokens over documents."""
-        up = "% of the attention among tokens"
-        set_labels(ax, "Attention of the top tokens", "number of most attended tokens", up)
-        shares, even_shares = (100 * one for one in self.top_shares)
-        n_tokens = np.arange(1, shares.shape[1] + 1)
-        low, high = np.percentile(shares, [10, 90], axis=0)
-        means = shares.mean(axis=0)
-        ax.fill_between(n_tokens, low, high, color=FOR, alpha=0.2, linewidth=0)
-        label = "attention: mean, and\n10 % to 90 % of documents"
-        ax.plot(n_tokens, means, color=FOR, marker="o", markersize=4, label=label)
-        label = "if all scores were equal: mean"
-        style = {"color": text_color(), "linestyle": "--", "label": label}
-        ax.plot(n_tokens, even_shares.mean(axis=0), **style)
         if self.cls_share:
             ax.plot([], [], " ", label=f"(<cls> has {100 * self.cls_share:.3g} % on average)")
-        few_ticks(ax.yaxis, 6)
-        ax.set_ylim(0, 1.45 * max(means.max(), high.max()))  # space for the legend
-        no_ticks_above_100(ax.yaxis)
-        ax.set_xticks(n_tokens)
+        few_ticks(ax.yaxis, 6, integer=True)
+        ax.set_ylim(top=ax.get_ylim()[1] * 1.45)  # space for the legend
         ax.legend(loc="upper left", fontsize=8, frameon=False)
 
 
-def concentration(weights: sp.csr_array, n_top: int) -> tuple[Array, Array]:
-    """Return each row's entropy in nats and its largest entries' cumulative shares, (n, n_top)."""
+def entropies(weights: sp.csr_array) -> Array:
+    """Return the entropy of each row's entries as shares of their sum, (n_documents,), in nats."""
     n_documents = weights.shape[0]
     documents = np.repeat(np.arange(n_documents), np.diff(weights.indptr))
     shares = normalize(weights, norm="l1").data
-    entropy = np.abs(np.bincount(documents, entr(shares), n_documents))
-    order = np.lexsort((-shares, documents))
-    # Rows are in order, so that an entry's rank is its distance from the start of its row.
-    rank = np.arange(len(order)) - weights.indptr[documents]
-    leading = rank < n_top
-    top = np.zeros((n_documents, n_top))
-    top[documents[leading], rank[leading]] = shares[order[leading]]
-    return entropy, np.minimum(np.cumsum(top, axis=1), 1.0)
+    return np.abs(np.bincount(documents, entr(shares), n_documents))
 
 
 @dataclass(eq=False, repr=False)

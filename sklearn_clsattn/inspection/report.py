@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -17,30 +17,29 @@ from scipy.stats import binomtest
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import confusion_matrix
 from sklearn.utils import check_consistent_length, check_scalar
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import __version__
 from .._classifier import ClsAttentionClassifier
+from .._factored import factors_of
 from .._validation import codes_of
 from ..comparison import (
-    ClassTokens,
     Entrant,
+    Model,
     ModelResult,
-    class_tokens,
     code_test_labels,
-    compare,
     default_models,
     measure,
     score,
-    seconds_by_features,
     shared_texts,
 )
+from ..text._context_vectorizer import CHARACTER_PREFIX
 from ._explain import explain
 from ._label_issues import label_issues
 from ._report_page import report_html, wilson_interval
-from .displays import named_classifier, token_matrix
 from .explanation import Explanation
-from .feature_origins import without_name_warnings
+from .feature_origins import split_pipeline, without_name_warnings
+from .important_tokens import ClassTokens, class_tokens, named_classifier, read_documents
 from .pages import framed
 
 Array = NDArray[np.float64]
@@ -101,10 +100,9 @@ class Mistakes:
 
 @dataclass(frozen=True, eq=False)
 class _Documents:
-    """Documents, the classifier's input, and positions of classes, -1 for unknown ones."""
+    """Documents, and positions of their classes, -1 for unknown ones."""
 
     documents: Any
-    X: sp.csr_array  # (n_documents, n_tokens)
     y: Codes  # (n_documents,)
 
     def texts(self) -> NDArray[np.object_] | None:
@@ -128,9 +126,8 @@ class _Documents:
 class ModelReport:
     """A fitted model's measurements on test texts, its important tokens, and its mistakes.
 
-    Made by :meth:`from_texts`, which fits models on texts, or by :meth:`from_estimator`, of a model
-    that is fitted already. It is plain data, which can be pickled; `to_html` makes one page of it
-    that needs no scripts and no network, and notebooks show it.
+    Made by :meth:`from_estimator`. It is plain data, which can be pickled; `to_html` makes one page
+    of it that needs no scripts and no network, and notebooks show it.
 
     Parameters
     ----------
@@ -167,10 +164,13 @@ class ModelReport:
     --------
     >>> from sklearn_clsattn.datasets import make_token_classification
     >>> from sklearn_clsattn.inspection import ModelReport
+    >>> from sklearn_clsattn.text import make_text_classifier
     >>> texts, y = make_token_classification(n_samples=300, as_text=True, random_state=0)
-    >>> report = ModelReport.from_texts(texts[:200], y[:200], texts[200:], y[200:])
+    >>> report = ModelReport.from_estimator(
+    ...     make_text_classifier(), texts[200:], y[200:], X_train=texts[:200], y_train=y[:200]
+    ... )
     >>> [model.name for model in report.models][:2]
-    ['ClsAttentionClassifier', 'LogisticRegression, same features']
+    ['ClsAttentionClassifier', 'LogisticRegression, TF-IDF']
     >>> report.to_html().startswith("<!doctype html>")
     True
     """
@@ -188,76 +188,6 @@ class ModelReport:
     made: dict[str, str]
 
     @classmethod
-    def from_texts(
-        cls,
-        train_texts: Sequence[str] | NDArray[Any],
-        train_labels: ArrayLike,
-        test_texts: Sequence[str] | NDArray[Any],
-        test_labels: ArrayLike,
-        *,
-        ngram_range: tuple[int, int] = (1, 2),
-        min_df: int | Literal["auto"] = "auto",
-        n_top: int = 10,
-        n_mistakes: int = 10,
-        title: str = _TITLE,
-        source: str = "",
-        made: Mapping[str, str] | None = None,
-        progress: Callable[[int, int, ModelResult], None] | None = None,
-    ) -> Self:
-        """Fit our model, logistic regressions and a majority vote on texts, and report.
-
-        Ours is that of :func:`~sklearn_clsattn.text.make_text_classifier`. One logistic regression
-        has its features without context, the other the TF-IDF of words and their n-grams.
-
-        Parameters
-        ----------
-        train_texts, test_texts : sequence of str of length n_train and n_test
-            The texts to fit on and to measure on.
-        train_labels, test_labels : array-like of shape (n_train,) and (n_test,)
-            Their classes, of any type that can be sorted.
-        ngram_range, min_df, progress
-            As :func:`~sklearn_clsattn.comparison.compare` takes them.
-        n_top : int, default=10
-            How many of each class's most important tokens to show.
-        n_mistakes : int, default=10
-            How many mistakes to show.
-        title : str, default="Model report"
-            Title of the page.
-        source : str, default=""
-            Where the texts come from, in words.
-        made : mapping of str to str, default=None
-            Further facts on how the report was made, such as a command.
-
-        Returns
-        -------
-        report : ModelReport
-            The report.
-        """
-        _check_numbers(n_top=n_top, n_mistakes=n_mistakes)
-        ours, _, tfidf, *_, same, _, floor = default_models()
-        comparison = compare(
-            *(train_texts, train_labels, test_texts, test_labels),
-            ngram_range=ngram_range,
-            min_df=min_df,
-            models=[ours, same, tfidf, floor],
-            n_top=n_top,
-            progress=progress,
-        )
-        seconds = seconds_by_features(comparison.vectorize_seconds)
-        return cls._of(
-            comparison.pipeline,
-            _Documents(comparison.train_texts, sp.csr_array(comparison.X), comparison.y),
-            _Documents(comparison.test_texts, sp.csr_array(comparison.X_test), comparison.y_test),
-            comparison.entrants,
-            n_mistakes=n_mistakes,
-            tokens=comparison.tokens,
-            notes=comparison.notes,
-            title=title,
-            source=source,
-            made={"Features": f"{seconds}, in no other time", **(made or {})},
-        )
-
-    @classmethod
     def from_estimator(
         cls,
         estimator: Any,
@@ -271,94 +201,104 @@ class ModelReport:
         title: str = _TITLE,
         source: str = "",
         made: Mapping[str, str] | None = None,
+        progress: Callable[[ModelResult], None] | None = None,
     ) -> Self:
-        """Report on a model that is fitted already.
+        """Report on a model, which is fitted first if it is not.
 
         Parameters
         ----------
         estimator : Pipeline, or classifier of this package
-            A fitted Pipeline from texts that ends in our classifier, a fitted search over one, or
-            a fitted classifier.
+            A Pipeline from texts that ends in our classifier, a fitted search over one, or a
+            classifier. One that is not fitted is cloned, fitted on the training data, and timed.
         X_test : sequence or matrix of length n_test
             Its input: texts, or a token matrix.
         y_test : array-like of shape (n_test,)
             The classes.
         X_train, y_train : sequence or matrix of length n_train, and array-like, default=None
-            The data on which it was fitted. With it, logistic regressions are fitted on the same
-            columns as baselines; without, tokens are those of the test texts.
-        n_top, n_mistakes, title, source, made
-            As in :meth:`from_texts`.
+            The data on which it is fitted. With it, baselines are fitted: on texts a logistic
+            regression with TF-IDF of words and pairs, on other input logistic regressions on the
+            same columns. Without, tokens are those of the test texts.
+        n_top : int, default=10
+            How many of each class's most important tokens to show.
+        n_mistakes : int, default=10
+            How many mistakes to show.
+        title : str, default="Model report"
+            Title of the page.
+        source : str, default=""
+            Where the texts come from, in words.
+        made : mapping of str to str, default=None
+            Further facts on how the report was made, such as a command.
+        progress : callable, default=None
+            Called with the :class:`~sklearn_clsattn.comparison.ModelResult` of each model.
 
         Returns
         -------
         report : ModelReport
             The report.
         """
-        _check_numbers(n_top=n_top, n_mistakes=n_mistakes)
+        for name, number in {"n_top": n_top, "n_mistakes": n_mistakes}.items():
+            check_scalar(number, name, Integral, min_val=0)
         if (X_train is None) != (y_train is None):
             raise ValueError("X_train and y_train belong together: pass both or neither")
-        documents, labels = _checked_documents(estimator, X_test, y_test)
-        classifier, names = named_classifier(estimator)
-        classes = classifier.classes_.tolist()
-        y, notes = code_test_labels(labels, classes)
-        test, train = _Documents(documents, token_matrix(estimator, documents), y), None
-        X = test.X
-        entrants = [score(type(classifier).__name__, "ours", classifier, X, y, classes)]
-        if X_train is None:
-            vote = DummyClassifier(strategy="prior").fit(X[y >= 0], y[y >= 0])
-            name, codes = "majority vote of the test texts", list(range(len(classes)))
-            entrants.append(score(name, "floor", vote, X, y, codes, predict_seconds=None))
+        classifier = split_pipeline(estimator)[1]
+        fits = X_train is not None and not hasattr(classifier, "classes_")
+        notes: list[str] = []
+        train_labels: Any = None
+        if X_train is not None:
+            X_train, train_labels = _indexable(X_train, y_train)
+        if fits:
+            classes = np.unique(train_labels).tolist()
+        else:
+            check_is_fitted(classifier)
+            classes = classifier.classes_.tolist()
+        if train_labels is not None and (strange := set(train_labels.tolist()) ^ set(classes)):
+            raise ValueError(
+                "X_train and y_train must be what the estimator was fitted on, with the same "
+                f"classes; only one of both has {', '.join(sorted(map(repr, strange))[:5])}"
+            )
+        X_test, labels = _indexable(X_test, y_test)
+        y, more = code_test_labels(labels, classes)
+        notes += more
+        entrants: list[Entrant] = []
+
+        def enter(entrant: Entrant, unconverged: list[str]) -> None:
+            entrants.append(entrant)
+            notes.extend(unconverged)
+            if progress is not None:
+                progress(entrant.result)
+
+        name, train = type(classifier).__name__, None
+        if fits:
+            ours = Model(name, estimator, "ours")
+            enter(*measure(ours, X_train, train_labels, X_test, y))
+            estimator = entrants[0].estimator
+        # Raise what `explain` raises before anything else is measured.
+        explain(estimator, X_test[:1], places=False)
+        if not fits:
+            enter(score(name, "ours", estimator, X_test, y, classes), [])
+        test = _Documents(X_test, y)
+        if train_labels is None:
+            known_codes, numbers = y[y >= 0], list(range(len(classes)))
+            vote = DummyClassifier(strategy="prior").fit(known_codes[:, None], known_codes)
+            name = "majority vote of the test texts"
+            enter(score(name, "floor", vote, X_test, y, numbers, predict_seconds=None), [])
             notes.append("Training texts were not given: tokens are those of the test texts.")
         else:
-            documents, labels = _checked_documents(estimator, X_train, y_train)
-            if strange := set(labels.tolist()) ^ set(classes):
-                raise ValueError(
-                    "X_train and y_train must be what the estimator was fitted on, with the same "
-                    f"classes; only one of both has {', '.join(sorted(map(repr, strange))[:5])}"
-                )
-            matrix = token_matrix(estimator, documents)
-            train = _Documents(documents, matrix, codes_of(labels, classes))
-            for one in _baselines(matrix):
-                entrant, unconverged = measure(one, matrix, train.y, X, y)
-                entrants.append(entrant)
-                notes += unconverged
+            train = _Documents(X_train, codes_of(train_labels, classes))
+            for one, of_train, of_test in _baselines(estimator, train, test):
+                enter(*measure(one, of_train, train_labels, of_test, y))
             texts, test_texts = train.texts(), test.texts()
             if texts is not None and test_texts is not None:
                 notes += shared_texts(texts, test_texts)
-        return cls._of(
-            *(estimator, train, test, entrants),
-            n_mistakes=n_mistakes,
-            tokens=class_tokens(classifier, (train or test).X, names, n_top=n_top),
-            notes=notes,
-            title=title,
-            source=source,
-            made=made or {},
-        )
-
-    @classmethod
-    def _of(
-        cls,
-        estimator: Any,
-        train: _Documents | None,
-        test: _Documents,
-        entrants: list[Entrant],
-        *,
-        n_mistakes: int,
-        tokens: list[ClassTokens],
-        notes: list[str],
-        title: str,
-        source: str,
-        made: Mapping[str, str],
-    ) -> Self:
-        """Make a report from fitted models, ours first, and their predictions."""
-        ours, *others = entrants
-        classifier, _ = named_classifier(estimator)
-        classes, y = classifier.classes_.tolist(), test.y
+        read = read_documents(estimator, (train or test).documents)
+        n_known = np.diff(read_documents(estimator, X_test).X.indptr)
+        names = named_classifier(estimator)[1]
+        first, *others = entrants
         known = [one for one in others if one.result.kind == "baseline" and one.proba is not None]
         # The first of equals.
         baseline = max(known, key=lambda one: one.result.accuracy, default=None)
-        compared = {"": ours} if baseline is None else {"": ours, "baseline_": baseline}
-        n_tokens, n_classes = np.diff(test.X.indptr), len(classes)
+        compared = {"": first} if baseline is None else {"": first, "baseline_": baseline}
+        n_classes = len(classes)
         data = DataSummary(
             source=source,
             classes=classes,
@@ -367,11 +307,11 @@ class ModelReport:
             n_train=None if train is None else len(train.y),
             n_test=len(y),
             n_unknown=int(np.count_nonzero(y < 0)),
-            n_tokens=test.X.shape[1],
-            n_empty=int(np.count_nonzero(n_tokens == 0)),
+            n_tokens=sum(CHARACTER_PREFIX not in str(name) for name in names),
+            n_empty=int(np.count_nonzero(n_known == 0)),
             train_words=None if train is None else train.words(),
             test_words=test.words(),
-            test_tokens=_spread(n_tokens),
+            test_tokens=_spread(n_known),
             notes=notes,
         )
         return cls(
@@ -379,17 +319,17 @@ class ModelReport:
             data=data,
             models=[entrant.result for entrant in entrants],
             baseline=None if baseline is None else baseline.result.name,
-            differences=_differences(ours, others, y),
+            differences=_differences(first, others, y),
             calibration=[
                 calibration(one.result.name, one.proba, y)
                 for one in compared.values()
                 if one.proba is not None
             ],
-            confusion=confusion_matrix(y, ours.predicted, labels=[*range(n_classes), -1])[:, :-1],
-            tokens=tokens,
+            confusion=confusion_matrix(y, first.predicted, labels=[*range(n_classes), -1])[:, :-1],
+            tokens=class_tokens(read, n_top=n_top),
             mistakes=_mistakes(estimator, test, compared, classes, n_mistakes),
-            labels=_labels_to_look_at(classifier, train),
-            made={"Model": str(estimator), **made, "Versions": _versions()},
+            labels=_labels_to_look_at(estimator, train, classes),
+            made={"Model": str(estimator), **(made or {}), "Versions": _versions()},
         )
 
     def to_html(self, *, fragment: bool = False) -> str:
@@ -418,11 +358,6 @@ class ModelReport:
         )
 
 
-def _check_numbers(**numbers: int) -> None:
-    for name, number in numbers.items():
-        check_scalar(number, name, Integral, min_val=0)
-
-
 def _versions() -> str:
     """Return the versions of this package, Python and the dependencies."""
     named = [f"sklearn-clsattn {__version__}", f"Python {platform.python_version()}"]
@@ -430,37 +365,48 @@ def _versions() -> str:
     return ", ".join(named)
 
 
-def _checked_documents(
-    estimator: Any, documents: Any, labels: ArrayLike | None
-) -> tuple[Any, NDArray[Any]]:
-    """Return documents that can be explained and their labels, of shape (n_documents,)."""
-    if sp.issparse(documents):
+def _indexable(documents: Any, labels: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
+    """Return documents that can be indexed by row and their labels, of shape (n_documents,)."""
+    if isinstance(documents, str):
+        raise ValueError("expected a sequence of documents, got one text: pass [text]")
+    if sp.issparse(documents) and factors_of(documents) is None:
         documents = sp.csr_array(documents)  # other formats cannot be indexed by row
-    elif not hasattr(documents, "shape") and not isinstance(documents, str):
-        documents = list(documents)
-    # Raise what `explain` raises before anything is measured.
-    explain(estimator, documents[:1], places=False)
+    elif not hasattr(documents, "shape"):
+        # An array, as of texts, one dimension in any case.
+        documents = np.array([*documents, None], dtype=object)[:-1]
+    if not documents.shape[0]:
+        raise ValueError("there are no documents: expected one or more")
     check_consistent_length(documents, labels)
     return documents, column_or_1d(labels)
 
 
 def _take(documents: Any, positions: list[int]) -> Any:
     """Return some of the documents, as a container of the same type."""
-    if hasattr(documents, "iloc"):
-        return documents.iloc[positions]
-    if hasattr(documents, "shape"):
-        return documents[positions]
-    return [documents[position] for position in positions]
+    return documents.iloc[positions] if hasattr(documents, "iloc") else documents[positions]
 
 
-def _baselines(X: sp.csr_array) -> list[Any]:
-    """Return the models to fit on the columns X (n_train, n_tokens) of a fitted model."""
-    _, counts, tfidf, *_, floor = default_models()
+def _baselines(
+    estimator: Any, train: _Documents, test: _Documents
+) -> Iterator[tuple[Model, Any, Any]]:
+    """Yield the models to compare with, and what they are to fit on and to predict for."""
+    every = default_models(len(train.y))
+    counts, tfidf, floor = every[1], every[2], every[-1]
+    texts, test_texts = train.texts(), test.texts()
+    if texts is not None and test_texts is not None:
+        yield tfidf, texts, test_texts
+        yield floor, texts, test_texts
+        return
+    steps, _ = split_pipeline(estimator)
+    X, X_test = train.documents, test.documents
+    for _, step in steps:
+        X, X_test = step.transform(X), step.transform(X_test)
+    X, X_test = (sp.csr_matrix(one, dtype=np.float64) for one in (X, X_test))
+    counts, tfidf = (replace(one, estimator=one.estimator[1:]) for one in (counts, tfidf))
     if np.array_equal(X.data, np.round(X.data)):
-        return [counts, tfidf, floor]
-    # Weights above 1 are such as a ContextVectorizer gives, which have to be scaled.
-    scaled = tfidf if X.max() > 1 else counts
-    return [replace(scaled, name="LogisticRegression, same columns"), floor]
+        used = [counts, tfidf]
+    else:  # weights above 1 are such as a ContextVectorizer gives, which have to be scaled
+        used = [replace(tfidf if X.max() > 1 else counts, name="LogisticRegression, same columns")]
+    yield from ((one, X, X_test) for one in (*used, floor))
 
 
 def _spread(numbers: list[int] | NDArray[np.intp]) -> list[float]:
@@ -534,13 +480,16 @@ def _mistakes(
     return Mistakes(len(wrong), pd.DataFrame(columns), explanation)
 
 
-def _labels_to_look_at(classifier: Any, train: _Documents | None) -> pd.DataFrame | None:
+def _labels_to_look_at(
+    estimator: Any, train: _Documents | None, classes: list[Any]
+) -> pd.DataFrame | None:
     """Return the training texts whose labels the others contradict most, if these are known."""
-    if train is None or not isinstance(classifier, ClsAttentionClassifier):
+    if train is None or not isinstance(split_pipeline(estimator)[1], ClsAttentionClassifier):
         return None
+    labels = np.array([*classes, None], dtype=object)[:-1][train.y]
     with without_name_warnings():
         try:
-            issues = label_issues(classifier, train.X, classifier.classes_[train.y])
+            issues = label_issues(estimator, train.documents, labels)
         except ValueError:  # the fit had weights
             return None
     issues = issues[issues["margin"] < 0].head(_N_LABELS)
