@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any, Self
 
 import dask.array as da
 import numpy as np
+import scipy.sparse as sp
 from dask import delayed
 from dask.base import is_dask_collection
 from distributed import Client, Future, get_client
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.base import _fit_context, clone
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +24,6 @@ from ._classifier import ClsAttentionClassifier
 from ._core.backend import ThreadShare
 from ._core.chunk import Chunk
 from ._core.corpus import Corpus, added
-from ._pickling import SavedMixin
 from ._training import Summary, all_or_nothing, joined, summary_of
 from ._validation import checked_part
 
@@ -65,11 +66,39 @@ def _call(function: Callable[..., Any], chunk: Any, arguments: tuple[Any, ...]) 
         return function(chunk, *arguments)
 
 
-class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
+def _lazy(name: str) -> Callable[[Any, Any], Any]:
+    """Return a method of the local estimator as one that is lazy for Dask's collections."""
+    of_matrix = getattr(ClsAttentionClassifier, name)
+
+    @wraps(of_matrix)
+    def method(self: Any, X: Any) -> Any:
+        model = self.to_local()
+        if not is_dask_collection(X):
+            return getattr(model, name)(X)
+        classifier = copy.copy(model if self.vectorizer is None else model[-1])
+        classifier.__dict__.pop("feature_names_in_", None)
+        empty = of_matrix(classifier, sp.csr_array((1, self.n_features_in_)))[:0]
+        blocks = _partitions(X, "X")
+        lengths = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * len(blocks)
+        predict: Any = delayed(_predicted, pure=False)
+        model = delayed(model, traverse=False)
+        arrays = [
+            da.from_delayed(
+                predict(model, name, block, empty), (length, *empty.shape[1:]), meta=empty
+            )
+            for block, length in zip(blocks, lengths, strict=True)
+        ]
+        return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+    return method
+
+
+class DaskClsAttentionClassifier(ClsAttentionClassifier):
     """:class:`~sklearn_clsattn.ClsAttentionClassifier` on the workers of a Dask cluster.
 
     The same model as on one machine: documents stay on their workers, which return sums over them.
-    The chunks of a worker that is lost are computed again on others, and the fit goes on.
+    The chunks of a worker that is lost are computed again on others, and the fit goes on. For
+    Dask's collections predictions are lazy Arrays.
 
     Parameters
     ----------
@@ -83,16 +112,12 @@ class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     **params : dict
         Parameters of :class:`~sklearn_clsattn.ClsAttentionClassifier`.
 
-    Attributes
-    ----------
-    classifier_ : ClsAttentionClassifier
-        The fitted classifier. All its fitted attributes are found here too, by their names.
-
     Notes
     -----
-    A fit evaluates the loss some 10 to 40 times, each a round of tasks that takes 30 ms beside its
-    sums: it pays where the sums of one machine take a second or more. Where each worker has fewer
-    than 50 entries of X for every trained number, one machine is as fast.
+    Fitted attributes are those of :class:`~sklearn_clsattn.ClsAttentionClassifier`. A fit evaluates
+    the loss some 10 to 40 times, each a round of tasks that takes 30 ms beside its sums: it pays
+    where the sums of one machine take a second or more. Where each worker has fewer than 50 entries
+    of X for every trained number, one machine is as fast.
 
     A saved or pickled model needs no cluster; :meth:`to_local` returns one that needs no Dask.
 
@@ -111,8 +136,6 @@ class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
-    classifier_: ClsAttentionClassifier
-
     _parameter_constraints = {
         **ClsAttentionClassifier._parameter_constraints,
         "vectorizer": "no_validation",
@@ -122,9 +145,9 @@ class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     def __init__(
         self, *, vectorizer: Any = None, client: Client | None = None, **params: Any
     ) -> None:
+        super().__init__(**params)
         self.vectorizer = vectorizer
         self.client = client
-        self.__dict__.update(ClsAttentionClassifier(**params).get_params())
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -150,11 +173,6 @@ class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         self : estimator
             The fitted classifier.
         """
-        own = ClsAttentionClassifier._get_param_names()
-        parameters = {name: getattr(self, name) for name in own}
-        model = ClsAttentionClassifier(**parameters)
-        if self.warm_start and hasattr(self, "classifier_"):
-            model = copy.copy(self.classifier_).set_params(**parameters)
         columns = [_partitions(X, "X"), _partitions(y, "y", X)]
         columns.append([None] * len(columns[0]))
         if sample_weight is not None:
@@ -177,60 +195,13 @@ class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
                 raise ValueError("X has no documents: expected some of two classes.")
             chunks = client.map(_numbered, [futures[2 * i] for i in filled], range(len(filled)))
             summary = joined([summaries[number] for number in filled])
-            fit_corpus(model, DaskCorpus(client, chunks), summary)
-        self.classifier_ = model
+            fit_corpus(self, DaskCorpus(client, chunks), summary)
         return self
 
-    def decision_function(self, X: Any) -> Any:
-        """Return the decision values, lazily.
-
-        Parameters
-        ----------
-        X : dask Array, DataFrame, Series or Bag
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        decision : dask Array of shape (n_documents,) or (n_documents, n_classes)
-            For two classes the log-odds of ``classes_[1]``, else one value per class.
-        """
-        check_is_fitted(self)
-        n_classes = len(self.classes_)
-        return self._lazily(
-            "decision_function", X, np.empty((0, n_classes) if n_classes > 2 else 0)
-        )
-
-    def predict(self, X: Any) -> Any:
-        """Return the most probable class of every document, lazily.
-
-        Parameters
-        ----------
-        X : dask Array, DataFrame, Series or Bag
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        labels : dask Array of shape (n_documents,)
-            Labels from `classes_`.
-        """
-        check_is_fitted(self)
-        return self._lazily("predict", X, self.classes_[:0])
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probability of every class, lazily.
-
-        Parameters
-        ----------
-        X : dask Array, DataFrame, Series or Bag
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        probabilities : dask Array of shape (n_documents, n_classes)
-            In the order of `classes_`; rows sum to 1.
-        """
-        check_is_fitted(self)
-        return self._lazily("predict_proba", X, np.empty((0, len(self.classes_))))
+    predict: Any = _lazy("predict")
+    predict_proba: Any = _lazy("predict_proba")
+    predict_log_proba: Any = _lazy("predict_log_proba")
+    decision_function: Any = _lazy("decision_function")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of predictions, computed.
@@ -259,33 +230,9 @@ class DaskClsAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
             The classifier, after the vectorizer if there is one.
         """
         check_is_fitted(self)
-        classifier = copy.copy(self.classifier_)
-        return classifier if self.vectorizer is None else make_pipeline(self.vectorizer, classifier)
-
-    def _lazily(self, method: str, X: Any, empty: Any) -> Any:
-        """Return what a method of the local model returns for all documents, as a lazy Array.
-
-        `empty` is what it returns for no documents.
-        """
-        blocks = _partitions(X, "X")
-        lengths = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * len(blocks)
-        model: Any = delayed(self.to_local(), traverse=False)
-        predict: Any = delayed(_predicted, pure=False)
-        return da.concatenate(
-            [
-                da.from_delayed(
-                    predict(model, method, block, empty), (length, *empty.shape[1:]), meta=empty
-                )
-                for block, length in zip(blocks, lengths, strict=True)
-            ],
-            allow_unknown_chunksizes=True,
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a fitted attribute of the classifier."""
-        if name.endswith("_") and not name.startswith("_") and "classifier_" in vars(self):
-            return getattr(self.classifier_, name)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        model, others = ClsAttentionClassifier(), ("vectorizer", "client")
+        model.__dict__ = {name: one for name, one in vars(self).items() if name not in others}
+        return model if self.vectorizer is None else make_pipeline(self.vectorizer, model)
 
     def __repr__(self) -> str:
         usual = type(self)().get_params()  # scikit-learn does not know the defaults of `params`
