@@ -73,7 +73,7 @@ def test_nothing_spins_during_a_fit(eight_threads, monkeypatch):
         return loss(*arguments, **options)
 
     monkeypatch.setattr(_gate_scores, "loss_and_gradient", watched)
-    monkeypatch.setattr(ClsAttentionClassifier, "_print", watch)
+    monkeypatch.setattr(ClsAttentionClassifier, "_report", watch)
     with threadpool_limits(2, "blas"):
         before = blas_threads()
         ContextVectorizer(min_df=1).fit(["so good", "so bad"] * 9, [0, 1] * 9)
