@@ -75,6 +75,11 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         self : estimator
             The fitted classifier.
         """
+        self._fit_in_memory(X, y, sample_weight)
+        return self
+
+    def _fit_in_memory(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> None:
+        """Fit on documents in memory, with more options of training."""
         from ._core.backend import resolve_device
 
         device = resolve_device(self.device)
@@ -82,8 +87,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         csr, labels, weights = validated(self, X, y, sample_weight)
         classes, codes = np.unique(labels, return_inverse=True)
         documents, dtype = documents_in_memory(self, csr, codes, classes, weights)
-        self._fit_documents(documents, dtype, device, classes, earlier, stacklevel=6)
-        return self
+        self._fit_documents(documents, dtype, device, classes, earlier, stacklevel=7, **more)
 
     def decision_function(self, X: Any) -> Array:
         """Return the decision values.
@@ -253,11 +257,12 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         classes: NDArray[Any],
         earlier: Earlier | None,
         stacklevel: int,
+        **more: Any,
     ) -> None:
         """Train on documents, from `earlier` if it fits, and store the result."""
         from ._core.backend import ThreadShare
 
-        options: dict[str, Any] = {"dtype": dtype, "device": device, "report": self._report}
+        options: dict[str, Any] = {"dtype": dtype, "device": device, "report": self._report, **more}
         if earlier is not None and earlier[1] == self._trained_on(classes):
             options["start"] = earlier[0]
         dimension = getattr(self, "embedding_dim", None) or 0

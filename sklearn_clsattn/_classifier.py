@@ -14,7 +14,7 @@ from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
 from ._docstrings import documented
 from ._pickling import public
 from ._training import all_or_nothing, check_finite, in_range, warn
-from ._validation import code_labels, validated
+from ._validation import checked_vectors, code_labels, validated
 
 if TYPE_CHECKING:
     from ._chunked_counts import ChunkedCounts
@@ -67,6 +67,10 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         of the training data: the tenth occurrence of a token says less than the first. Bags of 0
         and 1 stay as they are, and so does what a
         :class:`~sklearn_clsattn.text.ContextVectorizer` with characters counts: it is damped.
+    token_vectors_scale : float or "auto", default="auto"
+        How much of the tokens' values comes from their vectors, where `fit` has any: the standard
+        deviation of that part in units of that of their own part. "auto" chooses among 0, 0.5, 1
+        and 2, together with `C`, by the loss of held-out documents.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
     max_iter : int, default=300
@@ -95,6 +99,10 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         different documents.
     scores_ : ndarray of shape (n_folds, n_Cs)
         Minus the mean log loss of the documents that were held out, for each of them.
+    token_vectors_scale_ : float
+        The value of `token_vectors_scale` used; absent without vectors.
+    vector_weights_ : ndarray of shape (d,) or (n_classes, d)
+        What a token's vector is multiplied by in its values; absent without vectors.
     entry_scale_ : float
         The m of `sublinear_counts`; absent without.
     classes_ : ndarray of shape (n_classes,)
@@ -114,11 +122,14 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Attention score of ``<cls>`` and its weight, the count with which it stands in every
         document. Its value is 0. Without ``<cls>``: -inf and 0.
     cls_embedding_ : ndarray of shape (d,)
-        p, of the least dimension there can be: 1 + K for K > 2 classes and 2 for two.
+        p, of the least dimension there can be: 1 + K for K > 2 classes and 2 for two, and as many
+        more as vectors of tokens have.
     output_vector_ : ndarray of shape (d,) or (n_classes, d)
-        v, orthogonal to p; for more than two classes a row per class, orthogonal to each other.
+        v, orthogonal to p; for more than two classes a row per class, without vectors of tokens
+        orthogonal to each other.
     token_embeddings_ : ndarray of shape (n_tokens, d)
-        E, made when asked for: the embeddings of least norm that have these scores and values.
+        E, made when asked for: the embeddings of least norm that have these scores and values;
+        with `token_vectors` these are the last components, times a factor for each token.
     selected_tokens_ : ndarray of shape (n_selected,)
         Columns with the highest attention score of some training document (ties within 1e-6
         included), most often selected first.
@@ -170,7 +181,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     array(['good', 'bad'], dtype='<U4')
     """
 
-    _optional_attributes = ("Cs_", "scores_", "entry_scale_")
+    _optional_attributes = (
+        *("Cs_", "scores_", "entry_scale_", "token_vectors_scale_", "vector_weights_"),
+    )
 
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
@@ -178,6 +191,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         "attend_cls": ["boolean"],
         "token_scaling": [StrOptions({"log_odds"}), None],
         "sublinear_counts": ["boolean"],
+        "token_vectors_scale": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
@@ -194,6 +208,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         attend_cls: bool = True,
         token_scaling: Literal["log_odds"] | None = "log_odds",
         sublinear_counts: bool = True,
+        token_vectors_scale: float | Literal["auto"] = "auto",
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 300,
         tol: float | Literal["auto"] = "auto",
@@ -206,12 +221,51 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self.attend_cls = attend_cls
         self.token_scaling = token_scaling
         self.sublinear_counts = sublinear_counts
+        self.token_vectors_scale = token_vectors_scale
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
         self.verbose = verbose
         self.device = device
+
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        token_vectors: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        {training}
+        token_vectors : array-like of shape (n_tokens, d), default=None
+            Vectors of the tokens, such as those of
+            :class:`~sklearn_clsattn.text.WordVectors`: tokens with similar ones share what is
+            learned, and a token that no document has is given what its vector says. Only their
+            directions count; a row of 0 is no vector. What a
+            :class:`~sklearn_clsattn.text.ContextVectorizer` with `word_vectors` returns has them.
+
+        Returns
+        -------
+        self : estimator
+            The fitted classifier.
+        """
+        more: dict[str, Any] = {}
+        known = getattr(X, "token_vectors", None)
+        if token_vectors is not None:
+            known = checked_vectors(token_vectors, X)
+        if known is not None:
+            from ._core.vectors import TokenVectors
+
+            scale = self.token_vectors_scale
+            more = {"vectors": TokenVectors(*known), "scale": None if scale == "auto" else scale}
+        self._fit_in_memory(X, y, sample_weight, **more)
+        return self
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)

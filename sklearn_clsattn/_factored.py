@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+TokenVectors = tuple[NDArray[np.intp], NDArray[np.float32]]
+
 
 class Factors(NamedTuple):
     """Two CSR matrices whose product is the matrix of documents.
@@ -39,13 +41,21 @@ class FactoredMatrix(sp.csr_matrix):
 
     factors: Factors | None = None
     row_lengths: NDArray[np.intp] | None = None  # numbers of the rows' entries, once known
+    # Columns with vectors, (n_vectors,), and these at length 1, (n_vectors, d).
+    token_vectors: TokenVectors | None = None
 
     @classmethod
-    def of(cls, factors: Factors, row_lengths: NDArray[np.intp] | None = None) -> Self:
+    def of(
+        cls,
+        factors: Factors,
+        row_lengths: NDArray[np.intp] | None = None,
+        token_vectors: TokenVectors | None = None,
+    ) -> Self:
         """Return the product of factors, with the numbers of its rows' entries if known."""
         made = cls((factors.left.shape[0], factors.right.shape[1]))
         del made.data, made.indices, made.indptr
         made.factors, made.row_lengths = factors, row_lengths
+        made.token_vectors = token_vectors
         return made
 
     def __getattr__(self, name: str) -> Any:
@@ -67,19 +77,31 @@ class FactoredMatrix(sp.csr_matrix):
 
     def __getitem__(self, key: Any) -> Any:
         rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
-        if self.factors is None or not all(map(_is_selection, (rows, columns))):
+        if not all(map(_is_selection, (rows, columns))):
             return super().__getitem__(key)
+        vectors = self.token_vectors
+        if vectors is not None and not _is_everything(columns):
+            row = np.full(self.shape[1], -1)
+            row[vectors[0]] = np.arange(len(vectors[0]))
+            row = row[columns]
+            vectors = np.flatnonzero(row >= 0), vectors[1][row[row >= 0]]
+        if self.factors is None:
+            made = super().__getitem__(key)
+            made.token_vectors = vectors
+            return made
         factors, lengths = self.factors, self.row_lengths
         if not _is_everything(rows):
             lengths = None if lengths is None else lengths[rows]
             factors = factors._replace(left=factors.left[rows])
         if not _is_everything(columns):
             factors, lengths = factors._replace(right=factors.right[:, columns]), None
-        return self.of(factors, lengths)
+        return self.of(factors, lengths, vectors)
 
     def copy(self) -> Any:
         """Return a copy, which shares the factors: nothing changes these."""
-        return super().copy() if self.factors is None else self.of(self.factors, self.row_lengths)
+        if self.factors is None:
+            return super().copy()
+        return self.of(self.factors, self.row_lengths, self.token_vectors)
 
     def __repr__(self) -> str:
         return f"<FactoredMatrix of shape {self.shape} and dtype {str(self.dtype)!r}>"

@@ -19,6 +19,7 @@ _MODULES = {
     "Stream": "_core.memory",
     "CorpusStatistics": "_core.statistics",
     "StoredEmbeddings": "_core.fitted",
+    "VectorEmbeddings": "_core.fitted",
     "FittedNetwork": "paper._fitted",
 }
 _KIND = "_kind"

@@ -34,6 +34,7 @@ TRUSTED_TYPES = (
     "sklearn_clsattn.paper.OneStepClassifier",
     "sklearn_clsattn.text.ContextVectorizer",
     "sklearn_clsattn.text.TokenVectorizer",
+    "sklearn_clsattn.text.WordVectors",
 )
 _LEVEL = 1  # of compression: higher ones save little and load a large model three times as long
 

@@ -4,6 +4,7 @@ import inspect
 import re
 from importlib import import_module
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -103,7 +104,10 @@ def test_fitted_attributes_are_documented(kind):
     X, y = datasets.make_token_classification(60, n_classes=3, random_state=0)
     X = pd.DataFrame(X.toarray()).add_prefix("token ")  # for their names
     fitted = {key for key in dir(kind) if isinstance(getattr(kind, key), property)}
-    fitted |= set(vars(kind(**FITTED[kind]).fit(X, y)))
+    more = {}
+    if "token_vectors" in inspect.signature(kind.fit).parameters:
+        more = {"token_vectors": np.eye(X.shape[1], 3)}
+    fitted |= set(vars(kind(**FITTED[kind]).fit(X, y, **more)))
     fitted = {key for key in fitted if key.endswith("_") and not key.startswith("_")}
     stated = re.findall(r"^([\w, ]+) :", section(inspect.getdoc(kind), "Attributes"), re.M)
     assert fitted == {key.strip() for line in stated for key in line.split(",")}

@@ -65,6 +65,7 @@ class Choice:
     """A choice of C.
 
     C : the choice
+    scale : the choice of gamma, where tokens have vectors
     Cs : (n_Cs,), what was tried, ascending
     losses : (n_folds, n_Cs), mean log loss of the held-out documents
     point : the trained numbers without the first fold for the largest C tried that is not above
@@ -75,6 +76,7 @@ class Choice:
     Cs: Array
     losses: Array
     point: torch.Tensor | None
+    scale: float = 0.0
 
 
 def choose_C(
@@ -82,36 +84,50 @@ def choose_C(
     mean: PriorMean | None,
     dtype: type[np.floating[Any]],
     device: torch.device | str,
+    C: float | None = None,
+    scales: tuple[float, ...] = (0.0,),
     **how: Any,
 ) -> Choice:
-    """Choose C for some documents.
+    """Choose C for some documents, and where tokens have vectors one of the scales gamma with it.
 
     `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
-    `how` are the parameters of :class:`~.path.AttentionPath`.
+    `how` are the parameters of :class:`~.path.AttentionPath`. A given `C` stays. The choice has
+    the losses with the gamma chosen.
     """
-    guess = guess_C(mean, documents.statistics.class_weights)
+    guess = guess_C(mean, documents.statistics.class_weights) if C is None else C
     n_different, sample = documents.sample()
     if n_different < 2 * N_FOLDS:
-        return Choice(guess, np.empty(0), np.empty((0, 0)), None)
+        return Choice(guess, np.empty(0), np.empty((0, 0)), None, min(1.0, max(scales)))
     folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
     fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
-    losses: dict[int, list[float]] = {}
-
-    def loss(exponent: int) -> float:
-        losses[exponent] = [fit.loss(10.0 ** (exponent / 2)) for fit in fits]
-        return float(np.mean(losses[exponent]))
-
-    best = _walk(loss, int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS)))
     trust = n_different / (n_different + GUESS_WORTH)
-    C = float(np.exp(trust * np.log(10.0 ** (best / 2)) + (1 - trust) * np.log(guess)))
-    exponents = sorted(losses)
-    return Choice(
-        C,
-        10.0 ** (np.array(exponents) / 2),
-        np.array([losses[exponent] for exponent in exponents]).T,
-        fits[0].point_up_to(C),
-    )
+    chosen, lowest = None, np.inf
+    start = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
+    for scale in scales:
+        losses: dict[float, list[float]] = {}
+
+        def loss(exponent: float, losses: dict[float, list[float]] = losses) -> float:
+            losses[exponent] = [fit.loss(10.0 ** (exponent / 2)) for fit in fits]
+            return float(np.mean(losses[exponent]))
+
+        for fit in fits:
+            fit.share(scale)
+        best = 2 * np.log10(guess)
+        if C is None:
+            best = _walk(loss, start)
+        else:
+            loss(best)
+        exponents = sorted(losses)
+        every = np.array([losses[exponent] for exponent in exponents]).T
+        if chosen is None or every.mean(axis=0).min() < lowest:
+            lowest = float(every.mean(axis=0).min())
+            log_C = trust * np.log(10.0 ** (best / 2)) + (1 - trust) * np.log(guess)
+            here = float(np.exp(log_C)) if C is None else C
+            tried = 10.0 ** (np.array(exponents) / 2)
+            chosen = Choice(here, tried, every, fits[0].point_up_to(here), scale)
+    assert chosen is not None
+    return chosen
 
 
 def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
@@ -152,7 +168,11 @@ class HeldOut:
         device: torch.device | str,
         **how: Any,
     ) -> None:
-        kept, self._tokens = documents.rows(np.flatnonzero(~held_out)).without_unseen_tokens()
+        kept = documents.rows(np.flatnonzero(~held_out))
+        # Tokens that only documents held out have count by their vectors.
+        self._tokens = np.arange(documents.shape[1])
+        if how.get("vectors") is None:
+            kept, self._tokens = kept.without_unseen_tokens()
         self._path = AttentionPath(kept.trained_in(dtype, device), dtype, device, **how)
         # Of a class that is held out altogether nothing can be learned.
         known = kept.statistics.class_weights[documents.codes] > 0
@@ -161,6 +181,11 @@ class HeldOut:
         self._codes, self._weights = documents.codes[rows], documents.weights[rows]
         self._n_tokens = documents.X.shape[1]
         self._points: dict[float, torch.Tensor] = {}
+
+    def share(self, scale: float) -> None:
+        """Give what values get from vectors of tokens this scale, gamma, and start anew."""
+        self._path.share(scale)
+        self._points.clear()
 
     def loss(self, C: float) -> float:
         """Return the held-out documents' mean log loss."""
@@ -177,8 +202,9 @@ class HeldOut:
         if not tried:
             return None
         found = self._points[max(tried)]
-        point = found.new_zeros((self._n_tokens + 1, found.shape[1]))
-        point[:-1][self._tokens], point[-1] = found[:-1], found[-1]
+        n = len(self._tokens)  # the rows of w and the last one follow
+        point = found.new_zeros((self._n_tokens + len(found) - n, found.shape[1]))
+        point[self._tokens], point[self._n_tokens :] = found[:n], found[n:]
         return point
 
 

@@ -19,6 +19,7 @@ from .fitted import FittedAttention
 from .path import AttentionPath
 from .result import FitResult, Report
 from .statistics import TokenScaling
+from .vectors import SCALES, TokenVectors, with_vectors
 
 FEW_DOCUMENTS, FEW_TOL, MANY_TOL = 10_000, 2e-6, 1e-4
 
@@ -40,6 +41,8 @@ def fit_attention(
     dtype: type[np.floating[Any]] = np.float64,
     device: torch.device | str = "cpu",
     start: FittedAttention | None = None,
+    vectors: TokenVectors | None = None,
+    scale: float | None = None,
     report: Report | None = None,
 ) -> FitResult:
     """Train scores, values, intercepts and the score of ``<cls>`` together.
@@ -48,24 +51,43 @@ def fit_attention(
     their prior mean, in units of the scaling's `C_unit`, and on what is added to the starting
     scores; `C` None is chosen (:mod:`.choose_c`). Training stops after `max_iter` steps, or when
     the optimality gap, in nats per document, is at most `tol` (None: :func:`default_tol`); `report`
-    gets the gap. `start` is a model of the same tokens and outputs to start from.
+    gets the gap. `start` is a model of the same tokens and outputs to start from. `vectors` of the
+    tokens have the scale gamma `scale`, None for one that is chosen with C.
     """
-    documents = documents.trained_in(dtype, device)
     how: dict[str, Any] = {
         "attention_C": attention_C,
         "attend_cls": attend_cls,
         "scaling": scaling,
     }
+    n_tokens, seen = documents.shape[1], None
+    if vectors is not None:
+        documents, seen = documents.without_unseen_tokens()
+        how["vectors"] = vectors.of(seen)
+        start = None if start is None else start.of_tokens(seen)
+    documents = documents.trained_in(dtype, device)
     path = AttentionPath(documents, dtype, device, **how)
     attributes: dict[str, Any] = {"C_": C}
-    if C is None:
-        choice = choose_C(documents, path.mean, dtype, device, **how)
-        C = choice.C
-        attributes = {"C_": C, "Cs_": choice.Cs, "scores_": -choice.losses}
+    if C is None or (vectors is not None and scale is None):
+        scales = (0.0,) if vectors is None else SCALES if scale is None else (scale,)
+        choice = choose_C(documents, path.mean, dtype, device, C=C, scales=scales, **how)
+        attributes = {"C_": choice.C}
+        if C is None:
+            attributes |= {"Cs_": choice.Cs, "scores_": -choice.losses}
+        C, scale = choice.C, choice.scale
+        path.share(scale)
         if choice.point is not None:
             path.start_at(choice.point)
+    path.share(scale or 0.0)
     if start is not None:
         path.start_from(start, C)
     tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, report=report)
+    if vectors is not None and seen is not None:
+        weights = path.vector_weights
+        assert weights is not None
+        assert path.shared is not None
+        model = with_vectors(result.model, seen, n_tokens, vectors, path.shared.factors, weights)
+        result = replace(result, model=model)
+        rows = weights[:, 0] if documents.n_outputs == 1 else weights.T
+        attributes |= {"token_vectors_scale_": scale or 0.0, "vector_weights_": rows}
     return replace(result, attributes=result.attributes | attributes)

@@ -53,6 +53,41 @@ class StoredEmbeddings:
 
 
 @dataclass(frozen=True)
+class VectorEmbeddings:
+    """Token embeddings of a score, an own part of each value, and a vector, where there is one.
+
+    `tokens`, (n_vectors,), have the `vectors`, (n_vectors, d), times `factors`, (n_vectors,), in
+    their embeddings; `weights`, (d, n_outputs), are in the output vectors. `scores` are (n_tokens,)
+    and `own` parts (n_tokens, n_outputs).
+    """
+
+    scores: Array
+    own: Array
+    tokens: NDArray[np.intp]
+    vectors: NDArray[np.float32]
+    factors: Array
+    weights: Array
+
+    @property
+    def cls_embedding(self) -> Array:
+        """The embedding of ``<cls>``, (1 + n_outputs + d,)."""
+        return np.eye(1, 1 + sum(self.weights.shape))[0]
+
+    @property
+    def output_vectors(self) -> Array:
+        """The output vectors, (n_outputs, 1 + n_outputs + d)."""
+        n_outputs = self.weights.shape[1]
+        return np.hstack([np.zeros((n_outputs, 1)), np.eye(n_outputs), self.weights.T])
+
+    @property
+    def matrix(self) -> Array:
+        """The embeddings, (n_tokens, 1 + n_outputs + d)."""
+        shared = np.zeros((len(self.scores), len(self.weights)))
+        shared[self.tokens] = self.vectors * self.factors[:, None]
+        return np.column_stack([self.scores, self.own, shared])
+
+
+@dataclass(frozen=True)
 class FittedAttention:
     """A fitted one-layer attention model.
 
@@ -70,7 +105,7 @@ class FittedAttention:
     intercept: Array
     cls_weight: float
     cls_score: float
-    embeddings: StoredEmbeddings | None = None
+    embeddings: StoredEmbeddings | VectorEmbeddings | None = None
     entry_scale: float | None = None
 
     n_layers: int = 1
@@ -84,6 +119,10 @@ class FittedAttention:
         cls_score = self.cls_score if self.cls_weight else 0.0
         tokens = np.column_stack([self.scores, self.values])
         return np.vstack([tokens, [cls_score, *self.intercept]])
+
+    def of_tokens(self, tokens: NDArray[np.intp]) -> FittedAttention:
+        """Return the model of some of the tokens."""
+        return replace(self, scores=self.scores[tokens], values=self.values[tokens])
 
     def of_units(self, table: Any) -> FittedAttention:
         """Return the model of units, each of which stands for the tokens in a row of a matrix.

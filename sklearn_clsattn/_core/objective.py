@@ -3,7 +3,8 @@ r"""The penalised mean loss that the default training minimises, its curvature a
 With the loss of :mod:`.loss`, what is trained are numbers x = [u | t] of the token matrix's
 shape, from which M(x) has :math:`a_s = \pi_s + u_s` and :math:`b_{sk} = \sigma_{sk} t_{sk}`, with
 starting scores :math:`\pi` and value scales :math:`\sigma` that put t on the scale of logistic
-regression's coefficients, and M's last row is that of x. They are penalised block by block:
+regression's coefficients, and M's last row is that of x. Where tokens have vectors, x has a row for
+each of their components before its last (:mod:`.vectors`). Its blocks are penalised:
 
 .. math::
 
@@ -30,6 +31,7 @@ from .lbfgs import Multiply
 from .memory import Memory
 from .prior_mean import PriorMean
 from .statistics import Scaling, class_log_odds, class_priors
+from .vectors import SharedValues
 
 Array = NDArray[np.float64]
 
@@ -88,7 +90,8 @@ class AttentionObjective:
     the intercepts' start and curvature; `C` and `attention_C` are those of
     :func:`~.fit.fit_attention`. The values' prior mean `mean`, None for 0, is no part of the token
     matrix, but of `loss` and of the model. `remembered` is the expanded loss of earlier documents,
-    if there were any. Losses are averaged over `total_weight`; None is that of `loss`.
+    if there were any. Losses are averaged over `total_weight`; None is that of `loss`. `shared` is
+    what values get from vectors of tokens, None without.
     """
 
     refresh: int | None = 10  # steps after which the inverse curvature is computed again
@@ -104,8 +107,10 @@ class AttentionObjective:
         mean: PriorMean | None = None,
         remembered: RememberedLoss | None = None,
         total_weight: float | None = None,
+        shared: SharedValues | None = None,
     ) -> None:
         device, dtype = loss.device, loss.dtype
+        self.shared = shared
         self.loss, self.remembered, self.mean = loss, remembered, mean
         self.total_weight = loss.total_weight if total_weight is None else total_weight
         self.starting_scores = torch.from_numpy(scaling.starting_scores).to(device, dtype)
@@ -136,9 +141,15 @@ class AttentionObjective:
 
     def cold_start(self) -> torch.Tensor:
         """Return where training starts that knows no other: at 0, but for the intercepts."""
-        start = self.loss.zeros()
+        start = self._numbers()
         start[INTERCEPTS] = self._class_log_odds
         return start
+
+    def _numbers(self) -> torch.Tensor:
+        """Return zeros in the shape of x."""
+        like = self.loss.zeros()
+        more = 0 if self.shared is None else self.shared.dimension
+        return like if not more else like.new_zeros((len(like) + more, like.shape[1]))
 
     def set_C(self, C: float) -> None:
         """Change the penalty on the values."""
@@ -157,16 +168,20 @@ class AttentionObjective:
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
         """Return the token matrix M(x), valid until the next call."""
         matrix = self._matrix  # fresh memory of this size would cost a tenth of an evaluation
-        torch.add(self.starting_scores, x[SCORES], out=matrix[SCORES])
-        torch.mul(self.value_scales, x[VALUES], out=matrix[VALUES])
+        n = len(matrix) - 1
+        torch.add(self.starting_scores, x[:n, 0], out=matrix[SCORES])
+        torch.mul(self.value_scales, x[:n, 1:], out=matrix[VALUES])
+        if self.shared is not None:
+            self.shared.add_to(matrix[VALUES], x[n:-1, 1:])
         matrix[-1] = x[-1]
         return matrix
 
     def inverse(self, matrix: torch.Tensor) -> torch.Tensor:
-        """Return the x that makes a token matrix; 0 for values whose scale is 0."""
-        x = matrix.clone()
-        x[SCORES] -= self.starting_scores
-        x[VALUES] = torch.where(self.value_scales > 0, matrix[VALUES] / self.value_scales, 0.0)
+        """Return the x that makes a token matrix; 0 for values whose scale is 0, and for w."""
+        x, n = self._numbers(), len(matrix) - 1
+        torch.sub(matrix[SCORES], self.starting_scores, out=x[:n, 0])
+        x[:n, 1:] = torch.where(self.value_scales > 0, matrix[VALUES] / self.value_scales, 0.0)
+        x[-1] = matrix[-1]
         return x
 
     def __call__(self, x: torch.Tensor) -> tuple[float, torch.Tensor]:
@@ -178,7 +193,13 @@ class AttentionObjective:
             loss += earlier
             gradient += by_matrix
         gradient /= self.total_weight
-        gradient[VALUES] *= self.value_scales
+        if self.shared is None:
+            gradient[VALUES] *= self.value_scales
+        else:
+            by_matrix, gradient = gradient, self._numbers()
+            gradient[len(matrix) - 1 : -1, 1:] = self.shared.gradient(by_matrix[VALUES])
+            by_matrix[VALUES] *= self.value_scales
+            gradient[: len(matrix) - 1], gradient[-1] = by_matrix[:-1], by_matrix[-1]
         for block in self.blocks:
             if block.penalty:
                 gradient[block.index].add_(x[block.index], alpha=block.penalty)
@@ -207,9 +228,12 @@ class AttentionObjective:
     def curvature(self, x: torch.Tensor) -> torch.Tensor:
         """Return the Hessian's diagonal by t and intercepts, and the penalties by scores."""
         by_output = self.loss.curvature(self.matrix(x)).div_(self.total_weight)
-        by_output[:-1] *= self.value_scales.square()
         curvature = torch.empty_like(x)
-        curvature[VALUES] = by_output[:-1]
+        n = len(by_output) - 1
+        if self.shared is not None:
+            curvature[n:-1, 1:] = self.shared.curvature(by_output[:-1])
+        by_output[:-1] *= self.value_scales.square()
+        curvature[:n, 1:] = by_output[:-1]
         curvature[VALUES] += self.values.penalty
         curvature[SCORES] = self.scores.penalty
         curvature[CLS_SCORE] = self.cls_score.penalty

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from .documents import Documents
 from .fitted import FittedAttention
@@ -16,6 +17,7 @@ from .prior_mean import PriorMean, prior_mean
 from .result import FitResult, Report
 from .solve import solve
 from .statistics import TokenScaling, token_scaling
+from .vectors import SharedValues, TokenVectors
 
 
 class AttentionPath:
@@ -24,6 +26,7 @@ class AttentionPath:
     `documents` have bags in the precision `dtype` on a device. The other parameters are those of
     :func:`~.fit.fit_attention`. `mean` is the prior mean of the values, before the first fit that
     for C = 1. What a fit learns of the curvature, and the gradient it ends with, serve the next.
+    `vectors` of tokens have the scale 0 until :meth:`share` gives them another.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class AttentionPath:
         attention_C: float,
         attend_cls: bool = True,
         scaling: TokenScaling = "log_odds",
+        vectors: TokenVectors | None = None,
     ) -> None:
         units = token_scaling(
             documents.statistics, scaling=scaling, attend_cls=attend_cls, dtype=dtype
@@ -44,6 +48,9 @@ class AttentionPath:
         self._class_weights = documents.statistics.class_weights
         self._scaling = replace(units, totals=None)
         self._attention_C = attention_C
+        self.shared: SharedValues | None = None
+        if vectors is not None:
+            self.shared = SharedValues(vectors, units, self._loss.device, self._loss.dtype)
         self._objective: AttentionObjective | None = None
         self._mean_C, self._last_C = 1.0, np.inf
         self._pairs = Pairs()
@@ -60,8 +67,25 @@ class AttentionPath:
                 C=1.0,
                 attention_C=self._attention_C,
                 mean=self.mean,
+                shared=self.shared,
             )
         return self._objective
+
+    def share(self, scale: float) -> None:
+        """Give what values get from vectors this scale, gamma, and start anew."""
+        if self.shared is not None and self.shared.scale != scale:
+            self.shared.scale = scale
+            self.objective.start = self.objective.cold_start()
+            self._last_C, self._reached = np.inf, None
+            self._pairs.clear()
+
+    @property
+    def vector_weights(self) -> NDArray[np.float64] | None:
+        """What the last fit ended with for gamma times kappa times w, (d, n_outputs)."""
+        if self.shared is None:
+            return None
+        weights = self.point[-1 - self.shared.dimension : -1, 1:].cpu().numpy()
+        return np.asarray(weights * (self.shared.scale * self.shared.unit), dtype=np.float64)
 
     def start_from(self, model: FittedAttention, C: float) -> None:
         """Start the next fit, for this C, from a model of the same tokens and outputs."""

@@ -24,6 +24,7 @@ logistic regression [1]_ [2]_; ``docs/model.md`` has the differences.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -83,7 +84,11 @@ def learn_batch(
     mean = prior_mean(everything, loss, units, earlier=stream.evidence)
     start = None
     if C is None and stream.C is None and np.count_nonzero(batch.statistics.class_weights) > 1:
-        how = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
+        how: dict[str, Any] = {
+            "attention_C": attention_C,
+            "attend_cls": attend_cls,
+            "scaling": scaling,
+        }
         choice = choose_C(batch, mean, np.float64, device, **how)
         stream, start = replace(stream, C=choice.C), choice.point
     C = C or stream.C or 1.0

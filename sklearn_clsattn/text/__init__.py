@@ -3,5 +3,6 @@
 from ._context_vectorizer import ContextVectorizer, make_text_classifier
 from ._token_vectorizer import TokenVectorizer
 from ._tokens import WORDS_AND_PUNCTUATION as WORDS_AND_PUNCTUATION
+from ._word_vectors import WordVectors
 
-__all__ = ["ContextVectorizer", "TokenVectorizer", "make_text_classifier"]
+__all__ = ["ContextVectorizer", "TokenVectorizer", "WordVectors", "make_text_classifier"]

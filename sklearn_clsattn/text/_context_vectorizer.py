@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from .._classifier import ClsAttentionClassifier
-from .._factored import FactoredMatrix
+from .._factored import FactoredMatrix, Factors
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._validation import check_labels, check_two_classes
@@ -50,6 +50,7 @@ from ._tokens import (
     tokenize,
 )
 from ._units import UnitNumbers, has_letters, units_of
+from ._word_vectors import WordVectors, side_by_side
 
 # Word n-grams never have two spaces in a row.
 CHARACTER_PREFIX = "char:  "
@@ -113,6 +114,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         What a character n-gram counts beside its word, which counts 1.
     context : bool, default=True
         Whether to learn gates. Without them, a feature that occurs c times counts 1 + ln c.
+    word_vectors : WordVectors or None, default=None
+        Vectors of words, which the bags carry to a
+        :class:`~sklearn_clsattn.ClsAttentionClassifier`. All of their words are in the vocabulary.
     dtype : {np.float32, np.float64}, default=np.float32
         Precision of the bags, in which this package's classifiers then train.
 
@@ -127,6 +131,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         20, and their scores.
     vocabulary_, character_vocabulary_ : dict
         The column of each word n-gram, and of each character n-gram, counted from the first one.
+    word_vectors_ : WordVectors or None
+        The vectors used: `word_vectors`, and those learned from texts without labels.
     classes_ : ndarray of shape (n_classes,)
         The class labels; not with ``context=False``.
 
@@ -174,6 +180,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         "character_min_df": [*_DF, StrOptions({"auto"})],
         "character_weight": [Interval(Real, 0, None, closed="neither")],
         "context": ["boolean"],
+        "word_vectors": [WordVectors, None],
         "dtype": [Options(type, {np.float32, np.float64})],
     }
 
@@ -189,6 +196,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         character_min_df: float | Literal["auto"] = "auto",
         character_weight: float = 0.3,
         context: bool = True,
+        word_vectors: WordVectors | None = None,
         dtype: type[np.floating[Any]] = np.float32,
     ) -> None:
         self.ngram_range = ngram_range
@@ -200,6 +208,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self.character_min_df = character_min_df
         self.character_weight = character_weight
         self.context = context
+        self.word_vectors = word_vectors
         self.dtype = dtype
 
     @all_or_nothing
@@ -208,6 +217,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         raw_documents: Iterable[str],
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        unlabeled: Iterable[str] | None = None,
     ) -> Self:
         """Learn the features and the gates of their occurrences.
 
@@ -219,13 +230,16 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             Class labels of at least two classes; not used with ``context=False``.
         sample_weight : array-like of shape (n_documents,), default=None
             Weight of each document, which acts as repeating it; ``None`` means 1 for all.
+        unlabeled : iterable of str, default=None
+            More texts of the same kind, without labels. From them and the others together vectors
+            of words are learned (:class:`WordVectors`), beside `word_vectors`.
 
         Returns
         -------
         self : object
             Fitted vectorizer.
         """
-        self.fit_transform(raw_documents, y, sample_weight)
+        self.fit_transform(raw_documents, y, sample_weight, unlabeled=unlabeled)
         return self
 
     @all_or_nothing
@@ -235,12 +249,14 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         raw_documents: Iterable[str],
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        unlabeled: Iterable[str] | None = None,
     ) -> Any:
         """Learn features and gates, and return the documents' bags.
 
         Parameters
         ----------
-        raw_documents, y, sample_weight
+        raw_documents, y, sample_weight, unlabeled
             As in :meth:`fit`.
 
         Returns
@@ -295,6 +311,14 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             scores = learn_scores(evidence, len(scores))
         cells, self.previous_word_scores_ = np.split(scores, [math.prod(shape)])
         self.start_scores_, self.end_scores_ = cells.reshape(shape)
+        learned = None
+        if unlabeled is not None:
+            learned = WordVectors().fit([*texts, *self._texts(unlabeled)])
+        self.word_vectors_ = side_by_side(self.word_vectors, learned)
+        if self.word_vectors_ is not None:
+            for word in self.word_vectors_.words_.tolist():
+                self.vocabulary_.setdefault(word, len(self.vocabulary_))
+            words = self._words(texts, tokens)
         return self._bags(len(texts), [words])
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
@@ -415,7 +439,13 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         arrays = stack_rows(parts, n_documents, self.dtype)
         shape = n_documents, len(self.vocabulary_ if numbers is None else numbers)
         bags = sparse.csr_matrix(arrays, shape=shape)
-        return bags if numbers is None else FactoredMatrix.of(numbers.factors(bags))
+        if self.word_vectors_ is None:
+            return bags if numbers is None else FactoredMatrix.of(numbers.factors(bags))
+        names = self.get_feature_names_out()
+        factors = Factors(bags, sparse.eye_array(len(names), format="csr"), names)
+        if numbers is not None:
+            factors = numbers.factors(bags)
+        return FactoredMatrix.of(factors, token_vectors=self.word_vectors_.columns(names))
 
     def _parts(
         self, words: Words, numbers: UnitNumbers | None

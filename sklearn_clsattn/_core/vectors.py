@@ -1,0 +1,116 @@
+r"""Vectors of tokens, by which similar tokens share what is learned of their values.
+
+Tokens :math:`s` with vectors :math:`G_s` of length 1 have the values
+
+.. math:: b_{sk} = \bar b_{sk} + \sigma_{sk} t_{sk} + \gamma \kappa e^{-\pi_s} \, G_s \cdot w_k
+
+with the prior mean, value scales and starting scores of :mod:`.objective`, where t and w have the
+same penalty: a priori, values have the covariance :math:`I + \gamma^2 G G^\top`, in units of
+:math:`\kappa`, the root mean square of :math:`\sigma_{sk} e^{\pi_s}`. A token that no document of
+training has is given what its vector says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .fitted import FittedAttention, VectorEmbeddings
+from .statistics import IMPORTANCE_FLOOR, Scaling
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.intp]
+
+SCALES = 0.0, 0.5, 1.0, 2.0
+"""The gammas of which one is chosen."""
+
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """The vectors of some tokens.
+
+    tokens : (n_vectors,), columns of the tokens, ascending
+    matrix : (n_vectors, d), of length 1
+    """
+
+    tokens: Numbers
+    matrix: NDArray[np.float32]
+
+    @property
+    def dimension(self) -> int:
+        """The number of components, d."""
+        return self.matrix.shape[1]
+
+    def of(self, columns: Numbers) -> TokenVectors:
+        """Return the vectors of some columns in ascending order, which become 0, 1, 2, ..."""
+        place = np.searchsorted(self.tokens, columns)
+        known = place < len(self.tokens)
+        known[known] = self.tokens[place[known]] == columns[known]
+        return TokenVectors(np.flatnonzero(known), self.matrix[place[known]])
+
+
+class SharedValues:
+    """The product of tokens' vectors with w, in values, for one `scale`, gamma, after another.
+
+    `unit` is kappa, `factors`, (n_tokens,), are exp(-pi); `matrix`, (n_vectors, d), has the vectors
+    times both, those of the tokens `tokens`.
+    """
+
+    def __init__(
+        self, vectors: TokenVectors, scaling: Scaling, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        importance = np.exp(scaling.starting_scores, dtype=np.float64)[:, None]
+        squares = np.square(scaling.value_scales * importance)
+        squares = squares[squares > 0]
+        self.unit = float(np.sqrt(squares.mean())) if len(squares) else 1.0
+        self.scale = 0.0
+        self.factors = 1.0 / importance[:, 0]
+        self.dimension = vectors.dimension
+        self.tokens = torch.from_numpy(vectors.tokens).to(device)
+        rows = vectors.matrix * (self.unit / importance[vectors.tokens])
+        self.matrix = torch.from_numpy(rows).to(device, dtype)
+
+    def add_to(self, values: torch.Tensor, weights: torch.Tensor) -> None:
+        """Add to values (n_tokens, n_outputs) what w, (d, n_outputs), gives them."""
+        if self.scale:
+            values.index_add_(0, self.tokens, self.matrix @ weights, alpha=self.scale)
+
+    def gradient(self, by_values: torch.Tensor) -> torch.Tensor:
+        """Return the gradient by w, given that by values."""
+        return (self.matrix.T @ by_values[self.tokens]).mul_(self.scale)
+
+    def curvature(self, by_values: torch.Tensor) -> torch.Tensor:
+        """Return the curvature by w, given that by values, as if tokens were independent."""
+        return (self.matrix.square().T @ by_values[self.tokens]).mul_(self.scale**2)
+
+
+def with_vectors(
+    model: FittedAttention,
+    seen: Numbers,
+    n_tokens: int,
+    vectors: TokenVectors,
+    factors: Array,
+    weights: Array,
+) -> FittedAttention:
+    """Return the model of all tokens, given that of those in training, the columns `seen`.
+
+    `factors`, (n_seen,), are those of vectors in values; `weights`, (d, n_outputs), are w times
+    gamma and kappa.
+    """
+    every = np.full(n_tokens, 1.0 / IMPORTANCE_FLOOR)
+    every[seen] = factors
+    scaled = every[vectors.tokens, None] * (vectors.matrix @ weights)
+    values = np.zeros((n_tokens, weights.shape[1]))
+    values[vectors.tokens] = scaled
+    values[seen] = model.values
+    scores = np.full(n_tokens, np.log(IMPORTANCE_FLOOR))
+    scores[seen] = model.scores
+    own = values.copy()
+    own[vectors.tokens] -= scaled
+    embeddings = VectorEmbeddings(
+        scores, own, vectors.tokens, vectors.matrix, every[vectors.tokens], weights
+    )
+    return replace(model, scores=scores, values=values, embeddings=embeddings)

@@ -1,0 +1,330 @@
+"""WordVectors: vectors of words, learned from texts without labels or brought along."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Collection, Iterable, Mapping
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils import check_scalar
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import randomized_svd
+from sklearn.utils.validation import check_is_fitted
+
+from .._pickling import SavedMixin, public
+from .._training import all_or_nothing
+from .._writing import written_whole
+from ._ngrams import count_ngrams
+from ._tokens import WORDS_AND_PUNCTUATION, checked, tokenize
+from ._units import has_letters
+
+Vectors = NDArray[np.float32]
+
+_MANY_WORDS = 50.0  # different words in a text, from which on most pairs of words say nothing
+_POWER_ITERATIONS = 4
+
+
+@public("sklearn_clsattn.text")
+class WordVectors(SavedMixin, BaseEstimator):
+    """Vectors of words: near to each other where words stand in similar texts.
+
+    With them :func:`make_text_classifier` learns from few labels: words that no labelled text has
+    count by their likeness to others. :meth:`fit` learns them from texts that nobody labelled;
+    :meth:`from_file` and :meth:`from_mapping` take vectors that are there already. What is fitted
+    stays so in clones.
+
+    Parameters
+    ----------
+    n_components : int, default=200
+        Length of the vectors, at most.
+    min_df : int, default=3
+        Words in fewer texts have no vector.
+    max_words : int, default=20000
+        How many words have a vector, those in most texts.
+
+    Attributes
+    ----------
+    words_ : ndarray of shape (n_words,)
+        The words.
+    vectors_ : ndarray of shape (n_words, n_components)
+        Their vectors, of length 1.
+
+    Notes
+    -----
+    Of short texts the positive pointwise mutual information of words in the same text [1]_ is
+    decomposed by a truncated singular value decomposition; of texts with more than 50 different
+    words on average the texts by words, weighted by inverse frequencies [2]_.
+
+    References
+    ----------
+    .. [1] O. Levy, Y. Goldberg (2014). Neural Word Embedding as Implicit Matrix Factorization.
+       Advances in Neural Information Processing Systems 27.
+    .. [2] S. Deerwester, S. T. Dumais, G. W. Furnas, T. K. Landauer, R. Harshman (1990). Indexing
+       by Latent Semantic Analysis. Journal of the American Society for Information Science 41.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.text import WordVectors, make_text_classifier
+    >>> texts, y = make_token_classification(
+    ...     1500, relevant_share=0.2, document_length=12, as_text=True, random_state=0
+    ... )
+    >>> vectors = WordVectors(n_components=20).fit(texts)
+    >>> model = make_text_classifier(word_vectors=vectors).fit(texts[:30], y[:30])
+    >>> without = make_text_classifier().fit(texts[:30], y[:30])
+    >>> bool(model.score(texts[30:], y[30:]) > without.score(texts[30:], y[30:]))
+    True
+    """
+
+    words_: NDArray[np.object_]
+    vectors_: Vectors
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        name: [Interval(Integral, 1, None, closed="left")]
+        for name in ("n_components", "min_df", "max_words")
+    }
+
+    def __init__(
+        self, n_components: int = 200, *, min_df: int = 3, max_words: int = 20_000
+    ) -> None:
+        self.n_components = n_components
+        self.min_df = min_df
+        self.max_words = max_words
+
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, texts: Iterable[str], y: Any = None) -> Self:
+        """Learn the vectors of the words in texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Texts, with or without labels.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            Fitted vectors.
+        """
+        if isinstance(texts, str):
+            raise ValueError("Expected an iterable of texts, got one text: pass [text].")
+        lower = [text.lower() for text in checked(texts, texts=True)]
+        tokens = tokenize(lower, WORDS_AND_PUNCTUATION, positions=False)
+        tokens = tokens.without(frozenset(word for word in tokens.words if not has_letters(word)))
+        counts, names, _ = count_ngrams(tokens, (1, 1), low=self.min_df, dtype=np.float64)
+        frequency = np.bincount(counts.indices, minlength=len(names))
+        common = np.sort(np.argsort(-frequency, kind="stable")[: self.max_words])
+        if len(common) < 2:
+            raise ValueError(
+                f"Only {len(common)} words are in {self.min_df} texts or more: pass more texts, or "
+                "lower min_df."
+            )
+        counts = counts[:, common]
+        is_short = counts.nnz <= _MANY_WORDS * counts.shape[0]
+        matrix = _associations(counts) if is_short else _weighted(counts, frequency[common])
+        size = min(self.n_components, min(matrix.shape) - 1)
+        _, sizes, rows = randomized_svd(matrix, size, n_iter=_POWER_ITERATIONS, random_state=0)
+        vectors = rows.T * (np.sqrt(sizes) if is_short else sizes)
+        self.words_ = np.array(names, dtype=object)[common]
+        self._store(self.words_, vectors)
+        return self
+
+    @classmethod
+    def from_mapping(cls, mapping: Any) -> Self:
+        """Return vectors that are there already.
+
+        Parameters
+        ----------
+        mapping : mapping of str to array-like of shape (d,), or object
+            The vectors of words; or gensim's ``KeyedVectors``, or model2vec's ``StaticModel``.
+
+        Returns
+        -------
+        vectors : WordVectors
+            Fitted, with the words in lower case: the first of those that become equal.
+        """
+        if hasattr(mapping, "index_to_key"):
+            words, vectors = mapping.index_to_key, mapping.vectors
+        elif hasattr(mapping, "embedding") and hasattr(mapping, "tokens"):
+            words, vectors = mapping.tokens, mapping.embedding
+        elif isinstance(mapping, Mapping):
+            words, vectors = list(mapping), np.array(list(mapping.values()), dtype=np.float32)
+        else:
+            raise TypeError(
+                "Expected a mapping of words to vectors, KeyedVectors of gensim or a StaticModel "
+                f"of model2vec, got {type(mapping).__name__}."
+            )
+        made = cls()
+        made._store(words, vectors)
+        return made
+
+    @classmethod
+    def from_file(cls, path: str | Path, *, words: Collection[str] | None = None) -> Self:
+        """Return the vectors in a text file, as GloVe, word2vec and fastText write them.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, a word and its numbers in each line; perhaps with gzip, and with a first line
+            that has two numbers.
+        words : collection of str, default=None
+            The words to read; None for all.
+
+        Returns
+        -------
+        vectors : WordVectors
+            Fitted, with the words in lower case.
+        """
+        path, found, size = Path(path).expanduser(), dict[str, NDArray[Any]](), None
+        wanted = None if words is None else {word.lower() for word in words}
+        opened: Any = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
+            for number, line in enumerate(file, start=1):
+                word, _, rest = line.rstrip().partition(" ")
+                if number == 1 and len(rest.split()) == 1:  # how many there are, and their length
+                    continue
+                if wanted is not None and word.lower() not in wanted:
+                    continue
+                vector = np.fromstring(rest, dtype=np.float32, sep=" ")
+                size = len(vector) if size is None else size
+                if not size or len(vector) != size:
+                    raise ValueError(
+                        f"line {number} of {path} has {len(vector)} numbers after the word "
+                        f"{word!r}, expected {size or 'some'}"
+                    )
+                found.setdefault(word, vector)
+        return cls.from_mapping(found)
+
+    def of(self, words: Iterable[str]) -> Vectors:
+        """Return the vectors of words.
+
+        Parameters
+        ----------
+        words : iterable of str
+            Words, in lower case.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_words, n_components)
+            Of length 1; 0 for a word without.
+        """
+        check_is_fitted(self)
+        number = {word: at for at, word in enumerate(self.words_.tolist())}
+        places = np.array([number.get(word, -1) for word in words], dtype=np.intp)
+        return np.where(places[:, None] < 0, np.float32(0), self.vectors_[places])
+
+    def columns(self, names: Iterable[str]) -> tuple[NDArray[np.intp], Vectors]:
+        """Return which of some words have a vector, (n_vectors,), and these vectors.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Words, in lower case.
+
+        Returns
+        -------
+        columns : tuple of two ndarrays
+            Positions among the names, ascending, and the vectors, (n_vectors, n_components).
+        """
+        check_is_fitted(self)
+        number = {word: at for at, word in enumerate(self.words_.tolist())}
+        places = np.array([number.get(name, -1) for name in names], dtype=np.intp)
+        return np.flatnonzero(places >= 0), self.vectors_[places[places >= 0]]
+
+    def most_similar(self, word: str, k: int = 10) -> list[tuple[str, float]]:
+        """Return the words nearest to one, with the cosine of the angle between their vectors.
+
+        Parameters
+        ----------
+        word : str
+            A word that has a vector.
+        k : int, default=10
+            How many to return.
+
+        Returns
+        -------
+        words : list of (str, float)
+            The nearest first.
+        """
+        check_scalar(k, "k", Integral, min_val=1)
+        vector = self.of([word])[0]
+        if not vector.any():
+            raise ValueError(f"There is no vector of {word!r}.")
+        cosines = self.vectors_ @ vector
+        order = [at for at in np.argsort(-cosines, kind="stable") if self.words_[at] != word][:k]
+        return [(self.words_[at], float(cosines[at])) for at in order]
+
+    def save(self, path: str | Path) -> None:
+        """Write the vectors to a text file that :meth:`from_file` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        """
+        check_is_fitted(self)
+        with written_whole(Path(path), text=True) as file:
+            for word, vector in zip(self.words_, self.vectors_, strict=True):
+                file.write(f"{word} {' '.join(f'{x:.6g}' for x in vector)}\n")
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # what is fitted on other texts is kept
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "vectors_")
+
+    def _store(self, words: Iterable[str], vectors: ArrayLike) -> None:
+        matrix = np.asarray(vectors, dtype=np.float32)
+        names = [str(word).lower() for word in words]
+        if matrix.ndim != 2 or len(matrix) != len(names) or not np.isfinite(matrix).all():
+            raise ValueError(
+                f"Expected a vector of finite numbers for each of {len(names)} words, all of one "
+                f"length, got an array of shape {matrix.shape}."
+            )
+        lengths = np.linalg.norm(matrix, axis=1)
+        first = {name: at for at, name in reversed(list(enumerate(names))) if lengths[at] > 0}
+        rows = np.array(sorted(first.values()), dtype=np.intp)
+        self.words_ = np.array([names[at] for at in rows.tolist()], dtype=object)
+        self.vectors_ = matrix[rows] / lengths[rows, None]
+
+
+def side_by_side(one: WordVectors | None, other: WordVectors | None) -> WordVectors | None:
+    """Return vectors of all words that have one of either kind, both next to each other."""
+    if one is None or other is None:
+        return one or other
+    words = list(dict.fromkeys([*one.words_.tolist(), *other.words_.tolist()]))
+    return WordVectors.from_mapping(
+        dict(zip(words, np.hstack([one.of(words), other.of(words)]), strict=True))
+    )
+
+
+def _associations(counts: Any) -> sp.csr_matrix:
+    """Return the positive pointwise mutual information of words, (n_words, n_words)."""
+    present = sp.csr_matrix(counts, dtype=np.float32, copy=True)
+    present.data[:] = 1.0
+    together = (present.T @ present).tocoo()
+    apart = together.row != together.col
+    row, column, data = together.row[apart], together.col[apart], together.data[apart]
+    total = np.bincount(row, data, present.shape[1])
+    information = np.log(data * total.sum() / (total[row] * total[column]))
+    positive = information > 0
+    ends = row[positive], column[positive]
+    return sp.csr_matrix((information[positive], ends), shape=together.shape)
+
+
+def _weighted(counts: Any, frequency: NDArray[np.intp]) -> sp.csr_matrix:
+    """Return texts by words, 1 + ln c times the inverse frequency, rows of length 1."""
+    weighted = sp.csr_matrix(counts, copy=True)
+    weighted.data = 1.0 + np.log(weighted.data)
+    weighted = weighted @ sp.diags_array(np.log(counts.shape[0] / frequency) + 1.0)
+    lengths = np.sqrt(np.asarray(weighted.power(2).sum(axis=1)).ravel())
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return sp.csr_matrix(sp.diags_array(scale) @ weighted)

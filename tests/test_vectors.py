@@ -1,0 +1,303 @@
+"""Vectors of tokens: the fit against a plain minimisation, and words of texts without labels."""
+
+import gzip
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from helpers import data
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import check_grad, minimize
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_selection import SelectKBest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._core.path import AttentionPath
+from sklearn_clsattn._core.statistics import CorpusStatistics, token_scaling
+from sklearn_clsattn._core.vectors import SCALES, TokenVectors
+from sklearn_clsattn.datasets import load_requests, make_token_classification
+from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.saving import load_model, save_model
+from sklearn_clsattn.text import ContextVectorizer, WordVectors, make_text_classifier
+
+REQUESTS = load_requests()
+TEXTS, TOPICS = REQUESTS.data[:600], REQUESTS.topic[:600]
+VECTORS = WordVectors(n_components=30).fit(REQUESTS.data)
+REVIEWS, RATINGS = make_token_classification(
+    1500, relevant_share=0.2, document_length=12, as_text=True, random_state=0
+)
+
+
+def problem(n_classes=2, d=3):
+    X, y = data(n_classes, n_documents=50)
+    G = np.random.default_rng(1).normal(size=(X.shape[1], d))
+    G[::5] = 0.0
+    return sp.csr_array(X, dtype=np.float64), y, G
+
+
+# The objective and its minimum
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_gradient_is_that_of_differences(n_classes):
+    X, y, G = problem(n_classes)
+    documents = Documents.of(X, y, np.ones(len(y)), n_classes).trained_in(np.float64, "cpu")
+    rows = np.flatnonzero(G.any(axis=1))
+    unit = (G[rows] / np.linalg.norm(G[rows], axis=1)[:, None]).astype(np.float32)
+    path = AttentionPath(
+        documents, np.float64, "cpu", attention_C=0.1, vectors=TokenVectors(rows, unit)
+    )
+    path.share(1.5)
+    objective = path.set_C(2.0)
+    x = objective.start + 0.1 * torch.randn(objective.start.shape, dtype=torch.float64)
+    x[X.shape[1] : -1, 0] = 0.0  # vectors have no part in scores
+    free = np.ones(x.shape, dtype=bool)
+    free[X.shape[1] : -1, 0] = False
+
+    def at(numbers):
+        point = x.clone()
+        point[torch.from_numpy(free)] = torch.from_numpy(numbers)
+        return point
+
+    given = x.numpy()[free]
+    error = check_grad(
+        lambda numbers: objective(at(numbers))[0],
+        lambda numbers: objective(at(numbers))[1].numpy()[free],
+        given,
+    )
+    assert error < 1e-5
+    # Where scores are fixed and few values share a document, the curvature is that along w.
+    curvature = objective.curvature(x)
+    assert (curvature > 0).all()
+
+
+def test_a_fit_is_a_plain_minimisation():
+    """Without token scaling, for which values have no prior mean and scores start at 0."""
+    X, y, G = problem()
+    n, V, d, gamma, C, attention_C = *X.shape, G.shape[1], 1.5, 2.0, 0.1
+    settings = {"C": C, "attention_C": attention_C, "token_scaling": None}
+    model = ClsAttentionClassifier(
+        **settings, token_vectors_scale=gamma, sublinear_counts=False, tol=1e-12, max_iter=5000
+    ).fit(X, y, token_vectors=G)
+    statistics = CorpusStatistics.of(X, y, 2, np.ones(n))
+    units = token_scaling(statistics, scaling=None, attend_cls=True)
+    lengths = np.linalg.norm(G, axis=1, keepdims=True)
+    rows = np.divide(G, lengths, out=np.zeros_like(G), where=lengths > 0)
+    counts, scales, sign = X.toarray(), units.value_scales[:, 0], 2.0 * y - 1.0
+    kappa = np.sqrt(np.mean(scales[counts.any(axis=0)] ** 2))
+
+    def parts(x):
+        u, t, w, (a, beta) = np.split(x, [V, 2 * V, 2 * V + d])
+        values = scales * t + gamma * kappa * rows @ w
+        masses = counts * np.exp(u)
+        total = units.cls_weight * np.exp(a) + masses.sum(axis=1)
+        penalties = (u @ u / attention_C + (t @ t + w @ w) / (C * units.C_unit)) / n + a * a
+        return beta + masses @ values / total, penalties
+
+    def loss(x):
+        decision, penalties = parts(x)
+        return np.mean(np.logaddexp(0.0, -sign * decision)) + penalties / 2
+
+    start = np.zeros(2 * V + d + 2)
+    found = minimize(loss, start, method="L-BFGS-B", options={"maxfun": 10**6, "ftol": 1e-15})
+    assert_allclose(model.decision_function(X), parts(found.x)[0], atol=2e-3)
+    assert model.loss_curve_[-1] <= found.fun + 1e-9
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_embeddings_have_the_vectors_and_unseen_tokens_what_these_say(n_classes):
+    X, y, G = problem(n_classes)
+    wider = sp.hstack([X, sp.csr_array((X.shape[0], 3))], format="csr")
+    G = np.vstack([G, G[[1, 2]], np.zeros((1, 3))])
+    model = ClsAttentionClassifier(token_vectors_scale=1.0).fit(wider, y, token_vectors=G)
+    E, p, v = model.token_embeddings_, model.cls_embedding_, model.output_vector_
+    assert E.shape == (wider.shape[1], len(p))
+    assert_allclose(E @ p, model.attention_scores_, atol=1e-12)
+    assert_allclose((E @ v.T).T, model.token_values_, atol=1e-9)
+    values = np.atleast_2d(model.token_values_)
+    assert values[:, -3:-1].any()
+    assert not values[:, -1].any()
+    # An unseen token's value is its vector's product with what was learned.
+    unit = G[-3:-1] / np.linalg.norm(G[-3:-1], axis=1, keepdims=True)
+    expected = np.atleast_2d(model.vector_weights_) @ unit.T / 0.1
+    assert_allclose(values[:, -3:-1], expected, rtol=1e-5)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict_proba(wider), model.predict_proba(wider))
+    assert_array_equal(again.token_embeddings_, E)
+
+
+def test_scale_0_is_a_fit_without_vectors_and_the_choice_is_one_of_few():
+    X, y, G = problem(3)
+    plain = ClsAttentionClassifier(C=1.0, tol=1e-10, max_iter=2000)
+    without = plain.fit(X, y).predict_proba(X)
+    none = clone(plain).set_params(token_vectors_scale=0.0).fit(X, y, token_vectors=G)
+    assert_allclose(none.predict_proba(X), without, atol=1e-4)
+    assert not none.vector_weights_.any()
+    for C in (1.0, "auto"):
+        model = ClsAttentionClassifier(C=C).fit(X, y, token_vectors=G)
+        assert 0 <= model.token_vectors_scale_ <= max(SCALES)
+    refitted = model.fit(X, y)
+    assert not hasattr(refitted, "vector_weights_")
+    warm = ClsAttentionClassifier(C=1.0, warm_start=True, token_vectors_scale=1.0)
+    first = warm.fit(X, y, token_vectors=G).predict_proba(X)
+    assert_allclose(warm.fit(X, y, token_vectors=G).predict_proba(X), first, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (np.ones((4, 2)), "4 rows, but X has"),
+        (np.full((36, 2), np.nan), "NaN"),
+        (np.ones(36), "Expected 2D array"),
+    ],
+)
+def test_wrong_vectors_are_refused(vectors, message):
+    X, y, _ = problem()
+    model = ClsAttentionClassifier()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, token_vectors=vectors)
+    assert not hasattr(model, "classes_")
+
+
+# Vectors of words
+
+
+def test_short_texts_are_decomposed_by_mutual_information():
+    texts = ["a b c", "a b", "b c d", "c d", "a d e"] * 2
+    vectors = WordVectors(n_components=4, min_df=1).fit(texts)
+    B = CountVectorizer(binary=True, token_pattern=r"\w+").fit_transform(texts).toarray()
+    together = (B.T @ B).astype(float)
+    np.fill_diagonal(together, 0)
+    total = together.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        information = np.log(together * total.sum() / np.outer(total, total)).clip(min=0)
+    _, sizes, rows = np.linalg.svd(information)
+    expected = rows[:4].T * np.sqrt(sizes[:4])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    assert vectors.words_.tolist() == list("abcde")
+    assert_allclose(vectors.vectors_ @ vectors.vectors_.T, expected @ expected.T, atol=1e-4)
+
+
+def test_they_are_the_same_again_near_where_texts_are_alike_and_kept_in_clones():
+    again = WordVectors(n_components=30).fit(list(REQUESTS.data))
+    assert_array_equal(again.vectors_, VECTORS.vectors_)
+    assert_allclose(np.linalg.norm(VECTORS.vectors_, axis=1), 1.0, rtol=1e-5)
+    assert clone(VECTORS) is VECTORS
+    assert VECTORS.vectors_.dtype == np.float32
+    (nearest, cosine), *_ = VECTORS.most_similar("parcel", k=3)
+    assert nearest != "parcel"
+    assert 0 < cosine <= 1
+    long = WordVectors(n_components=5, min_df=1).fit([" ".join(f"w{i}" for i in range(80))] * 3)
+    assert long.vectors_.shape[1] <= 5
+
+
+def test_files_and_mappings(tmp_path):
+    path = tmp_path / "vectors.txt"
+    VECTORS.save(path)
+    read = WordVectors.from_file(path)
+    assert_array_equal(read.words_, VECTORS.words_)
+    assert_allclose(read.vectors_, VECTORS.vectors_, atol=1e-5)
+    zipped = tmp_path / "word2vec.txt.gz"
+    with gzip.open(zipped, "wt", encoding="utf-8") as file:
+        file.write("3 2\nGood 1 0\ngood 0 1\nbad 0 -2\n")
+    found = WordVectors.from_file(zipped).of(["good", "bad", "?"])
+    assert found.tolist() == [[1, 0], [0, -1], [0, 0]]
+    assert WordVectors.from_file(zipped, words=["BAD"]).words_.tolist() == ["bad"]
+    keyed = SimpleNamespace(index_to_key=["a", "b"], vectors=np.eye(2))
+    static = SimpleNamespace(tokens=["a", "b"], embedding=np.eye(2))
+    for other in (keyed, static, {"a": [1, 0], "b": [0, 1]}):
+        assert WordVectors.from_mapping(other).of(["b"]).tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: WordVectors().fit("one text"), ValueError, "got one text"),
+        (lambda: WordVectors().fit(["a b", "c"]), ValueError, "Only 0 words"),
+        (lambda: WordVectors(min_df=0).fit(["a"]), ValueError, "'min_df' parameter"),
+        (lambda: WordVectors.from_mapping([1]), TypeError, "got list"),
+        (lambda: WordVectors.from_mapping({"a": [np.inf]}), ValueError, "finite numbers"),
+        (lambda: VECTORS.most_similar("zzz"), ValueError, "no vector of 'zzz'"),
+    ],
+)
+def test_what_is_wrong_is_said(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_broken_line_of_a_file_is_named(tmp_path):
+    path = tmp_path / "broken.txt"
+    path.write_text("a 1 2\nb 1\n")
+    with pytest.raises(ValueError, match=r"line 2 of .* has 1 numbers after .* expected 2"):
+        WordVectors.from_file(path)
+
+
+# Texts
+
+
+def test_few_labels_and_many_texts():
+    texts, y = REVIEWS[:30], RATINGS[:30]
+    vectors = WordVectors(n_components=20).fit(REVIEWS)
+    plain = make_text_classifier().fit(texts, y)
+    brought = make_text_classifier(word_vectors=vectors).fit(texts, y)
+    learned = make_text_classifier().fit(texts, y, vectorizer__unlabeled=REVIEWS[30:])
+    assert plain[0].word_vectors_ is None
+    for model in (brought, learned):
+        assert model.score(REVIEWS[30:], RATINGS[30:]) > plain.score(REVIEWS[30:], RATINGS[30:])
+        assert set(model[0].word_vectors_.words_) <= set(model[0].vocabulary_)
+    both = make_text_classifier(word_vectors=vectors, token_vectors_scale=1.0)
+    both.fit(texts, y, vectorizer__unlabeled=REVIEWS[30:])
+    assert both[0].word_vectors_.vectors_.shape[1] == 220
+    assert both.score(REVIEWS[30:], RATINGS[30:]) > 0.7
+
+
+def _shares(X, y):
+    """Return how much of each column there is."""
+    return np.asarray(X.sum(axis=0)).ravel()
+
+
+@pytest.mark.parametrize("characters", [None, (2, 3)])
+def test_vectors_go_where_bags_go(characters, tmp_path):
+    vectorizer = ContextVectorizer(word_vectors=VECTORS, characters=characters)
+    X = vectorizer.fit_transform(TEXTS[:60], TOPICS[:60])
+    tokens, rows = X.token_vectors
+    names = vectorizer.get_feature_names_out()
+    assert_array_equal(VECTORS.of(names[tokens]), rows)
+    some = X[10:, 3:900]
+    chosen = (tokens >= 3) & (tokens < 900)
+    assert_array_equal(some.token_vectors[0], tokens[chosen] - 3)
+    assert_array_equal(some.copy().token_vectors[1], rows[chosen])
+    classifier = ClsAttentionClassifier(C=1.0, token_vectors_scale=1.0, sublinear_counts=False)
+    model = make_pipeline(vectorizer, SelectKBest(_shares, k=800), classifier).fit(
+        TEXTS[:60], TOPICS[:60]
+    )
+    # The same as from the made matrix and vectors in an array.
+    made = sp.csr_array(model[:-1].transform(TEXTS[:60]))
+    G = VECTORS.of(model[:-1].get_feature_names_out())
+    other = clone(classifier).fit(made, TOPICS[:60], token_vectors=G)
+    P = model.predict_proba(TEXTS[:100])
+    made = sp.csr_array(model[:-1].transform(TEXTS[:100]))
+    assert_allclose(P, other.predict_proba(made), atol=0.01)
+    explanation = explain(model, TEXTS[100:103])
+    assert_allclose(explanation.probability, model.predict_proba(TEXTS[100:103]), atol=1e-6)
+    saved = make_pipeline(vectorizer, clone(classifier)).fit(TEXTS[:60], TOPICS[:60])
+    save_model(saved, tmp_path / "model.skops")
+    again = load_model(tmp_path / "model.skops")
+    assert_allclose(again.predict_proba(TEXTS[:99]), saved.predict_proba(TEXTS[:99]), atol=1e-6)
+
+
+def test_a_search_over_scales():
+    search = GridSearchCV(
+        make_text_classifier(word_vectors=VECTORS, C=1.0),
+        {"classifier__token_vectors_scale": [0.0, 2.0]},
+        cv=2,
+    ).fit(TEXTS[:40], TOPICS[:40])
+    assert search.best_params_["classifier__token_vectors_scale"] in (0.0, 2.0)
+    assert search.best_estimator_[0].word_vectors_ is VECTORS
