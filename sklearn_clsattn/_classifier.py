@@ -5,16 +5,19 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array
 
 from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
 from ._docstrings import documented
+from ._factored import TokenVectors
 from ._pickling import public
 from ._training import all_or_nothing, check_finite, in_range, warn
-from ._validation import checked_vectors, code_labels, validated
+from ._validation import code_labels, validated
 
 if TYPE_CHECKING:
     from ._chunked_counts import ChunkedCounts
@@ -255,15 +258,13 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self : estimator
             The fitted classifier.
         """
-        more: dict[str, Any] = {}
-        known = getattr(X, "token_vectors", None)
+        vectors = getattr(X, "token_vectors", None)
         if token_vectors is not None:
-            known = checked_vectors(token_vectors, X)
-        if known is not None:
-            from ._core.vectors import TokenVectors
-
-            scale = self.token_vectors_scale
-            more = {"vectors": TokenVectors(*known), "scale": None if scale == "auto" else scale}
+            vectors = TokenVectors.of_rows(
+                check_array(token_vectors, dtype=np.float64, input_name="token_vectors")
+            )
+        scale = None if self.token_vectors_scale == "auto" else self.token_vectors_scale
+        more = {} if vectors is None else {"vectors": vectors, "scale": scale}
         self._fit_in_memory(X, y, sample_weight, **more)
         return self
 
@@ -390,6 +391,13 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     def _train(self, documents: Documents, **options: Any) -> FitResult:
         # Imported when a fit starts: predicting needs no PyTorch.
         from ._core.fit import fit_attention
+
+        vectors, n_tokens = options.get("vectors"), documents.shape[1]
+        if vectors is not None and vectors.n_tokens != n_tokens:
+            raise ValueError(
+                f"token_vectors has {vectors.n_tokens} rows, but X has {n_tokens} columns: "
+                "expected a vector for each token, of zeros where there is none."
+            )
 
         return fit_attention(documents, **options, **self._settings())
 

@@ -7,13 +7,41 @@ these have each n-gram. A product with the matrix is then one with either factor
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-TokenVectors = tuple[NDArray[np.intp], NDArray[np.float32]]
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """The vectors of some of the tokens, which are columns of a matrix.
+
+    tokens : (n_vectors,), numbers of the columns, ascending
+    matrix : (n_vectors, d), of length 1
+    n_tokens : how many columns there are, with and without vectors
+    """
+
+    tokens: NDArray[np.intp]
+    matrix: NDArray[np.float32]
+    n_tokens: int
+
+    @classmethod
+    def of_rows(cls, vectors: NDArray[Any]) -> Self:
+        """Return the vectors in rows, (n_tokens, d), of any length; a row of 0 is none."""
+        lengths = np.linalg.norm(vectors, axis=1)
+        tokens = np.flatnonzero(lengths)
+        matrix = (vectors[tokens] / lengths[tokens, None]).astype(np.float32)
+        return cls(tokens, matrix, len(vectors))
+
+    def __getitem__(self, columns: NDArray[np.intp]) -> Self:
+        """Return the vectors of some columns, which become 0, 1, 2, ..."""
+        place = np.searchsorted(self.tokens, columns)
+        known = place < len(self.tokens)
+        known[known] = self.tokens[place[known]] == columns[known]
+        return type(self)(np.flatnonzero(known), self.matrix[place[known]], len(columns))
 
 
 class Factors(NamedTuple):
@@ -41,7 +69,6 @@ class FactoredMatrix(sp.csr_matrix):
 
     factors: Factors | None = None
     row_lengths: NDArray[np.intp] | None = None  # numbers of the rows' entries, once known
-    # Columns with vectors, (n_vectors,), and these at length 1, (n_vectors, d).
     token_vectors: TokenVectors | None = None
 
     @classmethod
@@ -77,14 +104,13 @@ class FactoredMatrix(sp.csr_matrix):
 
     def __getitem__(self, key: Any) -> Any:
         rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
-        if not all(map(_is_selection, (rows, columns))):
+        # Two sequences would be entries, one by one.
+        is_block = isinstance(rows, slice) or isinstance(columns, slice)
+        if not (is_block and all(map(_is_selection, (rows, columns)))):
             return super().__getitem__(key)
         vectors = self.token_vectors
         if vectors is not None and not _is_everything(columns):
-            row = np.full(self.shape[1], -1)
-            row[vectors[0]] = np.arange(len(vectors[0]))
-            row = row[columns]
-            vectors = np.flatnonzero(row >= 0), vectors[1][row[row >= 0]]
+            vectors = vectors[np.arange(self.shape[1])[columns]]
         if self.factors is None:
             made = super().__getitem__(key)
             made.token_vectors = vectors

@@ -106,20 +106,6 @@ def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:
         )
 
 
-def checked_vectors(vectors: Any, X: Any) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Return which tokens of X have a vector, (n_vectors,), and the vectors at length 1."""
-    matrix = check_array(vectors, dtype=[np.float64, np.float32], input_name="token_vectors")
-    n_tokens = X.shape[1] if hasattr(X, "shape") else len(X[0])
-    if len(matrix) != n_tokens:
-        raise ValueError(
-            f"token_vectors has {len(matrix)} rows, but X has {n_tokens} columns: expected a "
-            "vector for each token, of zeros where there is none."
-        )
-    lengths = np.linalg.norm(matrix, axis=1)
-    tokens = np.flatnonzero(lengths)
-    return tokens, (matrix[tokens] / lengths[tokens, None]).astype(np.float32)
-
-
 def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
     """Raise ValueError for texts in place of counts, with what to put before."""
     if sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"):

@@ -97,7 +97,9 @@ def choose_C(
     guess = guess_C(mean, documents.statistics.class_weights) if C is None else C
     n_different, sample = documents.sample()
     if n_different < 2 * N_FOLDS:
-        return Choice(guess, np.empty(0), np.empty((0, 0)), None, min(1.0, max(scales)))
+        return Choice(
+            guess, np.empty(0), np.empty((0, 0)), None, scales[0] if len(scales) == 1 else 1.0
+        )
     folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
     fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
@@ -105,29 +107,34 @@ def choose_C(
     chosen, lowest = None, np.inf
     start = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
     for scale in scales:
-        losses: dict[float, list[float]] = {}
-
-        def loss(exponent: float, losses: dict[float, list[float]] = losses) -> float:
-            losses[exponent] = [fit.loss(10.0 ** (exponent / 2)) for fit in fits]
-            return float(np.mean(losses[exponent]))
-
         for fit in fits:
             fit.share(scale)
-        best = 2 * np.log10(guess)
-        if C is None:
-            best = _walk(loss, start)
-        else:
-            loss(best)
-        exponents = sorted(losses)
-        every = np.array([losses[exponent] for exponent in exponents]).T
-        if chosen is None or every.mean(axis=0).min() < lowest:
-            lowest = float(every.mean(axis=0).min())
-            log_C = trust * np.log(10.0 ** (best / 2)) + (1 - trust) * np.log(guess)
-            here = float(np.exp(log_C)) if C is None else C
-            tried = 10.0 ** (np.array(exponents) / 2)
-            chosen = Choice(here, tried, every, fits[0].point_up_to(here), scale)
+        best, tried, losses = _searched(fits, start, C)
+        if chosen is None or losses.mean(axis=0).min() < lowest:
+            lowest = float(losses.mean(axis=0).min())
+            here = float(np.exp(trust * np.log(best) + (1 - trust) * np.log(guess)))
+            here = here if C is None else C
+            chosen = Choice(here, tried, losses, fits[0].point_up_to(here), scale)
     assert chosen is not None
     return chosen
+
+
+def _searched(fits: list[HeldOut], start: int, C: float | None) -> tuple[float, Array, Array]:
+    """Return the C of least loss, those tried, (n_Cs,), and their losses, (n_folds, n_Cs).
+
+    `start` is the exponent to begin with; a given `C` is the only one.
+    """
+    if C is not None:
+        return C, np.array([C]), np.array([[fit.loss(C)] for fit in fits])
+    losses: dict[int, list[float]] = {}
+
+    def loss(exponent: int) -> float:
+        losses[exponent] = [fit.loss(10.0 ** (exponent / 2)) for fit in fits]
+        return float(np.mean(losses[exponent]))
+
+    best, exponents = 10.0 ** (_walk(loss, start) / 2), sorted(losses)
+    tried = 10.0 ** (np.array(exponents) / 2)
+    return best, tried, np.array([losses[exponent] for exponent in exponents]).T
 
 
 def guess_C(mean: PriorMean | None, class_weights: Array) -> float:

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from .._factored import TokenVectors
 from .choose_c import choose_C
 from .documents import Documents
 from .fitted import FittedAttention
 from .path import AttentionPath
 from .result import FitResult, Report
 from .statistics import TokenScaling
-from .vectors import SCALES, TokenVectors, with_vectors
+from .vectors import SCALES, with_vectors
 
 FEW_DOCUMENTS, FEW_TOL, MANY_TOL = 10_000, 2e-6, 1e-4
 
@@ -59,25 +60,25 @@ def fit_attention(
         "attend_cls": attend_cls,
         "scaling": scaling,
     }
-    n_tokens, seen = documents.shape[1], None
+    seen = None
     if vectors is not None:
         documents, seen = documents.without_unseen_tokens()
-        how["vectors"] = vectors.of(seen)
+        how["vectors"] = vectors[seen]
         start = None if start is None else start.of_tokens(seen)
     documents = documents.trained_in(dtype, device)
     path = AttentionPath(documents, dtype, device, **how)
     attributes: dict[str, Any] = {"C_": C}
+    point = None
     if C is None or (vectors is not None and scale is None):
         scales = (0.0,) if vectors is None else SCALES if scale is None else (scale,)
         choice = choose_C(documents, path.mean, dtype, device, C=C, scales=scales, **how)
         attributes = {"C_": choice.C}
         if C is None:
             attributes |= {"Cs_": choice.Cs, "scores_": -choice.losses}
-        C, scale = choice.C, choice.scale
-        path.share(scale)
-        if choice.point is not None:
-            path.start_at(choice.point)
+        C, scale, point = choice.C, choice.scale, choice.point
     path.share(scale or 0.0)
+    if point is not None:
+        path.start_at(point)
     if start is not None:
         path.start_from(start, C)
     tol = default_tol(documents) if tol is None else tol
@@ -86,7 +87,7 @@ def fit_attention(
         weights = path.vector_weights
         assert weights is not None
         assert path.shared is not None
-        model = with_vectors(result.model, seen, n_tokens, vectors, path.shared.factors, weights)
+        model = with_vectors(result.model, seen, vectors, path.shared.factors, weights)
         result = replace(result, model=model)
         rows = weights[:, 0] if documents.n_outputs == 1 else weights.T
         attributes |= {"token_vectors_scale_": scale or 0.0, "vector_weights_": rows}

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._factored import TokenVectors
 from .documents import Documents
 from .fitted import FittedAttention
 from .lbfgs import Iterate, Pairs, add_curvature
@@ -17,7 +18,7 @@ from .prior_mean import PriorMean, prior_mean
 from .result import FitResult, Report
 from .solve import solve
 from .statistics import TokenScaling, token_scaling
-from .vectors import SharedValues, TokenVectors
+from .vectors import SharedValues
 
 
 class AttentionPath:

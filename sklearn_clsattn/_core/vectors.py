@@ -12,12 +12,13 @@ training has is given what its vector says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._factored import TokenVectors
 from .fitted import FittedAttention, VectorEmbeddings
 from .statistics import IMPORTANCE_FLOOR, Scaling
 
@@ -26,30 +27,6 @@ Numbers = NDArray[np.intp]
 
 SCALES = 0.0, 0.5, 1.0, 2.0
 """The gammas of which one is chosen."""
-
-
-@dataclass(frozen=True)
-class TokenVectors:
-    """The vectors of some tokens.
-
-    tokens : (n_vectors,), columns of the tokens, ascending
-    matrix : (n_vectors, d), of length 1
-    """
-
-    tokens: Numbers
-    matrix: NDArray[np.float32]
-
-    @property
-    def dimension(self) -> int:
-        """The number of components, d."""
-        return self.matrix.shape[1]
-
-    def of(self, columns: Numbers) -> TokenVectors:
-        """Return the vectors of some columns in ascending order, which become 0, 1, 2, ..."""
-        place = np.searchsorted(self.tokens, columns)
-        known = place < len(self.tokens)
-        known[known] = self.tokens[place[known]] == columns[known]
-        return TokenVectors(np.flatnonzero(known), self.matrix[place[known]])
 
 
 class SharedValues:
@@ -68,7 +45,7 @@ class SharedValues:
         self.unit = float(np.sqrt(squares.mean())) if len(squares) else 1.0
         self.scale = 0.0
         self.factors = 1.0 / importance[:, 0]
-        self.dimension = vectors.dimension
+        self.dimension = vectors.matrix.shape[1]
         self.tokens = torch.from_numpy(vectors.tokens).to(device)
         rows = vectors.matrix * (self.unit / importance[vectors.tokens])
         self.matrix = torch.from_numpy(rows).to(device, dtype)
@@ -90,7 +67,6 @@ class SharedValues:
 def with_vectors(
     model: FittedAttention,
     seen: Numbers,
-    n_tokens: int,
     vectors: TokenVectors,
     factors: Array,
     weights: Array,
@@ -100,13 +76,13 @@ def with_vectors(
     `factors`, (n_seen,), are those of vectors in values; `weights`, (d, n_outputs), are w times
     gamma and kappa.
     """
-    every = np.full(n_tokens, 1.0 / IMPORTANCE_FLOOR)
+    every = np.full(vectors.n_tokens, 1.0 / IMPORTANCE_FLOOR)
     every[seen] = factors
     scaled = every[vectors.tokens, None] * (vectors.matrix @ weights)
-    values = np.zeros((n_tokens, weights.shape[1]))
+    values = np.zeros((vectors.n_tokens, weights.shape[1]))
     values[vectors.tokens] = scaled
     values[seen] = model.values
-    scores = np.full(n_tokens, np.log(IMPORTANCE_FLOOR))
+    scores = np.full(vectors.n_tokens, np.log(IMPORTANCE_FLOOR))
     scores[seen] = model.scores
     own = values.copy()
     own[vectors.tokens] -= scaled

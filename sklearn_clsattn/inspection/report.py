@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral
@@ -242,7 +242,6 @@ class ModelReport:
             raise ValueError("X_train and y_train belong together: pass both or neither")
         classifier = split_pipeline(estimator)[1]
         fits = X_train is not None and not hasattr(classifier, "classes_")
-        notes: list[str] = []
         train_labels: Any = None
         if X_train is not None:
             X_train, train_labels = _indexable(X_train, y_train)
@@ -257,41 +256,16 @@ class ModelReport:
                 f"classes; only one of both has {', '.join(sorted(map(repr, strange))[:5])}"
             )
         X_test, labels = _indexable(X_test, y_test)
-        y, more = code_test_labels(labels, classes)
-        notes += more
-        entrants: list[Entrant] = []
-
-        def enter(entrant: Entrant, unconverged: list[str]) -> None:
-            entrants.append(entrant)
-            notes.extend(unconverged)
-            if progress is not None:
-                progress(entrant.result)
-
-        name, train = type(classifier).__name__, None
-        if fits:
-            ours = Model(name, estimator, "ours")
-            enter(*measure(ours, X_train, train_labels, X_test, y))
-            estimator = entrants[0].estimator
-        # Raise what `explain` raises before anything else is measured.
-        explain(estimator, X_test[:1], places=False)
-        if not fits:
-            enter(score(name, "ours", estimator, X_test, y, classes), [])
-        test = _Documents(X_test, y)
-        if train_labels is None:
-            known_codes, numbers = y[y >= 0], list(range(len(classes)))
-            vote = DummyClassifier(strategy="prior").fit(known_codes[:, None], known_codes)
-            name = "majority vote of the test texts"
-            enter(score(name, "floor", vote, X_test, y, numbers, predict_seconds=None), [])
-            notes.append("Training texts were not given: tokens are those of the test texts.")
-        else:
+        y, notes = code_test_labels(labels, classes)
+        test, train = _Documents(X_test, y), None
+        if train_labels is not None:
             train = _Documents(X_train, codes_of(train_labels, classes))
-            for one, of_train, of_test in _baselines(estimator, train, test):
-                enter(*measure(one, of_train, train_labels, of_test, y))
-            texts, test_texts = train.texts(), test.texts()
-            if texts is not None and test_texts is not None:
-                notes += shared_texts(texts, test_texts)
-        read = read_documents(estimator, (train or test).documents)
-        n_known = np.diff(read_documents(estimator, X_test).X.indptr)
+        estimator, entrants, more = _measured(estimator, train, test, classes, fits, progress)
+        notes += more
+        read = of_test = read_documents(estimator, X_test)
+        if train is not None:
+            read = read_documents(estimator, X_train)
+        n_known = np.diff(of_test.X.indptr)
         names = named_classifier(estimator)[1]
         first, *others = entrants
         known = [one for one in others if one.result.kind == "baseline" and one.proba is not None]
@@ -356,6 +330,47 @@ class ModelReport:
             f"<ModelReport: {self.data.n_test:,} test texts, accuracy "
             f"{self.models[0].accuracy:.3f} ({', '.join(named)})>"
         )
+
+
+def _measured(
+    estimator: Any,
+    train: _Documents | None,
+    test: _Documents,
+    classes: list[Any],
+    fits: bool,
+    progress: Callable[[ModelResult], None] | None,
+) -> tuple[Any, list[Entrant], list[str]]:
+    """Return the fitted estimator, all models with ours first, and notes on them."""
+    entrants, notes = list[Entrant](), list[str]()
+
+    def enter(entrant: Entrant, more: Sequence[str] = ()) -> None:
+        entrants.append(entrant)
+        notes.extend(more)
+        if progress is not None:
+            progress(entrant.result)
+
+    name, X, y = type(split_pipeline(estimator)[1]).__name__, test.documents, test.y
+    if fits and train is not None:
+        ours = Model(name, estimator, "ours")
+        enter(*measure(ours, train.documents, np.array(classes)[train.y], X, y))
+        estimator = entrants[0].estimator
+    # Raise what `explain` raises before anything else is measured.
+    explain(estimator, X[:1], places=False)
+    if not fits:
+        enter(score(name, "ours", estimator, X, y, classes))
+    if train is None:
+        known, codes = y[y >= 0], list(range(len(classes)))
+        vote = DummyClassifier(strategy="prior").fit(known[:, None], known)
+        name = "majority vote of the test texts"
+        enter(score(name, "floor", vote, X, y, codes, predict_seconds=None))
+        notes.append("Training texts were not given: tokens are those of the test texts.")
+        return estimator, entrants, notes
+    for one, of_train, of_test in _baselines(estimator, train, test):
+        enter(*measure(one, of_train, np.array(classes)[train.y], of_test, y))
+    texts, test_texts = train.texts(), test.texts()
+    if texts is not None and test_texts is not None:
+        notes += shared_texts(texts, test_texts)
+    return estimator, entrants, notes
 
 
 def _versions() -> str:

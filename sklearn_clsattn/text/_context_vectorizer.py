@@ -50,7 +50,7 @@ from ._tokens import (
     tokenize,
 )
 from ._units import UnitNumbers, has_letters, units_of
-from ._word_vectors import WordVectors, side_by_side
+from ._word_vectors import WordVectors, side_by_side, vectors_of
 
 # Word n-grams never have two spaces in a row.
 CHARACTER_PREFIX = "char:  "
@@ -312,6 +312,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         cells, self.previous_word_scores_ = np.split(scores, [math.prod(shape)])
         self.start_scores_, self.end_scores_ = cells.reshape(shape)
         learned = None
+        if self.word_vectors is not None:
+            check_is_fitted(self.word_vectors)
         if unlabeled is not None:
             learned = WordVectors().fit([*texts, *self._texts(unlabeled)])
         self.word_vectors_ = side_by_side(self.word_vectors, learned)
@@ -445,7 +447,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         factors = Factors(bags, sparse.eye_array(len(names), format="csr"), names)
         if numbers is not None:
             factors = numbers.factors(bags)
-        return FactoredMatrix.of(factors, token_vectors=self.word_vectors_.columns(names))
+        return FactoredMatrix.of(factors, token_vectors=vectors_of(self.word_vectors_, names))
 
     def _parts(
         self, words: Words, numbers: UnitNumbers | None

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
+from .._factored import TokenVectors
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._writing import written_whole
@@ -217,27 +218,8 @@ class WordVectors(SavedMixin, BaseEstimator):
             Of length 1; 0 for a word without.
         """
         check_is_fitted(self)
-        number = {word: at for at, word in enumerate(self.words_.tolist())}
-        places = np.array([number.get(word, -1) for word in words], dtype=np.intp)
+        places = _places(self, words)
         return np.where(places[:, None] < 0, np.float32(0), self.vectors_[places])
-
-    def columns(self, names: Iterable[str]) -> tuple[NDArray[np.intp], Vectors]:
-        """Return which of some words have a vector, (n_vectors,), and these vectors.
-
-        Parameters
-        ----------
-        names : iterable of str
-            Words, in lower case.
-
-        Returns
-        -------
-        columns : tuple of two ndarrays
-            Positions among the names, ascending, and the vectors, (n_vectors, n_components).
-        """
-        check_is_fitted(self)
-        number = {word: at for at, word in enumerate(self.words_.tolist())}
-        places = np.array([number.get(name, -1) for name in names], dtype=np.intp)
-        return np.flatnonzero(places >= 0), self.vectors_[places[places >= 0]]
 
     def most_similar(self, word: str, k: int = 10) -> list[tuple[str, float]]:
         """Return the words nearest to one, with the cosine of the angle between their vectors.
@@ -276,7 +258,8 @@ class WordVectors(SavedMixin, BaseEstimator):
                 file.write(f"{word} {' '.join(f'{x:.6g}' for x in vector)}\n")
 
     def __sklearn_clone__(self) -> Self:
-        return self  # what is fitted on other texts is kept
+        # What is fitted on other texts is kept.
+        return self if hasattr(self, "vectors_") else type(self)(**self.get_params())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "vectors_")
@@ -294,6 +277,19 @@ class WordVectors(SavedMixin, BaseEstimator):
         rows = np.array(sorted(first.values()), dtype=np.intp)
         self.words_ = np.array([names[at] for at in rows.tolist()], dtype=object)
         self.vectors_ = matrix[rows] / lengths[rows, None]
+
+
+def vectors_of(vectors: WordVectors, names: Iterable[str]) -> TokenVectors:
+    """Return the vectors of columns with these names, where they are words that have one."""
+    places = _places(vectors, names)
+    known = places >= 0
+    return TokenVectors(np.flatnonzero(known), vectors.vectors_[places[known]], len(places))
+
+
+def _places(vectors: WordVectors, words: Iterable[str]) -> NDArray[np.intp]:
+    """Return the number of each word, (n_words,), -1 for one without a vector."""
+    number = {word: at for at, word in enumerate(vectors.words_.tolist())}
+    return np.array([number.get(word, -1) for word in words], dtype=np.intp)
 
 
 def side_by_side(one: WordVectors | None, other: WordVectors | None) -> WordVectors | None:
