@@ -43,7 +43,7 @@ SITE ?= build/site
 SITE_STAMP = $(VENV)/.installed-docs
 IMDB = $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
-.PHONY: help demo report test quick lint types tests fuzz coverage doctests test-oldest test-roundings bench defaults paper \
+.PHONY: help demo report test quick lint types tests coverage doctests test-oldest test-roundings bench defaults paper \
 	figures docs dist clean
 
 help:
@@ -53,7 +53,6 @@ help:
 	@echo "make test          lint, type check, tests and doctests, in this order"
 	@echo "make quick         lint, type check and the tests of the default fit: while working"
 	@echo "make tests TESTS=tests/test_fit.py   some tests alone"
-	@echo "make fuzz          100,000 generated inputs (FUZZ=n of each of five kinds)"
 	@echo "make coverage      lines and branches that the tests reach"
 	@echo "make test-oldest   tests of what faces scikit-learn, with the oldest supported release"
 	@echo "make test-roundings   tests of what computes, as two other kinds of CPU round"
@@ -93,11 +92,6 @@ types: $(STAMP)
 # One thread a worker: teams of threads that share cores wait for each other.
 tests: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q $(TESTS)
-
-# Generated inputs, FUZZ of each of the kinds in tests/fuzz: 100,000 in all.
-FUZZ ?= 20000
-fuzz: $(STAMP)
-	OMP_NUM_THREADS=1 FUZZ_EXAMPLES=$(FUZZ) $(BIN)/python -m pytest -n 2 -q tests/fuzz --hypothesis-show-statistics
 
 # Coverage of lines and branches.
 coverage: $(STAMP)

@@ -108,43 +108,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         What a token's vector is multiplied by in its values; absent without vectors.
     entry_scale_ : float
         The m of `sublinear_counts`; absent without.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Signed frequency alpha of each token in the training data, the paper's importance, of
-        the counts as they were trained on: one row per class for more than two classes. For two,
-        positive speaks for ``classes_[1]``.
-    attention_scores_ : ndarray of shape (n_tokens,)
-        Attention scores E.p: among a document's tokens, attention is in proportion to the
-        token's count, damped with `sublinear_counts`, times the exponential of its score.
-    token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Token values E.v: what a token adds to the decision per unit of attention.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Added to the attention-weighted values.
-    cls_score_, cls_weight_ : float
-        Attention score of ``<cls>`` and its weight, the count with which it stands in every
-        document. Its value is 0. Without ``<cls>``: -inf and 0.
-    cls_embedding_ : ndarray of shape (d,)
-        p, of the least dimension there can be: 1 + K for K > 2 classes and 2 for two, and as many
-        more as vectors of tokens have.
-    output_vector_ : ndarray of shape (d,) or (n_classes, d)
-        v, orthogonal to p; for more than two classes a row per class, without vectors of tokens
-        orthogonal to each other.
-    token_embeddings_ : ndarray of shape (n_tokens, d)
-        E, made when asked for: the embeddings of least norm that have these scores and values;
-        with `token_vectors` these are the last components, times a factor for each token.
-    selected_tokens_ : ndarray of shape (n_selected,)
-        Columns with the highest attention score of some training document (ties within 1e-6
-        included), most often selected first.
-    selection_counts_ : ndarray of shape (n_selected,)
-        In how many training documents each of them is selected.
-    n_iter_ : int
-        Number of iterations run, at least 1.
-    loss_curve_ : ndarray of shape (n_iterations + 1,)
-        Penalised mean log loss at the start and after each iteration.
+    {attributes}
     optimality_gap_ : float
         The gap reached (see `tol`).
-    {tokens}
 
     See Also
     --------

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, wraps
-from pathlib import Path
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -207,25 +205,3 @@ def all_or_nothing(
             raise
 
     return fitting
-
-
-@cache
-def memory() -> float:
-    """Return the bytes of memory of this machine or container, infinity if they are not known."""
-    sizes = [float("inf")]
-    with suppress(AttributeError, ValueError, OSError):  # not on every system
-        sizes.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
-    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # versions 2 and 1
-        with suppress(ValueError, OSError):  # such as "max"
-            sizes.append(float(Path("/sys/fs/cgroup", limit).read_text()))
-    return min(sizes)
-
-
-def check_memory(least: float, what: str) -> None:
-    """Raise ValueError for arrays of at least so many bytes if the machine has fewer."""
-    limit = min(memory(), 2.0**62)  # beyond, array sizes are no longer integers
-    if least > limit:
-        raise ValueError(
-            f"{what} takes at least {least / 1e9:,.3g} GB of memory, and this machine has "
-            f"{limit / 1e9:,.3g} GB: choose less."
-        )

@@ -8,10 +8,8 @@ import pickle
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -19,20 +17,17 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from pyarrow import parquet
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_clsattn import ClsAttentionClassifier, comparison
+from sklearn_clsattn import comparison
 from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli import commands, main
-from sklearn_clsattn.cli.arguments import say
-from sklearn_clsattn.cli.commands import fit_text, guarded_cell, shown_size
+from sklearn_clsattn.cli.commands import shown_size
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.inspection.important_tokens import ClassTokens
 from sklearn_clsattn.text import make_text_classifier
 
 PACKAGE = Path(comparison.__file__).parent
@@ -170,20 +165,6 @@ def test_report_writes_a_page(data, tmp_path, run, few_models):
     assert " ".join(map(str, ["sklearn-clsattn", *argv])) in html
 
 
-def test_lists_of_tokens():
-    tokens = [ClassTokens(k, [("good", 1.0)], [("good", 3)]) for k in range(30)]
-    out = fit_text({"texts": "30"}, tokens)
-    assert "  class 19: good (3)\n" in out
-    assert "  class 20" not in out
-    assert out.count("and 10 more classes") == 2
-    # Tokens that are commas are told apart, and none is broken at a line's end.
-    names = [",", ", really good", "a , b", "e acute"] * 5
-    tokens = [ClassTokens("so\n[b]", [(name, 1.0) for name in names], [])]
-    _, *lines = fit_text({"texts": "[bold]"}, tokens).split("\n\n")[1].split("\n")
-    assert " ".join(map(str.strip, lines)) == f"so [b]: {' · '.join(names)}"
-    assert all(len(line) <= 79 and line.endswith(" ·") for line in lines[:-1])
-
-
 # fit and predict
 
 
@@ -282,19 +263,6 @@ def test_predictions_stand_beside_the_columns_of_the_file(model, tmp_path, run, 
     assert "has a column 'prediction' already" in refused("predict", model, out, "--text", "words")
 
 
-def test_typed_columns_are_repeated(model, tmp_path, run):
-    data, out = tmp_path / "a.parquet", tmp_path / "out.csv"
-    table = {"id": pd.array([2**53 + 1, None, 3], "Int64"), "text": ["good", "bad", "so"]}
-    pd.DataFrame(table).to_parquet(data)
-    # As others write it, without what pandas notes of its types.
-    parquet.write_table(parquet.read_table(data).replace_schema_metadata(), data)
-    assert run("predict", model, data, "-o", out) == (0, "", "")
-    assert [row[0] for row in cells(out)[1:]] == ["9007199254740993", "", "3"]
-    put(data := tmp_path / "a.jsonl", '{"text": "good \\ud800", "ok": true}\n{"text": "bad"}')
-    assert run("predict", model, data, "-o", out, "--force") == (0, "", "")
-    assert [row[1] for row in cells(out)[1:]] == ["True", ""]
-
-
 # explain
 
 
@@ -313,19 +281,6 @@ def test_explain_shows_what_every_word_adds(frame, data, model, tmp_path, run):
     page = (tmp_path / "page.html").read_text("utf-8")
     assert page.startswith("<!doctype html>")
     assert "&lt;" in page
-
-
-def test_explain_compares_classes(tmp_path, run, refused):
-    texts, y = make_token_classification(120, n_classes=3, as_text=True, random_state=0)
-    model = tmp_path / "three.joblib"
-    pipeline = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y)
-    joblib.dump(pipeline, model)
-    said = ("explain", model, "--say", texts[0])
-    for target in (None, 0, 2):
-        options = [] if target is None else ["--target", target]
-        expected = explain(pipeline, texts[:1]).to_text(target=target)
-        assert run(*said, *options)[1] == expected + "\n"
-    assert "classes, 0, 1, 2; got '7'" in refused(*said, "--target", "7")
 
 
 def test_explain_shows_the_smallest_changes(frame, model, tmp_path, run):
@@ -426,11 +381,6 @@ def test_no_model_of_texts(data, tmp_path, refused):
     assert "cannot be explained" in refused("explain", path, "--say", "good")
 
 
-def test_a_file_larger_than_memory(data, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(commands, "memory", lambda: 10.0)
-    assert "fit_chunks, in Python" in refused("fit", data, "-o", tmp_path / "model", "--quiet")
-
-
 # Files
 
 
@@ -449,24 +399,6 @@ def test_failure_leaves_no_file(error, message, tmp_path, monkeypatch):
         file.write("half")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
-
-
-@POSIX
-def test_links_and_modes_are_kept(tmp_path):
-    path = put(tmp_path / "file", "a")
-    path.chmod(0o640)
-    (tmp_path / "link").symlink_to(path)
-    with written_whole(tmp_path / "link", text=True) as file:
-        file.write("b")
-    assert (tmp_path / "link").is_symlink()
-    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("b", 0o640)
-    mask = os.umask(0o027)
-    try:
-        with written_whole(tmp_path / "new", text=True):
-            pass
-    finally:
-        os.umask(mask)
-    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
 
 
 # Terminals and spreadsheets
@@ -522,20 +454,6 @@ def test_one_function_prints_and_one_writes_files():
     assert found[writes] <= {"_writing.py", "_chunked_counts.py"}
 
 
-def test_styles_are_kept_and_nothing_else(capsys):
-    say(f"\x1b[1mbold\x1b[0m {TITLE}", styled=True)
-    assert capsys.readouterr().out == "\x1b[1mbold\x1b[0m ␛]0;owned␇\n"
-    say("\x1b[1mbold")
-    assert capsys.readouterr().out == "␛[1mbold\n"
-
-
-def test_cells_that_would_be_formulas():
-    for label in ("=1+1", "@SUM(A1)", "+1+1", "-1+1", "\t=1", " =1", "\r=1"):
-        assert guarded_cell(label) == f"'{label}"
-    for label in ("good", "", "-1", "+3.5", "1e-5", "a=b", -1, True):
-        assert guarded_cell(label) == str(label)
-
-
 def test_predictions_have_no_formulas_and_on_a_terminal_no_escapes(folder, run, monkeypatch):
     out, argv = folder / "out.csv", ["predict", folder / "model", folder / "data.csv"]
     assert run(*argv, "-o", out)[0] == 0
@@ -553,26 +471,6 @@ def test_predictions_have_no_formulas_and_on_a_terminal_no_escapes(folder, run, 
 def test_interruption(data, run, monkeypatch):
     monkeypatch.setattr(comparison, "compare", Mock(side_effect=KeyboardInterrupt))
     assert run("compare", data) == (130, "", "sklearn-clsattn: interrupted\n")
-
-
-def test_warnings_are_one_line(data, run, monkeypatch, few_models):
-    def warn(*_, **__):
-        warnings.simplefilter("always")
-        warnings.warn("two\nlines", stacklevel=2)
-        return "report"
-
-    monkeypatch.setattr(commands, "result_text", warn)
-    code, out, err = run("compare", data, "--quiet")
-    assert (code, out, err) == (0, "report\n", "sklearn-clsattn: warning: two lines\n")
-
-
-def test_help(capsys):
-    for command in ("compare", "fit", "predict", "explain", "report"):
-        with pytest.raises(SystemExit, match="0"):
-            main([command, "--help"])
-        out = " ".join(capsys.readouterr().out.split())
-        assert f"usage: sklearn-clsattn {command}" in out
-        assert ("Load only files that you trust" in out) == (command not in ("compare", "report"))
 
 
 def python(code, *argv):
@@ -613,15 +511,6 @@ sys.exit(main(sys.argv[1:]))
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
     assert list(tmp_path.iterdir()) == [data]
-
-
-@POSIX
-def test_the_module_says_that_standard_output_is_closed(model, data):
-    command = [sys.executable, "-m", "sklearn_clsattn", "predict", model, data]
-    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
-    done = subprocess.run(closed, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "sklearn-clsattn: standard output is closed\n"
 
 
 def test_arguments_are_read_without_the_heavy_libraries():

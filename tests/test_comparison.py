@@ -82,21 +82,6 @@ def test_measurements_are_those_of_scikit_learn(reviews):
     assert not hasattr(NAIVE.estimator, "classes_")
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        (np.array([True, False]), [False, True]),
-        (np.array([1.0, 2.0]), [1.0, 2.0]),
-        (np.array(["ja", "nein"], dtype=object), ["ja", "nein"]),
-    ],
-)
-def test_labels_of_any_type(reviews, labels, expected):
-    train, y, test, y_test = reviews
-    result = compare(train, labels[y], test, labels[y_test], models=default_models()[:1])
-    assert result.classes == expected
-    assert [type(label) for label in result.classes] == [type(label) for label in expected]
-
-
 def test_unseen_labels_and_shared_texts_are_noted(reviews):
     train, y, test, y_test = reviews
     y_test = y_test.copy()
@@ -165,15 +150,6 @@ def test_effects_are_spreads_of_contributions_less_their_mean(n_classes, n_layer
     selected = {name: n for of_class in tokens for name, n in of_class.selected}
     counted = dict(zip(classifier.selected_tokens_, classifier.selection_counts_, strict=True))
     assert selected.items() <= {f"x{s}": n for s, n in counted.items()}.items()
-
-
-def test_tokens_that_are_everywhere_are_not_important():
-    """The words of every document change no decision, whatever their value; they are selected."""
-    texts = ["so good", "so fine", "so bad", "so poor"] * 5
-    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, [1, 1, 0, 0] * 5)
-    tokens = class_tokens(read_documents(model, texts), n_top=2)
-    important = [{name for name, _ in of.important} for of in tokens]
-    assert important == [{"bad", "poor"}, {"good", "fine"}]
 
 
 TWO = ["good good", "bad bad"] * 3

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -208,18 +207,6 @@ def test_positions_are_those_of_a_loop_over_words(texts):
     assert positions.previous.tolist() == [known.get(before, -1) for _, _, before in expected]
 
 
-def test_positions_beyond_511_share_a_cell():
-    texts = ["a " * 1030]
-    cells = token_positions(tokenize(texts, WORDS_AND_PUNCTUATION), texts, {})
-    assert np.flatnonzero(np.diff(cells.from_start)).tolist() == [2**k - 2 for k in range(1, 10)]
-    assert (cells.from_end == cells.from_start[::-1]).all()
-
-
-def test_frequent_words_are_those_of_enough_weight():
-    tokens = tokenize(["a a b", "a c", "b", ""], WORDS_AND_PUNCTUATION)
-    assert frequent_words(tokens, np.array([1.0, 2.0, 1.5, 9.0]), 2.5) == ["a", "b"]
-
-
 # Learning.
 
 
@@ -261,19 +248,6 @@ def test_the_order_of_documents_does_not_matter(seed, n_classes):
         for at in (np.arange(len(texts)), order)
     )
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
-
-
-def test_the_limit_takes_some_documents():
-    texts, codes = reviews()
-    sizes = [len(evidence_of(texts, codes, limit=limit)[0].codes) for limit in (1, 300, math.inf)]
-    assert 0 < sizes[0] < sizes[1] < sizes[2] == len(texts)
-
-
-def test_words_without_evidence_leave_gates_open():
-    texts = ["a b", "a b", "b a", "b a"] * 10
-    model = vectorizer(characters=None).fit(texts, [0, 1] * 20)
-    for scores in (model.start_scores_, model.end_scores_, model.previous_word_scores_):
-        np.testing.assert_allclose(scores, 0.0, atol=1e-6)
 
 
 def test_gates_learn_that_the_last_word_decides():
@@ -411,15 +385,6 @@ def test_documents_without_known_words():
     assert model.transform([]).shape == (0, X.shape[1])
 
 
-def test_batches_have_the_same_bags(monkeypatch):
-    texts, codes = reviews()
-    model = vectorizer().fit(texts, codes)
-    whole = model.transform(texts)
-    monkeypatch.setattr("sklearn_clsattn.text._context_vectorizer._BATCH", 50)
-    monkeypatch.setattr("sklearn_clsattn.text._context_vectorizer._BLOCK", 3)
-    assert abs(model.transform(texts) - whole).max() < 1e-14
-
-
 def test_other_token_patterns():
     texts, codes = reviews()
     fast = vectorizer().fit_transform(texts, codes)
@@ -447,15 +412,6 @@ def test_bags_are_sparse_and_of_single_precision_by_default():
     assert single.transform(texts).dtype == np.float32
     assert abs(X - exact).max() < 1e-5
     np.testing.assert_array_equal(X.indices, exact.indices)
-
-
-def test_a_new_fit_forgets_the_one_before():
-    texts, codes = reviews()
-    model = vectorizer().fit(texts, codes).set_params(context=False, characters=None)
-    expected = clone(model).fit_transform(texts)
-    assert abs(model.fit_transform(texts) - expected).max() == 0
-    assert not hasattr(model, "classes_")
-    assert not model.start_scores_.any()
 
 
 TWO = ["a", "b"]
@@ -491,9 +447,3 @@ TWO = ["a", "b"]
 def test_errors_say_what_to_do(parameters, arguments, error, message):
     with pytest.raises(error, match=message):
         vectorizer(**parameters).fit(*arguments)
-
-
-@pytest.mark.parametrize("method", ["transform", "occurrences", "get_feature_names_out"])
-def test_unfitted(method):
-    with pytest.raises(NotFittedError):
-        getattr(ContextVectorizer(), method)("a")

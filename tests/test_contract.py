@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn.feature_extraction.tests.test_text as vectorizer_tests
 import torch
-from helpers import assert_same_fit, data, settled
+from helpers import assert_same_fit, data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -303,17 +303,6 @@ def test_tokens_never_seen_and_documents_without_tokens(name, n_classes):
     assert_allclose(alone, model.predict_proba(X)[:20], rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", OURS)
-@CLASSES
-def test_all_counts_zero(name, n_classes):
-    X, y = np.zeros((9, 4)), np.arange(9) % n_classes
-    model = new(name).fit(X, y)
-    frequencies = np.bincount(y) / 9
-    assert_allclose(model.predict_proba(X), np.tile(frequencies, (9, 1)), atol=2e-3)
-    assert len(model.selected_tokens_) == 0
-    assert np.isfinite(model.predict_proba(np.ones((2, 4)))).all()
-
-
 # scikit-learn takes as many labels as documents for a regression's.
 @pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")
 @pytest.mark.parametrize("n_classes", [2, 5, 100])
@@ -433,13 +422,6 @@ def test_labels_of_any_type(name):
         assert_array_equal(model.predict(X), np.sort(labels)[expected.predict(X)])
         listed = new(name).fit(X, labels[y].tolist())
         assert_array_equal(listed.predict(X), model.predict(X))
-
-
-def test_a_class_without_weight_among_three():
-    X, y = data(3)
-    model = settled(tol=1e-6).fit(X, y, sample_weight=(y != 1).astype(float))
-    assert_array_equal(model.classes_, [0, 1, 2])
-    assert (model.predict_proba(X)[:, 1] < 1e-3).all()
 
 
 # What is refused
@@ -565,12 +547,6 @@ def test_batches_are_refused_alike():
         assert pickle.dumps(model) == before
     with pytest.raises(ValueError, match=r"classes has 1 missing labels"):
         ClsAttentionClassifier().partial_fit(X, Y, classes=[0, 1, None])
-
-
-def test_memory_that_there_is_not():
-    for kind in (OneStep, Embedding, Network):
-        with pytest.raises(ValueError, match=r"embedding_dim=10{12} for 20 tokens takes at least"):
-            kind(embedding_dim=10**12).fit(X, Y)
 
 
 # One fit and the next
@@ -742,30 +718,6 @@ def test_text_classifiers():
 
 
 # Among scikit-learn's
-
-
-def test_a_search_gives_the_same_answer_in_threads():
-    X, y = data(2)
-
-    def search(n_jobs):
-        return GridSearchCV(
-            Pipeline([("model", new("joint"))]),
-            {"model": [new(name) for name in CLASSIFIERS]},
-            cv=2,
-            n_jobs=n_jobs,
-            scoring="neg_log_loss",
-            error_score="raise",
-        ).fit(X, y)
-
-    threads = torch.get_num_threads()
-    serial = search(1)
-    with joblib.parallel_backend("threading"):
-        parallel = search(2)
-    assert torch.get_num_threads() == threads
-    for key in ("split0_test_score", "split1_test_score"):
-        assert np.isfinite(serial.cv_results_[key]).all()
-        assert_array_equal(parallel.cv_results_[key], serial.cv_results_[key])
-    assert_same_fit(parallel.best_estimator_[-1], serial.best_estimator_[-1])
 
 
 def test_among_scikit_learns_meta_estimators():

@@ -17,7 +17,6 @@ from sklearn_clsattn._core.chunk import (
     Chunk,
     class_sums,
     expansion,
-    loss_and_gradient,
     multiple_sums,
     selections,
     statistics_of,
@@ -113,21 +112,6 @@ def test_any_cut_gives_the_sums_of_one_chunk(cut, attend_cls, again):
     found, expected = sums_of(cut, attend_cls, again), sums_of(whole(cut), attend_cls)
     for one, other in zip(found, expected, strict=True):
         assert_allclose(one, other, rtol=1e-10, atol=1e-10)
-
-
-@settings(max_examples=10)
-@given(cuts())
-def test_what_is_made_of_a_corpus_leaves_it_as_it_was(cut):
-    """Evidence of one corpus is not that of another, though both share bags and targets."""
-    X, y, _, _ = cut
-    corpus = corpus_of(*cut)
-    before = pickle.dumps(corpus.chunks)
-    loss, mean = loss_and_mean(documents_of(corpus, X, y), True)
-    with_half, matrix = loss.corpus, loss.zeros()
-    value, _ = loss(matrix)
-    mean.fit(0.01)
-    assert with_half.sum(loss_and_gradient, matrix)[0] == value
-    assert pickle.dumps(corpus.chunks) == before
 
 
 @settings(max_examples=10)

@@ -155,17 +155,6 @@ def test_texts(client, kind):
     assert_array_equal(model.to_local().predict(TEXTS), predicted.compute())
 
 
-def test_partitions_without_texts(client):
-    vectorizer = CountVectorizer().fit(TEXTS)
-    texts, labels = texts_in("bag", TEXTS), texts_in("bag", LABELS)
-    nothing = texts_in("bag", TEXTS).filter(lambda _: False)
-    model = DaskClsAttentionClassifier(vectorizer=vectorizer, C=1.0, client=client)
-    model.fit(db.concat([nothing, texts]), db.concat([nothing, labels]))
-    local = ClsAttentionClassifier(C=1.0).fit(vectorizer.transform(TEXTS), LABELS)
-    assert_same_model(model, local, rtol=1e-4)  # in single precision
-    assert model.predict_proba(db.concat([texts, nothing])).compute().shape == (len(TEXTS), 2)
-
-
 def test_data_frames_keep_their_names(client):
     frame = pd.DataFrame(X[:, :9].toarray(), columns=list("abcdefghi"))
     model = DaskClsAttentionClassifier(C=1.0, client=client)

@@ -1,21 +1,18 @@
 """The displays: their numbers are right, and what is drawn is those numbers, readably."""
 
-import inspect
 import sys
 import warnings
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from helpers import data
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -36,14 +33,13 @@ from sklearn_clsattn.inspection import (
     SelectionDisplay,
     TokenImportanceDisplay,
 )
-from sklearn_clsattn.inspection.displays import binned_means, entropies, shown, spread
+from sklearn_clsattn.inspection.displays import binned_means, spread
 from sklearn_clsattn.inspection.important_tokens import class_tokens, read_documents
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import ContextVectorizer
 
 TEXTS = ["a good film", "good fun, good plot", "a bad film", "a dull, bad plot"] * 6
 LABELS = np.array(["pos", "pos", "neg", "neg"] * 6)
-DISPLAYS = [AttentionDisplay, ContextDisplay, SelectionDisplay, TokenImportanceDisplay]
 numbers = st.floats(-100, 100).map(lambda number: round(number, 3))
 
 
@@ -163,13 +159,6 @@ def test_bins_hold_means_and_deviations_of_their_points(points, n_bins):
         assert row["deviation"] == pytest.approx(of_bin.std(), abs=1e-9)
 
 
-def test_small_bins_have_no_means_and_there_may_be_none():
-    x = np.array([0.0, 0, 0, 1])
-    assert_array_equal(binned_means(x, x, 2, min_points=3)["count"], [3, np.nan])
-    x = 2.0 + np.finfo(float).eps * np.arange(5)  # all equal up to rounding
-    assert_allclose(binned_means(x, x, 20, min_points=1)["mean"].dropna(), 2.0)
-
-
 @given(st.lists(numbers, min_size=1, max_size=20), st.floats(0.01, 30))
 def test_names_are_spread_in_order_and_within_the_range(wanted, gap):
     heights = spread(wanted, gap, -120.0, 120.0)
@@ -180,34 +169,6 @@ def test_names_are_spread_in_order_and_within_the_range(wanted, gap):
     wanted = np.sort(wanted)
     if len(wanted) == 1 or np.diff(wanted).min() >= gap:  # there is room
         assert_allclose(heights, wanted)
-
-
-shares = st.floats(0.001, 1).map(lambda weight: round(weight, 3)) | st.just(0.0)
-rows_of_shares = st.lists(shares, min_size=4, max_size=4).filter(any)
-
-
-@given(st.lists(rows_of_shares, min_size=1))
-def test_entropy_is_that_of_each_row(rows):
-    for row, one in zip(np.array(rows), entropies(sp.csr_array(np.array(rows))), strict=True):
-        q = row[row > 0] / row.sum()
-        assert_allclose(one, -np.sum(q * np.log(q)), atol=1e-12)
-
-
-def test_shown_names():
-    assert [shown(name) for name in ("good", " a ", "a b\tc", "", "  ")] == [
-        *("good", "␣a␣", "a b\\tc", "(empty)", "␣␣")
-    ]
-    long = shown("unquestionably extraordinary masterpiece", 20)
-    assert len(long) == 20
-    assert (long[:8], long[-5:]) == ("unquesti", "piece")
-
-
-@pytest.mark.parametrize("kind", DISPLAYS)
-def test_docstrings_are_complete(kind):
-    """test_docstrings requires all parameters; here is what the displays share."""
-    assert "figure_ : matplotlib Figure" in inspect.getdoc(kind)
-    for method in (kind.from_estimator, kind.plot):
-        assert f"display : {kind.__name__}\n    The display, drawn." in inspect.getdoc(method)
 
 
 # TokenImportanceDisplay
@@ -259,21 +220,6 @@ def test_bars_without_documents_are_signed_frequencies(two, three):
         best = np.argsort(-alpha)[:3]
         assert_array_equal(lengths(display.ax_), alpha[best])
         assert tick_labels(display.ax_) == [f"x{s}" for s in best]
-
-
-def test_one_display_draws_both_kinds_where_it_can(two):
-    model, X, y = two
-    display = TokenImportanceDisplay.from_estimator(model, X, y)
-    assert display.plot(kind="bars", k=2) is display
-    assert len(tick_labels(display.ax_[1])) == 2
-    for tokens in display.tokens.values():
-        tokens["importance"] = 0.0
-    assert not display.plot().ax_[0].texts  # no token to name
-    display = TokenImportanceDisplay.from_estimator(model, kind="bars")
-    display.tokens[0]["importance"] = -1.0
-    assert display.plot(kind="bars").ax_[0].texts[0].get_text() == "no token is evidence for it"
-    with pytest.raises(ValueError, match="documents and labels are known"):
-        display.plot()
 
 
 @pytest.mark.parametrize("parameters", [{"n_layers": 2}, {"mlp": True}])
@@ -358,14 +304,6 @@ def test_attention_and_contributions_add_up(any_number):
     assert len(tick_labels(default.plot(top=n_more + 2).ax_[0])) == n_more + 3 + 2
 
 
-def test_documents_as_texts_and_as_counts(pipeline):
-    display = AttentionDisplay.from_estimator(pipeline, "good, good film")
-    assert tick_labels(display.ax_[0]) == ["good ×2", "film", "<cls>", "intercept"]
-    row = pipeline[0].transform(["good, good film"])
-    other = AttentionDisplay.from_estimator(pipeline[-1], row)
-    assert_array_equal(lengths(other.ax_[1]), lengths(display.ax_[1]))
-
-
 @pytest.mark.parametrize("document", ["", "zzz"])
 def test_an_empty_document_has_its_answer(pipeline, document):
     display = AttentionDisplay.from_estimator(pipeline, document)
@@ -374,17 +312,6 @@ def test_an_empty_document_has_its_answer(pipeline, document):
     assert "no known token" in display.ax_[0].get_title(loc="left")
     assert max(display.ax_[0].get_xticks()) == 100
     assert display.ax_[0].get_xlim()[1] > 100  # room for what is written beside the bar
-
-
-def test_a_model_without_cls_has_no_row_for_it():
-    X, y = data(2)
-    model = ClsAttentionClassifier(attend_cls=False).fit(X, y)
-    display = AttentionDisplay.from_estimator(model, X[[0]])
-    assert "<cls>" not in tick_labels(display.ax_[0])
-    assert_allclose(sum(lengths(display.ax_[0])), 100)
-    legend = SelectionDisplay.from_estimator(model, X).ax_[1].get_legend()
-    assert not any("<cls>" in text.get_text() for text in legend.get_texts())
-    assert tick_labels(AttentionDisplay.from_estimator(model, X[[-1]]).ax_[0]) == ["intercept"]
 
 
 def test_wrong_documents_are_refused(pipeline):
@@ -464,37 +391,6 @@ def test_names_come_from_pipelines_and_data_frames(pipeline):
         assert all(name.startswith("word ") for name in names_in(display()))
 
 
-def test_columns_that_cannot_be_traced_are_numbered():
-    hashed = HashingVectorizer(n_features=4, alternate_sign=False)
-    model = make_pipeline(hashed, ClsAttentionClassifier()).fit(TEXTS, LABELS)
-    *displays, attention = displays_of(model, TEXTS, LABELS, "good")
-    for display in displays:
-        assert names_in(display()) <= {"x0", "x1", "x2", "x3"}
-    with pytest.raises(ValueError, match="cannot trace the classifier"):
-        attention()
-
-
-def test_input_of_any_form_says_the_same_and_is_not_changed(two):
-    model, X, y = two
-    # Every entry in two parts, columns in descending order.
-    bounds = list(pairwise(X.indptr))
-    columns = [np.repeat(X.indices[first:last][::-1], 2) for first, last in bounds]
-    parts = [np.repeat(X.data[first:last][::-1] / 2, 2) for first, last in bounds]
-    doubled = sp.csr_matrix(
-        (np.concatenate(parts), np.concatenate(columns), 2 * X.indptr), shape=X.shape
-    )
-    before = doubled.data.copy(), doubled.indices.copy()
-    drawn = []
-    for form in (X, doubled, X.tocsc(), X.toarray()):
-        importance, _, selection, attention = displays_of(model, form, y, form[[3]])
-        drawn.append([*lengths(selection().ax_[0]), *lengths(attention().ax_[1])])
-        drawn[-1] += np.ravel(importance().ax_[0].collections[0].get_offsets()).tolist()
-    for other in drawn[1:]:
-        assert_allclose(other, drawn[0], rtol=1e-9, atol=1e-12)
-    assert_array_equal(doubled.data, before[0])
-    assert_array_equal(doubled.indices, before[1])
-
-
 @pytest.mark.parametrize("number", range(4))
 def test_wrong_estimators_and_documents_are_refused(two, pipeline, number):
     model, X, y = two
@@ -572,10 +468,3 @@ def test_text_is_in_the_picture_and_apart(n_classes):
         context_display(*scores, hostile_names(40), np.linspace(-3.0, 2.0, 40)).plot(),
     ):
         assert_readable(display.figure_)
-
-
-def test_a_single_token_can_be_drawn():
-    X = np.array([[1], [2]]).repeat(5, axis=0)
-    y = np.repeat([0, 1], 5)
-    for display in displays_of(ClsAttentionClassifier().fit(X, y), X, y, X[:1]):
-        display().figure_.canvas.draw()

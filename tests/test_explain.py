@@ -22,7 +22,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.formatting import rounds_to_nothing
 from sklearn_clsattn.inspection.view import views
@@ -314,22 +313,6 @@ def test_bad_texts_are_refused(documents, message):
         explain(pipeline(), documents)
 
 
-def test_texts_may_come_in_any_sequence():
-    model = pipeline()
-    expected = explain(model, TEXTS).decision
-    for texts in (
-        tuple(TEXTS),
-        np.array(TEXTS),
-        np.array(TEXTS, dtype=object),
-        pd.Series(TEXTS, index=[7, 5, 3, 1]),
-        (text for text in TEXTS),
-        [text.encode() for text in TEXTS],
-    ):
-        explanation = explain(model, texts)
-        assert_array_equal(explanation.decision, expected)
-        assert [one[0].text for one in explanation.texts] == TEXTS
-
-
 def test_bad_matrices_and_arguments_are_refused():
     model, X = fitted()
     for documents, message in (
@@ -368,30 +351,3 @@ def test_plain_text_says_it_without_colour():
     assert "[-boring]" in text
     assert re.search(r"decision [+-][\d.]+ = [+-][\d.]+ intercept, \+[\d.]+ for good", text)
     assert max(map(len, text.splitlines())) <= 100
-
-
-def test_coloured_text_is_the_same_text():
-    explanation = explain(pipeline(), ["a terrific but boring film", "fun"])
-    colored = explanation.to_text(color=True)
-    assert "\x1b[" in colored
-    stripped = re.sub(r"\x1b\[[\d;]*m", "", colored)
-    plain = re.sub(r"\[[+-](\w+)\]", r"\1", explanation.to_text(color=False))
-    assert [line.split() for line in stripped.splitlines()] == [
-        line.split() for line in plain.splitlines()
-    ]
-    assert explanation.to_text() == explanation.to_text(color=False)  # tests run without a terminal
-
-
-def test_class_strips_leave_out_what_rounds_to_nothing():
-    texts, y = make_token_classification(600, n_classes=30, as_text=True, random_state=0)
-    names = np.array([f"a class with the long name {k}" for k in range(30)])[y]
-    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, names)
-    explanation = explain(model, texts[:5])
-    for one, seen in zip(explanation, views(explanation, None, 8), strict=True):
-        shown, more = seen.classes()
-        assert 2 <= len(shown) <= 6
-        assert len(shown) + more == 30
-        assert shown[0].shown
-        assert all(part.probability >= 0.0005 for part in shown[2:])
-        assert shown[0].probability == one.probability.max()
-    assert 'class="classes long"' in explanation.to_html()

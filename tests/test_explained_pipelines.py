@@ -32,7 +32,6 @@ from sklearn.preprocessing import (
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import TokenImportanceDisplay, explain, label_issues
-from sklearn_clsattn.inspection.view import views
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import ContextVectorizer
 
@@ -239,19 +238,6 @@ def test_what_cannot_be_traced_is_said(steps, message):
     assert_array_equal(explain(model[-1], matrix).decision[:, 0], model.decision_function(TEXTS))
 
 
-def test_a_vectorizer_of_several_columns_is_refused():
-    several = make_pipeline(FunctionTransformer(titles), CountVectorizer())
-    model = fit([make_column_transformer((several, ["title", "body"]))], TABLE)
-    with pytest.raises(ValueError, match="its columns have no names"):
-        explain(model, TABLE)
-
-
-def test_texts_where_a_table_was_expected():
-    model = fit(TABLE_SHAPES["two columns"], TABLE)
-    with pytest.raises(ValueError, match="expected a matrix or data frame of 3 columns"):
-        explain(model, TEXTS)
-
-
 def test_tokens_that_cannot_be_placed_are_shown_beside_the_text():
     own = CountVectorizer(analyzer=str.split)
     explanation = explain(fit([make_union(CountVectorizer(), own)], TEXTS), TEXTS[:1])
@@ -260,27 +246,6 @@ def test_tokens_that_cannot_be_placed_are_shown_beside_the_text():
     assert alone.texts[0][0].words is None
     assert alone.texts[0][0].text == TEXTS[0]
     assert "whose positions in the text are unknown" in alone.to_html()
-
-
-def test_files_are_read_by_name(tmp_path):
-    paths = []
-    for i, text in enumerate(TEXTS):
-        paths.append(str(tmp_path / f"{i}.txt"))
-        (tmp_path / f"{i}.txt").write_text(text)
-    explanation = explain(fit([CountVectorizer(input="filename")], paths), paths)
-    assert explanation.texts[3][0].text == TEXTS[3]
-    without = explain(fit([CountVectorizer()], TEXTS), TEXTS, places=False)
-    assert without.texts == ((),) * len(TEXTS)
-
-
-def test_numbers_and_kinds_beside_texts_are_named_by_their_columns():
-    model = fit(TABLE_SHAPES["with numbers"], TABLE)
-    explanation = explain(model, TABLE[:6])
-    for view in views(explanation, None, 100):
-        assert [text.name for text in view.texts] == ["body"]
-        assert {token.prefix for token in view.unplaced} <= {"many", "kinds"}
-        kinds = [token.term for token in view.unplaced if token.prefix == "kinds"]
-        assert kinds == [f"stars_{TABLE['stars'].iloc[view.number]}"]
 
 
 @pytest.mark.parametrize(

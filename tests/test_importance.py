@@ -129,35 +129,6 @@ def test_empty_documents_and_unseen_tokens(n_classes):
     assert_allclose(statistic("centred", X, y, 2), [0, 0], atol=1e-15)
 
 
-def test_nothing_to_sum_gives_zeros():
-    assert_array_equal(class_totals(np.zeros((0, 3)), np.zeros(0, int), 2), np.zeros((2, 3)))
-    assert_array_equal(signed_frequency(np.zeros((2, 3)), [0, 0]), np.zeros(3))
-    assert_array_equal(posterior_difference(np.zeros((3, 2))), np.zeros((3, 2)))
-    assert_allclose(log_odds(np.zeros((2, 4))), np.zeros(4), atol=1e-15)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_unusual_but_valid_storage(kind):
-    # Duplicates (2 + 1 at [0, 1]), an explicit zero, unsorted and 64-bit indices, read-only.
-    X = sparse.csr_array(
-        (np.array([1.0, 2.0, 5.0, 0.0]), np.array([1, 1, 0, 2]), np.array([0, 3, 4])), shape=(2, 3)
-    )
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    for part in (X.data, X.indices, X.indptr):
-        part.flags.writeable = False
-    expected = slow_totals([[5, 3, 0], [0, 0, 0]], [0, 1], 2, [1, 1], kind)
-    assert_allclose(class_totals(X, [0, 1], 2, kind=kind), expected)
-    assert X.nnz == 4
-
-
-def test_extreme_numbers():
-    X = sparse.csr_matrix(np.full((20, 1), 1e8 + 8, dtype=np.float32))
-    X[0, 0] = 1.0  # summed in double precision
-    assert class_totals(X, np.zeros(20, int), 2)[0, 0] == 1 + 19 * float(np.float32(1e8 + 8))
-    totals = np.array([[1e16, 1.0], [0.0, 0.0], [0.0, 1.0]])
-    assert np.isfinite(log_odds(totals, smoothing=1e-3)).all()
-
-
 def test_overall_importance():
     assert_array_equal(overall_importance([-2.0, 1.0]), [2.0, 1.0])
     assert_allclose(overall_importance([[3.0, 0.0], [0.0, 0.0], [0.0, 0.0]]), [3**0.5, 0])

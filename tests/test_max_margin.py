@@ -54,13 +54,6 @@ def test_selection_and_pairs_agree_with_loops(form):
     assert list(map(tuple, found)) == slow_pairs(X.toarray(), selected.toarray())
 
 
-def test_stored_zeros():
-    data, indices, indptr = [0.0, 1.0, 2.0, 1.0], [2, 1, 0, 0], [0, 4, 4]
-    X = sp.csr_matrix((data, indices, indptr), shape=(2, 3))
-    assert selected_tokens([1.0, 0.0, 5.0], X).toarray()[0].tolist() == [True, False, False]
-    assert (X.indices.tolist(), X.data.tolist()) == (indices, data)
-
-
 @pytest.mark.parametrize(
     ("scores", "X", "match"),
     [
@@ -221,14 +214,6 @@ def test_too_few_dimensions_are_detected_and_said(d):
     with pytest.raises(ValueError, match="more dimensions"):
         max_margin_direction(E, X, selected)
     assert max_margin_direction(np.eye(60), X, selected).margin > 0
-
-
-@pytest.mark.parametrize("others", [0, 30])
-def test_equal_embeddings_cannot_be_told_apart(others):
-    E = np.random.default_rng(0).normal(size=(2 + others, 50))
-    E[0] = E[1]
-    with pytest.raises(ValueError, match="more dimensions"):
-        max_margin_direction(E, np.ones((1, 2 + others)), np.eye(1, 2 + others))
 
 
 # What is refused

@@ -1,6 +1,5 @@
 """Faithfulness: against a slow loop over documents and tokens, and by what must not matter."""
 
-import copy
 import math
 
 import numpy as np
@@ -146,14 +145,6 @@ def test_target_and_scores_for_each_class():
     assert_array_equal(comprehensiveness(model, X, contributions, k=2, target="y"), by_class[1])
 
 
-def test_contributions_say_more_than_their_opposite():
-    X, y = data()
-    model = ClsAttentionClassifier().fit(X, y)
-    z = model.contributions(X)
-    true, false = (comprehensiveness(model, X, s, k=2).mean() for s in ([-z, z], [z, -z]))
-    assert true > 0.1 > 0 > false
-
-
 @pytest.mark.parametrize(
     ("model", "form"),
     [
@@ -175,17 +166,6 @@ def test_any_classifier_and_format(model, form):
     before, after = (model.predict_proba(form(one))[np.arange(60), codes] for one in (X, without))
     answer = comprehensiveness(model, form(X), scores, k=3)
     assert_allclose(answer, before - after, rtol=0, atol=1e-12)
-
-
-def test_what_the_caller_gave_stays_as_it_is():
-    # Unsorted indices, an entry in two parts, an explicit zero, whose score counts for nothing.
-    X = sp.csr_array(([1.0, 2, 1, 0, 3], [3, 1, 3, 0, 2], [0, 4, 5]), shape=(2, 4))
-    scores = sp.csr_array(([3.0, 1, 2, 9], [3, 1, 3, 0], [0, 4, 4]), shape=(2, 4))
-    before = copy.deepcopy([vars(X), vars(scores)])
-    model = Softmax(4, 2)
-    answer = comprehensiveness(model, X, scores, k=2)
-    assert_array_equal(answer, comprehensiveness(model, X.toarray(), scores.toarray(), k=2))
-    assert repr([vars(X), vars(scores)]) == repr(before)
 
 
 @pytest.mark.parametrize(

@@ -73,21 +73,6 @@ def test_batches_change_nothing_and_numpy_computes_the_same(
         assert_allclose(sums + fitted.intercept, expected, atol=1e-12)
 
 
-def test_stored_zeros_are_no_tokens():
-    X, y = data()
-    zeros = X.copy()
-    zeros.data[:] = 0
-    both = sp.csr_matrix(sp.hstack([X, zeros]))
-    both.data[::2] *= 1  # a new array
-    model = AttentionNetworkClassifier(
-        n_layers=2, embedding_dim=4, max_iter=2, early_stopping=False, random_state=0
-    )
-    with_zeros = model.fit(both, y).predict_proba(both)
-    both.eliminate_zeros()
-    assert_allclose(model.predict_proba(both), with_zeros, atol=1e-12)
-    assert_allclose(model.fit(both, y).predict_proba(both), with_zeros, atol=1e-12)
-
-
 @KINDS
 def test_early_stopping_keeps_the_best_network(n_layers, mlp):
     X, y = data(3, n_documents=90)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-import joblib
 import numpy as np
 import pytest
 import reference
@@ -88,20 +87,6 @@ def test_explicit_zeros_unsorted_indices_and_split_entries(backend):
     dense = np.array([[1.0, 0, 0, 2], [0, 0, 0, 0], [0, 0, 4.5, 0]])
     check_against_dense(TokenBag(X, backend=backend), dense, 1e-13, once=False)
     assert_array_equal(X.indices, [3, 1, 0, 2, 2])
-
-
-@BACKEND
-@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
-def test_read_only_memory_is_shared_without_a_warning_and_kept(backend, index_dtype, tmp_path):
-    X = counts(3)
-    X.indices, X.indptr = X.indices.astype(index_dtype), X.indptr.astype(index_dtype)
-    joblib.dump(X, tmp_path / "X.joblib")
-    mapped = joblib.load(tmp_path / "X.joblib", mmap_mode="r")
-    bag = TokenBag(mapped, backend=backend)  # any warning is an error in these tests
-    assert np.shares_memory(bag.nonzeros.numpy(), mapped.data)
-    assert not mapped.data.flags.writeable
-    del mapped
-    check_against_dense(bag, X.toarray(), 1e-13)
 
 
 def test_scipy_multiplies_on_the_cpu_only():

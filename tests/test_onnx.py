@@ -45,14 +45,6 @@ def test_counts_and_weights(n_classes, parameters, scale):
     assert labels.dtype == np.int64
 
 
-@pytest.mark.parametrize("share", [1e-20, 1e-16, 3e-16, 1e-12])
-def test_entries_far_below_the_others(share):
-    X, y = make_token_classification(n_samples=100, random_state=1)
-    X = X.toarray().astype(np.float32)
-    model = ClsAttentionClassifier(attend_cls=False).fit(X, y)
-    check(model, share * X, X=(share * X))
-
-
 def test_scores_far_apart():
     X, y = make_token_classification(n_samples=100, random_state=2)
     model = ClsAttentionClassifier().fit(X, y)
@@ -89,13 +81,6 @@ def test_many_classes_of_real_words():
     model.fit(requests.data[:1000], requests.target[:1000])
     assert len(model.classes_) > 2
     check(model, requests.data[1000:1200], texts=requests.data[1000:1200])
-
-
-def test_locale_is_that_of_lower_casing():
-    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier())
-    model.fit(["école fine", "dull"], [1, 0])
-    check(model, ["FINE école"], to_onnx(model, locale="C"), texts=np.array(["FINE école"]))
-    assert "fr_FR.UTF-8" in str(to_onnx(model, locale="fr_FR.UTF-8").graph)
 
 
 @pytest.mark.parametrize(

@@ -447,31 +447,3 @@ def test_bins_with_few_texts_are_joined():
     (few,) = calibration("any", proba[:3], np.array([0, 1, 0])).bins.itertuples()
     assert (few.texts, few.start, few.end, few.right) == (3, 0.5, 1.0, pytest.approx(2 / 3))
     assert 0 < few.low < 2 / 3 < few.high < 1
-
-
-def test_bins_own_their_upper_border():
-    rng = np.random.default_rng(20)
-    n, edges = 1000, np.linspace(1 / 3, 1, 11)
-    # A third of the confidences lie on borders, and rounding puts some below the lowest.
-    confidence = np.where(rng.random(n) < 1 / 3, rng.choice(edges, n), rng.uniform(1 / 3, 1, n))
-    confidence[:3] = 1 / 3 - 1e-17, np.nextafter(1 / 3, 0), 1.0
-    proba = np.c_[confidence, (1 - confidence) / 2, (1 - confidence) / 2]
-    curve = calibration("any", proba, rng.integers(-1, 3, size=n))
-    confidence = proba.max(axis=1).clip(1 / 3)
-    bins = pd.cut(confidence, edges, labels=False, include_lowest=True)
-    assert curve.histogram == np.bincount(bins, minlength=10).tolist()
-    borders = [1 / 3, *curve.bins["end"]]
-    joined = np.bincount(pd.cut(confidence, borders, labels=False, include_lowest=True))
-    assert curve.bins["texts"].tolist() == joined.tolist()
-    assert joined.min() >= 20
-
-
-def test_labels_to_look_at_are_a_ranking_and_no_count():
-    """Of labels that nobody changed the leave-one-out estimate contradicts more than there are."""
-    texts, y = make_token_classification(300, as_text=True, random_state=0)
-    labels = np.where(np.arange(300) % 10 == 0, 1 - y, y)
-    model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
-    report = ModelReport.from_estimator(model, texts, y, X_train=texts, y_train=labels)
-    said = re.search("<h2>Labels to look at</h2>(.*?)<ul", report.to_html(), re.DOTALL)[1]
-    assert re.findall(r"\d+", re.sub("<[^>]*>", "", said)) == ["300"]
-    assert "does not say how many" in said

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sklearn_clsattn.datasets import _reviews, load_reviews
+from sklearn_clsattn.datasets import load_reviews
 
 TEXTS = ['It\'s terrific, a "delight".', "null", "NA", "", "zwei\nZeilen", "naïve – 映画 🎬", " 7 "]
 LABELS = [1, 0, 0, 1, 0, 1, 1]
@@ -151,14 +151,6 @@ def test_separators_are_recognised(tmp_path, name, sep):
     assert (reviews.data.tolist(), reviews.target.tolist()) == (["x, y"], [1])
 
 
-def test_what_is_no_separator(tmp_path):
-    path = put(tmp_path / "a.csv", "text,label (a;b;c;d|e)\nx,1\n")
-    assert load_reviews(path, label="label (a;b;c;d|e)").target.tolist() == [1]
-    assert load_reviews(put(path, 'text\n"one; two"\n'), label=False).data.tolist() == ["one; two"]
-    path = put(tmp_path / "a.txt", "text^label\na, b^1\n")
-    assert load_reviews(path, sep="^").data.tolist() == ["a, b"]
-
-
 def check_error(path, match, error=ValueError, **kwargs):
     with pytest.raises(error, match=match) as caught:
         load_reviews(path, **kwargs)
@@ -214,12 +206,6 @@ def test_files_that_cannot_be_read(tmp_path, name, content, match, parameters):
     check_error(put(tmp_path / name, content), match, **parameters)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "Int64", "category"])
-def test_missing_parquet_labels(tmp_path, dtype):
-    table = pd.DataFrame({"text": ["a", "b"], "label": pd.Series([1, None], dtype=dtype)})
-    check_error(write(table, tmp_path / "a.parquet"), "row 2 of .* has no label")
-
-
 def test_labels_that_are_no_labels(tmp_path):
     path = tmp_path / "a.jsonl"
     for other in ('"1"', "true", "[1]", "{}"):
@@ -234,14 +220,6 @@ def test_damaged_compression(tmp_path, frame, name):
     path = write(frame, tmp_path / name)
     content = path.read_bytes()
     check_error(put(path, content[: len(content) // 2]), "cannot be read: ")
-
-
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl.bz2", "a.parquet.zip", "a.csv.tar.xz"])
-def test_a_file_that_unpacks_to_far_too_much(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(_reviews, "_LEAST_LIMIT", 10**6)
-    path = tmp_path / name
-    pd.DataFrame({"text": [" " * 5_000_000], "label": [1]}).to_csv(path)
-    check_error(path, "unpacks to over 100 times")
 
 
 def test_pyarrow_is_not_installed(tmp_path, frame, monkeypatch):

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -207,18 +206,6 @@ def test_a_class_that_comes_late_does_not_erase_the_others(n_classes):
     assert model.score(X[after[100:]], y[after[100:]]) > 0.7
 
 
-def test_batches_of_one_class_each_in_turn():
-    turns = [np.flatnonzero(label == Y)[i : i + 30] for i in range(0, 150, 30) for label in "ab"]
-    assert learned(*turns).score(X, Y) > ClsAttentionClassifier().fit(X, Y).score(X, Y) - 0.1
-
-
-def test_a_batch_of_no_tokens():
-    model = learned(slice(300))
-    before = model.predict_proba(X)
-    model.partial_fit(sp.csr_matrix((2, X.shape[1])), ["a", "b"])
-    assert_allclose(model.predict_proba(X), before, atol=0.05)
-
-
 def test_what_cannot_be_learnt_is_refused_and_changes_nothing():
     for model in (ClsAttentionClassifier(), learned(START)):
         before = vars(model).copy()
@@ -262,11 +249,3 @@ def test_fit_and_partial_fit_do_not_mix_silently():
         with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
             cannot.partial_fit(None, None)
         assert why in str(caught.value.__cause__)
-
-
-def test_class_weights_are_document_weights():
-    by_class = learned(START, REST, class_weight={"b": 3})
-    only_a = Y == "a"  # a batch need not have the classes that are named
-    clone(by_class).partial_fit(X, Y).partial_fit(X[only_a], Y[only_a])
-    by_document = learned(START, REST, weights=np.where(only_a, 1.0, 3.0))
-    assert_allclose(by_class.token_values_, by_document.token_values_)

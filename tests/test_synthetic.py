@@ -17,27 +17,6 @@ def truth(*args, **kwargs):
     return make_token_classification(*args, return_X_y=False, **kwargs)
 
 
-def test_counts_look_like_count_vectorizer():
-    X, y = make_token_classification(n_samples=50, random_state=0)
-    counted = CountVectorizer().fit_transform(["some words", "more words"])
-    assert (type(X), X.dtype, X.indices.dtype) == (type(counted), counted.dtype, np.int32)
-    assert X.has_canonical_format
-    assert (X.shape, y.shape) == ((50, 540), (50,))
-
-
-def test_texts_do_not_change_the_documents():
-    plain = truth(n_samples=40, random_state=0)
-    written = truth(n_samples=40, as_text=True, random_state=0)
-    assert (plain.data != written.data).nnz == 0
-    np.testing.assert_array_equal(plain.target, written.target)
-    assert "texts" not in plain
-    texts, y = make_token_classification(n_samples=40, as_text=True, random_state=0)
-    np.testing.assert_array_equal(texts, written.texts)
-    np.testing.assert_array_equal(y, written.target)
-    other, _ = make_token_classification(n_samples=40, random_state=4)
-    assert plain.data.nnz != other.nnz or (plain.data != other).nnz
-
-
 @settings(max_examples=20, deadline=None)
 @given(
     n_samples=st.integers(1, 30),
@@ -62,13 +41,6 @@ def test_texts_are_tokenised_to_the_counts(**parameters):
     assert sorted(names[occurring]) == list(vectorizer.get_feature_names_out())
     assert len(bunch.target_names) == len(set(bunch.target_names)) == parameters["n_classes"]
     np.testing.assert_allclose(bunch.token_probabilities.sum(axis=1), 1)
-
-
-def test_words_suit_their_classes():
-    bunch = truth(n_samples=10, random_state=0)
-    assert bunch.target_names == ["negative", "positive"]
-    assert bunch.feature_names[[0, 20, 40]].tolist() == ["painful", "terrific", "the"]
-    np.testing.assert_array_equal(bunch.token_class, np.repeat([0, 1, -1], [20, 20, 500]))
 
 
 @pytest.mark.parametrize(("n_classes", "delta"), [(2, 0), (2, (0.05, 0.4)), (3, 0.1)])
@@ -115,14 +87,6 @@ def test_weights_and_flips():
     np.testing.assert_array_equal(bunch.target, bunch.unflipped_target)
 
 
-def test_extremes():
-    bunch = truth(n_samples=100, relevant_share=0, random_state=0)
-    assert bunch.data[:, bunch.token_class >= 0].nnz == 0
-    X, _ = make_token_classification(n_samples=30, n_irrelevant=0, random_state=0)
-    assert X.shape == (30, 40)
-    assert X.sum(axis=1).min() >= 1
-
-
 def single(**parameters):
     return truth(single_relevant=True, delta=0, **parameters)
 
@@ -162,20 +126,6 @@ def test_single_relevant_token_satisfies_assumption_1(n_groups, n_classes, kind,
     np.testing.assert_allclose(bunch.token_probabilities.sum(axis=1), 1)
 
 
-def test_single_relevant_keeps_the_other_features():
-    parameters = {"n_samples": 300, "n_classes": 3, "document_length": 20, "random_state": 0}
-    bunch = single(as_text=True, **parameters)
-    np.testing.assert_array_equal(bunch.target, bunch.unflipped_target)
-    vectorizer = CountVectorizer(vocabulary=list(bunch.feature_names))
-    assert (vectorizer.fit_transform(bunch.texts) != bunch.data).nnz == 0
-    assert bunch.data.sum(axis=1).mean() == pytest.approx(20, rel=0.1)
-    # Equal shares by name are balanced too, and delta may be a pair.
-    X, _ = make_token_classification(
-        weights=[1 / 3] * 3, delta=(0, 0.0), single_relevant=True, **parameters
-    )
-    assert (bunch.data != X).nnz == 0
-
-
 def test_documents_are_the_same_from_release_to_release():
     X, y = make_token_classification(n_samples=50, flip_y=0.2, random_state=7)
     digest = hashlib.sha256(
@@ -206,10 +156,3 @@ SINGLE = {"delta": 0, "single_relevant": True}
 def test_parameters_out_of_range(parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
         make_token_classification(**parameters)
-
-
-@pytest.mark.parametrize("name", ["n_samples", "n_relevant_per_class", "document_length"])
-@pytest.mark.parametrize("size", [10**12, 10**30])
-def test_more_documents_than_there_is_memory_for(name, size):
-    with pytest.raises(ValueError, match=f"{name}={size}.* takes at least .* GB of memory"):
-        make_token_classification(**{name: size})

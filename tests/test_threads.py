@@ -3,19 +3,16 @@
 import gc
 import os
 import threading
-import time
 
 import pytest
 import torch
 from helpers import data
-from numpy.testing import assert_allclose, assert_array_equal
-from reference import counts
+from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core import backend, bag
-from sklearn_clsattn._core.backend import ThreadShare, in_background, in_threads
-from sklearn_clsattn._core.bag import TokenBag
+from sklearn_clsattn._core import backend
+from sklearn_clsattn._core.backend import ThreadShare, in_threads
 from sklearn_clsattn.text import ContextVectorizer, _gate_scores
 
 
@@ -84,13 +81,6 @@ def test_nothing_spins_during_a_fit(eight_threads, monkeypatch):
         assert (torch.get_num_threads(), blas_threads()) == (8, before)
 
 
-def test_pytorch_has_the_threads_of_many_dense_multiplications(eight_threads):
-    few = backend.FEW_MULTIPLICATIONS
-    for n_dense, n_threads in ((few - 1, 1), (few, 8)):
-        with ThreadShare(n_dense):
-            assert torch.get_num_threads() == n_threads
-
-
 def test_threads_take_what_is_left_and_begin_nothing_after_an_error(eight_threads):
     both = threading.Barrier(2, timeout=30)
 
@@ -144,33 +134,6 @@ def test_the_number_of_threads_does_not_change_the_fit(eight_threads):
         decisions.append(ClsAttentionClassifier().fit(X, y).decision_function(X))
         assert torch.get_num_threads() == threads
         assert_array_equal(decisions[-1], decisions[0])
-
-
-@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="PyTorch has no MKL")
-def test_threads_multiply_blocks_which_do_not_depend_on_their_number(eight_threads, monkeypatch):
-    X, ones, mm = counts(0, 300, 40, 0.4), torch.ones(300, 2, dtype=torch.float64), torch.mm
-    expected, threads = TokenBag(X).sum_over_documents(ones), set()
-    assert_allclose(expected, X.T @ ones.numpy())
-
-    def product(*operands, out):
-        threads.add(threading.get_ident())
-        time.sleep(1e-3)  # so that the other thread comes to some
-        return mm(*operands, out=out)
-
-    monkeypatch.setattr(bag, "BLOCK_ENTRIES", 500)
-    monkeypatch.setattr(torch, "mm", product)
-    for n in (1, 2):
-        torch.set_num_threads(n)
-        with ThreadShare():  # on two threads, the transpose is made on one of its own
-            assert torch.equal(TokenBag(X).sum_over_documents(ones), expected)
-        assert (len(threads) > 1) == (n > 1)
-
-
-def test_errors_in_the_background_arrive_with_the_result(eight_threads):
-    with ThreadShare():
-        waiting = in_background(lambda: threading.get_ident() // 0)
-    with pytest.raises(ZeroDivisionError):
-        waiting()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")

@@ -1,7 +1,6 @@
 """TokenVectorizer against CountVectorizer: everything that it returns, raises and warns of."""
 
 import io
-import pickle
 import re
 import warnings
 
@@ -11,7 +10,6 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, TokenVectorizer, _ngrams, _symbols, _tokens
@@ -248,30 +246,6 @@ def test_missing_texts_have_a_row_number(fast, missing):
     if missing is not np.nan:  # which scikit-learn refuses whatever reads it
         anything = TokenVectorizer(analyzer=lambda document: [str(document)]).fit([missing])
         assert list(anything.vocabulary_) == [str(missing)]
-
-
-def test_pickled_cloned_and_changed(fast):
-    vectorizer = TokenVectorizer(ngram_range=(1, 2), min_df=2)
-    texts = some_texts()
-    counts = vectorizer.fit_transform(texts)
-    assert type(vectorizer.vocabulary_) is dict
-    assert_same_matrix(vectorizer.transform(texts), counts)  # and has the vocabulary ready
-    for copy in (pickle.loads(pickle.dumps(vectorizer)), vectorizer):
-        assert copy.get_params() == vectorizer.get_params()
-        assert vars(copy) == vars(vectorizer)
-        assert_same_matrix(copy.transform(texts), counts)
-    assert_same_matrix(clone(vectorizer).fit_transform(texts), counts)
-    vectorizer.vocabulary_ = {"mat": 0, "cat": 1}
-    assert_array_equal(vectorizer.transform(["cat cat mat dog"]).toarray(), [[1, 2]])
-
-
-def test_alphabets_of_any_size(fast):
-    """Symbols of one, two and four bytes, in one corpus."""
-    letters = re.findall(r"\w", "".join(map(chr, range(0x20000))))
-    assert len(letters) > 1 << 16
-    rows = ["".join(letters[i : i + 30]) for i in range(0, len(letters), 30)]
-    texts = ["plain letters", "".join(letters[:300]), *rows]
-    assert compare({"lowercase": False}, texts, ["plain letters", *texts[-3:]])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

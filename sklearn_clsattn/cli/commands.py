@@ -20,7 +20,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_clsattn import comparison, saving
-from sklearn_clsattn._training import memory
 from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, say
 from sklearn_clsattn.comparison import shown_measure
@@ -60,12 +59,6 @@ def run_fit(arguments: Namespace) -> None:
     """Fit a pipeline from texts to classes, save it and print its most important tokens."""
     path, output = arguments.data, arguments.output
     _output(arguments, path)
-    size = 0 if str(path) == STDIN else path.expanduser().stat().st_size
-    if size > memory():
-        raise ValueError(
-            f"{path} has {size / 1e9:,.3g} GB, and this machine {memory() / 1e9:,.3g} GB of "
-            "memory; ClsAttentionClassifier.fit_chunks, in Python, learns from one part at a time"
-        )
     reviews = _read_labelled(path, arguments)
     texts, labels = reviews.data, reviews.target
     classes, sizes = np.unique(labels, return_counts=True)

@@ -39,9 +39,6 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _JSON = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".pq")
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst", ".tar")
-# What is unpacked may be this many times as large as the file, and this large in any case.
-_LARGEST_RATIO = 100
-_LEAST_LIMIT = 100_000_000
 _SIGN = re.compile(r"\S")
 
 
@@ -172,15 +169,7 @@ def _content(source: Path | IO[bytes]) -> tuple[bytes, str]:
         suffixes = [suffix.lower() for suffix in source.suffixes]
         kind = next((one for one in reversed(suffixes) if one not in _COMPRESSIONS), "")
         with get_handle(source, "rb", compression="infer", is_text=False) as opened:
-            unpacked = bytearray()
-            while chunk := opened.handle.read(1 << 20):
-                unpacked += chunk
-                if len(unpacked) > max(_LEAST_LIMIT, _LARGEST_RATIO * source.stat().st_size):
-                    raise ValueError(
-                        f"it unpacks to over {_LARGEST_RATIO} times its size, which texts do not; "
-                        "decompress it first if it is what it should be"
-                    )
-        return bytes(unpacked), kind
+            return opened.handle.read(), kind
     content = source.read()
     if content.startswith(b"PAR1"):
         return content, ".parquet"

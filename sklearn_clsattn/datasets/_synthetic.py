@@ -10,7 +10,6 @@ from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 
-from .._training import check_memory
 from ._requests import sections
 
 _LENGTH_SPREAD = 0.5  # standard deviation of the logarithm of documents' lengths
@@ -156,13 +155,6 @@ def make_token_classification(
     >>> bunch.feature_names[[0, 20, 40]].tolist()
     ['painful', 'terrific', 'the']
     """
-    numbers = n_samples * float(document_length) + n_classes * (
-        n_classes * n_relevant_per_class + n_irrelevant
-    )
-    check_memory(
-        8 * numbers,
-        f"{n_samples=}, {n_classes=}, {n_relevant_per_class=}, {n_irrelevant=}, {document_length=}",
-    )
     own, other = _relevant_probabilities(delta, n_relevant_per_class, n_classes)
     sizes = _class_sizes(n_samples, n_classes, weights)
     unbalanced = n_samples % n_classes or np.ptp(sizes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from .._base import BaseAttentionClassifier
+from .._docstrings import TEXTS, documented
 from .._pickling import public
 
 if TYPE_CHECKING:
@@ -57,43 +57,6 @@ device : str or torch.device, default="cpu"
     Where training computes: "cpu", "cuda", "auto" (CUDA where there is one) or a
     ``torch.device``. Prediction always runs on the CPU, without PyTorch.
 """,
-    "attributes": """
-classes_ : ndarray of shape (n_classes,)
-    Class labels.
-token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-    Signed frequency alpha of each token in the training data: one row per class for more
-    than two classes. For two, positive speaks for ``classes_[1]``.
-attention_scores_ : ndarray of shape (n_tokens,)
-    Attention scores E.p: among a document's tokens, attention is in proportion to the
-    token's count times the exponential of its score.
-token_values_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-    Token values E.v: what a token adds to the decision per unit of attention.
-intercept_ : ndarray of shape (1,) or (n_classes,)
-    Added to the attention-weighted values; 0 where there is none.
-cls_score_, cls_weight_ : float
-    Attention score of ``<cls>`` and its weight, the count with which it stands in every
-    document. Its value is 0. Where it does not attend to itself: -inf and 0.
-cls_embedding_ : ndarray of shape (d,)
-    p. Without a dimension, d is 1 + K for K > 2 classes and 2 for two.
-output_vector_ : ndarray of shape (d,) or (n_classes, d)
-    v, for more than two classes a row per class.
-token_embeddings_ : ndarray of shape (n_tokens, d)
-    E after training. Without a dimension, the embeddings of least norm that have these scores
-    and values for orthonormal p and v.
-selected_tokens_ : ndarray of shape (n_selected,)
-    Columns with the highest attention score of some training document (ties within 1e-6
-    included), most often selected first.
-selection_counts_ : ndarray of shape (n_selected,)
-    In how many training documents each of them is selected.
-n_iter_ : int
-    Number of iterations run (those that `max_iter` counts), at least 1.
-loss_curve_ : ndarray of shape (n_iterations + 1,)
-    Training loss, in nats per document, at the start and after each iteration.
-n_features_in_ : int
-    Number of tokens.
-feature_names_in_ : ndarray of shape (`n_features_in_`,)
-    Names of the tokens, where X had string names.
-""",
     "reference": """
 References
 ----------
@@ -134,11 +97,7 @@ def completed(kind: Kind) -> Kind:
 
     ``{name}`` in the docstring becomes the text of that name.
     """
-    doc = inspect.cleandoc(kind.__doc__ or "")
-    for name, text in SHARED.items():
-        doc = doc.replace(f"{{{name}}}", text.strip())
-    estimator: Any = kind
-    estimator.__doc__ = doc
+    estimator: Any = documented(kind, TEXTS | SHARED)
     known = CONSTRAINTS | vars(kind).get("_parameter_constraints", {})
     estimator._parameter_constraints = {name: known[name] for name in estimator._get_param_names()}
     return kind

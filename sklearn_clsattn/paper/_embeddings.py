@@ -70,7 +70,6 @@ def fit_embeddings(
             seed=seed,
             dtype=loss.bag.dtype,
             device=device,
-            copies=5 if how is True else 1,  # gradient, two moments, and the best
         )
         if how == "one_step":
             importance = signed_frequency(statistics.shares, statistics.class_weights)

@@ -177,7 +177,6 @@ def fit_network(
         seed=seed,
         dtype=precision,
         device=device,
-        copies=5,  # with the gradient, Adam's two moments, and the best network
     )
     network = AttentionNetwork(
         start,

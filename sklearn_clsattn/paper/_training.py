@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from .._core.result import FitResult, Report
-from .._training import check_memory
 
 if TYPE_CHECKING:
     from .._core.fitted import FittedAttention
@@ -33,19 +32,13 @@ def draw_embeddings(
     seed: int,
     dtype: torch.dtype = torch.float64,
     device: torch.device | str = "cpu",
-    copies: int = 1,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Draw E^0, (n_tokens, d), and p^0 from N(0, I / d), and orthonormal v_k, (n_outputs, d).
-
-    `copies` is how many E training has in memory.
-    """
+    """Draw E^0, (n_tokens, d), and p^0 from N(0, I / d), and orthonormal v_k, (n_outputs, d)."""
     if embedding_dim < 1 + n_outputs:
         raise ValueError(
             f"embedding_dim must be at least {1 + n_outputs} (<cls> and {n_outputs} output "
             f"vector(s) are to be independent), got {embedding_dim}."
         )
-    least = embedding_dim * (copies * dtype.itemsize * n_tokens + 8 * (1 + 2 * n_outputs))
-    check_memory(least, f"embedding_dim={embedding_dim} for {n_tokens} tokens")
     generator = torch.Generator().manual_seed(seed)
     scale = embedding_dim**-0.5
     p = torch.randn(embedding_dim, generator=generator, dtype=torch.float64) * scale
