@@ -236,6 +236,19 @@ LABELS = ["good", "good", "good", "bad", "bad", "bad"]
 ASKED = ["a good film and a bad story", "good fun, good cast", "not bad fun at all", "bad", ""]
 
 
+def test_several_additions_reach_a_class_of_four():
+    sets = [one for seed in range(2, 6) for one in four_classes(seed).counterfactual("add", to=0)]
+    assert max(one.size for one in sets if one.found) > 1
+    assert all(one.at_least <= one.size and one.after == 0 for one in sets if one.found)
+
+
+def test_a_token_that_holds_back_one_class_and_not_another():
+    model = copy(hardly_fitted(3, 1, False))
+    model.intercept_, model.token_values_ = np.array([1.0, 0, 2]), np.array([[0.0], [3], [-9]])
+    one = explain(model, np.ones((1, 1))).counterfactual(to=0)[0]
+    assert (one.found, one.at_least, one.before) == (False, None, 1)
+
+
 def text_model(vectorizer, labels=LABELS, **parameters):
     classifier = ClsAttentionClassifier(C=10.0, **parameters)
     return make_pipeline(vectorizer, classifier).fit(TEXTS, labels)
