@@ -13,7 +13,7 @@ from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from ._core.fitted import FittedAttention, probabilities
+from ._core.fitted import FittedAttention, VectorEmbeddings, probabilities
 from ._docstrings import documented
 from ._documents import NegativeEntriesError, canonical, is_plain, with_columns
 from ._pickling import SavedMixin
@@ -331,6 +331,12 @@ def fitted_attention(classifier: BaseAttentionClassifier) -> FittedAttention:
     """Return the fitted model of a classifier, made of its fitted attributes."""
     check_is_fitted(classifier)
     return classifier._model()
+
+
+def vector_embeddings(classifier: BaseAttentionClassifier) -> VectorEmbeddings | None:
+    """Return the embeddings of a fitted classifier whose tokens have vectors, else None."""
+    stored = classifier._embeddings
+    return stored if isinstance(stored, VectorEmbeddings) else None
 
 
 def checked_documents(classifier: BaseAttentionClassifier, X: Any) -> Any:

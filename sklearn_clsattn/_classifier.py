@@ -336,6 +336,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         from ._core.memory import Stream
         from ._core.streaming import learn_batch
 
+        if getattr(X, "token_vectors", None) is not None:
+            raise ValueError("X carries vectors of words, with which only fit learns.")
         stream: Stream | None = getattr(self, "_stream", None)
         device = resolve_device(self.device)
         csr, labels, weights = validated(self, X, y, sample_weight, reset=stream is None)

@@ -33,6 +33,7 @@ TRUSTED_TYPES = (
     "sklearn_clsattn.paper.EmbeddingClassifier",
     "sklearn_clsattn.paper.OneStepClassifier",
     "sklearn_clsattn.text.ContextVectorizer",
+    "sklearn_clsattn.text.TextClassifier",
     "sklearn_clsattn.text.TokenVectorizer",
     "sklearn_clsattn.text.WordVectors",
 )

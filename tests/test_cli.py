@@ -28,6 +28,7 @@ from sklearn_clsattn.cli import commands, main
 from sklearn_clsattn.cli.commands import shown_size
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.saving import load_model
 from sklearn_clsattn.text import make_text_classifier
 
 PACKAGE = Path(comparison.__file__).parent
@@ -166,6 +167,16 @@ def test_report_writes_a_page(data, tmp_path, run, few_models):
 
 
 # fit and predict
+
+
+def test_texts_without_labels(frame, data, tmp_path, run):
+    lines = put(tmp_path / "more.txt", "\n\n".join(frame["text"]) + "\n")
+    for more in (lines, data):
+        out = run("fit", data, "--unlabeled", more, "-o", tmp_path / "m.skops", "--force")[1]
+        assert re.search(
+            rf"unlabeled +{len(frame):,} of .*: vectors of \d+ words, scale", " ".join(out.split())
+        )
+    assert load_model(tmp_path / "m.skops")[0].word_vectors_ is not None
 
 
 @pytest.mark.parametrize("encoding", [[], ["--encoding", "utf-16"]])

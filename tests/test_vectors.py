@@ -2,6 +2,7 @@
 
 import gzip
 import pickle
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,8 +12,8 @@ import torch
 from helpers import data
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad, minimize
+from sklearn import config_context
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import GridSearchCV
@@ -225,8 +226,16 @@ def test_files_and_mappings(tmp_path):
         (lambda: VECTORS.most_similar("zzz"), ValueError, "no vector of 'zzz'"),
         (
             lambda: make_text_classifier(word_vectors=WordVectors()).fit(["a", "b"], [0, 1]),
-            NotFittedError,
-            "WordVectors instance is not fitted",
+            ValueError,
+            "Only 0 words are in 3 texts",
+        ),
+        (
+            lambda: ClsAttentionClassifier().partial_fit(
+                ContextVectorizer(word_vectors=VECTORS).fit_transform(TEXTS[:20], TOPICS[:20]),
+                TOPICS[:20],
+            ),
+            ValueError,
+            "with which only fit learns",
         ),
     ],
 )
@@ -250,13 +259,20 @@ def test_few_labels_and_many_texts():
     vectors = WordVectors(n_components=20).fit(REVIEWS)
     plain = make_text_classifier().fit(texts, y)
     brought = make_text_classifier(word_vectors=vectors).fit(texts, y)
-    learned = make_text_classifier().fit(texts, y, vectorizer__unlabeled=REVIEWS[30:])
+    learned = make_text_classifier().fit(texts, y, unlabeled=REVIEWS[30:])
+    with config_context(enable_metadata_routing=True):
+        routed = make_text_classifier().fit(texts, y, unlabeled=REVIEWS[30:])
+    assert_array_equal(routed.predict_proba(REVIEWS), learned.predict_proba(REVIEWS))
+    own = WordVectors(n_components=5)
+    other = make_text_classifier(word_vectors=own).fit(texts, y, unlabeled=REVIEWS[30:])
+    assert other[0].word_vectors_.vectors_.shape[1] == 5
+    assert not hasattr(own, "vectors_")
     assert plain[0].word_vectors_ is None
     for model in (brought, learned):
         assert model.score(REVIEWS[30:], RATINGS[30:]) > plain.score(REVIEWS[30:], RATINGS[30:])
         assert set(model[0].word_vectors_.words_) <= set(model[0].vocabulary_)
     both = make_text_classifier(word_vectors=vectors, token_vectors_scale=1.0)
-    both.fit(texts, y, vectorizer__unlabeled=REVIEWS[30:])
+    both.fit(texts, y, unlabeled=REVIEWS[30:])
     assert both[0].word_vectors_.vectors_.shape[1] == 220
     assert both.score(REVIEWS[30:], RATINGS[30:]) > 0.7
 
@@ -304,3 +320,29 @@ def test_a_search_over_scales():
     ).fit(TEXTS[:40], TOPICS[:40])
     assert search.best_params_["classifier__token_vectors_scale"] in (0.0, 2.0)
     assert search.best_estimator_[0].word_vectors_ is VECTORS
+
+
+@pytest.mark.parametrize("characters", [None, (2, 3)])
+def test_explanations_say_what_comes_from_vectors(characters):
+    vectors = {"great": [1, 0.1], "terrific": [1, 0.2], "awful": [-1, 0.1], "dire": [-1, 0.2]}
+    model = make_text_classifier(
+        word_vectors=WordVectors.from_mapping(vectors),
+        characters=characters,
+        token_vectors_scale=2.0,
+        C=1.0,
+    ).fit(["great fun", "a great film", "awful film", "awful and long"] * 5, list("ppnn") * 5)
+    explanation = explain(model, ["a terrific film"])
+    frame = explanation.to_frame(target="p" if explanation.targets[0] == "p" else None)
+    terms = frame.set_index("token")
+    assert_allclose(terms["contribution"].sum(), explanation.decision[0, 0])
+    # No labelled text has the word: all that it adds itself is its vector's.
+    terrific = terms.loc["terrific"]
+    assert terrific["vector_contribution"] > 0
+    if characters is None:
+        assert_allclose(terrific["vector_contribution"], terrific["contribution"])
+    assert terms.loc["film", "vector_contribution"] == 0
+    assert re.search(r'"terrific" adds \+\S+ of \+\S+ as it is near great\.', explanation.to_text())
+    assert "as it is near great" in explanation.to_html()
+    assert explanation.to_dict()["documents"][0]["tokens"][0]["vector_contributions"] is not None
+    other = explain(model, ["a terrific film"], target="n").to_frame().set_index("token")
+    assert_allclose(other["vector_contribution"], -terms["vector_contribution"])

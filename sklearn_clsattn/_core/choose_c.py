@@ -20,6 +20,9 @@ least three values gives the held-out choice.
 In :math:`\nu`, :data:`GUESS_DOCUMENTS` count whose tokens tell nothing: of ten documents, naive
 Bayes may know the classes by chance.
 
+Where tokens have vectors, there is such a path for every scale gamma, each of which begins about
+where the last was least, and gamma is that of least held-out loss.
+
 Few documents say little about C, so the choice is the mean of the held-out and the guessed log C
 with weights n and 1,000, n being the number of different documents. ``docs/model.md`` has the
 measurements.
@@ -104,12 +107,11 @@ def choose_C(
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
     fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
     trust = n_different / (n_different + GUESS_WORTH)
+    first = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
     chosen, lowest = None, np.inf
-    start = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
     for scale in scales:
-        for fit in fits:
-            fit.share(scale)
-        best, tried, losses = _searched(fits, start, C)
+        best, tried, losses = _searched(fits, first, C, scale)
+        first = int(np.floor(2 * np.log10(best) + 0.25))  # where the next is least, mostly
         if chosen is None or losses.mean(axis=0).min() < lowest:
             lowest = float(losses.mean(axis=0).min())
             here = float(np.exp(trust * np.log(best) + (1 - trust) * np.log(guess)))
@@ -119,11 +121,15 @@ def choose_C(
     return chosen
 
 
-def _searched(fits: list[HeldOut], start: int, C: float | None) -> tuple[float, Array, Array]:
+def _searched(
+    fits: list[HeldOut], start: int, C: float | None, scale: float
+) -> tuple[float, Array, Array]:
     """Return the C of least loss, those tried, (n_Cs,), and their losses, (n_folds, n_Cs).
 
-    `start` is the exponent to begin with; a given `C` is the only one.
+    `start` is the exponent to begin with; a given `C` is the only one. `scale` is gamma.
     """
+    for fit in fits:
+        fit.share(scale)
     if C is not None:
         return C, np.array([C]), np.array([[fit.loss(C)] for fit in fits])
     losses: dict[int, list[float]] = {}

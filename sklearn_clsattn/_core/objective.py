@@ -231,7 +231,7 @@ class AttentionObjective:
         curvature = torch.empty_like(x)
         n = len(by_output) - 1
         if self.shared is not None:
-            curvature[n:-1, 1:] = self.shared.curvature(by_output[:-1])
+            curvature[n:-1, 1:] = self.shared.curvature(by_output[-1])
         by_output[:-1] *= self.value_scales.square()
         curvature[:n, 1:] = by_output[:-1]
         curvature[VALUES] += self.values.penalty

@@ -51,7 +51,9 @@ class AttentionPath:
         self._attention_C = attention_C
         self.shared: SharedValues | None = None
         if vectors is not None:
-            self.shared = SharedValues(vectors, units, self._loss.device, self._loss.dtype)
+            self.shared = SharedValues(
+                vectors, units, documents.X, self._loss.device, self._loss.dtype
+            )
         self._objective: AttentionObjective | None = None
         self._mean_C, self._last_C = 1.0, np.inf
         self._pairs = Pairs()
@@ -73,11 +75,11 @@ class AttentionPath:
         return self._objective
 
     def share(self, scale: float) -> None:
-        """Give what values get from vectors this scale, gamma, and start anew."""
+        """Give what values get from vectors this scale, gamma, and start from the last values."""
         if self.shared is not None and self.shared.scale != scale:
-            self.shared.scale = scale
-            self.objective.start = self.objective.cold_start()
-            self._last_C, self._reached = np.inf, None
+            start = self.objective.start.clone()
+            start[-1 - self.shared.dimension : -1] *= self.shared.scale / scale if scale else 0.0
+            self.shared.scale, self.objective.start, self._reached = scale, start, None
             self._pairs.clear()
 
     @property
@@ -86,6 +88,7 @@ class AttentionPath:
         if self.shared is None:
             return None
         weights = self.point[-1 - self.shared.dimension : -1, 1:].cpu().numpy()
+        weights = self.shared.rotation @ weights
         return np.asarray(weights * (self.shared.scale * self.shared.unit), dtype=np.float64)
 
     def start_from(self, model: FittedAttention, C: float) -> None:

@@ -8,17 +8,21 @@ with the prior mean, value scales and starting scores of :mod:`.objective`, wher
 same penalty: a priori, values have the covariance :math:`I + \gamma^2 G G^\top`, in units of
 :math:`\kappa`, the root mean square of :math:`\sigma_{sk} e^{\pi_s}`. A token that no document of
 training has is given what its vector says.
+
+The vectors are rotated, which changes no product with them, so that what they add to the outputs of
+different documents, before training, is uncorrelated: the curvature by w is then almost diagonal.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._factored import TokenVectors
+from .._factored import TokenVectors, factors_of
 from .fitted import FittedAttention, VectorEmbeddings
 from .statistics import IMPORTANCE_FLOOR, Scaling
 
@@ -28,16 +32,24 @@ Numbers = NDArray[np.intp]
 SCALES = 0.0, 0.5, 1.0, 2.0
 """The gammas of which one is chosen."""
 
+_SOME = 4_000  # documents, about, by which vectors are rotated
+
 
 class SharedValues:
     """The product of tokens' vectors with w, in values, for one `scale`, gamma, after another.
 
-    `unit` is kappa, `factors`, (n_tokens,), are exp(-pi); `matrix`, (n_vectors, d), has the vectors
+    X is a CSR matrix of documents, (n_documents, n_tokens). `unit` is kappa, `factors`,
+    (n_tokens,), are exp(-pi); `rotation`, (d, d), makes `matrix`, (n_vectors, d), of the vectors
     times both, those of the tokens `tokens`.
     """
 
     def __init__(
-        self, vectors: TokenVectors, scaling: Scaling, device: torch.device, dtype: torch.dtype
+        self,
+        vectors: TokenVectors,
+        scaling: Scaling,
+        X: Any,
+        device: torch.device,
+        dtype: torch.dtype,
     ) -> None:
         importance = np.exp(scaling.starting_scores, dtype=np.float64)[:, None]
         squares = np.square(scaling.value_scales * importance)
@@ -47,7 +59,14 @@ class SharedValues:
         self.factors = 1.0 / importance[:, 0]
         self.dimension = vectors.matrix.shape[1]
         self.tokens = torch.from_numpy(vectors.tokens).to(device)
-        rows = vectors.matrix * (self.unit / importance[vectors.tokens])
+        # What w adds to the outputs of some documents, at the start.
+        some = X[:: max(1, X.shape[0] // _SOME)]
+        masses = _product(some, importance) + scaling.cls_weight
+        added = _product(some[:, vectors.tokens], vectors.matrix)
+        added *= self.unit / np.where(masses > 0, masses, np.inf)
+        squares, self.rotation = np.linalg.eigh(added.T @ added / max(len(added), 1))
+        self._squares = torch.from_numpy(squares.clip(min=0.0)).to(device, dtype)
+        rows = (vectors.matrix @ self.rotation) * (self.unit / importance[vectors.tokens])
         self.matrix = torch.from_numpy(rows).to(device, dtype)
 
     def add_to(self, values: torch.Tensor, weights: torch.Tensor) -> None:
@@ -59,9 +78,14 @@ class SharedValues:
         """Return the gradient by w, given that by values."""
         return (self.matrix.T @ by_values[self.tokens]).mul_(self.scale)
 
-    def curvature(self, by_values: torch.Tensor) -> torch.Tensor:
-        """Return the curvature by w, given that by values, as if tokens were independent."""
-        return (self.matrix.square().T @ by_values[self.tokens]).mul_(self.scale**2)
+    def curvature(self, by_intercept: torch.Tensor) -> torch.Tensor:
+        """Return about the curvature by w, (d, n_outputs), given that by intercepts."""
+        return torch.outer(self._squares, by_intercept).mul_(self.scale**2)
+
+
+def _product(X: Any, matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return ``X @ matrix`` for a CSR matrix that may have factors."""
+    return np.asarray((factors_of(X) or X) @ matrix)
 
 
 def with_vectors(

@@ -121,6 +121,7 @@ def parser() -> argparse.ArgumentParser:
         "most in each class.",
         *labelled,
     )
+    more = "more texts, without labels, to learn likenesses of words from: one a line in a *.txt"
     saved = "file for the model; *.skops is the name of the safe format"
     what = 'inverse strength of the penalty on token values, or "auto" (default: auto)'
     command(
@@ -131,6 +132,7 @@ def parser() -> argparse.ArgumentParser:
         *_output("MODEL", saved, required=True),
         *fitting,
         _option("--C", help=what, type=_number(float, auto=True)),
+        _option("--unlabeled", help=more, type=Path, metavar="FILE"),
     )
     command(
         "predict",

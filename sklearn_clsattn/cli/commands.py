@@ -58,9 +58,9 @@ def run_compare(arguments: Namespace) -> None:
 def run_fit(arguments: Namespace) -> None:
     """Fit a pipeline from texts to classes, save it and print its most important tokens."""
     path, output = arguments.data, arguments.output
-    _output(arguments, path)
+    _output(arguments, path, arguments.unlabeled)
     reviews = _read_labelled(path, arguments)
-    texts, labels = reviews.data, reviews.target
+    texts, labels, unlabeled = reviews.data, reviews.target, _unlabeled(arguments)
     classes, sizes = np.unique(labels, return_counts=True)
     given = {} if arguments.C is None else {"C": arguments.C}
     model = make_text_classifier(min_df=arguments.min_df, **given)
@@ -68,7 +68,7 @@ def run_fit(arguments: Namespace) -> None:
 
     _tell(arguments, "fitting")
     start = time.perf_counter()
-    model.fit(texts, labels)
+    model.fit(texts, labels, unlabeled=unlabeled)
     seconds, classifier = time.perf_counter() - start, model[-1]
     saving.save_model(model, output)
     counted = [f"{label} ({n:,})" for label, n in zip(classes.tolist(), sizes, strict=True)]
@@ -76,12 +76,31 @@ def run_fit(arguments: Namespace) -> None:
     facts = {
         "texts": f"{len(texts):,} of {path}, column {reviews.text_column!r}",
         "classes": f"{', '.join(counted[:8])}{more} (column {reviews.label_column!r})",
+        **_of_unlabeled(arguments, unlabeled, model),
         "features": f"{classifier.n_features_in_:,}",
         "fit": f"{seconds:.2f} s, {int(np.max(classifier.n_iter_))} iterations, "
         f"loss {classifier.loss_curve_[-1]:.4f}, C {classifier.C_:.3g}",
         "model": f"{output}, {shown_size(output.expanduser().stat().st_size)}",
     }
     say(fit_text(facts, class_tokens(read_documents(model, texts))))
+
+
+def _unlabeled(arguments: Namespace) -> Any:
+    """Return the texts without labels, None without a file of them."""
+    path = arguments.unlabeled
+    if path is None or path.suffix.lower() != ".txt":
+        return None if path is None else read_texts(_source(path), **_reading(arguments))[1]
+    lines = path.expanduser().read_text(arguments.encoding, errors="replace").splitlines()
+    return [line for line in lines if line.strip()]
+
+
+def _of_unlabeled(arguments: Namespace, unlabeled: Any, model: Pipeline) -> dict[str, str]:
+    """Return what was learned from texts without labels, in words."""
+    if unlabeled is None:
+        return {}
+    n_words, scale = len(model[0].word_vectors_.words_), model[-1].token_vectors_scale_
+    used = f"vectors of {n_words:,} words, scale {scale:g}" + (" (not used)" if not scale else "")
+    return {"unlabeled": f"{len(unlabeled):,} of {arguments.unlabeled}: {used}"}
 
 
 def run_predict(arguments: Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from .._base import checked_documents, fitted_attention
+from .._base import checked_documents, fitted_attention, vector_embeddings
 from .._core.fitted import FittedAttention
 from .._documents import canonical, row_sums
 from .._factored import factors_of
@@ -17,7 +18,7 @@ from ..text._context_vectorizer import ContextVectorizer
 from ..text._units import units_of
 from .explanation import Explanation
 from .feature_origins import Columns, FeatureOrigins, Source, feature_origins
-from .terms import ExplainedModel
+from .terms import ExplainedModel, Likeness
 from .token_positions import document_texts
 
 Array = NDArray[np.float64]
@@ -85,12 +86,20 @@ def explain(
     documents = _checked_documents(documents, origins)
     given = origins.transform(documents)
     fitted, columns, own = fitted_attention(classifier), origins.columns, None
+    embeddings, n_outputs = vector_embeddings(classifier), len(classifier.intercept_)
+    if embeddings is not None:  # beside the values, their parts by vectors
+        parts = np.hstack([fitted.values, fitted.values - embeddings.own])
+        fitted = replace(fitted, values=parts)
     X = canonical(checked_documents(classifier, given))
     if (factors := factors_of(X)) is not None:
         X = factors.left @ factors.right
     has_characters = any(_has_characters(source.vectorizer) for source in origins.sources)
     if has_characters and type(fitted) is FittedAttention and fitted.entry_scale is None:
         X, fitted, columns, own = _by_units(origins, documents, X, fitted)
+    shared = fitted.values[:, n_outputs:]
+    if embeddings is not None:
+        fitted = replace(fitted, values=fitted.values[:, :n_outputs])
+        own = None if own is None else own[:, :n_outputs]
     attention = fitted.attention(X).data.astype(np.float64, copy=False)
     terms = np.column_stack([output.data for output in fitted.contributions(X)]).astype(np.float64)
     decision, probability = fitted.outputs(X), classifier.predict_proba(given)
@@ -108,10 +117,13 @@ def explain(
         """Return the numbers of the classes explained."""
         return sign * by_output[..., outputs] + 0.0  # so that no zero is negative
 
-    without = model = None
+    without = model = likeness = None
+    if embeddings is not None:
+        names, told = origins.columns.names[embeddings.tokens], embeddings.own[embeddings.tokens]
+        likeness = Likeness(names, embeddings.vectors, of(told))
     if fitted.n_layers == 1:  # contributions are attention times the tokens' own values
         without = of(_decisions_without(fitted, X, attention, terms, cls_attention))
-        model = ExplainedModel(columns.names, fitted, outputs, sign)
+        model = ExplainedModel(columns.names, fitted, outputs, sign, likeness)
         values = fitted.values[X.indices]
     else:
         shares = np.broadcast_to(attention[:, None], terms.shape)
@@ -129,6 +141,9 @@ def explain(
         values=of(values),
         contributions=of(terms),
         own_contributions=None if own is None else of(attention[:, None] * own[X.indices]),
+        vector_contributions=None
+        if likeness is None
+        else of(attention[:, None] * shared[X.indices]),
         decision_without=without,
         cls_attention=cls_attention,
         decision=of(decision),

@@ -54,6 +54,8 @@ class Explanation(DecisionTerms):
     own_contributions : ndarray of shape (n_entries, n_targets), or None
         Where tokens have character n-grams, what a token adds without these; NaN for a word that
         is not in the vocabulary, which counts by its characters alone.
+    vector_contributions : ndarray of shape (n_entries, n_targets), or None
+        Where tokens have vectors, what of a token's contribution these add.
     decision_without : ndarray of shape (n_entries, n_targets), or None
         The decision if the token's weight were 0; None with two layers of attention.
     cls_attention : ndarray of shape (n_documents,)
@@ -195,8 +197,8 @@ class Explanation(DecisionTerms):
             The column `kind` says what a term is: "token", "cls" or "intercept". A document's
             contributions sum to its decision, and its attention shares to 1. `own_contribution` is
             there where words have character n-grams: the contribution without these, NaN for a
-            word that is not in the vocabulary. What does not apply is
-            NaN; the column `against` is there where classes are compared.
+            word that is not in the vocabulary; `vector_contribution` where tokens have vectors.
+            What does not apply is NaN; the column `against` is there where classes are compared.
         """
         k, j = pairs(self, target)
         n, every, nan = len(self), np.arange(len(self)), np.full(len(self), np.nan)
@@ -219,8 +221,9 @@ class Explanation(DecisionTerms):
             "contribution": compared(self.contributions, zero, zero + self.intercept),
         }
         unknown = zero + np.nan
-        if self.own_contributions is not None:
-            columns["own_contribution"] = compared(self.own_contributions, unknown, unknown)
+        for name in ("own_contribution", "vector_contribution"):
+            if (known := getattr(self, f"{name}s")) is not None:
+                columns[name] = compared(known, unknown, unknown)
         if self.decision_without is not None:
             columns["decision_without"] = compared(self.decision_without, unknown, unknown)
         if len(self.targets) == 1:
@@ -248,6 +251,7 @@ class Explanation(DecisionTerms):
     def _document(self) -> dict[str, Any]:
         """Return the first document as plain values."""
         without, own = self.decision_without, self.own_contributions
+        nothing = [None] * len(self.tokens)
         tokens = {
             "token": map(str, self.tokens),
             "column": self.columns.tolist(),
@@ -255,9 +259,11 @@ class Explanation(DecisionTerms):
             "attention": self.attention.tolist(),
             "values": _without_nan(self.values),
             "contributions": self.contributions.tolist(),
-            "own_contributions": [None] * len(self.tokens) if own is None else _without_nan(own),
-            "decisions_without": [None] * len(self.tokens) if without is None else without.tolist(),
+            "own_contributions": nothing if own is None else _without_nan(own),
+            "decisions_without": nothing if without is None else without.tolist(),
         }
+        if self.vector_contributions is not None:
+            tokens["vector_contributions"] = self.vector_contributions.tolist()
         return {
             "document": int(self.index[0]),
             "predicted": self.predicted.tolist()[0],

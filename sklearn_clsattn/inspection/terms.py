@@ -17,7 +17,7 @@ Positions = NDArray[np.intp]
 
 # Fields that are indexed by entry, and those that are not indexed by entry or document.
 _PER_ENTRY = {"columns", "tokens", "weights", "attention", "values"}
-_PER_ENTRY |= {"contributions", "own_contributions", "decision_without"}
+_PER_ENTRY |= {"contributions", "own_contributions", "vector_contributions", "decision_without"}
 _OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model"}
 
 
@@ -37,6 +37,31 @@ class DocumentText:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Likeness:
+    """Vectors of tokens, (n_vectors, d), their names, and what else is in these tokens' values.
+
+    `own`, (n_vectors, n_targets), is what labelled documents say of a token itself.
+    """
+
+    names: NDArray[np.object_]
+    vectors: NDArray[np.float32]
+    own: Array
+
+    def near(self, name: str, of_class: Array, k: int = 3) -> list[str]:
+        """Return the tokens nearest to one that say the same themselves, most alike first.
+
+        `of_class`, (n_targets,), makes of the targets the decision, with the sign of the vector's
+        contribution.
+        """
+        at = np.flatnonzero(self.names == name)[:1]
+        if not len(at):
+            return []
+        cosines = (self.vectors @ self.vectors[at[0]]) * (self.own @ of_class > 0)
+        cosines[at] = 0.0
+        return [str(self.names[one]) for one in np.argsort(-cosines)[:k] if cosines[one] > 0]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ExplainedModel:
     """A model of one layer of attention, for the classes that are explained."""
 
@@ -44,6 +69,7 @@ class ExplainedModel:
     fitted: FittedAttention  # scores (n_tokens,) and values (n_tokens, n_outputs)
     outputs: Positions  # (n_targets,), those explained
     sign: float  # of their values: -1 for the first of two classes
+    likeness: Likeness | None = None  # where tokens have vectors
 
     @property
     def values(self) -> Array:
@@ -71,6 +97,7 @@ class DecisionTerms:
     values: Array
     contributions: Array
     own_contributions: Array | None
+    vector_contributions: Array | None
     decision_without: Array | None
     cls_attention: Array
     decision: Array
@@ -145,14 +172,18 @@ def between(one: DecisionTerms, k: int, j: int) -> DecisionTerms:
     def of(by_class: Array) -> Array:
         return difference(by_class, np.array([k]), np.array([j]))[:, None]
 
+    def known(by_class: Array | None) -> Array | None:
+        return None if by_class is None else of(by_class)
+
     return replace(
         one,
         targets=one.targets[[k]],
         intercept=of(one.intercept[None])[0],
         values=of(one.values),
         contributions=of(one.contributions),
-        own_contributions=None if one.own_contributions is None else of(one.own_contributions),
-        decision_without=None if one.decision_without is None else of(one.decision_without),
+        own_contributions=known(one.own_contributions),
+        vector_contributions=known(one.vector_contributions),
+        decision_without=known(one.decision_without),
         decision=of(one.decision),
         probability=one.probability[:, [k]],
     )

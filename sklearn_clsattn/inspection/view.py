@@ -30,6 +30,7 @@ N_OUTLINES = 2  # by attention
 MAX_CLASSES = 6  # to name
 SMALLEST_SHOWN = 0.0005  # probability of a class to name beyond the first two
 _MAX_PARTS = 6  # tokens on each side of a bar; more would be too short to read
+_MAX_NEAR = 3  # tokens that are said to be near others
 _OPENING = 60  # characters of a folded document's first words
 _FAINT = 0.05  # least contribution, in log-odds, that the strongest shade stands for
 
@@ -46,6 +47,7 @@ class Token:
     contribution: float
     without: float | None = None  # the decision without the token, where it was computed
     own: float | None = None  # of a word with character n-grams, what it adds without them
+    by_vector: float | None = None  # what of the contribution its vector adds
 
 
 class Side(NamedTuple):
@@ -76,7 +78,7 @@ class View:
         predicted = one.predicted.tolist()[0]
         true = None if one.true is None else one.true.tolist()[0]
         rivals = [labels[j]] if j >= 0 else [label for label in classes if label != labels[k]]
-        self.one, self.k = one, k
+        self.one, self.k, self.j = one, k, j
         shown = between(one, k, j)  # with the decision that is shown alone
         self.number, self.probability = int(one.index[0]), float(one.predicted_probability[0])
         self.predicted, self.target = label_text(predicted), label_text(labels[k])
@@ -209,6 +211,8 @@ class View:
                     token.contribution - token.own, nan=token.contribution
                 )
                 line += f"; {signed(by_characters, MINUS)} of it by its characters"
+            if token.by_vector:
+                line += f"; {signed(token.by_vector, MINUS)} of it by its vector"
             lines.append(line)
         return "\n".join(lines)
 
@@ -253,12 +257,28 @@ class View:
             more = "" if len(self.unknown_words) <= _MAX_PARTS else ", ..."
             words = ", ".join(f'"{word}"' for word in self.unknown_words[:_MAX_PARTS])
             remarks.append(f"not in the vocabulary, counted by their characters: {words}{more}")
+        by_vector = [token for token in self.listed if token.by_vector]
+        for token in sorted(by_vector, key=lambda token: -abs(token.by_vector or 0.0))[:_MAX_NEAR]:
+            if near := self._near(token):
+                part = f"{signed(token.by_vector or 0.0, minus)} of"
+                part += f" {signed(token.contribution, minus)}"
+                remarks.append(f'"{token_text(token.name)}" adds {part} as it is near {near}')
         if self.one.cls_attention[0]:
             share = percent(float(self.one.cls_attention[0]))
             remarks.append(
                 f"<cls>, the classifier's own token, keeps {share} of the attention and adds 0"
             )
         return remarks
+
+    def _near(self, token: Token) -> str:
+        """Return the tokens from which a token has most of its vector's contribution."""
+        if self.one.model is None or self.one.model.likeness is None:
+            return ""
+        of_class = np.zeros(len(self.one.targets))
+        of_class[self.k] = np.copysign(1.0, token.by_vector or 0.0)
+        if self.j >= 0:
+            of_class[self.j] = -of_class[self.k]
+        return ", ".join(map(token_text, self.one.model.likeness.near(token.name, of_class)))
 
 
 def views(explanation: DecisionTerms, target: Any, top: int) -> list[View]:
@@ -275,7 +295,7 @@ def _tokens(one: DecisionTerms) -> list[Token]:
     # Names have a prefix where all are such as those of a ColumnTransformer.
     has_prefixes = all(before and after for before, _, after in parts)
     numbers = [one.weights.tolist(), one.attention.tolist(), one.contributions[:, 0].tolist()]
-    for known in (one.decision_without, one.own_contributions):
+    for known in (one.decision_without, one.own_contributions, one.vector_contributions):
         numbers.append([None] * len(names) if known is None else known[:, 0].tolist())
     return [
         Token(name, before if has_prefixes else "", after if has_prefixes else name, *of_token)

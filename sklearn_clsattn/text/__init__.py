@@ -1,6 +1,8 @@
 """Raw text to numbers, fast: counts of words, and bags of words in context."""
 
-from ._context_vectorizer import ContextVectorizer, make_text_classifier
+from ._context_vectorizer import ContextVectorizer
+from ._text_classifier import TextClassifier as TextClassifier
+from ._text_classifier import make_text_classifier
 from ._token_vectorizer import TokenVectorizer
 from ._tokens import WORDS_AND_PUNCTUATION as WORDS_AND_PUNCTUATION
 from ._word_vectors import WordVectors

@@ -11,8 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.pipeline import Pipeline
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -22,7 +21,6 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from .._classifier import ClsAttentionClassifier
 from .._factored import FactoredMatrix, Factors
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
@@ -117,6 +115,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     word_vectors : WordVectors or None, default=None
         Vectors of words, which the bags carry to a
         :class:`~sklearn_clsattn.ClsAttentionClassifier`. All of their words are in the vocabulary.
+        Those that are not fitted are learned in `fit`, from all texts that it is given.
     dtype : {np.float32, np.float64}, default=np.float32
         Precision of the bags, in which this package's classifiers then train.
 
@@ -183,6 +182,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         "word_vectors": [WordVectors, None],
         "dtype": [Options(type, {np.float32, np.float64})],
     }
+    __metadata_request__fit = {"unlabeled": True}
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             Weight of each document, which acts as repeating it; ``None`` means 1 for all.
         unlabeled : iterable of str, default=None
             More texts of the same kind, without labels. From them and the others together vectors
-            of words are learned (:class:`WordVectors`), beside `word_vectors`.
+            of words are learned (:class:`WordVectors`), beside `word_vectors` if these are fitted.
 
         Returns
         -------
@@ -311,12 +311,13 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             scores = learn_scores(evidence, len(scores))
         cells, self.previous_word_scores_ = np.split(scores, [math.prod(shape)])
         self.start_scores_, self.end_scores_ = cells.reshape(shape)
-        learned = None
-        if self.word_vectors is not None:
-            check_is_fitted(self.word_vectors)
-        if unlabeled is not None:
-            learned = WordVectors().fit([*texts, *self._texts(unlabeled)])
-        self.word_vectors_ = side_by_side(self.word_vectors, learned)
+        given, learned = self.word_vectors, None
+        if given is not None and not given.__sklearn_is_fitted__():
+            given, learned = None, clone(given)
+        if unlabeled is not None or learned is not None:
+            more = [] if unlabeled is None else self._texts(unlabeled)
+            learned = (learned or WordVectors()).fit([*texts, *more])
+        self.word_vectors_ = side_by_side(given, learned)
         if self.word_vectors_ is not None:
             for word in self.word_vectors_.words_.tolist():
                 self.vocabulary_.setdefault(word, len(self.vocabulary_))
@@ -483,44 +484,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             return units
         of_tokens = numbers.of(words.tokens.words)[words.tokens.ids]
         return [(of_tokens, 1, 0), *units[1 if shortest == 1 else 0 :]]
-
-
-def make_text_classifier(**parameters: Any) -> Pipeline:
-    """Return a classifier of texts, from words in context to calibrated probabilities.
-
-    Parameters
-    ----------
-    **parameters
-        Parameters of :class:`ContextVectorizer` and
-        :class:`~sklearn_clsattn.ClsAttentionClassifier`, which have no name in common. The defaults
-        are theirs, except ``sublinear_counts=False``: the vectorizer already damps the counts.
-
-    Returns
-    -------
-    classifier : Pipeline
-        With the steps "vectorizer" and "classifier". It takes texts and labels of any type.
-
-    Examples
-    --------
-    >>> from sklearn_clsattn.datasets import make_token_classification
-    >>> from sklearn_clsattn.text import make_text_classifier
-    >>> texts, labels = make_token_classification(n_samples=500, as_text=True, random_state=0)
-    >>> model = make_text_classifier(characters=None).fit(texts[:400], labels[:400])
-    >>> bool(model.score(texts[400:], labels[400:]) > 0.9)
-    True
-    >>> model.set_params(classifier__C=1.0, vectorizer__context=False)["classifier"].C
-    1.0
-    """
-    vectorizer, classifier = ContextVectorizer(), ClsAttentionClassifier(sublinear_counts=False)
-    known = {name: step for step in (vectorizer, classifier) for name in step.get_params()}
-    for name, value in parameters.items():
-        if name not in known:
-            raise TypeError(
-                f"make_text_classifier() has no parameter {name!r}: expected one of "
-                f"{', '.join(sorted(known))}."
-            )
-        known[name].set_params(**{name: value})
-    return Pipeline([("vectorizer", vectorizer), ("classifier", classifier)])
 
 
 def _gated(sums: Any) -> NDArray[np.floating[Any]]:

@@ -71,16 +71,13 @@ class WordVectors(SavedMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from sklearn_clsattn.datasets import make_token_classification
     >>> from sklearn_clsattn.text import WordVectors, make_text_classifier
-    >>> texts, y = make_token_classification(
-    ...     1500, relevant_share=0.2, document_length=12, as_text=True, random_state=0
-    ... )
-    >>> vectors = WordVectors(n_components=20).fit(texts)
-    >>> model = make_text_classifier(word_vectors=vectors).fit(texts[:30], y[:30])
-    >>> without = make_text_classifier().fit(texts[:30], y[:30])
-    >>> bool(model.score(texts[30:], y[30:]) > without.score(texts[30:], y[30:]))
-    True
+    >>> vectors = WordVectors.from_mapping({"good": [1, 0], "fine": [0.9, 0.1], "bad": [-1, 0]})
+    >>> vectors.most_similar("good", k=1)[0][0]
+    'fine'
+    >>> model = make_text_classifier(word_vectors=vectors, token_vectors_scale=1.0)
+    >>> model.fit(["good film", "bad film"], ["pos", "neg"]).predict(["fine"]).tolist()
+    ['pos']
     """
 
     words_: NDArray[np.object_]

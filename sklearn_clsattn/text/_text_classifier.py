@@ -1,0 +1,98 @@
+"""A classifier of texts: the vectorizer and the classifier of this package, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+from sklearn import get_config
+from sklearn.pipeline import Pipeline
+
+from .._classifier import ClsAttentionClassifier
+from .._pickling import public
+from ._context_vectorizer import ContextVectorizer
+
+
+@public("sklearn_clsattn.text")
+class TextClassifier(Pipeline):
+    """The Pipeline that :func:`make_text_classifier` makes, which also learns from texts alone."""
+
+    def fit(
+        self, X: Any, y: Any = None, *, unlabeled: Iterable[str] | None = None, **params: Any
+    ) -> Self:
+        """Fit the vectorizer and the classifier.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+        y : array-like of shape (n_documents,)
+            Their class labels.
+        unlabeled : iterable of str, default=None
+            More texts of the same kind, without labels: likenesses of words are learned from them
+            (:class:`WordVectors`), so that words that no labelled text has count as well.
+        **params : dict
+            Other parameters of the steps' `fit`, as :class:`~sklearn.pipeline.Pipeline` takes them.
+
+        Returns
+        -------
+        self : TextClassifier
+            The fitted classifier.
+
+        Examples
+        --------
+        >>> from sklearn_clsattn.datasets import make_token_classification
+        >>> from sklearn_clsattn.text import make_text_classifier
+        >>> texts, y = make_token_classification(
+        ...     1500, relevant_share=0.2, document_length=12, as_text=True, random_state=0
+        ... )
+        >>> few = make_text_classifier().fit(texts[:30], y[:30])
+        >>> more = make_text_classifier().fit(texts[:30], y[:30], unlabeled=texts[30:1000])
+        >>> bool(more.score(texts[1000:], y[1000:]) > few.score(texts[1000:], y[1000:]))
+        True
+        """
+        if unlabeled is not None:
+            is_routed = get_config()["enable_metadata_routing"]
+            params["unlabeled" if is_routed else f"{self.steps[0][0]}__unlabeled"] = unlabeled
+        fitted: Self = super().fit(X, y, **params)
+        return fitted
+
+
+def make_text_classifier(**parameters: Any) -> TextClassifier:
+    """Return a classifier of texts, from words in context to calibrated probabilities.
+
+    Parameters
+    ----------
+    **parameters
+        Parameters of :class:`ContextVectorizer` and
+        :class:`~sklearn_clsattn.ClsAttentionClassifier`, which have no name in common. The defaults
+        are theirs, except ``sublinear_counts=False``: the vectorizer already damps the counts.
+
+    Returns
+    -------
+    classifier : Pipeline
+        With the steps "vectorizer" and "classifier". It takes texts and labels of any type, and its
+        ``fit(texts, labels, unlabeled=more_texts)`` texts without labels as well, from which it
+        learns which words are alike (:class:`WordVectors`).
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.text import make_text_classifier
+    >>> texts, labels = make_token_classification(n_samples=500, as_text=True, random_state=0)
+    >>> model = make_text_classifier(characters=None).fit(texts[:400], labels[:400])
+    >>> bool(model.score(texts[400:], labels[400:]) > 0.9)
+    True
+    >>> model.set_params(classifier__C=1.0, vectorizer__context=False)["classifier"].C
+    1.0
+    """
+    vectorizer, classifier = ContextVectorizer(), ClsAttentionClassifier(sublinear_counts=False)
+    known = {name: step for step in (vectorizer, classifier) for name in step.get_params()}
+    for name, value in parameters.items():
+        if name not in known:
+            raise TypeError(
+                f"make_text_classifier() has no parameter {name!r}: expected one of "
+                f"{', '.join(sorted(known))}."
+            )
+        known[name].set_params(**{name: value})
+    return TextClassifier([("vectorizer", vectorizer), ("classifier", classifier)])
