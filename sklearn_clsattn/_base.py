@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,7 +21,6 @@ from ._training import (
     all_or_nothing,
     check_finite,
     in_range,
-    least_strength,
     summary_of,
     warn,
     weighted_documents,
@@ -367,13 +365,10 @@ def documents_in_memory(
     )
 
 
-def fit_corpus(
-    classifier: Any, corpus: Corpus, summary: Summary, prepared: dict[Any, Any] | None = None
-) -> None:
+def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary) -> None:
     """Fit a classifier on documents in chunks, of which `summary` is, on the CPU.
 
-    `prepared` has the documents of an earlier fit, and what they were prepared for, and takes those
-    of this one. Warnings are of the line that is five calls above this one.
+    Warnings are of the line that is five calls above this one.
     """
     import torch
 
@@ -382,12 +377,6 @@ def fit_corpus(
     classifier.__dict__.pop("feature_names_in_", None)
     if summary.names is not None:
         classifier.feature_names_in_ = np.array(summary.names, dtype=object)
-    class_weight = copy(classifier.class_weight)  # a dict may be changed between two fits
-    key = class_weight, classifier.sublinear_counts, least_strength(classifier) > 1e-20
-    prepared = {} if prepared is None else prepared
-    if prepared.get("key") != key:
-        documents = weighted_documents(classifier, corpus, summary, summary.labels)
-        prepared.update(key=key, documents=documents)
-    documents, dtype = prepared["documents"]
+    documents, dtype = weighted_documents(classifier, corpus, summary, summary.labels)
     device = torch.device("cpu")
     classifier._fit_documents(documents, dtype, device, summary.labels, earlier, stacklevel=7)

@@ -103,7 +103,6 @@ class ChunkedCounts:
         self._summary = Summary(*sizes, self.classes, self.feature_names)
         self._lock = threading.Lock()  # one fit at a time changes what follows
         self._chunks: dict[int, Chunk] = {}
-        self._prepared: dict[Any, Any] = {}  # what the last fit has prepared
 
     @classmethod
     def write(
@@ -176,11 +175,11 @@ class ChunkedCounts:
         )
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[Corpus, Summary, dict[Any, Any]]]:
-        """Let one fit at a time have the documents, their summary, and what earlier fits made."""
+    def opened(self) -> Iterator[tuple[Corpus, Summary]]:
+        """Let one fit at a time have the documents and their summary."""
         with self._lock:
             corpus = Corpus([*map(self._chunk, range(len(self)))])
-            yield corpus, self._summary, self._prepared
+            yield corpus, self._summary
 
     def _chunk(self, number: int) -> Chunk:
         """Return a chunk, memory-mapped, which is checked when it is first read."""

@@ -241,8 +241,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
         The model is that of :meth:`fit` on all documents at once, but for rounding. In memory are
         one chunk at a time, some vectors as large as the model, and, while equal documents are
-        looked for, some 150 bytes for each document. Fits of the same `counts` object for
-        another `C` share what comes before training.
+        looked for, some 150 bytes for each document.
 
         Parameters
         ----------
@@ -275,8 +274,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 f"Fits on ChunkedCounts compute on the CPU, but device={self.device!r}: chunks "
                 "that fit into a GPU's memory can be fitted on at once, by fit."
             )
-        with counts.opened() as (corpus, summary, prepared):
-            fit_corpus(self, corpus, summary, prepared)
+        with counts.opened() as (corpus, summary):
+            fit_corpus(self, corpus, summary)
         return self
 
     @available_if(_learns_from_batches)

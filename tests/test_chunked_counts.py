@@ -16,8 +16,7 @@ from sklearn_clsattn import (
     ChunkedCounts,
     ClsAttentionClassifier,
 )
-from sklearn_clsattn._core import chunk, corpus
-from sklearn_clsattn._core import documents as documents_module
+from sklearn_clsattn._core import corpus
 from sklearn_clsattn.datasets import make_token_classification
 
 BOUNDS = [0, 3, 4, 4, 30, 120, 200]
@@ -116,23 +115,6 @@ def recorded(function, called, of=lambda *_: None):
         return function(*arguments)
 
     return recording
-
-
-def test_fits_for_several_C_share_what_comes_before(counts, monkeypatch):
-    expected = {C: _fit(C, X, y) for C in (0.5, 1.0, 2.0)}
-    asked = []
-    for module, name in ((chunk, "with_weights"), (documents_module, "described")):
-        monkeypatch.setattr(module, name, recorded(getattr(module, name), asked))
-    model = ClsAttentionClassifier(warm_start=True)
-    for C in (0.5, 1.0, 2.0):
-        model.set_params(C=C).fit_chunks(counts)
-        assert_same(ClsAttentionClassifier(C=C).fit_chunks(counts), expected[C])
-    ClsAttentionClassifier(C=1.0, token_scaling=None).fit_chunks(counts)
-    once = ["with_weights"] * len(counts) + ["described"] * len(counts)
-    assert asked == once
-    assert model.n_iter_ <= expected[2.0].n_iter_
-    ClsAttentionClassifier(C=1.0, class_weight="balanced").fit_chunks(counts)
-    assert asked == 2 * once
 
 
 def _fit(C, X, y):

@@ -382,7 +382,6 @@ def test_from_estimator_of_other_shapes():
     tabular = make_pipeline(columns, ClsAttentionClassifier()).fit(frames[0], y)
     report = ModelReport.from_estimator(tabular, frames[1], y_test, X_train=frames[0], y_train=y)
     assert report.models[1].name == "LogisticRegression, same columns"
-    assert report.data.test_words is None
     Page(report.to_html())
     vectorizer = CountVectorizer(min_df=2)
     X, X_test = vectorizer.fit_transform(train), vectorizer.transform(test)

@@ -93,7 +93,8 @@ def measure(variant: Variant, split: Split, *, texts: bool) -> dict[str, float |
             stack.enter_context(patch(f"sklearn_clsattn.{name}", value))
         for parameters in tried:
             started = time.process_time()
-            model = variant.make(**parameters).fit(X, split.y_train)
+            more = {"unlabeled": split.pool} if variant.pool else {}
+            model = variant.make(**parameters).fit(X, split.y_train, **more)
             seconds = time.process_time() - started
             results.append({**quality(model, X_test, split.y_test), "seconds": seconds})
     return results[0] if len(results) == 1 else min(results, key=lambda row: row["log_loss"])

@@ -6,23 +6,26 @@ within the package that are replaced while it is fitted. The first variant is th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer, FunctionTransformer
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
-from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
+from sklearn_clsattn.text import ContextVectorizer, WordVectors, make_text_classifier
 
 from .sets import FEW, SIZES
 
@@ -32,11 +35,13 @@ class Variant:
     """An estimator, and constants of the package; with `best_of`, the best in hindsight.
 
     `best_of` are values of C, of which the one of least log loss on the test documents is taken.
+    With `pool`, it fits on the other training texts as well, without their labels.
     """
 
     make: Callable[..., Any]
     constants: Mapping[str, Any] = field(default_factory=dict)
     best_of: tuple[float, ...] = ()
+    pool: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,12 +114,54 @@ def _text(**parameters: Any) -> Variant:
     return Variant(partial(make_text_classifier, **parameters))
 
 
+@dataclass
+class OnAllTexts:
+    """Features of all texts, and a classifier of the labelled ones, or if `semi` of all."""
+
+    features: Any
+    classifier: Any
+    semi: bool = False
+
+    def fit(self, X: Any, y: Any, unlabeled: Any) -> Any:
+        """Return itself, fitted; texts without labels have the label -1."""
+        self.features.fit([*X, *unlabeled])
+        texts = [*X, *unlabeled] if self.semi else X
+        labels = np.concatenate([y, np.full(len(texts) - len(X), -1)])
+        self.classifier.fit(self.features.transform(texts), labels)
+        self.classes_ = self.classifier.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes: all alike of texts far from all others."""
+        found = self.classifier.predict_proba(self.features.transform(X))
+        return np.where(np.isnan(found), 1.0 / found.shape[1], found)
+
+
+def _unlabeled(constants: Mapping[str, Any] | None = None, **parameters: Any) -> Variant:
+    """Return the front end that learns vectors of words from all texts."""
+    return Variant(partial(make_text_classifier, **parameters), constants or {}, pool=True)
+
+
+def _brought(pool: bool = False) -> Variant:
+    """Return the front end with the vectors in the file that `VECTORS` names."""
+    read = cache(lambda: WordVectors.from_file(os.environ["VECTORS"]))
+    return Variant(lambda: make_text_classifier(word_vectors=read()), pool=pool)
+
+
 _LOGISTIC = LogisticRegression(max_iter=200)
 _NB_WEIGHTED = OneVsRestClassifier(
     make_pipeline(TokenImportanceTransformer("log_odds"), LogisticRegression(max_iter=200))
 )
 _SVC, _WEIGHTS, _FEATURES = LinearSVC(), TfidfTransformer(), ContextVectorizer(context=False)
+_LONG = "text._word_vectors._MANY_WORDS"
 _COUNTS, _TFIDF, _SVC_C = (0.01, 0.1, 1.0, 10.0), (1.0, 5.0, 25.0, 125.0), (0.1, 0.3, 1.0, 3.0)
+
+
+def _lsa() -> Any:
+    """Return 200 components of TF-IDF."""
+    return make_pipeline(
+        _FEATURES, TfidfTransformer(), TruncatedSVD(200, random_state=0), Normalizer()
+    )
 
 
 def _sgd(alpha: float) -> OnePass:
@@ -214,15 +261,56 @@ QUESTIONS = {
         texts=True,
         sizes=FEW,
     ),
-    "common": Question(
-        "Character n-grams that are in more words of a document, on average, are left out",
+    "unlabeled": Question(
+        "What do texts without labels give?",
         {
-            f"{n:g}": Variant(make_text_classifier, {"text._context_vectorizer._COMMON": n})
-            for n in (0.1, 0.03, 0.3, 1.0, np.inf)
+            "make_text_classifier()": _text(),
+            "fit(texts, labels, unlabeled=others)": _unlabeled(),
+            "mutual information, whatever the length": _unlabeled({_LONG: np.inf}),
+            "LSA, whatever the length": _unlabeled({_LONG: 0.0}),
+            "vectors of 100 numbers": _unlabeled(word_vectors=WordVectors(100)),
+            "LogisticRegression, TF-IDF": _tuned(_FEATURES, _WEIGHTS, _LOGISTIC, values=_TFIDF),
+            "TF-IDF of all texts": Variant(
+                lambda: OnAllTexts(
+                    make_pipeline(_FEATURES, TfidfTransformer()),
+                    GridSearchCV(_LOGISTIC, {"C": _TFIDF}, cv=3, error_score=0.0),
+                ),
+                pool=True,
+            ),
+            "SelfTrainingClassifier": Variant(
+                lambda: OnAllTexts(
+                    make_pipeline(_FEATURES, TfidfTransformer()),
+                    SelfTrainingClassifier(LogisticRegression(C=25.0, max_iter=200)),
+                    semi=True,
+                ),
+                pool=True,
+            ),
+            "LabelSpreading of LSA": Variant(
+                lambda: OnAllTexts(_lsa(), LabelSpreading(kernel="knn"), semi=True), pool=True
+            ),
+            "LogisticRegression of LSA": Variant(
+                lambda: OnAllTexts(
+                    _lsa(), GridSearchCV(_LOGISTIC, {"C": _TFIDF}, cv=3, error_score=0.0)
+                ),
+                pool=True,
+            ),
         },
         texts=True,
-        sizes=(500, 4_000),
-        seeds=3,
+        sizes=(*FEW, 1_000),
+        seeds=2,
+        max_work=1e6,
+    ),
+    "many": Question(
+        "What do vectors of words give where all texts have labels?",
+        {
+            "make_text_classifier()": _text(),
+            "learned from the same texts": _unlabeled(),
+            **({"brought": _brought(), "both": _brought(True)} if "VECTORS" in os.environ else {}),
+        },
+        texts=True,
+        sizes=(1_000, None),
+        seeds=2,
+        max_work=2e6,
     ),
     "front_end": Question(
         "make_text_classifier against models tuned on the same features",

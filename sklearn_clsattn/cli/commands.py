@@ -1,6 +1,5 @@
 """The commands, one function each, and how they read, write and print."""
 
-import contextlib
 import csv
 import datetime
 import io
@@ -114,7 +113,7 @@ def run_predict(arguments: Namespace) -> None:
         raise ValueError(
             f"the model in {arguments.model} does not take texts ({type(error).__name__}: {error})"
         ) from error
-    answer = {"prediction": list(map(guarded_cell, model[-1].predict(X).tolist()))}
+    answer = {"prediction": model[-1].predict(X).tolist()}
     proba = model[-1].predict_proba(X).T.tolist()
     for label, of_class in zip(model.classes_.tolist(), proba, strict=True):
         answer[f"probability_{label}"] = [f"{p:.6g}" for p in of_class]
@@ -352,18 +351,6 @@ def _write_csv(file: IO[str], table: pd.DataFrame) -> None:
     writer = csv.writer(Lines())
     writer.writerow(table.columns)
     writer.writerows(table.where(table.notna(), "").itertuples(index=False, name=None))
-
-
-def guarded_cell(label: Any) -> str:
-    """Return a label as a cell that no spreadsheet takes for a formula: with ' before it if so."""
-    text = str(label)
-    starts = ("=", "+", "-", "@", "\t", "\r", "\n")
-    if not isinstance(label, str) or not text.lstrip(" ").startswith(starts):
-        return text
-    with contextlib.suppress(ValueError):
-        float(text)
-        return text  # a number is one in a spreadsheet, too
-    return f"'{text}"
 
 
 def _tell(arguments: Namespace, state: str) -> None:

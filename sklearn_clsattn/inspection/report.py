@@ -66,11 +66,6 @@ class DataSummary:
     n_unknown: int  # test texts of classes that are not in training
     n_tokens: int  # in the model's vocabulary
     n_empty: int  # test texts without any of them
-    # Quantiles 5%, 50%, 95% and 100% over texts, of the number of words between white space, which
-    # a token matrix has not, and of distinct tokens of the vocabulary.
-    train_words: list[float] | None
-    test_words: list[float] | None
-    test_tokens: list[float]
     notes: list[str]  # caveats about the numbers
 
 
@@ -111,11 +106,6 @@ class _Documents:
             return None
         texts = np.array([*self.documents, None], dtype=object)[:-1]  # one dimension in any case
         return texts if all(isinstance(text, str) for text in texts) else None
-
-    def words(self) -> list[float] | None:
-        """Return the spread of the numbers of words; None if documents are not texts."""
-        texts = self.texts()
-        return None if texts is None else _spread([len(text.split()) for text in texts])
 
     def sizes(self, n_classes: int) -> list[int]:
         """Return the number of documents of each class."""
@@ -283,9 +273,6 @@ class ModelReport:
             n_unknown=int(np.count_nonzero(y < 0)),
             n_tokens=sum(CHARACTER_PREFIX not in str(name) for name in names),
             n_empty=int(np.count_nonzero(n_known == 0)),
-            train_words=None if train is None else train.words(),
-            test_words=test.words(),
-            test_tokens=_spread(n_known),
             notes=notes,
         )
         return cls(
@@ -422,10 +409,6 @@ def _baselines(
     else:  # weights above 1 are such as a ContextVectorizer gives, which have to be scaled
         used = [replace(tfidf if X.max() > 1 else counts, name="LogisticRegression, same columns")]
     yield from ((one, X, X_test) for one in (*used, floor))
-
-
-def _spread(numbers: list[int] | NDArray[np.intp]) -> list[float]:
-    return np.quantile(numbers, [0.05, 0.5, 0.95, 1.0], method="inverted_cdf").tolist()
 
 
 def calibration(name: str, proba: Array, y: Codes) -> Calibration:
