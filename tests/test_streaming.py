@@ -152,6 +152,13 @@ def test_one_batch_is_fit(n_classes, attend_cls):
     assert_array_equal(batch.selection_counts_, whole.selection_counts_)
 
 
+def test_a_small_first_batch_does_not_choose_C_for_all():
+    model = ClsAttentionClassifier().partial_fit(X[:20], Y[:20], classes=np.unique(Y))
+    first, later = model.C_, model.partial_fit(X[20:], Y[20:]).C_
+    assert pytest.approx(first, rel=0.01) != later
+    assert model.partial_fit(X[:50], Y[:50]).C_ == later
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_batches_come_close_to_all_at_once(n_classes):
     X, y = data(1400, n_classes)

@@ -67,8 +67,8 @@ def learn_batch(
     weight, and the statistics of the batch alone. The other parameters are those of
     :func:`~sklearn_clsattn._core.fit.fit_attention`. Losses of the result are means over all
     documents, by the expansion for the earlier ones, with penalties; its gap estimates how far that
-    is from stationary. C None is chosen on the first batch with two classes, and kept. The stream
-    returned includes the batch. A change of `attend_cls` is a ValueError.
+    is from stationary. C None is chosen on the first batch with two classes, and again on one
+    that is larger than all before it. The stream returned includes the batch. A change of `attend_cls` is a ValueError.
     """
     memory = stream.memory
     if memory is not None and memory.attend_cls != attend_cls:
@@ -83,7 +83,9 @@ def learn_batch(
     everything = replace(batch, statistics=statistics, _known={})
     mean = prior_mean(everything, loss, units, earlier=stream.evidence)
     start = None
-    if C is None and stream.C is None and np.count_nonzero(batch.statistics.class_weights) > 1:
+    is_larger = batch.statistics.total_weight > stream.statistics.total_weight
+    wanted = C is None and (stream.C is None or is_larger)
+    if wanted and np.count_nonzero(batch.statistics.class_weights) > 1:
         how: dict[str, Any] = {
             "attention_C": attention_C,
             "attend_cls": attend_cls,
