@@ -68,7 +68,8 @@ def learn_batch(
     :func:`~sklearn_clsattn._core.fit.fit_attention`. Losses of the result are means over all
     documents, by the expansion for the earlier ones, with penalties; its gap estimates how far that
     is from stationary. C None is chosen on the first batch with two classes, and again on one
-    that is larger than all before it. The stream returned includes the batch. A change of `attend_cls` is a ValueError.
+    that is larger than all before it. The stream returned includes the batch. A change of
+    `attend_cls` is a ValueError.
     """
     memory = stream.memory
     if memory is not None and memory.attend_cls != attend_cls:
