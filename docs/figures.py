@@ -19,7 +19,9 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
@@ -33,7 +35,7 @@ from sklearn_clsattn.inspection import (
     TokenImportanceDisplay,
     explain,
 )
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn.text import WordVectors, make_text_classifier
 
 WORDS = r"(?u)\b\w+(?:'\w+)?\b"
 REVIEW = (  # ours
@@ -54,6 +56,38 @@ def read(arguments: list[str]) -> tuple[Any, Any, Path]:
         5000, delta=(0.05, 0.45), as_text=True, random_state=0
     )
     return texts, labels, Path(tempfile.mkdtemp(prefix="sklearn-clsattn-"))
+
+
+def few_labels_figure(texts: Any, labels: Any, path: Path) -> None:
+    """Accuracy by the number of labels, with and without the other texts."""
+    order = np.random.default_rng(0).permutation(len(labels))
+    texts, labels = np.array(texts, dtype=object)[order], np.array(labels)[order]
+    n_test = len(labels) // 5
+    (test, pool), (y_test, y) = np.split(texts, [n_test]), np.split(labels, [n_test])
+    vectors = WordVectors().fit(pool)
+    linear = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10.0))
+    models = {
+        "with the other texts, without their labels": (
+            make_text_classifier(word_vectors=vectors),
+            {"color": POSITIVE, "linewidth": 2.2},
+        ),
+        "labelled texts alone": (make_text_classifier(), {"color": POSITIVE, "linestyle": "--"}),
+        "TF-IDF, logistic regression": (linear, {"color": NEGATIVE, "linestyle": ":"}),
+    }
+    sizes = [n for n in (30, 100, 300, 1_000, 3_000, 10_000) if n < len(pool)]
+    figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    for name, (model, style) in models.items():
+        scores = [100 * clone(model).fit(pool[:n], y[:n]).score(test, y_test) for n in sizes]
+        print(name, dict(zip(sizes, np.round(scores, 1).tolist(), strict=True)))
+        ax.plot(sizes, scores, marker="o", markersize=4, label=name, **style)
+    ax.set(xscale="log", xlabel="labelled reviews", ylabel="accuracy on others (%)")
+    ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
+    ax.set_xticks([], minor=True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, loc="lower right")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+    print(path)
 
 
 def tokens_figure(texts: Any, labels: Any, path: Path) -> None:
@@ -254,6 +288,7 @@ def main() -> None:
     tokens_figure(texts, labels, folder / "tokens.png")
     mean_figure(texts, labels, folder / "prior_mean.png")
     context_figure(texts, labels, folder / "context.png")
+    few_labels_figure(texts, labels, folder / "few_labels.png")
     explaining_figures(texts, labels, folder)
     report_figure(folder)
 

@@ -465,13 +465,16 @@ def test_one_function_prints_and_one_writes_files():
     assert found[writes] <= {"_writing.py", "_chunked_counts.py"}
 
 
-def test_predictions_on_a_terminal_have_no_escapes(folder, run, monkeypatch):
+def test_predictions_have_no_formulas_and_on_a_terminal_no_escapes(folder, run, monkeypatch):
     out, argv = folder / "out.csv", ["predict", folder / "model", folder / "data.csv"]
     assert run(*argv, "-o", out)[0] == 0
     assert TITLE in run(*argv)[1]  # what is not a terminal has the labels
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     assert "\x1b" not in run(*argv)[1]
-    assert {row[2] for row in cells(out)[1:]} == set(LABELS)
+    rows = cells(out)[1:]
+    assert {row[2] for row in rows} == {LABELS[0], "'" + LABELS[1]}
+    assert {row[1] for row in rows} == set(LABELS)  # the file's own
+    assert list(map(commands.guarded_cell, ["-1.5", -2, " @x"])) == ["-1.5", "-2", "' @x"]
 
 
 # Signals, streams and speed

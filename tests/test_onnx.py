@@ -45,6 +45,13 @@ def test_counts_and_weights(n_classes, parameters, scale):
     assert labels.dtype == np.int64
 
 
+def test_vectors_of_tokens():
+    X, y = make_token_classification(n_samples=100, random_state=0)
+    G = np.random.default_rng(0).normal(size=(X.shape[1], 5))
+    model = ClsAttentionClassifier(token_vectors_scale=1.0).fit(X, y, token_vectors=G)
+    check(model, X, X=X.toarray().astype(np.float32))
+
+
 def test_scores_far_apart():
     X, y = make_token_classification(n_samples=100, random_state=2)
     model = ClsAttentionClassifier().fit(X, y)

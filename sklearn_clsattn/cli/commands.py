@@ -4,6 +4,7 @@ import csv
 import datetime
 import io
 import os
+import re
 import shlex
 import sys
 import time
@@ -35,6 +36,11 @@ from sklearn_clsattn.text import make_text_classifier
 
 SEED = 0
 HELD_OUT = 0.2
+_FORMULA = re.compile(r" *[=+@\t\r\n-]")
+_NUMBER = re.compile(r" *[-+]?\d+(\.\d*)?(e[-+]?\d+)?", re.IGNORECASE)
+    re.compile(r" *[=+@\t\r\n-]"),
+    re.compile(r" *[-+]?\d+(\.\d*)?(e[-+]?\d+)?", re.I),
+)
 
 _COLUMNS: Any = (
     ("accuracy", "accuracy", ".4f", max),
@@ -113,7 +119,7 @@ def run_predict(arguments: Namespace) -> None:
         raise ValueError(
             f"the model in {arguments.model} does not take texts ({type(error).__name__}: {error})"
         ) from error
-    answer = {"prediction": model[-1].predict(X).tolist()}
+    answer = {"prediction": list(map(guarded_cell, model[-1].predict(X).tolist()))}
     proba = model[-1].predict_proba(X).T.tolist()
     for label, of_class in zip(model.classes_.tolist(), proba, strict=True):
         answer[f"probability_{label}"] = [f"{p:.6g}" for p in of_class]
@@ -351,6 +357,12 @@ def _write_csv(file: IO[str], table: pd.DataFrame) -> None:
     writer = csv.writer(Lines())
     writer.writerow(table.columns)
     writer.writerows(table.where(table.notna(), "").itertuples(index=False, name=None))
+
+
+def guarded_cell(label: Any) -> str:
+    """Return a label as a cell that no spreadsheet takes for a formula: with ' before it if so."""
+    is_formula = isinstance(label, str) and _FORMULA.match(label) and not _NUMBER.fullmatch(label)
+    return f"'{label}" if is_formula else str(label)
 
 
 def _tell(arguments: Namespace, state: str) -> None:

@@ -29,6 +29,7 @@ Vectors = NDArray[np.float32]
 
 _MANY_WORDS = 50.0  # different words in a text, from which on most pairs of words say nothing
 _POWER_ITERATIONS = 4
+_MOST_CHARACTERS = 100_000_000  # some 75,000 reviews, beyond which vectors hardly change
 
 
 @public("sklearn_clsattn.text")
@@ -60,7 +61,8 @@ class WordVectors(SavedMixin, BaseEstimator):
     -----
     Of short texts the positive pointwise mutual information of words in the same text [1]_ is
     decomposed by a truncated singular value decomposition; of texts with more than 50 different
-    words on average the texts by words, weighted by inverse frequencies [2]_.
+    words on average the texts by words, weighted by inverse frequencies [2]_. Of texts of more than
+    100 million characters together, evenly spaced ones are read.
 
     References
     ----------
@@ -115,6 +117,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         if isinstance(texts, str):
             raise ValueError("Expected an iterable of texts, got one text: pass [text].")
         lower = [text.lower() for text in checked(texts, texts=True)]
+        lower = lower[:: max(1, round(sum(map(len, lower)) / _MOST_CHARACTERS))]
         tokens = tokenize(lower, WORDS_AND_PUNCTUATION, positions=False)
         tokens = tokens.without(frozenset(word for word in tokens.words if not has_letters(word)))
         counts, names, _ = count_ngrams(tokens, (1, 1), low=self.min_df, dtype=np.float64)

@@ -1,0 +1,62 @@
+"""
+Few labels, many texts
+======================
+
+Texts without labels tell which words are alike. With ``unlabeled=`` the classifier learns that from
+them, and a word that no labelled text has is given what words like it say.
+"""
+
+# %%
+# 2,000 short texts, of which only some have labels. Many of their words are invented compounds,
+# whose letters would tell the class: character n-grams are left out here.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.text import make_text_classifier
+
+texts, y = make_token_classification(
+    3000,
+    n_relevant_per_class=100,
+    relevant_share=0.3,
+    document_length=15,
+    as_text=True,
+    random_state=0,
+)
+texts, y, test_texts, test_y = texts[:2000], y[:2000], texts[2000:], y[2000:]
+
+sizes = [20, 40, 80, 160, 320]
+scores = {"labelled texts alone": [], "and the others, without labels": []}
+for n in sizes:
+    alone = make_text_classifier(characters=None).fit(texts[:n], y[:n])
+    model = make_text_classifier(characters=None).fit(texts[:n], y[:n], unlabeled=texts[n:])
+    for one, of_sizes in zip((alone, model), scores.values(), strict=True):
+        of_sizes.append(one.score(test_texts, test_y))
+
+# %%
+# How much the likeness of words counts is chosen by documents held out, and may be nothing.
+
+print("scale chosen:", model[-1].token_vectors_scale_)
+vectors = model[0].word_vectors_
+for word in ("terrific", "boring"):
+    print(word, "is near", ", ".join(other for other, _ in vectors.most_similar(word, k=5)))
+
+# %%
+# Explanations stay sums over words, and say what comes from likeness.
+
+few = make_text_classifier(characters=None).fit(texts[:40], y[:40], unlabeled=texts[40:])
+frame = explain(few, test_texts[:1]).to_frame()
+print(frame[["token", "contribution", "vector_contribution"]].head(8).round(3).to_string())
+
+# %%
+
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+for (name, of_sizes), color in zip(scores.items(), ("#b2570f", "#1f6fb4"), strict=True):
+    ax.plot(sizes, 100 * np.array(of_sizes), "o-", label=name, color=color)
+ax.set(xscale="log", xlabel="labelled texts", ylabel="test accuracy (%)", xticks=sizes)
+ax.set_xticks([], minor=True)
+ax.set_xticklabels([str(n) for n in sizes])
+ax.legend(frameon=False)
+plt.show()

@@ -1,0 +1,58 @@
+"""
+Vectors of words from a file
+============================
+
+GloVe, word2vec and fastText write vectors of words as text: a word and its numbers in a line. The
+classifier takes them, and knows words that no training text has.
+"""
+
+# %%
+# A small file in that format; a real one has some 100 numbers for each of 400,000 words.
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.text import WordVectors, make_text_classifier
+
+file = Path(tempfile.mkdtemp()) / "vectors.txt"
+file.write_text(
+    "good 0.9 0.1 0.2\ngreat 0.8 0.2 0.1\nsuperb 0.9 0.3 0.2\nbad -0.8 0.2 0.1\n"
+    "awful -0.9 0.1 0.3\ndreadful -0.9 0.2 0.2\nfilm 0.1 0.9 -0.3\nplot 0.0 0.8 -0.4\n"
+)
+vectors = WordVectors.from_file(file)
+print(vectors.most_similar("superb", k=2))
+
+# %%
+# Four texts have labels. ``token_vectors_scale`` says how much vectors count; with more texts it is
+# chosen together with ``C``.
+
+texts = ["a good film", "a great plot", "a bad film", "an awful plot"]
+labels = ["good", "good", "bad", "bad"]
+with_vectors = make_text_classifier(word_vectors=vectors, token_vectors_scale=2.0)
+models = {
+    "without vectors": make_text_classifier().fit(texts, labels),
+    "with vectors": with_vectors.fit(texts, labels),
+}
+news = ["a superb film", "a dreadful film"]  # two words that no training text has
+for name, model in models.items():
+    print(name, model.predict_proba(news)[:, 1].round(2))
+
+# %%
+# The explanation says where a new word has its value from.
+
+explanation = explain(models["with vectors"], news)
+print(explanation[0].to_text(color=False))
+
+# %%
+
+figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+for at, model in enumerate(models.values()):
+    chances = model.predict_proba(news)[:, 1]
+    ax.barh([at - 0.2, at + 0.2], chances, height=0.35, color=["#1f6fb4", "#b2570f"])
+ax.axvline(0.5, color="0.6", zorder=0)
+ax.set(yticks=range(len(models)), yticklabels=models, xlim=(0, 1))
+ax.set_xlabel("P(good): superb film (blue), dreadful film (orange)")
+plt.show()
