@@ -38,9 +38,6 @@ SEED = 0
 HELD_OUT = 0.2
 _FORMULA = re.compile(r" *[=+@\t\r\n-]")
 _NUMBER = re.compile(r" *[-+]?\d+(\.\d*)?(e[-+]?\d+)?", re.IGNORECASE)
-    re.compile(r" *[=+@\t\r\n-]"),
-    re.compile(r" *[-+]?\d+(\.\d*)?(e[-+]?\d+)?", re.I),
-)
 
 _COLUMNS: Any = (
     ("accuracy", "accuracy", ".4f", max),
