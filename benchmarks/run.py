@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import command_line, machine, memory, pages, problems, report  # noqa: E402
 from benchmarks.competitors import COMPETITORS, from_texts  # noqa: E402
 from benchmarks.problems import Spec  # noqa: E402
-from benchmarks.timing import compare, short_fit, tuned_value  # noqa: E402
+from benchmarks.timing import compare, few_labels, short_fit, tuned_value  # noqa: E402
 
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "images" / "benchmark.png"
@@ -77,7 +77,11 @@ def run(
             texts = problems.load_texts(spec, reviews, n_rows=rows)
             raw = [(one, None) for one in from_texts(spec.vectorizer).values()]
             found = compare(texts, raw, say=_say, **({"max_runs": 3} | effort))
-            results["from_text"][spec.name] = {"title": spec.title, "competitors": found}
+            results["from_text"][spec.name] = {
+                "title": spec.title,
+                "competitors": found,
+                "few": few_labels(texts),
+            }
     short = problems.load(problems.SHORT, None, cache=cache)
     results["short_fit"] = short_fit(short, runs=5 if fast else 50)
     return results

@@ -22,6 +22,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from sklearn_clsattn.metrics import expected_calibration_error
+from sklearn_clsattn.text import WordVectors, make_text_classifier
 
 from .competitors import COMPETITORS, Competitor
 from .problems import Problem, read
@@ -132,6 +133,19 @@ def interleaved(*functions: Callable[[], Any], runs: int) -> list[float]:
             function()
             measured.append(time.perf_counter() - started)
     return [statistics.median(measured) for measured in times]
+
+
+def few_labels(problem: Problem, n_labels: int = 100) -> dict[str, float]:
+    """Return accuracies with few labels, and the seconds that vectors of all words take."""
+    X, y = problem.X_train, problem.y_train
+    few, others = np.split(np.random.default_rng(0).permutation(len(y)), [n_labels])
+    started = time.perf_counter()
+    WordVectors().fit(X)
+    seconds = time.perf_counter() - started
+    alone = make_text_classifier().fit(X[few], y[few])
+    model = make_text_classifier().fit(X[few], y[few], unlabeled=X[others])
+    scores = [float(one.score(problem.X_test, problem.y_test)) for one in (alone, model)]
+    return {"n_labels": n_labels, "alone": scores[0], "unlabeled": scores[1], "seconds": seconds}
 
 
 def short_fit(problem: Problem, *, runs: int) -> tuple[float, float]:

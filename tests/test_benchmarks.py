@@ -151,7 +151,8 @@ def test_pages_have_every_target_and_the_place_of_the_table():
     row |= {f"{what}_seconds": 1.0 for what in ("fit", "predict", "request")}
     entry = {"title": "t", "size": "s", "competitors": dict.fromkeys(COMPETITORS, row)}
     raw = ("ours", "front_end", "logistic_counts", "logistic_tfidf")
-    texts = {**entry, "competitors": dict.fromkeys(raw, row)}
+    few = {"n_labels": 100, "alone": 0.7, "unlabeled": 0.84, "seconds": 9.0}
+    texts = {**entry, "competitors": dict.fromkeys(raw, row), "few": few}
     page = report.markdown(
         {
             "fast": False,
@@ -163,4 +164,5 @@ def test_pages_have_every_target_and_the_place_of_the_table():
     )
     assert "| fit, C chosen | at most 1 x LinearSVC | imdb_bigrams 1.00 | met |" in page
     assert "| accuracy, counts, imdb_bigrams | at least 0.917 | 0.9300 | met |" in page
+    assert "| vectors of words | at most 8 x 1 s | imdb_bigrams 9.00 | **missed** |" in page
     assert "| fit, C given | at most 0.7 x LinearSVC | imdb_bigrams 1.00 | **missed** |" in page
