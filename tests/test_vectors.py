@@ -273,7 +273,7 @@ def test_few_labels_and_many_texts():
         assert set(model[0].word_vectors_.words_) <= set(model[0].vocabulary_)
     both = make_text_classifier(word_vectors=vectors, token_vectors_scale=1.0)
     both.fit(texts, y, unlabeled=REVIEWS[30:])
-    assert both[0].word_vectors_.vectors_.shape[1] == 220
+    assert both[0].word_vectors_.vectors_.shape[1] == 70
     assert both.score(REVIEWS[30:], RATINGS[30:]) > 0.7
 
 

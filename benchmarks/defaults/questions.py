@@ -268,7 +268,6 @@ QUESTIONS = {
             "fit(texts, labels, unlabeled=others)": _unlabeled(),
             "mutual information, whatever the length": _unlabeled({_LONG: np.inf}),
             "LSA, whatever the length": _unlabeled({_LONG: 0.0}),
-            "vectors of 100 numbers": _unlabeled(word_vectors=WordVectors(100)),
             "LogisticRegression, TF-IDF": _tuned(_FEATURES, _WEIGHTS, _LOGISTIC, values=_TFIDF),
             "TF-IDF of all texts": Variant(
                 lambda: OnAllTexts(
@@ -294,6 +293,18 @@ QUESTIONS = {
                 ),
                 pool=True,
             ),
+        },
+        texts=True,
+        sizes=(*FEW, 1_000),
+        seeds=2,
+        max_work=1e6,
+    ),
+    "dimension": Question(
+        "How long are vectors of words?",
+        {
+            "50 numbers": _unlabeled(),
+            **{f"{n} numbers": _unlabeled(word_vectors=WordVectors(n)) for n in (25, 100, 200)},
+            "no vectors": _text(),
         },
         texts=True,
         sizes=(*FEW, 1_000),

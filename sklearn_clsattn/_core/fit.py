@@ -65,6 +65,8 @@ def fit_attention(
         documents, seen = documents.without_unseen_tokens()
         how["vectors"] = vectors[seen]
         start = None if start is None else start.of_tokens(seen)
+        if default_tol(documents) == FEW_TOL:  # which single precision may not reach with vectors
+            dtype = np.float64
     documents = documents.trained_in(dtype, device)
     path = AttentionPath(documents, dtype, device, **how)
     attributes: dict[str, Any] = {"C_": C}

@@ -43,7 +43,7 @@ class WordVectors(SavedMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int, default=200
+    n_components : int, default=50
         Length of the vectors, at most.
     min_df : int, default=3
         Words in fewer texts have no vector.
@@ -90,9 +90,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         for name in ("n_components", "min_df", "max_words")
     }
 
-    def __init__(
-        self, n_components: int = 200, *, min_df: int = 3, max_words: int = 20_000
-    ) -> None:
+    def __init__(self, n_components: int = 50, *, min_df: int = 3, max_words: int = 20_000) -> None:
         self.n_components = n_components
         self.min_df = min_df
         self.max_words = max_words
