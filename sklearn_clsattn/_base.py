@@ -365,10 +365,10 @@ def documents_in_memory(
     )
 
 
-def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary) -> None:
+def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary, **more: Any) -> None:
     """Fit a classifier on documents in chunks, of which `summary` is, on the CPU.
 
-    Warnings are of the line that is five calls above this one.
+    With more options of training. Warnings are of the line that is five calls above this one.
     """
     import torch
 
@@ -378,5 +378,5 @@ def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary) -> None:
     if summary.names is not None:
         classifier.feature_names_in_ = np.array(summary.names, dtype=object)
     documents, dtype = weighted_documents(classifier, corpus, summary, summary.labels)
-    device = torch.device("cpu")
-    classifier._fit_documents(documents, dtype, device, summary.labels, earlier, stacklevel=7)
+    device, labels = torch.device("cpu"), summary.labels
+    classifier._fit_documents(documents, dtype, device, labels, earlier, stacklevel=7, **more)

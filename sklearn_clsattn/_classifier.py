@@ -224,19 +224,13 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self : estimator
             The fitted classifier.
         """
-        vectors = getattr(X, "token_vectors", None)
-        if token_vectors is not None:
-            vectors = TokenVectors.of_rows(
-                check_array(token_vectors, dtype=np.float64, input_name="token_vectors")
-            )
-        scale = None if self.token_vectors_scale == "auto" else self.token_vectors_scale
-        more = {} if vectors is None else {"vectors": vectors, "scale": scale}
+        more = vector_options(self, token_vectors, getattr(X, "token_vectors", None))
         self._fit_in_memory(X, y, sample_weight, **more)
         return self
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit_chunks(self, counts: ChunkedCounts) -> Self:
+    def fit_chunks(self, counts: ChunkedCounts, token_vectors: ArrayLike | None = None) -> Self:
         """Fit the classifier on documents in files, chunk by chunk.
 
         The model is that of :meth:`fit` on all documents at once, but for rounding. In memory are
@@ -247,6 +241,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         ----------
         counts : ChunkedCounts
             The documents, with their labels and weights.
+        token_vectors : array-like of shape (n_tokens, d), default=None
+            As in :meth:`fit`.
 
         Returns
         -------
@@ -275,7 +271,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 "that fit into a GPU's memory can be fitted on at once, by fit."
             )
         with counts.opened() as (corpus, summary):
-            fit_corpus(self, corpus, summary)
+            fit_corpus(self, corpus, summary, **vector_options(self, token_vectors))
         return self
 
     @available_if(_learns_from_batches)
@@ -373,3 +369,14 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         names = ("C", "attention_C", "attend_cls", "max_iter", "tol")
         settings = {name: getattr(self, name) for name in names} | {"scaling": self.token_scaling}
         return {name: None if value == "auto" else value for name, value in settings.items()}
+
+
+def vector_options(
+    classifier: ClsAttentionClassifier, given: Any, carried: TokenVectors | None = None
+) -> dict[str, Any]:
+    """Return the options of training with vectors of tokens: those given, else those carried."""
+    if given is not None:
+        given = check_array(given, dtype=np.float64, input_name="token_vectors")
+        carried = TokenVectors.of_rows(given)
+    scale = None if classifier.token_vectors_scale == "auto" else classifier.token_vectors_scale
+    return {} if carried is None else {"vectors": carried, "scale": scale}

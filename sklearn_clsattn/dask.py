@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import fit_corpus
-from ._classifier import ClsAttentionClassifier
+from ._classifier import ClsAttentionClassifier, vector_options
 from ._core.backend import ThreadShare
 from ._core.chunk import Chunk
 from ._core.corpus import Corpus, added
@@ -155,7 +155,7 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, token_vectors: Any = None) -> Self:
         """Fit the classifier.
 
         Parameters
@@ -167,6 +167,8 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
             Class labels, in as many partitions of the same sizes as X.
         sample_weight : dask Array, Series or Bag, default=None
             Non-negative weights, likewise.
+        token_vectors : array-like of shape (n_tokens, d), default=None
+            As in :meth:`~sklearn_clsattn.ClsAttentionClassifier.fit`, in memory.
 
         Returns
         -------
@@ -195,7 +197,8 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
                 raise ValueError("X has no documents: expected some of two classes.")
             chunks = client.map(_numbered, [futures[2 * i] for i in filled], range(len(filled)))
             summary = joined([summaries[number] for number in filled])
-            fit_corpus(self, DaskCorpus(client, chunks), summary)
+            more = vector_options(self, token_vectors)
+            fit_corpus(self, DaskCorpus(client, chunks), summary, **more)
         return self
 
     predict: Any = _lazy("predict")

@@ -176,6 +176,7 @@ def test_texts_without_labels(frame, data, tmp_path, run):
         assert re.search(
             rf"unlabeled +{len(frame):,} of .*: vectors of \d+ words, scale", " ".join(out.split())
         )
+        assert re.search(r"1: .*\w+ \(near \w+, \w+, \w+\)", out)
     assert load_model(tmp_path / "m.skops")[0].word_vectors_ is not None
 
 

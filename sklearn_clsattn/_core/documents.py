@@ -173,7 +173,9 @@ class Documents:
         return self._some(self.X[rows], self.codes[rows], self.weights[rows], self.groups[rows])
 
     def without_unseen_tokens(self) -> tuple[Documents, Numbers]:
-        """Return documents in memory with their own tokens alone, and which these are."""
+        """Return documents with their own tokens alone, and which these are; all if in chunks."""
+        if len(getattr(self.corpus, "chunks", ())) != 1:
+            return self, np.arange(self.shape[1])
         X, tokens = without_unused_columns(self.X)
         statistics = replace(self.statistics, shares=self.statistics.shares[:, tokens])
         corpus = Corpus([replace(self._chunk, X=X, columns=None)])

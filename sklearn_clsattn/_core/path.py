@@ -52,7 +52,7 @@ class AttentionPath:
         self.shared: SharedValues | None = None
         if vectors is not None:
             self.shared = SharedValues(
-                vectors, units, documents.X, self._loss.device, self._loss.dtype
+                vectors, units, documents.sample()[1].X, self._loss.device, self._loss.dtype
             )
         self._objective: AttentionObjective | None = None
         self._mean_C, self._last_C = 1.0, np.inf

@@ -32,13 +32,11 @@ Numbers = NDArray[np.intp]
 SCALES = 0.0, 0.5, 1.0, 2.0
 """The gammas of which one is chosen."""
 
-_SOME = 4_000  # documents, about, by which vectors are rotated
-
 
 class SharedValues:
     """The product of tokens' vectors with w, in values, for one `scale`, gamma, after another.
 
-    X is a CSR matrix of documents, (n_documents, n_tokens). `unit` is kappa, `factors`,
+    X is a CSR matrix of some documents, (n_documents, n_tokens). `unit` is kappa, `factors`,
     (n_tokens,), are exp(-pi); `rotation`, (d, d), makes `matrix`, (n_vectors, d), of the vectors
     times both, those of the tokens `tokens`.
     """
@@ -59,10 +57,9 @@ class SharedValues:
         self.factors = 1.0 / importance[:, 0]
         self.dimension = vectors.matrix.shape[1]
         self.tokens = torch.from_numpy(vectors.tokens).to(device)
-        # What w adds to the outputs of some documents, at the start.
-        some = X[:: max(1, X.shape[0] // _SOME)]
-        masses = _product(some, importance) + scaling.cls_weight
-        added = _product(some[:, vectors.tokens], vectors.matrix)
+        # What w adds to their outputs, at the start.
+        masses = _product(X, importance) + scaling.cls_weight
+        added = _product(X[:, vectors.tokens], vectors.matrix)
         added *= self.unit / np.where(masses > 0, masses, np.inf)
         squares, self.rotation = np.linalg.eigh(added.T @ added / max(len(added), 1))
         self._squares = torch.from_numpy(squares.clip(min=0.0)).to(device, dtype)

@@ -36,6 +36,7 @@ from sklearn_clsattn.text import make_text_classifier
 
 SEED = 0
 HELD_OUT = 0.2
+_N_NEAREST = 4
 _FORMULA = re.compile(r" *[=+@\t\r\n-]")
 _NUMBER = re.compile(r" *[-+]?\d+(\.\d*)?(e[-+]?\d+)?", re.IGNORECASE)
 
@@ -84,7 +85,8 @@ def run_fit(arguments: Namespace) -> None:
         f"loss {classifier.loss_curve_[-1]:.4f}, C {classifier.C_:.3g}",
         "model": f"{output}, {shown_size(output.expanduser().stat().st_size)}",
     }
-    say(fit_text(facts, class_tokens(read_documents(model, texts))))
+    tokens = class_tokens(read_documents(model, texts))
+    say("\n\n".join([fit_text(facts, tokens), *_nearest(model[0].word_vectors_, tokens)]))
 
 
 def _unlabeled(arguments: Namespace) -> Any:
@@ -103,6 +105,18 @@ def _of_unlabeled(arguments: Namespace, unlabeled: Any, model: Pipeline) -> dict
     n_words, scale = len(model[0].word_vectors_.words_), model[-1].token_vectors_scale_
     used = f"vectors of {n_words:,} words, scale {scale:g}" + (" (not used)" if not scale else "")
     return {"unlabeled": f"{len(unlabeled):,} of {arguments.unlabeled}: {used}"}
+
+
+def _nearest(vectors: Any, tokens: list[ClassTokens]) -> list[str]:
+    """Return the words nearest to the most important ones of each class, if they have vectors."""
+    if vectors is None:
+        return []
+    words, lists = set(vectors.words_.tolist()), []
+    for one in tokens:
+        known = [token for token, _ in one.important if token in words][:_N_NEAREST]
+        near = [", ".join(word for word, _ in vectors.most_similar(token, 3)) for token in known]
+        lists.append((one.label, [f"{a} (near {b})" for a, b in zip(known, near, strict=True)]))
+    return [token_lists("Words like the most important ones, by their vectors", lists)]
 
 
 def run_predict(arguments: Namespace) -> None:
