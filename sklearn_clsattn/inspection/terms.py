@@ -18,6 +18,7 @@ Positions = NDArray[np.intp]
 # Fields that are indexed by entry, and those that are not indexed by entry or document.
 _PER_ENTRY = {"columns", "tokens", "weights", "attention", "values"}
 _PER_ENTRY |= {"contributions", "own_contributions", "vector_contributions", "decision_without"}
+_NEAR = 0.25  # least cosine between the vectors of two tokens that are called near
 _OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model"}
 
 
@@ -58,7 +59,7 @@ class Likeness:
             return []
         cosines = (self.vectors @ self.vectors[at[0]]) * (self.own @ of_class > 0)
         cosines[at] = 0.0
-        return [str(self.names[one]) for one in np.argsort(-cosines)[:k] if cosines[one] > 0]
+        return [str(self.names[one]) for one in np.argsort(-cosines)[:k] if cosines[one] > _NEAR]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
