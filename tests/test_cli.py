@@ -169,7 +169,9 @@ def test_report_writes_a_page(data, tmp_path, run, few_models):
 # fit and predict
 
 
-def test_texts_without_labels(frame, data, tmp_path, run):
+def test_texts_without_labels(frame, data, tmp_path, run, refused):
+    where = "-o", tmp_path / "m.skops", "--unlabeled", tmp_path / "none.txt"
+    assert "there is no file" in refused("fit", data, *where)
     lines = put(tmp_path / "more.txt", "\n\n".join(frame["text"]) + "\n")
     for more in (lines, data):
         out = run("fit", data, "--unlabeled", more, "-o", tmp_path / "m.skops", "--force")[1]

@@ -132,6 +132,17 @@ def test_fits_at_the_same_time_wait_for_each_other(two):
             assert_same_model(model, ClsAttentionClassifier(C=C).fit(X, y))
 
 
+def test_vectors_of_tokens(client):
+    G = np.random.default_rng(0).normal(size=(X.shape[1], 8))
+    model = ClsAttentionClassifier(token_vectors_scale=1.0).fit(X, y, token_vectors=G)
+    other = DaskClsAttentionClassifier(token_vectors_scale=1.0, client=client)
+    parts = da.from_array(X, chunks=(90, -1)), da.from_array(y, chunks=90)
+    other.fit(*parts, token_vectors=G)
+    assert np.abs(model.vector_weights_).max() > 0.01
+    assert_allclose(other.vector_weights_, model.vector_weights_, atol=0.01)
+    assert_allclose(other.to_local().predict_proba(X), model.predict_proba(X), atol=1e-3)
+
+
 def texts_in(kind, texts):
     if kind == "bag":
         return db.from_sequence(list(texts), npartitions=3)

@@ -348,22 +348,14 @@ def test_explanations_say_what_comes_from_vectors(characters):
     assert_allclose(other["vector_contribution"], -terms["vector_contribution"])
 
 
-def test_chunks_and_clusters_take_vectors(tmp_path):
+def test_chunks_take_vectors(tmp_path):
     X, y = make_token_classification(300, random_state=0)
     G = np.random.default_rng(0).normal(size=(X.shape[1], 8))
-    G[X.toarray().sum(axis=0) == 0] = 0.1
     model = ClsAttentionClassifier().fit(X, y, token_vectors=G)
     batches = [(X[:100], y[:100]), (X[100:], y[100:])]
     counts = ChunkedCounts.write(tmp_path / "counts", batches, chunk_entries=2_000)
-    in_chunks = ClsAttentionClassifier().fit_chunks(counts, token_vectors=G)
     assert len(counts) > 1
-    da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
-    from sklearn_clsattn.dask import DaskClsAttentionClassifier
-
-    with distributed.Client(processes=False, n_workers=1, dashboard_address=":0"):
-        parts = da.from_array(X, chunks=(150, -1)), da.from_array(y, chunks=150)
-        on_cluster = DaskClsAttentionClassifier().fit(*parts, token_vectors=G)
-    for other in (in_chunks, on_cluster):
-        assert other.token_vectors_scale_ == model.token_vectors_scale_
-        assert_allclose(other.token_values_, model.token_values_, atol=0.02)
-        assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=1e-3)
+    other = ClsAttentionClassifier().fit_chunks(counts, token_vectors=G)
+    assert other.token_vectors_scale_ == model.token_vectors_scale_ > 0
+    assert_allclose(other.token_values_, model.token_values_, atol=0.02)
+    assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=1e-3)

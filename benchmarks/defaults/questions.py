@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -157,11 +158,23 @@ _LONG = "text._word_vectors._MANY_WORDS"
 _COUNTS, _TFIDF, _SVC_C = (0.01, 0.1, 1.0, 10.0), (1.0, 5.0, 25.0, 125.0), (0.1, 0.3, 1.0, 3.0)
 
 
+_TUNED_C = GridSearchCV(_LOGISTIC, {"C": _TFIDF}, cv=3, error_score=0.0)
+_SELF_TRAINING = SelfTrainingClassifier(LogisticRegression(C=25.0, max_iter=200))
+
+
+def _tf_idf() -> Any:
+    """Return the features' TF-IDF."""
+    return make_pipeline(clone(_FEATURES), TfidfTransformer())
+
+
 def _lsa() -> Any:
     """Return 200 components of TF-IDF."""
-    return make_pipeline(
-        _FEATURES, TfidfTransformer(), TruncatedSVD(200, random_state=0), Normalizer()
-    )
+    return make_pipeline(_tf_idf(), TruncatedSVD(200, random_state=0), Normalizer())
+
+
+def _on_all(features: Callable[[], Any], classifier: Any, semi: bool = False) -> Variant:
+    """Return features of all texts, and a classifier of those with labels or, if `semi`, of all."""
+    return Variant(lambda: OnAllTexts(features(), clone(classifier), semi), pool=True)
 
 
 def _sgd(alpha: float) -> OnePass:
@@ -269,30 +282,10 @@ QUESTIONS = {
             "mutual information, whatever the length": _unlabeled({_LONG: np.inf}),
             "LSA, whatever the length": _unlabeled({_LONG: 0.0}),
             "LogisticRegression, TF-IDF": _tuned(_FEATURES, _WEIGHTS, _LOGISTIC, values=_TFIDF),
-            "TF-IDF of all texts": Variant(
-                lambda: OnAllTexts(
-                    make_pipeline(_FEATURES, TfidfTransformer()),
-                    GridSearchCV(_LOGISTIC, {"C": _TFIDF}, cv=3, error_score=0.0),
-                ),
-                pool=True,
-            ),
-            "SelfTrainingClassifier": Variant(
-                lambda: OnAllTexts(
-                    make_pipeline(_FEATURES, TfidfTransformer()),
-                    SelfTrainingClassifier(LogisticRegression(C=25.0, max_iter=200)),
-                    semi=True,
-                ),
-                pool=True,
-            ),
-            "LabelSpreading of LSA": Variant(
-                lambda: OnAllTexts(_lsa(), LabelSpreading(kernel="knn"), semi=True), pool=True
-            ),
-            "LogisticRegression of LSA": Variant(
-                lambda: OnAllTexts(
-                    _lsa(), GridSearchCV(_LOGISTIC, {"C": _TFIDF}, cv=3, error_score=0.0)
-                ),
-                pool=True,
-            ),
+            "TF-IDF of all texts": _on_all(_tf_idf, _TUNED_C),
+            "SelfTrainingClassifier": _on_all(_tf_idf, _SELF_TRAINING, semi=True),
+            "LabelSpreading of LSA": _on_all(_lsa, LabelSpreading(kernel="knn"), semi=True),
+            "LogisticRegression of LSA": _on_all(_lsa, _TUNED_C),
         },
         texts=True,
         sizes=(*FEW, 1_000),

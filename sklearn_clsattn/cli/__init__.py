@@ -52,7 +52,7 @@ def _run(argv: list[str]) -> None:
         # Tokens of any language must be printable in any terminal's encoding.
         sys.stdout.reconfigure(errors="backslashreplace")
     arguments = parser().parse_args(argv)
-    for name in ("data", "test"):  # before what takes long
+    for name in ("data", "test", "unlabeled"):  # before what takes long
         path = getattr(arguments, name, None)
         if path is not None and str(path) != STDIN and not path.expanduser().exists():
             raise ValueError(f"there is no file {path}; expected a file of texts")
