@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_expit, log_softmax
+from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,8 +27,7 @@ from ._training import (
     warn,
     weighted_documents,
 )
-from ._validation import validated
-from .importance import signed_frequency
+from ._validation import coded, validated
 
 if TYPE_CHECKING:
     import torch
@@ -50,6 +51,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     """
 
     mlp = False  # whether one follows the softmax, so that decisions are no sums over tokens
+    multilabel_ = False  # whether documents have several labels
 
     _criterion = "gap"
     _optional_attributes: tuple[str, ...] = ()
@@ -83,8 +85,8 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         device = resolve_device(self.device)
         earlier = self._earlier() if getattr(self, "warm_start", False) else None
         csr, labels, weights = validated(self, X, y, sample_weight)
-        classes, codes = np.unique(labels, return_inverse=True)
-        documents, dtype = documents_in_memory(self, csr, codes, classes, weights)
+        classes, codes, members = coded(y, labels)
+        documents, dtype = documents_in_memory(self, csr, codes, classes, weights, members=members)
         self._fit_documents(documents, dtype, device, classes, earlier, stacklevel=7, **more)
 
     def decision_function(self, X: Any) -> Array:
@@ -95,7 +97,8 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         decision : ndarray of shape (n_documents,) or (n_documents, n_classes)
-            For two classes the log-odds of ``classes_[1]``, else one value per class.
+            For two classes the log-odds of ``classes_[1]``, else one value per class; of several
+            labels the log-odds of each.
         """
         outputs = self._answer(X, "outputs")
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
@@ -107,9 +110,11 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        labels : ndarray of shape (n_documents,)
-            Labels from `classes_`.
+        labels : ndarray of shape (n_documents,) or (n_documents, n_classes)
+            Labels from `classes_`; of several labels 1 for those that are more probable than not.
         """
+        if self.multilabel_:
+            return (self.decision_function(X) > 0).astype(np.intp)
         numbers = self._answer(X, "most_probable")  # fails first if not fitted
         return self.classes_[numbers]
 
@@ -121,9 +126,10 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         probabilities : ndarray of shape (n_documents, n_classes)
-            In the order of `classes_`; rows sum to 1.
+            In the order of `classes_`; rows sum to 1, but for several labels.
         """
-        return probabilities(self.decision_function(X))
+        decision = self.decision_function(X)
+        return np.asarray(expit(decision)) if self.multilabel_ else probabilities(decision)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of the probability of every class.
@@ -136,6 +142,8 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
             Finite also where probabilities round to 0.
         """
         decision = self.decision_function(X)
+        if self.multilabel_:
+            return np.asarray(log_expit(decision))
         if decision.ndim == 1:
             return np.column_stack([log_expit(-decision), log_expit(decision)])
         return log_softmax(decision, axis=1)
@@ -261,7 +269,8 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         from ._core.backend import ThreadShare
 
         options: dict[str, Any] = {"dtype": dtype, "device": device, "report": self._report, **more}
-        if earlier is not None and earlier[1] == self._trained_on(classes):
+        several = documents.statistics.several
+        if earlier is not None and earlier[1] == self._trained_on(classes, several):
             options["start"] = earlier[0]
         dimension = getattr(self, "embedding_dim", None) or 0
         total_weight = documents.statistics.total_weight
@@ -276,12 +285,15 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     def _earlier(self) -> Earlier | None:
         """Return what is fitted already, if anything is."""
         fitted = self.__sklearn_is_fitted__()
-        return (self._model(), self._trained_on(self.classes_)) if fitted else None
+        if not fitted:
+            return None
+        return self._model(), self._trained_on(self.classes_, self.multilabel_)
 
-    def _trained_on(self, classes: NDArray[Any]) -> list[Any]:
+    def _trained_on(self, classes: NDArray[Any], several: bool) -> list[Any]:
         """Return number and names of the tokens, as scikit-learn noted them, and the classes."""
         names = getattr(self, "feature_names_in_", None)
-        return [self.n_features_in_, None if names is None else list(names), classes.tolist()]
+        names = None if names is None else list(names)
+        return [self.n_features_in_, names, classes.tolist(), several]
 
     def _store(
         self,
@@ -296,9 +308,11 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         self.loss_curve_ = np.array(result.loss_curve)
         for name in self._optional_attributes:  # of an earlier fit with other parameters
             self.__dict__.pop(name, None)
+        if statistics.several:
+            self.multilabel_ = True
         self.__dict__.update(result.attributes)
         self.__dict__.update(self._model_attributes(result.model, entry_scale))
-        self.token_importance_ = signed_frequency(statistics.shares, statistics.class_weights)
+        self.token_importance_ = statistics.importance
         order = np.argsort(-selection_counts, kind="stable")
         self.selected_tokens_ = order[: np.count_nonzero(selection_counts)]
         self.selection_counts_ = selection_counts[self.selected_tokens_]
@@ -337,6 +351,24 @@ def vector_embeddings(classifier: BaseAttentionClassifier) -> VectorEmbeddings |
     return stored if isinstance(stored, VectorEmbeddings) else None
 
 
+def of_label(classifier: Any, label: Any) -> Any:
+    """Return the classifier of documents without and with one of several labels."""
+    labels = classifier.classes_.tolist()
+    if label not in labels:
+        raise ValueError(
+            f"Documents have several labels: expected one of {labels} as target, got {label!r}."
+        )
+    at, one = labels.index(label), copy(classifier)
+    one.multilabel_ = False
+    one.classes_ = np.array([f"not {label}", str(label)], dtype=object)
+    one.token_values_, one.intercept_ = one.token_values_[at], one.intercept_[[at]]
+    stored = classifier._embeddings
+    if isinstance(stored, VectorEmbeddings):
+        own, weights = stored.own[:, [at]], stored.weights[:, [at]]
+        one._embeddings = replace(stored, own=own, weights=weights)
+    return one
+
+
 def checked_documents(classifier: BaseAttentionClassifier, X: Any) -> Any:
     """Return documents as the fitted model of a classifier takes them."""
     return classifier._checked(X)[1]
@@ -350,16 +382,18 @@ def documents_in_memory(
     weights: Array,
     entry_scale: float | None = None,
     seen: Array | None = None,
+    members: NDArray[Any] | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
     """Return a validated CSR matrix as documents to train on, and the precision for that.
 
-    `entry_scale` and `seen` are those of :func:`~._training.weighted_documents`.
+    `entry_scale` and `seen` are those of :func:`~._training.weighted_documents`, `members` those of
+    several labels (:class:`~._core.chunk.Chunk`).
     """
     from ._core.chunk import Chunk
     from ._core.corpus import Corpus
 
     X, columns = with_columns(X)
-    corpus = Corpus([Chunk(X, codes, weights, columns=columns)])
+    corpus = Corpus([Chunk(X, codes, weights, columns=columns, members=members)])
     return weighted_documents(
         classifier, corpus, summary_of(X, classes), classes, entry_scale, seen
     )

@@ -108,6 +108,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         What a token's vector is multiplied by in its values; absent without vectors.
     entry_scale_ : float
         The m of `sublinear_counts`; absent without.
+    multilabel_ : bool
+        Whether documents have several labels: each has values and an intercept of its own,
+        attention is that of all, and losses are added up.
     {attributes}
     optimality_gap_ : float
         The gap reached (see `tol`).
@@ -152,6 +155,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     _optional_attributes = (
         *("Cs_", "scores_", "entry_scale_", "token_vectors_scale_", "vector_weights_"),
+        "multilabel_",
     )
 
     _parameter_constraints = {
@@ -208,6 +212,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         token_vectors: ArrayLike | None = None,
     ) -> Self:
         """Fit the classifier.
+
+        Where a document may have several labels, `y` is a matrix of 0 and 1, (n_documents,
+        n_labels), dense, sparse or a data frame, whose columns' names are then the classes.
 
         Parameters
         ----------
@@ -336,6 +343,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         stream: Stream | None = getattr(self, "_stream", None)
         device = resolve_device(self.device)
         csr, labels, weights = validated(self, X, y, sample_weight, reset=stream is None)
+        if labels.ndim > 1:
+            raise ValueError("partial_fit learns one label per document: of several only fit does.")
         known, codes = code_labels(labels, classes, None if stream is None else self.classes_)
         if stream is None:
             stream = Stream.empty(len(known), csr.shape[1])
@@ -350,6 +359,11 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self._stream = kept
         warn(result, stacklevel=5)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def _train(self, documents: Documents, **options: Any) -> FitResult:
         # Imported when a fit starts: predicting needs no PyTorch.

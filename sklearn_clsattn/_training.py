@@ -17,7 +17,7 @@ from sklearn.utils import compute_sample_weight
 from ._core.statistics import balancing_factors
 from ._documents import damped_entries
 from ._factored import factors_of, n_stored
-from ._validation import check_entries, check_two_classes
+from ._validation import check_entries, check_total_weight, check_two_classes
 
 if TYPE_CHECKING:
     from ._core.corpus import Corpus
@@ -106,9 +106,14 @@ def weighted_documents(
     check_entries(summary.least, summary.largest)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
         sums = corpus.sum(class_sums, classes)
-        factors = class_factors(classifier.class_weight, classes, sums[0])
-        check_two_classes(classes, sums[0] * factors, seen)
-        total, token_weights, n_entries = sums @ factors
+        if sums.shape[1] > len(classes):  # several labels: the last sums are of all documents
+            factors = np.ones(len(classes) + 1)
+            check_total_weight(sums[0, -1:])
+            total, token_weights, n_entries = sums[:, -1]
+        else:
+            factors = class_factors(classifier.class_weight, classes, sums[0])
+            check_two_classes(classes, sums[0] * factors, seen)
+            total, token_weights, n_entries = sums @ factors
     largest, dtype = summary.largest, summary.dtype
     if summary.is_damped or not getattr(classifier, "sublinear_counts", False):
         entry_scale = None

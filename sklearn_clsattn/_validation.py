@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import get_tags
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
     _check_estimator_name,
     _check_sample_weight,
@@ -47,25 +48,34 @@ def validated(
         X, y, weights = _by_scikit_learn(estimator, X, y, reset), np.empty(0), np.empty(0)
         check_non_negative(X, estimator)
     else:
-        check_labels(y)
-        X, y = _by_scikit_learn(estimator, X, y, reset)
+        tags = get_tags(estimator).classifier_tags
+        several = has_several_labels(y) and tags is not None and tags.multi_label
+        if several:
+            check_multilabel(estimator, y)
+        else:
+            check_labels(y)
+        X, y = _by_scikit_learn(estimator, X, y, reset, multi_output=several)
         check_non_negative(X, estimator)
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return as_csr(X), np.asarray(y), weights
 
 
-def _by_scikit_learn(estimator: Any, X: Any, y: Any, reset: bool) -> Any:
+def _by_scikit_learn(
+    estimator: Any, X: Any, y: Any, reset: bool, *, multi_output: bool = False
+) -> Any:
     """Return what `validate_data` returns, which would ask for the entries of a product."""
     options = {"accept_sparse": "csr", "accept_large_sparse": True}
+    of_labels: dict[str, Any] = {"multi_output": True} if multi_output else {}
+    y = label_array(y) if multi_output else y
     if (factors := factors_of(X)) is None:
-        return validate_data(estimator, X, y, reset=reset, **options)
+        return validate_data(estimator, X, y, reset=reset, **options, **of_labels)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     check_array(factors.right, ensure_min_samples=0, **options)
     if isinstance(y, str) and y == "no_validation":
         check_array(factors.left, **options)
         return X
-    return X, check_X_y(factors.left, y, **options)[1]
+    return X, check_X_y(factors.left, y, **options, **of_labels)[1]
 
 
 def checked_part(
@@ -125,13 +135,55 @@ def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
         )
 
 
+def has_several_labels(y: Any) -> bool:
+    """Return whether there are several columns of labels, or several labels in a row."""
+    shape = getattr(y, "shape", None)
+    if isinstance(y, list | tuple) and len(y):
+        return isinstance(y[0], list | tuple | set | np.ndarray) and len(y[0]) != 1
+    return shape is not None and len(shape) == 2 and shape[1] > 1
+
+
+def label_array(y: Any) -> NDArray[Any]:
+    """Return labels, perhaps a sparse matrix or a data frame of them, as an array."""
+    return np.asarray(y.toarray() if sparse.issparse(y) else y)
+
+
+def check_multilabel(estimator: Any, y: Any) -> None:
+    """Raise ValueError unless y says of every document and label whether it has it, by 1 or 0."""
+    kind = ""
+    with suppress(ValueError, TypeError):  # of lists of different lengths
+        kind = type_of_target(y)
+    if kind != "multilabel-indicator" or not np.isin(label_array(y), (0, 1)).all():
+        raise ValueError(
+            "y has several labels per document: expected a matrix of 0 and 1 with a column for "
+            "each label, as MultiLabelBinarizer().fit_transform(y) makes it."
+        )
+    if getattr(estimator, "class_weight", None) is not None:
+        raise ValueError(
+            "class_weight is for one label per document: with several, weigh documents by "
+            "sample_weight."
+        )
+
+
+def coded(y: Any, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], Any]:
+    """Return the classes, the documents' codes, and members of several labels, else None.
+
+    `labels` are `y` as :func:`validated` returned it. Where documents have several, codes are those
+    of the rarest (:class:`._core.chunk.Chunk`); a data frame's columns name them.
+    """
+    if labels.ndim == 1:
+        return *np.unique(labels, return_inverse=True), None
+    members = np.hstack([labels != 0, np.ones((len(labels), 1), dtype=bool)])
+    # The last column is that of documents without labels.
+    sizes = members.sum(axis=0) + np.append(np.zeros(labels.shape[1]), 1)
+    codes = np.where(members, sizes, np.inf).argmin(axis=1)
+    names = getattr(y, "columns", range(labels.shape[1]))
+    return np.asarray(list(names)), codes, members
+
+
 def check_labels(y: Any, name: str = "y") -> None:
     """Raise ValueError for labels that are missing, or for several of them per document."""
-    shape = getattr(y, "shape", None)
-    several = shape is not None and len(shape) == 2 and shape[1] > 1
-    if isinstance(y, list | tuple) and y:
-        several = isinstance(y[0], list | tuple | set) and len(y[0]) != 1
-    if several:
+    if has_several_labels(y):
         raise ValueError(
             f"{name} has several labels per document, expected one. For several classes at once "
             "put MultiLabelBinarizer before and wrap the classifier in OneVsRestClassifier; for "

@@ -47,8 +47,9 @@ def class_totals(
     ----------
     X : {ndarray, sparse matrix or array} of shape (n_documents, n_tokens)
         Non-negative token counts or weights c_is.
-    y : array-like of shape (n_documents,)
-        Class codes, integers from 0 to ``n_classes - 1``.
+    y : array-like of shape (n_documents,) or (n_documents, n_classes)
+        Class codes, integers from 0 to ``n_classes - 1``; or, where a document may be of several
+        classes, 1 for each of these, else 0.
     n_classes : int
         Number of classes K.
     sample_weight : array-like of shape (n_documents,), default=None
@@ -81,12 +82,14 @@ def class_totals(
     n_documents, n_tokens = X.shape
     codes = np.asarray(y)
     weights = np.ones(n_documents) if sample_weight is None else np.asarray(sample_weight, float)
-    if not (codes.shape == weights.shape == (n_documents,) and codes.dtype.kind in "biu"):
+    several = codes.shape == (n_documents, n_classes)
+    coded = codes.shape == (n_documents,) and codes.dtype.kind in "biu"
+    if not ((several or coded) and weights.shape == (n_documents,)):
         raise ValueError(
             f"Expected {n_documents} class codes (integers) and as many weights, got codes of "
             f"shape {codes.shape} and type {codes.dtype} and weights of shape {weights.shape}."
         )
-    if n_documents and not (codes.min() >= 0 and codes.max() < n_classes):
+    if n_documents and not (codes.min() >= 0 and (several or codes.max() < n_classes)):
         raise ValueError(
             f"y must hold class codes from 0 to {n_classes - 1}, "
             f"got {codes.min()} to {codes.max()}."
@@ -98,6 +101,9 @@ def class_totals(
     if (factors := factors_of(X)) is not None:
         of_units = class_totals(factors.left, codes, n_classes, weights)
         return np.ascontiguousarray((factors.right.T @ of_units.T).T)
+    if several:
+        members = sparse.csr_array(codes * weights[:, None])
+        return np.ascontiguousarray((members.T @ X).toarray())
     blocks = row_blocks(X, max(_BLOCK_ENTRIES, n_classes * n_tokens))
     if n_classes <= _FEW_CLASSES:
         members = np.zeros((n_documents, n_classes))

@@ -257,6 +257,8 @@ def _check_convertible(model: Any, classifier: Any) -> None:
             f"{type(classifier).__name__}."
         )
     check_is_fitted(model)
+    if classifier.multilabel_:
+        raise ValueError("to_onnx converts classifiers of one label a document, not of several.")
     labels, fitted = classifier.classes_, fitted_attention(classifier)
     if labels.dtype.kind not in "iu" and not all(isinstance(one, str) for one in labels.tolist()):
         raise ValueError(

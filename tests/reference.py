@@ -63,7 +63,7 @@ def outputs(documents, embeddings, p, v, cls_weight, cls_score, intercept):
 def mean_loss(decisions, targets, sample_weight):
     """Return the weighted mean of the logistic loss (one output) or the cross entropy."""
     if decisions.shape[1] == 1:
-        losses = F.softplus(-targets * decisions[:, 0])
+        losses = F.softplus(-targets * decisions)[:, 0]
     else:
         losses = F.cross_entropy(decisions, targets, reduction="none")
     return (sample_weight * losses).sum() / sample_weight.sum()

@@ -64,7 +64,7 @@ def test_a_sample_is_spread_over_classes_and_has_one_of_each_copy(pairs, size):
         patch.object(documents_module, "SAMPLE_SIZE", size),
         patch.object(documents_module, "LEAST_OF_A_CLASS", 2),
     ):
-        rows, sums = some_of(groups, codes, weights)
+        rows, sums = some_of(groups, codes, weights, codes)
     assert (np.diff(rows) > 0).all()
     for row, total in zip(rows, sums, strict=True):
         same = (groups == groups[row]) & (codes == codes[row])
@@ -150,7 +150,7 @@ def test_few_documents_take_the_guess():
     d = documents(X[:7], y[:7])
     assert len(model.Cs_) == model.scores_.size == 0
     assert 0 < model.C_ < 10
-    assert pytest.approx(guess_C(prior_mean(d), d.statistics.class_weights)) == chosen(d).C
+    assert pytest.approx(guess_C(prior_mean(d), d.statistics)) == chosen(d).C
 
 
 def test_fewer_folds_for_more_documents(monkeypatch):

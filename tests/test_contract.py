@@ -460,7 +460,7 @@ BAD_FITS = {
     "frame of texts": ((pd.DataFrame({"text": TEXTS}), Y), ARE_TEXTS),
     "one class": ((X, ["spam"] * 60), r"one class|got 1 class: \['spam'\]"),
     "continuous labels": ((X, Y + 0.5 * np.arange(60) + 0.1), "continuous"),
-    "several labels": ((X, np.eye(2, dtype=int)[Y]), r"several labels.*MultiLabelBinarizer"),
+    "several labels": ((X, [["a", "b"]] * 60), r"several labels.*MultiLabelBinarizer"),
     "no label": ((X, with_label(None)), r"1 missing labels.*position 7.*leave these out"),
     "label nan": ((X, with_label(np.nan).tolist()), r"1 missing labels.*position 7"),
     "label NA": ((X, pd.Series(with_label(pd.NA))), r"1 missing labels.*position 7"),

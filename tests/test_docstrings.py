@@ -105,7 +105,8 @@ def test_fitted_attributes_are_documented(kind):
     X = pd.DataFrame(X.toarray()).add_prefix("token ")  # for their names
     fitted = {key for key in dir(kind) if isinstance(getattr(kind, key), property)}
     more = {}
-    if "token_vectors" in inspect.signature(kind.fit).parameters:
+    if "token_vectors" in inspect.signature(kind.fit).parameters:  # of several labels as well
+        fitted.add("multilabel_")
         more = {"token_vectors": np.eye(X.shape[1], 3)}
     fitted |= set(vars(kind(**FITTED[kind]).fit(X, y, **more)))
     fitted = {key for key in fitted if key.endswith("_") and not key.startswith("_")}

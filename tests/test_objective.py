@@ -124,13 +124,13 @@ class Problem:
 
     @property
     def targets(self):
-        return encode_targets(self.codes, max(2, self.x.shape[1] - 1))
+        return encode_targets(self.codes, self.x.shape[1] - 1)
 
     def loss(self, dtype=np.float64, backend="scipy"):
         bag = TokenBag(self.X, dtype=dtype, backend=backend)
         chunk = Chunk(self.X, self.codes, self.weights, bag=bag)
-        n_classes, total = max(2, self.x.shape[1] - 1), float(self.weights.sum())
-        of_all = self.X.shape[1], n_classes, dtype, "cpu", total, self.scaling.cls_weight
+        n_outputs, total = self.x.shape[1] - 1, float(self.weights.sum())
+        of_all = self.X.shape[1], n_outputs, dtype, "cpu", total, self.scaling.cls_weight
         return CorpusLoss(Corpus([chunk]), *of_all)
 
     def objective(self, dtype=np.float64, backend="scipy", C=0.7, attention_C=0.3):

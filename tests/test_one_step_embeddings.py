@@ -27,7 +27,7 @@ def autograd_step(X, y, step):
     p, v = torch.from_numpy(step.cls_embedding), torch.from_numpy(step.output_vectors)
     padded = reference.PaddedDocuments.from_counts(X)
     f = reference.outputs(padded, E, p, v, cls_weight=0, cls_score=0, intercept=0)
-    targets = torch.from_numpy(2.0 * y - 1.0 if len(v) == 1 else y)
+    targets = torch.from_numpy((2.0 * y - 1.0)[:, None] if len(v) == 1 else y)
     loss = reference.mean_loss(f, targets, torch.ones(len(y)))
     (gradient,) = torch.autograd.grad(loss, E)
     return (E - step.step_size * gradient).detach().numpy()

@@ -42,7 +42,7 @@ from .documents import Documents, class_by_class
 from .fitted import log_losses
 from .path import AttentionPath
 from .prior_mean import PriorMean
-from .statistics import class_priors
+from .statistics import CorpusStatistics
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
@@ -97,7 +97,7 @@ def choose_C(
     `how` are the parameters of :class:`~.path.AttentionPath`. A given `C` stays. The choice has
     the losses with the gamma chosen.
     """
-    guess = guess_C(mean, documents.statistics.class_weights) if C is None else C
+    guess = guess_C(mean, documents.statistics) if C is None else C
     n_different, sample = documents.sample()
     if n_different < 2 * N_FOLDS:
         return Choice(
@@ -143,13 +143,14 @@ def _searched(
     return best, tried, np.array([losses[exponent] for exponent in exponents]).T
 
 
-def guess_C(mean: PriorMean | None, class_weights: Array) -> float:
-    """Return the guess of C from the prior mean and the classes' weights, (n_classes,)."""
+def guess_C(mean: PriorMean | None, statistics: CorpusStatistics) -> float:
+    """Return the guess of C from the prior mean and the documents' statistics."""
     if mean is None:
         return 1.0
-    priors = class_priors(class_weights)
+    priors, weight = statistics.priors, statistics.total_weight
     entropy = -float(priors @ np.log(priors))
-    weight = class_weights.sum()
+    if statistics.several:
+        entropy -= float((1 - priors) @ np.log1p(-priors))
     nothing = GUESS_DOCUMENTS / (weight + GUESS_DOCUMENTS)
     nu = min(mean.mean_loss / entropy, 1.0)
     return float(np.exp(1.66 - 4.14 * (nothing + (1 - nothing) * nu)))
@@ -188,12 +189,16 @@ class HeldOut:
             kept, self._tokens = kept.without_unseen_tokens()
         self._path = AttentionPath(kept.trained_in(dtype, device), dtype, device, **how)
         # Of a class that is held out altogether nothing can be learned.
-        known = kept.statistics.class_weights[documents.codes] > 0
+        members, known = documents.members, np.ones(len(held_out), dtype=bool)
+        if members is None:
+            known = kept.statistics.class_weights[documents.codes] > 0
         rows = np.flatnonzero(held_out & known)
         self._X = documents.X[rows][:, self._tokens]
-        self._codes, self._weights = documents.codes[rows], documents.weights[rows]
+        self._codes = documents.codes[rows] if members is None else members[rows, :-1]
+        self._weights = documents.weights[rows]
         self._n_tokens = documents.X.shape[1]
         self._points: dict[float, torch.Tensor] = {}
+        self._tol = SEARCH_TOL if members is None else SEARCH_TOL * documents.n_outputs
 
     def share(self, scale: float) -> None:
         """Give what values get from vectors of tokens this scale, gamma, and start anew."""
@@ -202,7 +207,7 @@ class HeldOut:
 
     def loss(self, C: float) -> float:
         """Return the held-out documents' mean log loss."""
-        result = self._path.fit(C, max_iter=_MAX_ITER, tol=SEARCH_TOL)
+        result = self._path.fit(C, max_iter=_MAX_ITER, tol=self._tol)
         self._points[C] = self._path.point
         if not len(self._codes):
             return 0.0

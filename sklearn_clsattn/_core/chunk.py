@@ -49,6 +49,8 @@ class Chunk:
     loss : the sum of the documents' losses
     numerators, outputs : (n_documents, n_outputs), what naive Bayes says of each document without
         it, before and after the division by the attention mass
+    members : (n_documents, n_labels + 1), where documents have several labels: 1 for each of these,
+        and 1 at the end; `codes` are then those of kinds of documents
     keep : returns an array of the chunk as one that may be in a file
     release : gives back memory that can be read again from files
     """
@@ -64,6 +66,7 @@ class Chunk:
     loss: AttentionLoss | None = None
     numerators: torch.Tensor | None = None
     outputs: torch.Tensor | None = None
+    members: NDArray[Any] | None = None
     keep: Callable[[Any], Any] = _in_memory
     release: Callable[[], None] = _nothing
 
@@ -78,6 +81,8 @@ def class_sums(chunk: Chunk, classes: NDArray[Any]) -> Array:
     """Return document weights, token weights and numbers of entries by class, (3, n_classes)."""
     codes = _codes_among(chunk, classes)
     of_documents = np.ones(len(codes)), row_totals(chunk.X), row_lengths(chunk.X)
+    if chunk.members is not None:
+        return np.array([(chunk.weights * of) @ chunk.members for of in of_documents])
     sums = [np.bincount(codes, chunk.weights * of, len(classes)) for of in of_documents]
     return np.array(sums, dtype=np.float64)
 
@@ -109,7 +114,7 @@ def with_weights(
 
 def statistics_of(chunk: Chunk, n_classes: int) -> CorpusStatistics:
     """Return the sums over the documents before training."""
-    return CorpusStatistics.of(chunk.X, chunk.codes, n_classes, chunk.weights)
+    return CorpusStatistics.of(chunk.X, chunk.codes, n_classes, chunk.weights, chunk.members)
 
 
 def described(chunk: Chunk, directions: Array) -> tuple[Array, Array, Numbers, Array]:
@@ -138,8 +143,11 @@ def with_copies(
     `copied` are the numbers of all documents that have copies, sorted, `groups` the row of each in
     `weights`, (n_groups, n_classes), which sums up the copies' weights.
     """
-    own = np.zeros((len(chunk.codes), weights.shape[1]))
-    own[np.arange(len(own)), chunk.codes] = chunk.weights
+    if chunk.members is None:
+        own = np.zeros((len(chunk.codes), weights.shape[1]))
+        own[np.arange(len(own)), chunk.codes] = chunk.weights
+    else:
+        own = chunk.members * chunk.weights[:, None]
     within, first = _within(chunk, starts, copied), starts[chunk.number]
     own[copied[within] - first] = weights[groups[within]]
     return replace(chunk, own=chunk.keep(own))
@@ -154,15 +162,16 @@ def with_bag(chunk: Chunk, dtype: type[np.floating[Any]], device: torch.device |
     return replace(chunk, bag=TokenBag(values, dtype=dtype, device=device, columns=columns))
 
 
-def with_loss(chunk: Chunk, n_classes: int, cls_weight: float) -> Chunk:
+def with_loss(chunk: Chunk, n_outputs: int, cls_weight: float) -> Chunk:
     """Make the loss of the documents."""
     bag = chunk.bag
     assert bag is not None
+    targets = encode_targets(np.array(chunk.codes), n_outputs, members=chunk.members).numpy()
     loss = AttentionLoss(
         bag,
-        as_tensor(chunk.keep(encode_targets(np.array(chunk.codes), n_classes).numpy()), bag.device),
+        as_tensor(chunk.keep(targets), bag.device),
         as_tensor(chunk.weights, bag.device),
-        1 if n_classes == 2 else n_classes,
+        n_outputs,
         cls_weight=cls_weight,
     )
     return replace(chunk, loss=loss)
@@ -195,14 +204,21 @@ def multiple_sums(chunk: Chunk, x: Array) -> tuple[float, Array, Array]:
     weight = loss.sample_weight
     fitted = x[0] * outputs + torch.from_numpy(x[1:]).to(outputs.device)
     value, slope = loss.output_loss(fitted)
-    p = torch.sigmoid(fitted) if loss.n_outputs == 1 else torch.softmax(fitted, dim=1)
-    product = p * outputs
-    spread = torch.cat([product.sum(dim=1, keepdim=True), p], dim=1)
-    squares = torch.cat([(product * outputs).sum(dim=1, keepdim=True), p], dim=1)
-    hessian = torch.diag(weight @ squares).addmm_((spread * weight[:, None]).T, spread, alpha=-1)
-    cross = weight @ product
-    hessian[0, 1:] += cross
-    hessian[1:, 0] += cross
+    p = loss.probabilities(fitted)
+    if loss.is_logistic:
+        bend = p * (1 - p) * weight[:, None]
+        both = bend * outputs
+        hessian = torch.diag(torch.cat([(both * outputs).sum()[None], bend.sum(dim=0)]))
+        hessian[0, 1:] = hessian[1:, 0] = both.sum(dim=0)
+    else:
+        product = p * outputs
+        spread = torch.cat([product.sum(dim=1, keepdim=True), p], dim=1)
+        squares = torch.cat([(product * outputs).sum(dim=1, keepdim=True), p], dim=1)
+        hessian = torch.diag(weight @ squares)
+        hessian.addmm_((spread * weight[:, None]).T, spread, alpha=-1)
+        cross = weight @ product
+        hessian[0, 1:] += cross
+        hessian[1:, 0] += cross
     gradient = torch.cat([(slope * outputs).sum()[None], slope.sum(dim=0)])
     return value, gradient.cpu().numpy(), hessian.cpu().numpy()
 

@@ -69,14 +69,14 @@ class CorpusLoss:
         self,
         corpus: Corpus,
         n_tokens: int,
-        n_classes: int,
+        n_outputs: int,
         dtype: type[np.floating[Any]],
         device: torch.device | str,
         total_weight: float,
         cls_weight: float,
     ) -> None:
-        self.corpus = corpus.map(with_loss, n_classes, cls_weight)
-        self.n_outputs = 1 if n_classes == 2 else n_classes
+        self.corpus = corpus.map(with_loss, n_outputs, cls_weight)
+        self.n_outputs = n_outputs
         self._shape = n_tokens + 1, 1 + self.n_outputs
         self.dtype = torch.float32 if dtype == np.float32 else torch.float64
         self.device = torch.device(device)

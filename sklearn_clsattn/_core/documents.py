@@ -56,13 +56,15 @@ class Documents:
         *,
         entry_scale: float | None = None,
         columns: Any = None,
+        members: NDArray[Any] | None = None,
     ) -> Documents:
         """Return documents in memory: a CSR matrix, codes and weights, (n_documents,).
 
-        `columns` is the transpose of X as CSR, if there is one already.
+        `columns` is the transpose of X as CSR, if there is one already; `members` tell of several
+        labels (:class:`.chunk.Chunk`).
         """
-        statistics = CorpusStatistics.of(X, codes, n_classes, weights)
-        corpus = Corpus([Chunk(X, codes, weights, columns=columns)])
+        statistics = CorpusStatistics.of(X, codes, n_classes, weights, members)
+        corpus = Corpus([Chunk(X, codes, weights, columns=columns, members=members)])
         return cls(corpus, statistics, X.shape, n_stored(X), entry_scale)
 
     @property
@@ -82,6 +84,11 @@ class Documents:
         return self._chunk.codes
 
     @property
+    def members(self) -> NDArray[Any] | None:
+        """Which of several labels documents in memory have (:class:`.chunk.Chunk`)."""
+        return self._chunk.members if self.statistics.several else None
+
+    @property
     def weights(self) -> Array:
         """Weights of documents in memory, (n_documents,)."""
         return self._chunk.weights
@@ -93,8 +100,8 @@ class Documents:
 
     @property
     def n_outputs(self) -> int:
-        """1 for two classes, K for K > 2."""
-        return 1 if self.n_classes == 2 else self.n_classes
+        """1 for two classes, K for K > 2; one for each of several labels."""
+        return self.statistics.n_outputs
 
     @property
     def n_multiplications(self) -> int:
@@ -130,7 +137,7 @@ class Documents:
         return CorpusLoss(
             self.corpus,
             self.shape[1],
-            self.n_classes,
+            self.n_outputs,
             dtype,
             device,
             self.statistics.total_weight,
@@ -153,7 +160,8 @@ class Documents:
         groups, codes, weights, starts = self._described()
         copied = np.flatnonzero((np.bincount(groups) > 1)[groups])
         of_copies = np.unique(groups[copied], return_inverse=True)[1]
-        own = own_weights(codes[copied], weights[copied], self.n_classes, of_copies)
+        members = None if self.members is None else self.members[copied]
+        own = own_weights(codes[copied], weights[copied], self.n_classes, of_copies, members)
         return corpus.map(with_copies, starts, copied, of_copies, own)
 
     def sample(self) -> tuple[int, Documents]:
@@ -161,16 +169,23 @@ class Documents:
         groups, codes, weights, starts = self._described()
         present = np.flatnonzero(weights)
         of_present = np.unique(groups[present], return_inverse=True)[1]
-        of_sample, sample_weights = some_of(of_present, codes[present], weights[present])
+        kinds = codes
+        if self.members is not None:  # copies with the same labels
+            keys = self.members @ np.random.default_rng(0).random(self.n_classes)
+            kinds = np.unique(keys, return_inverse=True)[1]
+        of_sample, sample_weights = some_of(
+            of_present, codes[present], weights[present], kinds[present]
+        )
         rows = present[of_sample]
         matrices = self.corpus.gather(rows_of, starts, rows)
         X = matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
-        sampled = self._some(X, codes[rows], sample_weights, groups[rows])
+        sampled = self._some(X, rows, codes[rows], sample_weights, groups[rows])
         return int(of_present.max(initial=-1)) + 1, sampled
 
     def rows(self, rows: Numbers) -> Documents:
         """Return some of the documents in memory, with statistics of their own."""
-        return self._some(self.X[rows], self.codes[rows], self.weights[rows], self.groups[rows])
+        weights, groups = self.weights[rows], self.groups[rows]
+        return self._some(self.X[rows], rows, self.codes[rows], weights, groups)
 
     def without_unseen_tokens(self) -> tuple[Documents, Numbers]:
         """Return documents with their own tokens alone, and which these are; all if in chunks."""
@@ -186,18 +201,23 @@ class Documents:
         counts: Numbers = self.corpus.sum(selections, scores)
         return counts
 
-    def _some(self, X: Any, codes: Numbers, weights: Array, groups: Numbers) -> Documents:
+    def _some(
+        self, X: Any, rows: Numbers, codes: Numbers, weights: Array, groups: Numbers
+    ) -> Documents:
         """Return documents in memory of known groups."""
-        some = Documents.of(X, codes, weights, self.n_classes, entry_scale=self.entry_scale)
+        scale, members = self.entry_scale, None if self.members is None else self.members[rows]
+        some = Documents.of(X, codes, weights, self.n_classes, entry_scale=scale, members=members)
         some._known["description"] = groups, codes, weights, np.array([0, len(codes)])
         return some
 
 
-def some_of(groups: Numbers, codes: Numbers, weights: Array) -> tuple[Numbers, Array]:
+def some_of(
+    groups: Numbers, codes: Numbers, weights: Array, kinds: Numbers
+) -> tuple[Numbers, Array]:
     """Return some of the documents, (n,), in their order, and weights of these, (n,).
 
     `groups`, 0..n-1, are numbered by content. The sample is spread evenly over classes and
-    contents; a document stands for its copies of the same class, and has their weights.
+    contents; a document stands for its copies of the same kind, and has their weights.
     """
     order, sizes = class_by_class(groups, codes)
     share = min(SAMPLE_SIZE / max(len(order), 1), 1.0)
@@ -207,7 +227,7 @@ def some_of(groups: Numbers, codes: Numbers, weights: Array) -> tuple[Numbers, A
     taken = np.zeros(len(order), dtype=bool)
     taken[order] = (place + 1) * want // size > place * want // size
     rows = np.flatnonzero(taken[groups])
-    keys = (groups * (codes.max(initial=0) + 1) + codes)[rows]
+    keys = (groups * (kinds.max(initial=0) + 1) + kinds)[rows]
     _, first, copy_of = np.unique(keys, return_index=True, return_inverse=True)
     by_row = np.argsort(first)
     sums = np.bincount(copy_of, weights[rows], len(first)).astype(np.float64)

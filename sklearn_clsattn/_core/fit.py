@@ -26,8 +26,12 @@ FEW_DOCUMENTS, FEW_TOL, MANY_TOL = 10_000, 2e-6, 1e-4
 
 
 def default_tol(documents: Documents) -> float:
-    """Return the gap at which training stops by default: smaller where steps cost little."""
-    return FEW_TOL if documents.shape[0] < FEW_DOCUMENTS else MANY_TOL
+    """Return the gap at which training stops by default: smaller where steps cost little.
+
+    Of several labels, losses and so gaps are added up.
+    """
+    tol = FEW_TOL if documents.shape[0] < FEW_DOCUMENTS else MANY_TOL
+    return tol * documents.n_outputs if documents.statistics.several else tol
 
 
 def fit_attention(
@@ -65,7 +69,7 @@ def fit_attention(
         documents, seen = documents.without_unseen_tokens()
         how["vectors"] = vectors[seen]
         start = None if start is None else start.of_tokens(seen)
-        if default_tol(documents) == FEW_TOL:  # which single precision may not reach with vectors
+        if documents.shape[0] < FEW_DOCUMENTS:  # single precision may not reach the small tol
             dtype = np.float64
     documents = documents.trained_in(dtype, device)
     path = AttentionPath(documents, dtype, device, **how)

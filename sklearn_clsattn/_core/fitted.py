@@ -334,7 +334,12 @@ def probabilities(decision: Array) -> Array:
 
 
 def log_losses(outputs: Array, codes: NDArray[np.intp]) -> Array:
-    """Return every document's log loss, (n_documents,), of outputs (n_documents, n_outputs)."""
+    """Return every document's log loss, (n_documents,), of outputs (n_documents, n_outputs).
+
+    Of several labels, codes are 1 or 0, (n_documents, n_labels), and the losses are added up.
+    """
+    if codes.ndim == 2:
+        return np.asarray(np.logaddexp(0.0, np.where(codes, -1.0, 1.0) * outputs).sum(axis=1))
     if outputs.shape[1] == 1:
         return np.asarray(np.logaddexp(0.0, np.where(codes == 1, -1.0, 1.0) * outputs[:, 0]))
     own = np.take_along_axis(outputs, codes[:, None], axis=1)[:, 0]

@@ -101,12 +101,14 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
     """Return every document's sum of weight times leave-one-out log-odds, (n_documents, n_outputs).
 
     `X` is a canonical CSR matrix; `own`, (n_documents, n_classes), is what each document and its
-    copies weigh in every class. The totals may be those of more documents than these.
+    copies weigh in every class; of several labels, (n_documents, n_labels + 1), what all of them
+    weigh is last. The totals may be those of more documents than these.
     """
     from .backend import blocks_in_threads
 
-    mixed = np.count_nonzero(own, axis=1) > 1
-    own_class, own_weight = own.argmax(axis=1), np.where(mixed, 0.0, own.max(axis=1))
+    weights = _all_together(own, totals)
+    mixed = ((own > 0) & (own < weights[:, None])).any(axis=1)
+    own_weight = np.where(mixed, 0.0, weights)
     dtype, n_tokens, n_outputs = _precision(X, totals), X.shape[1], totals.n_outputs
     first = totals.n_classes - n_outputs
     # Of every output: the tokens' totals in the other classes, then in its own.
@@ -116,7 +118,7 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
     sums = np.empty((n_outputs, X.shape[0]))
 
     def of_block(block: tuple[slice, Any]) -> None:
-        # All copies of a document are of its class: so every output's log-odds lose something in
+        # All copies of a document are of its classes: so every output's log-odds lose something in
         # the numerator or in the denominator, never in both, and one logarithm is enough.
         rows, part = block
         lengths = np.diff(part.indptr)
@@ -124,7 +126,7 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
         shares = np.repeat(left_out.astype(dtype), lengths)
         shares *= part.data
         for k in range(n_outputs):
-            of_class = own_class[rows] == first + k
+            of_class = own[rows, first + k] > 0
             places = np.repeat(np.where(of_class, n_tokens, 0), lengths)
             places += part.indices
             kept = np.take(tables[k], places, mode="clip")  # checks no bounds
@@ -163,20 +165,22 @@ def _log_odds_without(
 ) -> Iterator[tuple[slice, Any, Array]]:
     """Yield rows, CSR arrays of these, and what :func:`leave_one_out_log_odds` says of them.
 
-    `own`, (n_documents, n_classes), is what each document and its copies weigh in every class.
+    `own` is that of :func:`evidence_without`.
     """
     dtype = _precision(X, totals)
     smoothed = totals.smoothed.astype(dtype, order="C")
     rest = totals.rest.astype(dtype, order="C")
     first = totals.n_classes - totals.n_outputs
-    own = (own * _unit_per_document(X, totals)[:, None]).astype(dtype)
+    units = _unit_per_document(X, totals)[:, None]
+    every = (_all_together(own, totals)[:, None] * units).astype(dtype)
+    own = (own[:, : totals.n_classes] * units).astype(dtype)
     for rows, part in row_blocks(X, BLOCK_ENTRIES // totals.n_classes + 1):
         left_out = np.repeat(own[rows], np.diff(part.indptr), axis=0)
         left_out *= part.data[:, None]
         of_class = smoothed[part.indices]
         of_class -= left_out
         np.maximum(of_class, _SMALLEST_TOTAL, out=of_class)
-        left_out -= left_out.sum(axis=1, keepdims=True)
+        left_out -= np.repeat(every[rows], np.diff(part.indptr), axis=0) * part.data[:, None]
         left_out += rest[part.indices]
         np.maximum(left_out, _SMALLEST_TOTAL, out=left_out)
         of_class /= left_out
@@ -186,12 +190,29 @@ def _log_odds_without(
 
 
 def own_weights(
-    codes: NDArray[np.intp], weights: Array, n_classes: int, groups: NDArray[np.intp]
+    codes: NDArray[np.intp],
+    weights: Array,
+    n_classes: int,
+    groups: NDArray[np.intp],
+    members: NDArray[Any] | None = None,
 ) -> Array:
-    """Return the weight of every group's documents of every class, (n_groups, n_classes)."""
+    """Return the weight of every group's documents of every class, (n_groups, n_classes).
+
+    `members`, (n_documents, n_classes), are in place of codes where these have several labels.
+    """
     n_groups = int(groups.max(initial=-1)) + 1
+    if members is not None:
+        of_groups = np.zeros((n_groups, n_classes))
+        np.add.at(of_groups, groups, members * weights[:, None])
+        return of_groups
     sums = np.bincount(groups * n_classes + codes, weights, n_groups * n_classes)
     return np.asarray(sums, dtype=np.float64).reshape(n_groups, n_classes)
+
+
+def _all_together(own: Array, totals: TokenTotals) -> Array:
+    """Return what every document and its copies weigh, (n_documents,), in all classes."""
+    n_classes = totals.n_classes
+    return np.asarray(own[:, n_classes] if own.shape[1] > n_classes else own.sum(axis=1))
 
 
 def _precision(X: Any, totals: TokenTotals) -> type[np.floating[Any]]:

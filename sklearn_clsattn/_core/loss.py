@@ -15,10 +15,11 @@ values (:mod:`~sklearn_clsattn._core.prior_mean`; 0 without):
 
 **Loss** (:class:`AttentionLoss`): the sum over documents :math:`\sum_i \omega_i\, \ell(y_i, F_i)`
 with document weights :math:`\omega_i`, where :math:`\ell` is the logistic loss
-:math:`\log(1 + e^{-yF})` for one output (:math:`y = \pm 1`) and the cross entropy of softmax(F)
-for K outputs. It is a function of one matrix of shape (n_tokens + 1, 1 + n_outputs), the *token
-matrix*: a row :math:`[a_s, b_{s1}, .., b_{sK}]` per token and a last row
-:math:`[a_0, \beta_1, .., \beta_K]` for ``<cls>``.
+:math:`\log(1 + e^{-yF})` for one output (:math:`y = \pm 1`), their sum over outputs where
+documents have several labels, and else the cross entropy of softmax(F). It is a function of one
+matrix of shape (n_tokens + 1, 1 + n_outputs), the *token matrix*: a row
+:math:`[a_s, b_{s1}, .., b_{sK}]` per token and a last row :math:`[a_0, \beta_1, .., \beta_K]` for
+``<cls>``.
 
 **Gradient.** With :math:`g_{ik} = \omega_i\, \partial \ell / \partial F_{ik}`, one product with
 ``X.T``,
@@ -45,6 +46,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,23 +62,29 @@ _LEAST_VARIANCE = 1e-4
 
 
 def encode_targets(
-    codes: NDArray[np.intp], n_classes: int, device: torch.device | str = "cpu"
+    codes: NDArray[np.intp],
+    n_outputs: int,
+    device: torch.device | str = "cpu",
+    *,
+    members: NDArray[Any] | None = None,
 ) -> torch.Tensor:
     """Return class codes 0..K-1, (n_documents,), in the form that :class:`AttentionLoss` takes.
 
-    For two classes +1.0 or -1.0 (float64), else the codes (int64).
+    For two classes, or several labels that documents have by `members` (:class:`.chunk.Chunk`),
+    +1.0 or -1.0, (n_documents, n_outputs) in float64, else the codes (int64).
     """
-    if n_classes == 2:
-        return torch.from_numpy(2.0 * codes - 1.0).to(device)
+    if n_outputs == 1 or members is not None:
+        positive = codes[:, None] if members is None else members[:, :-1]
+        return torch.from_numpy(2.0 * positive - 1.0).to(device)
     return torch.from_numpy(np.ascontiguousarray(codes, dtype=np.int64)).to(device)
 
 
 class AttentionLoss:
     """Sum over documents of the weighted loss, and its gradient by the token matrix.
 
-    See the module's docstring for the formulas. `targets`, (n_documents,), come from
-    :func:`encode_targets`; `sample_weight`, (n_documents,), is non-negative; `n_outputs` is 1 for
-    two classes, K for K > 2; `cls_weight` is S_0, 0 without ``<cls>``. `evidence`, (n_documents,
+    See the module's docstring for the formulas. `targets` come from :func:`encode_targets`;
+    `sample_weight`, (n_documents,), is non-negative; `n_outputs` is 1 for two classes, K for K > 2
+    or for several labels; `cls_weight` is S_0, 0 without ``<cls>``. `evidence`, (n_documents,
     n_outputs) in float64, are the N_ik, None for 0. `total_weight` is the weight of all documents.
     """
 
@@ -91,6 +99,7 @@ class AttentionLoss:
         evidence: torch.Tensor | None = None,
     ) -> None:
         self.bag, self.targets, self.n_outputs = bag, targets, n_outputs
+        self.is_logistic = targets.is_floating_point()
         self.evidence = evidence
         self.sample_weight = sample_weight.to(torch.float64)
         self.cls_weight = cls_weight
@@ -151,7 +160,7 @@ class AttentionLoss:
         underflows is left out.
         """
         weights, squares, _, outputs = self._at(matrix)
-        p = torch.sigmoid(outputs) if self.n_outputs == 1 else torch.softmax(outputs, dim=1)
+        p = self.probabilities(outputs)
         variance = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE) * self.sample_weight[:, None]
         curvature = matrix.new_empty((len(matrix), self.n_outputs))
         per_document = (variance / squares[:, None]).to(self.bag.dtype)
@@ -167,7 +176,7 @@ class AttentionLoss:
         """
         weights, squares, attended, outputs = self._at(matrix)
         others = torch.zeros_like(outputs)
-        for k in range(self.n_outputs if self.n_outputs > 1 else 0):
+        for k in range(0 if self.is_logistic else self.n_outputs):
             rest = torch.cat([outputs[:, :k], outputs[:, k + 1 :]], dim=1)
             others[:, k] = torch.logsumexp(rest, dim=1)
         size = (outputs - others).abs_().clamp_(min=1e-6)
@@ -206,6 +215,10 @@ class AttentionLoss:
         squares = torch.where(mass > least, mass, math.inf).square_()
         return weights, squares, attended, attended + matrix[-1, 1:].to(torch.float64)
 
+    def probabilities(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Return those of outputs F, of the same shape."""
+        return torch.sigmoid(outputs) if self.is_logistic else torch.softmax(outputs, dim=1)
+
     def output_loss(self, outputs: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the weighted sum of the losses of outputs F, and its derivative by them.
 
@@ -213,9 +226,17 @@ class AttentionLoss:
         """
         weight = self.sample_weight
         if self.n_outputs == 1:
-            margins = outputs[:, 0] * self.targets
-            losses = -torch.nn.functional.logsigmoid(margins)
-            derivative = (-torch.sigmoid(-margins) * self.targets * weight)[:, None]
+            margins = outputs * self.targets
+            losses = -torch.nn.functional.logsigmoid(margins)[:, 0]
+            derivative = -torch.sigmoid(-margins) * self.targets * weight[:, None]
+        elif self.is_logistic:  # one logarithm for some labels, as the product is below 2^1000
+            margins = outputs * self.targets
+            tails = margins.abs().neg_().exp_().add_(1.0)
+            losses = -margins.clamp(max=0.0).sum(dim=1)
+            for part in tails.split(1000, dim=1):
+                losses += part.prod(dim=1).log_()
+            derivative = margins.clamp_(min=0.0).neg_().exp_().div_(tails).mul_(self.targets)
+            derivative.mul_(weight.neg()[:, None])
         else:
             logs = torch.log_softmax(outputs, dim=1)
             rows = self.targets[:, None]

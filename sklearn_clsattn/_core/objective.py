@@ -91,7 +91,8 @@ class AttentionObjective:
     :func:`~.fit.fit_attention`. The values' prior mean `mean`, None for 0, is no part of the token
     matrix, but of `loss` and of the model. `remembered` is the expanded loss of earlier documents,
     if there were any. Losses are averaged over `total_weight`; None is that of `loss`. `shared` is
-    what values get from vectors of tokens, None without.
+    what values get from vectors of tokens, None without. With `several` labels, `class_weights`
+    are those of :class:`~.statistics.CorpusStatistics`.
     """
 
     refresh: int | None = 10  # steps after which the inverse curvature is computed again
@@ -108,6 +109,7 @@ class AttentionObjective:
         remembered: RememberedLoss | None = None,
         total_weight: float | None = None,
         shared: SharedValues | None = None,
+        several: bool = False,
     ) -> None:
         device, dtype = loss.device, loss.dtype
         self.shared = shared
@@ -117,9 +119,9 @@ class AttentionObjective:
         self.value_scales = torch.from_numpy(scaling.value_scales).to(device, dtype)
         self._C_unit = scaling.C_unit
         self._matrix = loss.zeros()
-        log_odds = class_log_odds(class_weights)
+        log_odds = class_log_odds(class_weights, several=several)
         self._class_log_odds = torch.from_numpy(log_odds).to(device, dtype)
-        priors = class_priors(class_weights)[-len(log_odds) :]
+        priors = class_priors(class_weights, several=several)[-len(log_odds) :]
         variance = np.maximum(priors * (1 - priors), _LEAST_CURVATURE)
         variance *= loss.total_weight / self.total_weight
         score_penalty = 1.0 / (self.total_weight * attention_C)

@@ -46,7 +46,7 @@ class AttentionPath:
         )
         self._loss = documents.loss(dtype, device, units.cls_weight)
         self.mean: PriorMean | None = prior_mean(documents, self._loss, units)
-        self._class_weights = documents.statistics.class_weights
+        self._statistics = replace(documents.statistics, shares=np.empty((0, 0)))
         self._scaling = replace(units, totals=None)
         self._attention_C = attention_C
         self.shared: SharedValues | None = None
@@ -65,12 +65,13 @@ class AttentionPath:
         if self._objective is None:
             self._objective = AttentionObjective(
                 self._loss,
-                self._class_weights,
+                self._statistics.class_weights,
                 self._scaling,
                 C=1.0,
                 attention_C=self._attention_C,
                 mean=self.mean,
                 shared=self.shared,
+                several=self._statistics.several,
             )
         return self._objective
 

@@ -56,8 +56,8 @@ class PriorMean:
     """The prior mean of the token values, and the multiple of the evidence that it is half of.
 
     `log_odds`, (n_tokens, n_outputs), are unit times log-odds, in training's precision; `corpus`
-    has what naive Bayes says of the documents of `loss`. `class_weights`, (n_classes,), are those
-    that the intercepts start from, and `earlier` mean and precision of a prior of the multiple;
+    has what naive Bayes says of the documents of `loss`. `intercepts`, (n_outputs,), are those at
+    the start, and `earlier` mean and precision of a prior of the multiple;
     precision 0 stands for the module's.
 
     :meth:`fit` sets, for one C after another, `scale`, alpha-hat; `precision`, the second
@@ -70,11 +70,11 @@ class PriorMean:
         log_odds: NDArray[np.floating[Any]],
         corpus: Corpus,
         loss: CorpusLoss,
-        class_weights: Array,
+        intercepts: Array,
         earlier: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self._log_odds, self._corpus, self._loss, self._earlier = log_odds, corpus, loss, earlier
-        self._start = np.array([0.0, *class_log_odds(class_weights)])
+        self._start = np.array([0.0, *intercepts])
         self._at_start = corpus.sum(multiple_sums, self._start)
         self.fit(1.0)
 
@@ -152,4 +152,6 @@ def prior_mean(
     log_odds = scaling.totals.log_odds()
     log_odds *= scaling.unit
     log_odds = log_odds.astype(scaling.value_scales.dtype)
-    return PriorMean(log_odds, corpus, loss, documents.statistics.class_weights, earlier)
+    statistics = documents.statistics
+    intercepts = class_log_odds(statistics.class_weights, several=statistics.several)
+    return PriorMean(log_odds, corpus, loss, intercepts, earlier)

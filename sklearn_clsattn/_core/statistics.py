@@ -16,14 +16,21 @@ machines. :func:`token_scaling` derives from them where training starts and in w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from .._factored import factors_of
-from ..importance import class_totals, overall_importance, row_totals, smoothed_totals
+from ..importance import (
+    class_totals,
+    overall_importance,
+    row_totals,
+    signed_frequency,
+    smoothed_totals,
+)
 
 Array = NDArray[np.float64]
 
@@ -43,6 +50,8 @@ IMPORTANCE_FLOOR = 0.1
 class CorpusStatistics:
     """Weighted sums over documents, class by class. They are additive.
 
+    Where documents have `several` labels, classes are these, and a last one of all documents.
+
     class_weights : (n_classes,), document weights
     token_weights : (n_classes,), document weight times total token weight
     n_entries : (n_classes,), document weight times number of entries
@@ -54,12 +63,22 @@ class CorpusStatistics:
     token_weights: Array
     n_entries: Array
     shares: Array
+    several: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(
-        cls, X: Any, codes: NDArray[np.intp], n_classes: int, weights: Array
+        cls,
+        X: Any,
+        codes: NDArray[np.intp],
+        n_classes: int,
+        weights: Array,
+        members: NDArray[Any] | None = None,
     ) -> CorpusStatistics:
-        """Return the sums over the rows of a CSR matrix without zeros, of these class codes."""
+        """Return the sums over the rows of a CSR matrix without zeros, of these class codes.
+
+        `members`, (n_documents, n_classes), are in their place where documents have several labels:
+        1 for each label, and 1 at the end.
+        """
         totals = row_totals(X)
         per_token = np.divide(weights, totals, out=np.zeros(len(weights)), where=totals > 0)
         if not np.isfinite(per_token).all():
@@ -67,11 +86,16 @@ class CorpusStatistics:
                 "Training leaves the range of floating-point numbers: a document's entries add up "
                 f"to {totals[totals > 0].min():.2g}. Multiply X, or its columns, by constants."
             )
+        numbers = weights, weights * totals, weights * row_lengths(X)
+        if members is not None:
+            of_documents, of_tokens, of_entries = np.array(numbers) @ members.astype(np.float64)
+            shares = class_totals(X, members, members.shape[1], per_token)
+            return cls(of_documents, of_tokens, of_entries, shares, several=True)
+        of_documents, of_tokens, of_entries = (
+            np.bincount(codes, one, n_classes).astype(np.float64) for one in numbers
+        )
         return cls(
-            _by_class(codes, n_classes, weights),
-            _by_class(codes, n_classes, weights * totals),
-            _by_class(codes, n_classes, weights * row_lengths(X)),
-            class_totals(X, codes, n_classes, per_token),
+            of_documents, of_tokens, of_entries, class_totals(X, codes, n_classes, per_token)
         )
 
     @classmethod
@@ -81,23 +105,46 @@ class CorpusStatistics:
         return cls(nothing, nothing, nothing, np.zeros((n_classes, n_tokens)))
 
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
-        names = [field.name for field in fields(self)]
-        return CorpusStatistics(*(getattr(self, name) + getattr(other, name) for name in names))
+        names = [one.name for one in fields(self)[:-1]]
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    def of_all(self, by_class: Array) -> Array:
+        """Return sums over all documents, (...,), given those by class, (n_classes, ...)."""
+        return np.asarray(by_class[-1] if self.several else by_class.sum(axis=0))
+
+    @property
+    def n_outputs(self) -> int:
+        """1 for two classes, K for K > 2; one for each of several labels."""
+        n_classes = len(self.class_weights)
+        return n_classes - 1 if self.several or n_classes == 2 else n_classes
 
     @property
     def total_weight(self) -> float:
         """Weight of all documents."""
-        return float(self.class_weights.sum())
+        return float(self.of_all(self.class_weights))
 
     @property
     def mean_token_weight(self) -> float:
         """Mean over documents of their total token weight."""
-        return float(self.token_weights.sum()) / self.total_weight
+        return float(self.of_all(self.token_weights)) / self.total_weight
 
     @property
     def mean_entry(self) -> float:
         """Mean of the entries, by document weight: 1 for bags of 0 and 1."""
-        return float(self.token_weights.sum()) / (float(self.n_entries.sum()) or 1.0)
+        n_entries = float(self.of_all(self.n_entries)) or 1.0
+        return float(self.of_all(self.token_weights)) / n_entries
+
+    @property
+    def priors(self) -> Array:
+        """Every class's, or label's, share of the weight (:func:`class_priors`)."""
+        return class_priors(self.class_weights, several=self.several)
+
+    @property
+    def importance(self) -> Array:
+        """Signed frequency of each token, (n_tokens,) or (n_classes, n_tokens)."""
+        if self.several:
+            return np.asarray((2 * self.shares[:-1] - self.shares[-1]) / self.total_weight)
+        return signed_frequency(self.shares, self.class_weights)
 
     @property
     def cls_weight(self) -> float:
@@ -111,9 +158,11 @@ class TokenTotals:
 
     seen : (n_tokens,), whether there are any documents with the token
     smoothed, rest : (n_tokens, n_classes), totals of every class and of all others together, in
-        units of documents of 0 and 1
+        units of documents of 0 and 1; where documents have several labels, of those with and
+        without each
     prior_odds : (n_classes,), log-odds of the classes' sums
     unit : a document of weight 1 counts this times each token's share of it
+    n_outputs : 1 for two classes, else n_classes: the last ones
     """
 
     seen: NDArray[np.bool_]
@@ -121,34 +170,39 @@ class TokenTotals:
     rest: Array
     prior_odds: Array
     unit: float
+    n_outputs: int
 
     @classmethod
     def of(cls, statistics: CorpusStatistics) -> TokenTotals:
         """Return the totals of the documents of some statistics."""
-        n_classes, n_tokens = statistics.shares.shape
+        n_outputs, shares = statistics.n_outputs, statistics.shares
+        n_classes, n_tokens = len(shares) - statistics.several, shares.shape[1]
         unit = statistics.mean_token_weight / (statistics.mean_entry or 1.0)
-        priors = statistics.class_weights / statistics.total_weight
-        smoothing = np.maximum(SMOOTHING * n_classes * priors, 1e-9)
+        priors = statistics.class_weights[:n_classes] / statistics.total_weight
         # A token of no document would enter the sums over tokens; its log-odds are 0.
-        seen = np.asarray(statistics.shares.any(axis=0))
+        seen = np.asarray(shares.any(axis=0))
         if not seen.any():
             nothing = np.ones((n_tokens, n_classes))
-            return cls(seen, nothing, nothing, np.zeros(n_classes), unit)
-        smoothed, rest, prior_odds = smoothed_totals(statistics.shares, smoothing, unit, seen)
+            return cls(seen, nothing, nothing, np.zeros(n_classes), unit, n_outputs)
+        if statistics.several:
+            smoothed, rest = (
+                (part * unit).clip(min=0.0) + np.maximum(2 * SMOOTHING * share, 1e-9)[:, None]
+                for part, share in ((shares[:-1], priors), (shares[-1] - shares[:-1], 1 - priors))
+            )
+            sums, others = smoothed.sum(axis=1, where=seen), rest.sum(axis=1, where=seen)
+            prior_odds = np.log(sums / others)
+        else:
+            smoothing = np.maximum(SMOOTHING * n_classes * priors, 1e-9)
+            smoothed, rest, prior_odds = smoothed_totals(shares, smoothing, unit, seen)
         if not seen.all():
             smoothed[:, ~seen] = np.exp(0.5 * prior_odds)[:, None]
             rest[:, ~seen] = np.exp(-0.5 * prior_odds)[:, None]
-        return cls(seen, smoothed.T, rest.T, prior_odds, unit)
+        return cls(seen, smoothed.T, rest.T, prior_odds, unit, n_outputs)
 
     @property
     def n_classes(self) -> int:
         """Number of classes, K."""
         return len(self.prior_odds)
-
-    @property
-    def n_outputs(self) -> int:
-        """1 for two classes, K for K > 2."""
-        return 1 if self.n_classes == 2 else self.n_classes
 
     def log_odds(self) -> Array:
         """Return the tokens' log-odds, (n_tokens, n_outputs)."""
@@ -196,13 +250,12 @@ def token_scaling(
     long. `scaling` None treats all tokens alike: no scaling, uniform attention at the start.
     `dtype` is the precision of the arrays returned: that of training saves a copy there.
     """
-    n_classes, n_tokens = statistics.shares.shape
-    n_outputs = 1 if n_classes == 2 else n_classes
+    n_outputs, n_tokens = statistics.n_outputs, statistics.shares.shape[1]
     total_weight = statistics.total_weight
     mean_document_weight, mean_entry = statistics.mean_token_weight, statistics.mean_entry
     if not mean_document_weight > 0:  # all documents are empty
         mean_document_weight = mean_entry = 1.0
-    token_shares = statistics.shares.sum(axis=0)
+    token_shares = statistics.of_all(statistics.shares)
     totals = None
     if scaling is None:
         scores, scales = np.zeros(n_tokens), np.ones((n_tokens, n_outputs))
@@ -270,19 +323,20 @@ def balancing_factors(class_weights: Array) -> Array:
     return np.divide(mean, class_weights, out=np.zeros(len(class_weights)), where=class_weights > 0)
 
 
-def class_log_odds(class_weights: Array) -> Array:
+def class_log_odds(class_weights: Array, *, several: bool = False) -> Array:
     """Return the intercepts that depend on the class weights alone, (n_outputs,).
 
-    For two classes the log-odds of the second, else the logarithms of the classes' shares.
+    For two classes the log-odds of the second, else the logarithms of the classes' shares; of each
+    of several labels the log-odds.
     """
+    if several:
+        return np.asarray(logit(class_priors(class_weights, several=True)))
     priors = class_priors(class_weights)
     return np.log(priors[1:] / priors[:1]) if len(priors) == 2 else np.log(priors)
 
 
-def class_priors(class_weights: Array) -> Array:
-    """Return every class's share of the weight, at least 1e-9, (n_classes,)."""
+def class_priors(class_weights: Array, *, several: bool = False) -> Array:
+    """Return every class's, or label's, share of the weight, at least 1e-9, (n_classes,)."""
+    if several:
+        return np.asarray((class_weights[:-1] / class_weights[-1]).clip(1e-9, 1 - 1e-9))
     return np.asarray(np.maximum(class_weights / class_weights.sum(), 1e-9))
-
-
-def _by_class(codes: NDArray[np.intp], n_classes: int, numbers: Array) -> Array:
-    return np.bincount(codes, numbers, n_classes).astype(np.float64)

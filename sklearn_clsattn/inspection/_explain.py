@@ -10,10 +10,16 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from .._base import checked_documents, fitted_attention, vector_embeddings
+from .._base import (
+    checked_documents,
+    fitted_attention,
+    of_label,
+    vector_embeddings,
+)
 from .._core.fitted import FittedAttention
 from .._documents import canonical, row_sums
 from .._factored import factors_of
+from .._validation import label_array
 from ..text._context_vectorizer import ContextVectorizer
 from ..text._units import units_of
 from .explanation import Explanation
@@ -52,9 +58,11 @@ def explain(
     target : label, default=None
         The class whose decision to explain. None explains all classes, of which the readers of the
         explanation compare two; of two, the second, as ``decision_function`` does: what speaks for
-        it speaks against the first.
+        it speaks against the first. Of a classifier of several labels it has to be one of these:
+        the classes explained are then "not" the label and the label.
     y_true : array-like of shape (n_documents,), default=None
-        The true classes.
+        The true classes. Of several labels, 1 for documents with the target, or all labels,
+        (n_documents, n_labels).
     places : bool, default=True
         Whether to keep raw texts and find the positions of the tokens in them, to be shown by
         ``to_text()`` and ``to_html()``. False is faster.
@@ -81,6 +89,9 @@ def explain(
     True
     """
     origins = feature_origins(estimator)
+    if origins.classifier.multilabel_:
+        one, target, y_true = _of_label(origins.classifier, target, y_true)
+        origins = replace(origins, classifier=one)
     classifier = origins.classifier
     outputs, classes, sign = _explained(classifier.classes_, target)
     documents = _checked_documents(documents, origins)
@@ -154,6 +165,17 @@ def explain(
         texts=document_texts(origins, columns, documents, X) if places else ((),) * n_documents,
         model=model,
     )
+
+
+def _of_label(classifier: Any, label: Any, y_true: Any) -> tuple[Any, str, Any]:
+    """Return the classifier without and with one of several labels, its name, and true classes."""
+    one = of_label(classifier, label)
+    if y_true is not None:
+        y_true = label_array(y_true)
+        at = classifier.classes_.tolist().index(label)
+        has_label = y_true[:, at] if y_true.ndim == 2 else y_true
+        y_true = one.classes_[has_label.astype(np.intp)]
+    return one, str(one.classes_[1]), y_true
 
 
 def _by_units(

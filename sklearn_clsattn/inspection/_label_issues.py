@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
 from .._base import checked_documents, documents_in_memory, fitted_attention
 from .._classifier import ClsAttentionClassifier
-from .._validation import codes_of
-from ..importance import signed_frequency
+from .._validation import coded, codes_of, label_array
 from .feature_origins import split_pipeline
 
 Array = NDArray[np.float64]
@@ -36,7 +35,7 @@ def label_issues(
         The fitted classifier, or a fitted Pipeline (or search) that ends in one.
     X : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
         The training documents, all of them, as the estimator was fitted on them.
-    y : array-like of shape (n_documents,)
+    y : array-like of shape (n_documents,) or (n_documents, n_labels)
         Their labels.
     sample_weight : array-like of shape (n_documents,), default=None
         The weights with which it was fitted.
@@ -48,14 +47,15 @@ def label_issues(
     issues : DataFrame
         A row for each document, those to look at first: `document` (its position), `label`, the
         most probable class without it (`suggested`), the `margin` of its label over the best other
-        class in log-odds, and the `probability` of its label.
+        class in log-odds, and the `probability` of its label. Of several labels, a row for each
+        document and label: whether it has it (`given`), the `margin` of that and its `probability`.
 
     Notes
     -----
     The outputs without document i are those one Newton step from the fit,
     :math:`F_{ik} + (p_{ik} - [y_i = k]) J_{ik} D^{-1} J_{ik}^\top`, with the derivative J of its
     outputs and the diagonal D of the curvature. The step is too long where tokens occur together:
-    trust the ranking, not the number of negative margins.
+    trust the ranking, not the number of negative margins. What vectors of tokens add stays.
 
     Examples
     --------
@@ -76,8 +76,21 @@ def label_issues(
         )
     for _, step in steps:
         X = step.transform(X)
-    X, labels = checked_documents(classifier, X), np.asarray(y)
+    X, labels = checked_documents(classifier, X), label_array(y)
     check_consistent_length(X, labels)
+    if classifier.multilabel_:
+        _, codes, members = coded(y, labels)
+        outputs = _left_out(classifier, X, codes, sample_weight, members)
+        document, label = np.indices(outputs.shape).reshape(2, -1)
+        margin = np.where(members[:, :-1], outputs, -outputs).ravel()
+        rows: dict[str, Any] = {
+            "document": document,
+            "label": classifier.classes_[label],
+            "given": members[:, :-1].ravel(),
+            "margin": margin,
+            "probability": expit(margin),
+        }
+        return _ordered(rows, top)
     codes = codes_of(labels, classifier.classes_)
     if (codes < 0).any():
         raise ValueError(
@@ -85,30 +98,42 @@ def label_issues(
             f"{classifier.classes_.tolist()}"
         )
     outputs = _left_out(classifier, X, codes, sample_weight)
-    label = np.arange(len(labels)), codes
+    own = np.arange(len(labels)), codes
     others = outputs.copy()
-    others[label] = -np.inf
+    others[own] = -np.inf
     issues = {
-        "document": label[0],
+        "document": own[0],
         "label": labels,
         "suggested": classifier.classes_[outputs.argmax(axis=1)],
-        "margin": outputs[label] - others.max(axis=1),
-        "probability": softmax(outputs, axis=1)[label],
+        "margin": outputs[own] - others.max(axis=1),
+        "probability": softmax(outputs, axis=1)[own],
     }
+    return _ordered(issues, top)
+
+
+def _ordered(issues: dict[str, Any], top: int | None) -> pd.DataFrame:
     order = np.argsort(issues["margin"], kind="stable")[:top]
     return pd.DataFrame({name: column[order] for name, column in issues.items()})
 
 
-def _left_out(classifier: ClsAttentionClassifier, X: Any, codes: Any, sample_weight: Any) -> Array:
+def _left_out(
+    classifier: ClsAttentionClassifier,
+    X: Any,
+    codes: Any,
+    sample_weight: Any,
+    members: Any = None,
+) -> Array:
     """Return every document's outputs (n, n_classes) by a Newton step without it."""
     from .._core.path import AttentionPath
 
     model: Any = fitted_attention(classifier)
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     classes, scale = classifier.classes_, getattr(classifier, "entry_scale_", None)
-    documents, _ = documents_in_memory(classifier, X, codes, classes, weights, scale)
+    documents, _ = documents_in_memory(
+        classifier, X, codes, classes, weights, scale, members=members
+    )
     statistics, weights = documents.statistics, documents.weights[:, None]
-    importance = signed_frequency(statistics.shares, statistics.class_weights)
+    importance = statistics.importance
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
             "the token importances of X and y are not those of the fit: pass all documents, "
@@ -136,10 +161,13 @@ def _left_out(classifier: ClsAttentionClassifier, X: Any, codes: Any, sample_wei
         evidence = chunk.trained_loss.evidence.cpu().numpy()
         means += evidence / np.where(mass > 0, mass, 1.0)[:, None]
     outputs = means + model.intercept
-    if n_outputs == 1:  # the first of two classes has 0
-        outputs = np.pad(outputs, ((0, 0), (1, 0)))
-    chances = softmax(outputs, axis=1)
-    residuals = (chances - (codes[:, None] == np.arange(len(classes))))[:, -n_outputs:]
+    if members is None:
+        if n_outputs == 1:  # the first of two classes has 0
+            outputs = np.pad(outputs, ((0, 0), (1, 0)))
+        chances, has = softmax(outputs, axis=1), codes[:, None] == np.arange(len(classes))
+    else:
+        chances, has = expit(outputs), members[:, :-1]
+    residuals = (chances - has)[:, -n_outputs:]
     own = (chances * (1 - chances) * weights)[:, -n_outputs:]
     # The diagonal: by values, by scores, by the score of <cls>, by intercepts.
     on_scores, on_values, on_cls = (

@@ -334,6 +334,8 @@ class TokenImportanceDisplay(Display):
                 'kind="bars".'
             )
         check_scalar(min_count, "min_count", Integral, min_val=1)
+        if kind == "scatter" and named_classifier(estimator)[0].multilabel_:
+            raise ValueError('Of several labels a document there is kind="bars" alone.')
         if X is None:
             classifier, names = named_classifier(estimator)
             shared: dict[str, Any] = {"attention_score": classifier.attention_scores_}

@@ -44,11 +44,13 @@ class ReadDocuments:
         """The effects of tokens on the decision for each class, (n_classes, n_tokens).
 
         An effect is the standard deviation, over the documents, of what the token adds to the
-        decision for the class less its mean over the classes, negative where it speaks against it.
+        decision for the class less its mean over the classes, negative where it speaks against it;
+        of several labels, that for each.
         With an MLP, where decisions are no sums, it is that of attention times value.
         """
         if self.fitted.n_layers == 1 or self.fitted.mlp:
-            centred = self.values - self.values.mean(axis=0)
+            several = self.classifier.multilabel_
+            centred = self.values if several else self.values - self.values.mean(axis=0)
             attention = sp.csr_matrix(self.fitted.attention(self.X))
             return np.asarray(centred * np.sqrt(mean_variance_axis(attention, axis=0)[1]) + 0.0)
         of_classes = self.fitted.contributions(self.X)

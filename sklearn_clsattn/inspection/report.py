@@ -231,6 +231,8 @@ class ModelReport:
         if (X_train is None) != (y_train is None):
             raise ValueError("X_train and y_train belong together: pass both or neither")
         classifier = split_pipeline(estimator)[1]
+        if classifier.multilabel_:
+            raise ValueError("A report is on classes of which every document has one, not several.")
         fits = X_train is not None and not hasattr(classifier, "classes_")
         train_labels: Any = None
         if X_train is not None:

@@ -23,7 +23,6 @@ from .._core.fitted import FittedAttention, StoredEmbeddings
 from .._core.loss import AttentionLoss, encode_targets
 from .._core.result import FitResult, Report
 from .._core.statistics import class_log_odds
-from ..importance import signed_frequency
 from ._one_step_embeddings import default_step_size
 from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training, to_array
 
@@ -72,7 +71,7 @@ def fit_embeddings(
             device=device,
         )
         if how == "one_step":
-            importance = signed_frequency(statistics.shares, statistics.class_weights)
+            importance = statistics.importance
             step_size = classifier.step_size or default_step_size(importance, None)
             add_step(loss, E, p, v, step_size)
         trained = [torch.vstack([p, v]), last_row]
@@ -113,7 +112,7 @@ def fit_embeddings(
     def step_on(batch: Indices, weight: float) -> float:
         part = AttentionLoss(
             TokenBag(trained_on.X[batch], dtype=dtype, device=device),
-            encode_targets(trained_on.codes[batch], documents.n_classes, device),
+            encode_targets(trained_on.codes[batch], documents.n_outputs, device),
             torch.from_numpy(trained_on.weights[batch]).to(device),
             documents.n_outputs,
             cls_weight=cls_weight,

@@ -34,7 +34,7 @@ from .._core.documents import Documents
 from .._core.fitted import SELECTION_TOLERANCE, FittedAttention, StoredEmbeddings, in_the_layout_of
 from .._core.loss import AttentionLoss
 from .._core.result import FitResult, Report
-from ..importance import row_totals, signed_frequency
+from ..importance import row_totals
 from ._chebyshev import ChebyshevIntegrator
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
@@ -212,7 +212,7 @@ def fit_one_step(
         documents = documents.rows(np.flatnonzero(documents.weights))
     statistics, dimension = documents.statistics, classifier.embedding_dim
     loss = documents.attention_loss(dtype, device)
-    importance = signed_frequency(statistics.shares, statistics.class_weights)
+    importance = statistics.importance
     default = default_step_size(importance, dimension)
     step_size = default if classifier.step_size is None else classifier.step_size
     per_step = shifts_per_step(importance)

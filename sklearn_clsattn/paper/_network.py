@@ -187,14 +187,14 @@ def fit_network(
         generator=torch.Generator().manual_seed(seed + 1),
     )
     optimizer = torch.optim.Adam(network.parameters(), lr=classifier.learning_rate, fused=True)
-    targets = encode_targets(codes, n_classes, device)
+    targets = encode_targets(codes, documents.n_outputs, device)
     sample_weight = torch.tensor(weights, dtype=torch.float64, device=device)
 
     def sum_of_losses(batch: Batch) -> torch.Tensor:
         rows = torch.from_numpy(batch.documents).to(device)
         outputs = network(batch).to(torch.float64)
         if documents.n_outputs == 1:
-            losses = -F.logsigmoid(targets[rows] * outputs[:, 0])
+            losses = -F.logsigmoid(targets[rows] * outputs)[:, 0]
         else:
             losses = F.cross_entropy(outputs, targets[rows], reduction="none")
         return torch.dot(losses, sample_weight[rows])

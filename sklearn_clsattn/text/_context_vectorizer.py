@@ -24,7 +24,14 @@ from sklearn.utils.validation import (
 from .._factored import FactoredMatrix, Factors
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
-from .._validation import check_labels, check_two_classes
+from .._validation import (
+    check_labels,
+    check_multilabel,
+    check_two_classes,
+    coded,
+    has_several_labels,
+    label_array,
+)
 from ._characters import frequent_characters
 from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
 from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows
@@ -226,8 +233,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         ----------
         raw_documents : iterable of str
             Texts.
-        y : array-like of shape (n_documents,)
-            Class labels of at least two classes; not used with ``context=False``.
+        y : array-like of shape (n_documents,) or (n_documents, n_labels)
+            Class labels of at least two classes; not used with ``context=False``. Of several labels
+            gates are learned from the rarest that a document has.
         sample_weight : array-like of shape (n_documents,), default=None
             Weight of each document, which acts as repeating it; ``None`` means 1 for all.
         unlabeled : iterable of str, default=None
@@ -530,6 +538,9 @@ def _checked_labels(texts: list[str], y: Any, sample_weight: Any) -> Labels:
             "ContextVectorizer learns gates from class labels: expected y, got None. Pass y, or "
             "context=False for a bag without gates."
         )
+    if has_several_labels(y):  # gates are learned from the rarest label of each
+        check_multilabel(None, y)
+        _, y, _ = coded(y, label_array(y))
     check_labels(y)
     y = column_or_1d(y, warn=True)
     check_consistent_length(texts, y)
