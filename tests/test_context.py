@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from itertools import pairwise
+from unicodedata import category
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ from sklearn_clsattn.text._gate_scores import (
 )
 from sklearn_clsattn.text._ngrams import count_ngrams
 from sklearn_clsattn.text._token_positions import N_CELLS, Words, frequent_words, token_positions
-from sklearn_clsattn.text._tokens import tokenize
+from sklearn_clsattn.text._tokens import ALONE, tokenize
 
 WORDS = ["good", "bad", "fine", "dull", "so", "very", "not", ".", ",", "!", "a", "the", "film"]
 
@@ -69,7 +70,11 @@ def evidence_of(texts, codes, weights=None, n_classes=2, limit=math.inf, least=5
 
 
 def words_of(text):
-    return [match.group() for match in re.finditer(WORDS_AND_PUNCTUATION, text)]
+    """Return words and punctuation: marks belong to letters, and some scripts have no words."""
+    marks = re.escape("".join(one for one in text if category(one)[0] == "M") or " ")
+    letter = rf"(?:(?!{ALONE.pattern})\w(?:(?!{ALONE.pattern})[{marks}])*)"
+    pattern = rf"{ALONE.pattern}|{letter}+(?:['’]{letter}+)*|[^\w\s]"
+    return [match.group() for match in re.finditer(pattern, text.replace(" ", "\n"))]
 
 
 def positions_of(text):

@@ -148,9 +148,11 @@ def locate(vectorizer: CountVectorizer, text: str) -> Located | None:
     return Located(places, first, lengths, terms, np.ones(len(terms)))
 
 
-def _in_context(vectorizer: ContextVectorizer, text: str) -> Located:
-    """Return the words and n-grams of words of a text for a fitted ContextVectorizer."""
+def _in_context(vectorizer: ContextVectorizer, text: str) -> Located | None:
+    """Return the words and n-grams of words of a text; None where the text does not have them."""
     found = vectorizer.occurrences(text)
+    if (found.words < 0).any():
+        return None
     lengths = np.array([term.count(" ") + 1 for term in found.terms], dtype=np.intp)
     first = np.searchsorted(found.words[:, 0], found.starts)
     # Where a letter becomes two in lower case, two words may begin at it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -51,10 +51,12 @@ from ._tokens import (
     batches,
     checked,
     document_number,
+    found_tokens,
+    is_spelled,
     matched_tokens,
     tokenize,
 )
-from ._units import UnitNumbers, has_letters, units_of
+from ._units import UnitNumbers, units_of
 from ._word_vectors import WordVectors, side_by_side, vectors_of
 
 # Word n-grams never have two spaces in a row.
@@ -105,7 +107,11 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         Word n-grams in more documents are left out.
     token_pattern : str, default=r"\w+(?:['’]\w+)*|[^\w\s]"
         Regular expression of a token, without white space or capturing groups. The default matches
-        words, contractions as one token, and every other sign by itself.
+        words, contractions as one token, and every other sign by itself. It takes every character
+        by itself in Chinese, Japanese, Korean, Thai, Lao, Burmese and Khmer.
+    tokenizer : callable or None, default=None
+        Returns the tokens of a text, in lower case if that is asked for, in place of
+        `token_pattern`: ``jieba.lcut``, or spaCy's or MeCab's in a function. None for the pattern.
     lowercase : bool, default=True
         Whether to convert texts to lower case first.
     characters : tuple (min_n, max_n) or None, default=(2, 5)
@@ -181,6 +187,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         "min_df": [*_DF, StrOptions({"auto"})],
         "max_df": _DF,
         "token_pattern": [str],
+        "tokenizer": [callable, None],
         "lowercase": ["boolean"],
         "characters": [tuple, list, None],
         "character_min_df": [*_DF, StrOptions({"auto"})],
@@ -198,6 +205,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         min_df: float | Literal["auto"] = "auto",
         max_df: float = 1.0,
         token_pattern: str = WORDS_AND_PUNCTUATION,
+        tokenizer: Callable[[str], Iterable[Any]] | None = None,
         lowercase: bool = True,
         characters: tuple[int, int] | None = (2, 5),
         character_min_df: float | Literal["auto"] = "auto",
@@ -210,6 +218,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self.min_df = min_df
         self.max_df = max_df
         self.token_pattern = token_pattern
+        self.tokenizer = tokenizer
         self.lowercase = lowercase
         self.characters = characters
         self.character_min_df = character_min_df
@@ -302,7 +311,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self.character_vocabulary_ = {}
         if self.characters is not None:
             low = document_number(self.character_min_df, len(texts), auto=3)
-            marks = frozenset(word for word in tokens.words if not has_letters(word))
+            marks = frozenset(word for word in tokens.words if not is_spelled(word))
             high = max(_COMMON * len(texts), _COMMON_IN_ALL)
             _, names = frequent_characters(tokens.without(marks), self.characters, low, high)
             self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
@@ -324,7 +333,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             given, learned = None, clone(given)
         if unlabeled is not None or learned is not None:
             more = [] if unlabeled is None else self._texts(unlabeled)
-            learned = (learned or WordVectors()).fit([*texts, *more])
+            learned = learned or WordVectors(tokenizer=self.tokenizer)
+            learned.fit([*texts, *more])
         self.word_vectors_ = side_by_side(given, learned)
         if self.word_vectors_ is not None:
             for word in self.word_vectors_.words_.tolist():
@@ -380,8 +390,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         -------
         occurrences : Occurrences
             Arrays `columns`, `starts`, `stops`, `weights` and `words`. Weights summed by column
-            are the row of :meth:`transform`. The span of a character n-gram leaves out the white
-            space around words.
+            are the row of :meth:`transform`. A token that the text does not have as the `tokenizer`
+            returns it stops at -1.
         """
         check_is_fitted(self)
         lower = self._texts([text])
@@ -414,8 +424,11 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
     def _tokens(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""
-        split = tokenize if self.token_pattern in PATTERNS else matched_tokens
-        return split(texts, self.token_pattern)
+        if self.tokenizer is not None:
+            return found_tokens(texts, self.tokenizer)
+        if self.token_pattern in PATTERNS:
+            return tokenize(texts, self.token_pattern, scripts=True)
+        return matched_tokens(texts, self.token_pattern)
 
     def _read(self, texts: list[str]) -> Words:
         """Return the words of preprocessed texts."""
@@ -432,7 +445,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         else:
             known = {word: number for number, word in enumerate(previous.tolist())}
         # The default's tokens include all punctuation: no break but a new line is between two.
-        between = NEW_LINE if self.token_pattern == WORDS_AND_PUNCTUATION else BREAK
+        is_default = self.token_pattern == WORDS_AND_PUNCTUATION and self.tokenizer is None
+        between = NEW_LINE if is_default else BREAK
         positions = token_positions(tokens, texts, known, between)
         return Words(tokens, columns[self.ngram_range[0] - 1 :], positions)
 
@@ -517,7 +531,8 @@ def _in_original(text: str, lower: str, edges: NDArray[Any]) -> NDArray[np.intp]
         return edges
     # A few letters have two in lower case.
     origins = np.repeat(np.arange(len(text)), [len(one.lower()) for one in text])
-    return np.stack([origins[edges[0]], origins[edges[1] - 1] + 1])
+    stops = np.where(edges[1] < 0, -1, origins[edges[1] - 1] + 1)
+    return np.stack([np.append(origins, len(text))[edges[0]], stops])
 
 
 def _weighted(occurrences: NDArray[np.float64]) -> NDArray[np.float64]:

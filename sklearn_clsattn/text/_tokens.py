@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,13 @@ WORDS_AND_CONTRACTIONS = r"(?u)\b\w+(?:'\w+)?\b"
 BETWEEN_SPACES = r"\S+"
 PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS, BETWEEN_SPACES)
 
+# Characters of scripts whose words are not between spaces, or have many endings: Thai, Lao,
+# Burmese, Khmer, Kana, Han and Hangul.
+ALONE = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
 # Characters that are read together: few enough to stay in a processor's caches.
 BLOCK = 1 << 18
 _SEPARATOR = "\n"  # in no token
@@ -75,8 +83,24 @@ class Tokens:
         return Tokens(self.ids[stays], indptr, _NONE, _NONE, self.words)
 
 
-def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = True) -> Tokens:
-    """Return the tokens that one of the `PATTERNS` matches in preprocessed texts, read once."""
+def has_letters(word: str) -> bool:
+    """Return whether there is a letter, a digit or an underscore in a word."""
+    return re.search(r"\w", word) is not None
+
+
+def is_spelled(word: str) -> bool:
+    """Return whether a word has character n-grams: not punctuation, nor a character of Chinese."""
+    return has_letters(word) and not ALONE.fullmatch(word)
+
+
+def tokenize(
+    texts: Iterable[str], pattern: str = WORDS, *, positions: bool = True, scripts: bool = False
+) -> Tokens:
+    """Return the tokens that one of the `PATTERNS` matches in preprocessed texts, read once.
+
+    With `scripts`, of words and punctuation, a character of Chinese and the like is a token, and
+    marks that combine with a letter, as vowels in Hindi, belong to its word.
+    """
     alphabet = Alphabet({WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S"))
     # Words are numbered block by block, then all blocks' distinct words together.
     words: list[Symbols] = [np.zeros(0, np.uint8)]  # the symbols of each block's distinct words
@@ -87,7 +111,7 @@ def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = Tr
     n_words = 0
     for block in batches(texts, BLOCK):
         symbols = padded([alphabet.encode(_SEPARATOR.join(["", *block, ""]))])
-        starts, stops = _token_runs(symbols, pattern, alphabet)
+        starts, stops = _token_runs(symbols, pattern, alphabet, scripts)
         sizes = np.fromiter(map(len, block), np.int64, len(block)) + 1
         origins = np.cumsum(sizes) - sizes + 1
         counts.append(np.diff(np.searchsorted(starts, np.append(origins, len(symbols)))))
@@ -113,11 +137,20 @@ def tokenize(texts: Iterable[str], pattern: str = WORDS, *, positions: bool = Tr
     )
 
 
-def _token_runs(symbols: Symbols, pattern: str, alphabet: Alphabet) -> tuple[Any, Any]:
+def _token_runs(
+    symbols: Symbols, pattern: str, alphabet: Alphabet, scripts: bool
+) -> tuple[Any, Any]:
     """Return where a block's tokens start and stop, two arrays of shape (n_occurrences,)."""
     word = marks = symbols > SKIPPED
     if pattern in (WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS):
         word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
+    if scripts and pattern == WORDS_AND_PUNCTUATION:
+        alone = np.array([ALONE.fullmatch(one) is not None for one in alphabet.characters])
+        joins = np.array([category(one or " ")[0] == "M" for one in alphabet.characters]) & ~alone
+        word &= ~alone[symbols]
+        joined = joins[symbols] if joins.any() else np.zeros(len(symbols), dtype=bool)
+        while (new := joined[1:] & word[:-1] & ~word[1:]).any():  # one mark after another
+            word[1:] |= new
     if pattern == WORDS_AND_PUNCTUATION:
         apostrophe = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]
         word[1:-1] |= apostrophe[1:-1] & word[:-2] & word[2:]
@@ -147,6 +180,34 @@ def number_tokens(texts: Iterable[str], find: Callable[[str], Iterable[str]]) ->
         ids.extend(map(numbers.__getitem__, find(text)))
         ends.append(len(ids))
     return Tokens(np.array(ids, np.int32), np.array(ends), _NONE, _NONE, list(numbers))
+
+
+def found_tokens(texts: Iterable[str], tokenizer: Callable[[str], Iterable[Any]]) -> Tokens:
+    """Return the tokens that a function finds in texts; those that are blank are left out.
+
+    Their places are where the texts have them, in order; one that is not there stops at -1.
+    """
+    numbers: dict[str, int] = {}
+    found, ends = [], [0]
+    for text in texts:
+        at = 0
+        for token in tokenizer(text):
+            word = str(token).strip()
+            if len(word.split()) > 1:
+                raise ValueError(
+                    f"tokenizer must return tokens without white space in them, got {word!r}: "
+                    "split them, or put '_' in place of spaces."
+                )
+            if word:
+                start, stop = text.find(word, at), -1
+                if start < 0:
+                    start = at
+                else:
+                    at = stop = start + len(word)
+                found.append((numbers.setdefault(word, len(numbers)), start, stop))
+        ends.append(len(found))
+    ids, starts, stops = np.array(found, dtype=np.int32).reshape(-1, 3).T
+    return Tokens(ids, np.array(ends), starts, stops, list(numbers))
 
 
 def matched_tokens(texts: Iterable[str], pattern: str) -> Tokens:

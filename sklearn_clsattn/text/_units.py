@@ -7,7 +7,6 @@ it. So what a document's words are and what columns these have are factors of it
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,13 +17,7 @@ from numpy.typing import NDArray
 
 from .._factored import Factors, without_unused_columns
 from ._characters import spelling_matrix
-
-_LETTER = re.compile(r"\w")
-
-
-def has_letters(word: str) -> bool:
-    """Return whether there is a letter, a digit or an underscore in a word."""
-    return _LETTER.search(word) is not None
+from ._tokens import is_spelled
 
 
 class Units:
@@ -59,9 +52,9 @@ class Units:
     def spelled(self, words: list[str]) -> Any:
         """Return the entries of words' character n-grams, CSR (n_words, n_ngrams).
 
-        What has no letter or digit in it has none.
+        What has no letter or digit in it, or is a character of Chinese and the like, has none.
         """
-        with_letters = list(map(has_letters, words))
+        with_letters = list(map(is_spelled, words))
         counts = spelling_matrix(words, self._ngram_range, self.characters)
         kept = sp.dia_array(([np.multiply(with_letters, self._weight)], [0]), (len(words),) * 2)
         spelled = sp.csr_array(kept @ counts)

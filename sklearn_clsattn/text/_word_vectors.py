@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
@@ -22,8 +22,7 @@ from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._writing import written_whole
 from ._ngrams import count_ngrams
-from ._tokens import WORDS_AND_PUNCTUATION, checked, tokenize
-from ._units import has_letters
+from ._tokens import WORDS_AND_PUNCTUATION, checked, found_tokens, has_letters, tokenize
 
 Vectors = NDArray[np.float32]
 
@@ -49,6 +48,8 @@ class WordVectors(SavedMixin, BaseEstimator):
         Words in fewer texts have no vector.
     max_words : int, default=20000
         How many words have a vector, those in most texts.
+    tokenizer : callable or None, default=None
+        Returns the words of a text; None for those of :class:`ContextVectorizer`.
 
     Attributes
     ----------
@@ -88,12 +89,20 @@ class WordVectors(SavedMixin, BaseEstimator):
     _parameter_constraints: dict[str, list[Any]] = {
         name: [Interval(Integral, 1, None, closed="left")]
         for name in ("n_components", "min_df", "max_words")
-    }
+    } | {"tokenizer": [callable, None]}
 
-    def __init__(self, n_components: int = 50, *, min_df: int = 3, max_words: int = 20_000) -> None:
+    def __init__(
+        self,
+        n_components: int = 50,
+        *,
+        min_df: int = 3,
+        max_words: int = 20_000,
+        tokenizer: Callable[[str], Iterable[Any]] | None = None,
+    ) -> None:
         self.n_components = n_components
         self.min_df = min_df
         self.max_words = max_words
+        self.tokenizer = tokenizer
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
@@ -116,7 +125,10 @@ class WordVectors(SavedMixin, BaseEstimator):
             raise ValueError("Expected an iterable of texts, got one text: pass [text].")
         lower = [text.lower() for text in checked(texts, texts=True)]
         lower = lower[:: max(1, round(sum(map(len, lower)) / _MOST_CHARACTERS))]
-        tokens = tokenize(lower, WORDS_AND_PUNCTUATION, positions=False)
+        if self.tokenizer is None:
+            tokens = tokenize(lower, WORDS_AND_PUNCTUATION, positions=False, scripts=True)
+        else:
+            tokens = found_tokens(lower, self.tokenizer)
         tokens = tokens.without(frozenset(word for word in tokens.words if not has_letters(word)))
         counts, names, _ = count_ngrams(tokens, (1, 1), low=self.min_df, dtype=np.float64)
         frequency = np.bincount(counts.indices, minlength=len(names))
