@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit, log_softmax
+from scipy.special import expit, log_expit, log_softmax, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._core.fitted import FittedAttention, VectorEmbeddings, probabilities
 from ._docstrings import documented
@@ -118,10 +118,13 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         numbers = self._answer(X, "most_probable")  # fails first if not fitted
         return self.classes_[numbers]
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, priors: ArrayLike | None = None) -> Array:
         """Return the probability of every class.
 
         {X}
+        priors : array-like of shape (n_classes,), default=None
+            Shares of the classes where the documents come from, if these are others than in
+            training, `class_prior_`: the decisions are shifted by the logarithms of the ratios.
 
         Returns
         -------
@@ -129,7 +132,24 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
             In the order of `classes_`; rows sum to 1, but for several labels.
         """
         decision = self.decision_function(X)
+        if priors is not None:
+            decision = decision + self._shift(priors)
         return np.asarray(expit(decision)) if self.multilabel_ else probabilities(decision)
+
+    def _shift(self, priors: ArrayLike) -> Array:
+        """Return what other shares of the classes add to decisions, () or (n_classes,)."""
+        given = check_array(priors, ensure_2d=False, dtype=np.float64, input_name="priors")
+        in_range = (given > 0) & (given <= 1) & ((given < 1) | (not self.multilabel_))
+        is_whole = self.multilabel_ or np.isclose(given.sum(), 1.0)
+        if given.shape != self.class_prior_.shape or not in_range.all() or not is_whole:
+            what = "between 0 and 1" if self.multilabel_ else "above 0 that add up to 1"
+            raise ValueError(
+                f"priors must be {len(self.class_prior_)} shares {what}, one for each of "
+                f"{self.classes_.tolist()}, got {priors!r}."
+            )
+        of_shares = logit if self.multilabel_ else np.log
+        shift = of_shares(given) - of_shares(self.class_prior_)
+        return np.asarray(shift[1] - shift[0] if len(self.intercept_) == 1 else shift)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of the probability of every class.
@@ -223,9 +243,10 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
 
     def _model(self) -> FittedAttention:
         """Return the fitted model, made of the fitted attributes."""
-        values = self.token_values_
+        # A file may have smaller numbers (save_model).
+        values = self.token_values_.astype(np.float64, copy=False)
         return FittedAttention(
-            scores=self.attention_scores_,
+            scores=self.attention_scores_.astype(np.float64, copy=False),
             values=values[:, None] if values.ndim == 1 else values.T,
             intercept=self.intercept_,
             cls_weight=self.cls_weight_,
@@ -313,6 +334,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         self.__dict__.update(result.attributes)
         self.__dict__.update(self._model_attributes(result.model, entry_scale))
         self.token_importance_ = statistics.importance
+        self.class_prior_ = statistics.priors
         order = np.argsort(-selection_counts, kind="stable")
         self.selected_tokens_ = order[: np.count_nonzero(selection_counts)]
         self.selection_counts_ = selection_counts[self.selected_tokens_]

@@ -6,13 +6,19 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
-from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
+from ._base import (
+    BaseAttentionClassifier,
+    checked_documents,
+    documents_in_memory,
+    fit_corpus,
+    fitted_attention,
+)
 from ._docstrings import documented
 from ._factored import TokenVectors
 from ._pickling import public
@@ -359,6 +365,26 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self._stream = kept
         warn(result, stacklevel=5)
         return self
+
+    def cls_attention(self, X: Any) -> NDArray[np.float64]:
+        """Return the share of attention that ``<cls>`` keeps: how little a document says.
+
+        Where it is near 1, the decision is near the intercept. Reject documents by it, or by their
+        probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
+            Non-negative token counts or weights.
+
+        Returns
+        -------
+        shares : ndarray of shape (n_documents,)
+            From 0 to 1: 1 for a document without tokens that the model knows, 0 for all with
+            ``attend_cls=False``.
+        """
+        fitted, X = fitted_attention(self), checked_documents(self, X)
+        return fitted.cls_shares(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -28,6 +28,8 @@ classes : array-like of shape (n_classes,), default=None
     "attributes": """
 classes_ : ndarray of shape (n_classes,)
     Class labels.
+class_prior_ : ndarray of shape (n_classes,)
+    Shares of the classes in training, by document weight.
 token_importance_ : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
     Signed frequency alpha of each token in the training data, the paper's importance, of what was
     trained on: one row per class for more than two classes. For two, positive speaks for

@@ -6,22 +6,31 @@ import io
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
+from copy import copy
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED
 
 import joblib
 import numpy as np
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfVectorizer,
+)
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import fitted_attention
 from ._classifier import ClsAttentionClassifier
 from ._writing import written_whole
+from .importance import overall_importance
 from .text._context_vectorizer import ContextVectorizer
 from .text._token_vectorizer import TokenVectorizer
-from .text._tokens import WORDS, WORDS_AND_PUNCTUATION
+from .text._tokens import WORDS, WORDS_AND_PUNCTUATION, words_differ
 
 __all__ = ["load_model", "save_model", "to_onnx"]
 
@@ -38,6 +47,8 @@ TRUSTED_TYPES = (
     "sklearn_clsattn.text.WordVectors",
 )
 _LEVEL = 1  # of compression: higher ones save little and load a large model three times as long
+_LEVEL_OF_SMALL = 9
+_BY_TOKEN = "attention_scores_", "token_values_", "token_importance_"
 
 _WORD = r"[\p{L}\p{N}_]"
 # Token patterns in the language of RE2, onnxruntime's, whose \w has only the letters of ASCII.
@@ -53,7 +64,13 @@ _VECTORIZERS = (CountVectorizer, TfidfVectorizer, TokenVectorizer)
 _LARGEST_SPREAD = 600.0  # of scores: those further apart underflow in double precision
 
 
-def save_model(model: Any, path: str | Path) -> None:
+def save_model(
+    model: Any,
+    path: str | Path,
+    *,
+    max_tokens: int | None = None,
+    dtype: type[np.floating[Any]] | None = None,
+) -> None:
     """Save a model in a compressed file, completely or not at all.
 
     Parameters
@@ -63,6 +80,12 @@ def save_model(model: Any, path: str | Path) -> None:
     path : str or path-like
         The file, which is replaced if it exists. If its name ends in ``.skops``, loading it runs no
         code from the file, so it is safe to share. Any other file is a pickle, written by joblib.
+    max_tokens : int, default=None
+        Save this many tokens, those of the largest `token_importance_`, of a pipeline of a
+        vectorizer and a :class:`~sklearn_clsattn.ClsAttentionClassifier`. Documents lose the
+        others, so that predictions change; vectors of words are left out. None saves all.
+    dtype : {np.float16, np.float32}, default=None
+        Type of the tokens' scores, values and importances in the file. None keeps double precision.
 
     Raises
     ------
@@ -86,15 +109,17 @@ def save_model(model: Any, path: str | Path) -> None:
     ...     print(load_model(f"{folder}/model.skops").predict(["good film, fun"]))
     ['pos']
     """
-    path, others = Path(path), []
+    path, others, level = Path(path), [], _LEVEL
+    if max_tokens is not None or dtype is not None:
+        model, level = _smaller(model, max_tokens, dtype), _LEVEL_OF_SMALL
     if path.suffix.lower() != ".skops":
         with written_whole(path, text=False) as file:
-            joblib.dump(model, file, compress=("zlib", _LEVEL))
+            joblib.dump(model, file, compress=("zlib", level))
         return
     import skops.io  # takes a second
 
     try:
-        content = skops.io.dumps(model, compression=ZIP_DEFLATED, compresslevel=_LEVEL)
+        content = skops.io.dumps(model, compression=ZIP_DEFLATED, compresslevel=level)
         others = _untrusted(content, ())
         if others:  # functions are saved by names, which may not lead back to them
             skops.io.loads(content, trusted=[*TRUSTED_TYPES, *others])
@@ -185,7 +210,9 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
     ----------
     model : ClsAttentionClassifier or Pipeline
         Fitted. A pipeline of texts must begin with a `CountVectorizer`, a `TfidfVectorizer` or a
-        `TokenVectorizer` of words, with a token pattern for which `TokenVectorizer` is fastest.
+        `TokenVectorizer` of words, with a token pattern for which `TokenVectorizer` is fastest, or
+        with a `ContextVectorizer` of ``context=False, characters=None``: ONNX has no operators for
+        gates, nor for words that count by their characters.
     locale : str, default="C.UTF-8"
         The system's locale by which onnxruntime converts texts to lower case. The default exists on
         Linux; elsewhere use ``"en_US.UTF-8"``, or ``"C"``, which changes only ASCII letters.
@@ -218,6 +245,11 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     first, classifier = steps[0], steps[-1]
     _check_convertible(model, classifier)
+    if type(first) is ContextVectorizer:
+        first, classifier = _without_context(first), copy(classifier)
+        classifier.reads_logarithms = True
+        model = Pipeline([("words", first), ("classifier", classifier)])
+        options = {id(classifier): {"zipmap": False}}
     options: dict[int, dict[str, Any]] = {id(classifier): {"zipmap": False}}
     name, data = "X", data_types.FloatTensorType([None, getattr(first, "n_features_in_", None)])
     if isinstance(first, (*_VECTORIZERS, ContextVectorizer, HashingVectorizer)):
@@ -241,6 +273,63 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
     return convert_sklearn(model, initial_types=[(name, data)], options=options)
 
 
+def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
+    """Return a copy of a model with fewer tokens, and smaller numbers, as `save_model` says."""
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    classifier = copy(steps[-1])
+    if not isinstance(classifier, ClsAttentionClassifier):
+        raise TypeError(
+            "max_tokens and dtype are for ClsAttentionClassifier and pipelines that end in one, "
+            f"got {type(classifier).__name__}."
+        )
+    check_is_fitted(classifier)
+    made = [*steps[:-1], classifier]
+    if max_tokens is not None:
+        check_scalar(max_tokens, "max_tokens", Integral, min_val=1)
+        if len(steps) != 2 or not isinstance(steps[0], (*_VECTORIZERS[:1], ContextVectorizer)):
+            raise ValueError(
+                "max_tokens needs a pipeline of a CountVectorizer or ContextVectorizer and a "
+                "classifier, so that the vectorizer can leave tokens out."
+            )
+        made[0], columns = _of_fewer_tokens(steps[0], classifier.token_importance_, max_tokens)
+        place = np.full(classifier.n_features_in_, -1)
+        place[columns] = np.arange(len(columns))
+        for name in _BY_TOKEN:
+            setattr(classifier, name, getattr(classifier, name)[..., columns])
+        selected = place[classifier.selected_tokens_]
+        classifier.selection_counts_ = classifier.selection_counts_[selected >= 0]
+        classifier.selected_tokens_ = selected[selected >= 0]
+        classifier.n_features_in_ = len(columns)
+        classifier.__dict__.pop("_stream", None)
+        classifier.__dict__["_embeddings"] = None
+    for name in _BY_TOKEN if dtype is not None else ():
+        setattr(classifier, name, getattr(classifier, name).astype(dtype))
+    if not isinstance(model, Pipeline):
+        return classifier
+    smaller = copy(model)
+    smaller.steps = [(name, step) for (name, _), step in zip(model.steps, made, strict=True)]
+    return smaller
+
+
+def _of_fewer_tokens(
+    vectorizer: Any, importance: NDArray[Any], max_tokens: int
+) -> tuple[Any, NDArray[np.intp]]:
+    """Return a copy of a vectorizer with the most important columns, and which these are."""
+    vectorizer = copy(vectorizer)
+    order = np.argsort(-overall_importance(importance), kind="stable")[:max_tokens]
+    columns, first = np.sort(order), 0
+    for name in ("vocabulary_", "character_vocabulary_"):
+        if (vocabulary := getattr(vectorizer, name, None)) is not None:
+            number = {at: n for n, at in enumerate((columns - first).tolist())}
+            kept = {token: number[at] for token, at in vocabulary.items() if at in number}
+            least = min(kept.values(), default=0)
+            setattr(vectorizer, name, {token: at - least for token, at in kept.items()})
+            first += len(vocabulary)
+    if isinstance(vectorizer, ContextVectorizer):
+        vectorizer.word_vectors = vectorizer.word_vectors_ = None
+    return vectorizer, columns
+
+
 def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
     """Return the names of the types of a .skops file that are not to be loaded."""
     import skops.io
@@ -257,6 +346,9 @@ def _check_convertible(model: Any, classifier: Any) -> None:
             f"{type(classifier).__name__}."
         )
     check_is_fitted(model)
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
+    if any(getattr(step, "sublinear_tf", False) for step in steps):
+        raise ValueError("skl2onnx takes ln(1 + c) for the 1 + ln c of sublinear_tf=True.")
     if classifier.multilabel_:
         raise ValueError("to_onnx converts classifiers of one label a document, not of several.")
     labels, fitted = classifier.classes_, fitted_attention(classifier)
@@ -271,6 +363,25 @@ def _check_convertible(model: Any, classifier: Any) -> None:
             f"Attention scores are {spread:.0f} apart, but ONNX underflows above "
             f"{_LARGEST_SPREAD:.0f}: fit with a smaller attention_C."
         )
+
+
+def _without_context(vectorizer: ContextVectorizer) -> CountVectorizer:
+    """Return what counts the same c, of which a bag has 1 + ln c, or raise ValueError."""
+    names = "token_pattern", "lowercase", "ngram_range", "tokenizer"
+    parameters = {name: getattr(vectorizer, name) for name in names}
+    if vectorizer.context or vectorizer.characters is not None:
+        raise ValueError(
+            "ONNX has no gates of words in context, and no character n-grams beside words: fit "
+            "with context=False and characters=None."
+        )
+    if words_differ(" ".join(vectorizer.vocabulary_)):
+        raise ValueError(
+            "ONNX does not take the characters of Chinese and the like, or letters with marks of "
+            "their own, as ContextVectorizer does: use a CountVectorizer."
+        )
+    made = CountVectorizer(**parameters)
+    made.vocabulary_ = vectorizer.vocabulary_
+    return made
 
 
 def _check_vectorizer(vectorizer: Any) -> None:
@@ -302,6 +413,8 @@ def _add_classifier(scope: Any, operator: Any, container: Any) -> None:
     model: Any = fitted_attention(classifier)
     counts = node("Cast", operator.inputs[0], to=TensorProto.DOUBLE)
     one, tiny = np.ones((1, 1)), np.array([[np.finfo(np.float64).tiny]])
+    if getattr(classifier, "reads_logarithms", False):  # 1 + ln c, or 0
+        counts = node("Add", node("Log", node("Max", counts, one)), node("Min", counts, one))
     if model.entry_scale is not None:  # damped counts
         scale = np.array([[model.entry_scale]])
         shares = node("Div", counts, scale)

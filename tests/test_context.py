@@ -17,7 +17,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, ContextVectorizer
+from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, ContextVectorizer, make_text_classifier
 from sklearn_clsattn.text._context_vectorizer import CHARACTER_PREFIX
 from sklearn_clsattn.text._gate_scores import (
     Labels,
@@ -452,3 +453,21 @@ TWO = ["a", "b"]
 def test_errors_say_what_to_do(parameters, arguments, error, message):
     with pytest.raises(error, match=message):
         vectorizer(**parameters).fit(*arguments)
+
+
+def test_a_pipeline_that_goes_on_learning():
+    texts, y = load_requests(return_X_y=True)
+    model = make_text_classifier()
+    for start in (0, 700, 1400):
+        batch = slice(start, start + 700)
+        model.partial_fit(texts[batch], y[batch], classes=[*np.unique(y), "other"])
+    assert model.score(texts[2100:], y[2100:]) > 0.94
+    assert "other" in model.classes_
+    first = make_text_classifier().fit(texts[:700], y[:700])
+    assert model[0].vocabulary_ == first[0].vocabulary_
+    with pytest.raises(AttributeError, match="partial_fit"):
+        first.partial_fit(texts[:10], y[:10])
+    balanced = make_text_classifier(class_weight="balanced")
+    with pytest.raises(AttributeError, match="partial_fit"):
+        balanced.partial_fit(texts[:10], y[:10])
+    assert not hasattr(balanced[0], "vocabulary_")

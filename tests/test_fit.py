@@ -295,3 +295,34 @@ def test_a_prior_from_earlier_documents_is_where_the_multiple_stays_without_evid
 
 
 # The classifier
+
+
+# Other shares of classes, and how little a document says.
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_for_other_shares_of_classes(n_classes):
+    X, y = data(n_classes, n_documents=90)
+    model = ClsAttentionClassifier().fit(X, y)
+    assert_allclose(model.predict_proba(X, priors=model.class_prior_), model.predict_proba(X))
+    new = np.array([0.8, *[0.2 / (n_classes - 1)] * (n_classes - 1)])
+    joint = model.predict_proba(X) * new / model.class_prior_  # Bayes' rule
+    expected = joint / joint.sum(axis=1, keepdims=True)
+    assert_allclose(model.predict_proba(X, priors=new), expected, rtol=1e-9)
+    for wrong in ([0.5] * n_classes + [0.1], [-0.5, *[1.5 / (n_classes - 1)] * (n_classes - 1)]):
+        with pytest.raises(ValueError, match="priors must be"):
+            model.predict_proba(X, priors=wrong)
+    labels = np.eye(n_classes, dtype=int)[y]
+    several = ClsAttentionClassifier().fit(X, labels)
+    assert_allclose(several.predict_proba(X, several.class_prior_), several.predict_proba(X))
+    assert (several.predict_proba(X, [0.9] * n_classes) > several.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("attend_cls", [True, False])
+def test_the_share_of_cls_is_what_tokens_leave(attend_cls):
+    X, y = data(2)
+    model = ClsAttentionClassifier(attend_cls=attend_cls).fit(X, y)
+    shares = model.cls_attention(X)
+    expected = 1.0 - model.attention(X).sum(axis=1) if attend_cls else np.zeros(len(y))
+    assert_allclose(shares, expected, atol=1e-12)
+    assert shares[-1] == attend_cls  # an empty document

@@ -45,6 +45,16 @@ def test_counts_and_weights(n_classes, parameters, scale):
     assert labels.dtype == np.int64
 
 
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_words_without_context(lowercase):
+    texts, y = load_requests(return_X_y=True)
+    plain = {"context": False, "characters": None, "lowercase": lowercase}
+    model = make_text_classifier(**plain).fit(texts[:600], y[:600])
+    check(model, texts[600:700], texts=texts[600:700])
+    with pytest.raises(ValueError, match="characters of Chinese"):
+        to_onnx(make_text_classifier(**plain).fit(["好 film", "bad"], [0, 1]))
+
+
 def test_vectors_of_tokens():
     X, y = make_token_classification(n_samples=100, random_state=0)
     G = np.random.default_rng(0).normal(size=(X.shape[1], 5))
@@ -93,7 +103,8 @@ def test_many_classes_of_real_words():
 @pytest.mark.parametrize(
     ("vectorizer", "message"),
     [
-        (make_text_classifier(min_df=1)[0], "no counterpart of ContextVectorizer"),
+        (make_text_classifier(min_df=1)[0], "no gates of words in context"),
+        (TfidfVectorizer(sublinear_tf=True), "skl2onnx takes"),
         (CountVectorizer(analyzer="char_wb"), "analyzer="),
         (CountVectorizer(stop_words=["a"]), "stop_words="),
         (CountVectorizer(token_pattern="[a-z]+"), "token_pattern='.a-z.+'"),

@@ -11,13 +11,18 @@ import skops.io
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from test_interruption import CASES
 
 import sklearn_clsattn
 from sklearn_clsattn import ClsAttentionClassifier, _pickling
+from sklearn_clsattn.datasets import load_requests, make_token_classification
+from sklearn_clsattn.importance import overall_importance
+from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import TRUSTED_TYPES, load_model, save_model
+from sklearn_clsattn.text import make_text_classifier
 
 TEXTS, LABELS = ["a good film", "a bad film", "good fun"] * 2, ["pos", "neg", "pos"] * 2
 
@@ -152,3 +157,43 @@ def test_versions_are_saved_and_compared(tmp_path, monkeypatch):
             patch.setattr(_pickling, "__version__", "9.0")
             with pytest.warns(UserWarning, match=r"saved with sklearn-clsattn 0.*with .* 9\.0"):
                 load_model(path)
+
+
+@pytest.mark.parametrize("suffix", ["skops", "joblib"])
+def test_smaller_files(tmp_path, suffix):
+    texts, y = load_requests(return_X_y=True)
+    model = make_text_classifier().fit(texts[:1000], y[:1000], unlabeled=texts[1000:])
+    before, size = model.predict_proba(texts[1000:1100]), len(model[1].attention_scores_)
+    save_model(model, tmp_path / f"full.{suffix}")
+    every, some = (tmp_path / f"{name}.{suffix}" for name in ("every", "some"))
+    save_model(model, every, max_tokens=size, dtype=np.float16)
+    np.testing.assert_allclose(load_model(every).predict_proba(texts[1000:1100]), before, atol=5e-3)
+    save_model(model, some, max_tokens=1000, dtype=np.float16)
+    assert some.stat().st_size < 0.2 * (tmp_path / f"full.{suffix}").stat().st_size
+    smaller = load_model(some)
+    assert smaller.score(texts[1000:], y[1000:]) > model.score(texts[1000:], y[1000:]) - 0.03
+    names, kept = model[0].get_feature_names_out(), smaller[0].get_feature_names_out()
+    best = np.argsort(-overall_importance(model[1].token_importance_), kind="stable")[:1000]
+    assert set(kept) == set(names[best])
+    at = {name: place for place, name in enumerate(names)}
+    chosen = [at[name] for name in kept]
+    expected = model[1].attention_scores_[chosen].astype(np.float16)
+    np.testing.assert_array_equal(smaller[1].attention_scores_, expected)
+    selected = names[model[1].selected_tokens_]
+    assert set(kept[smaller[1].selected_tokens_]) == set(selected) & set(kept)
+    assert "adds" in explain(smaller, texts[:1]).to_text()
+    # The model itself is as it was.
+    np.testing.assert_array_equal(model.predict_proba(texts[1000:1100]), before)
+
+
+def test_what_cannot_be_smaller(tmp_path):
+    X, y = make_token_classification(50, random_state=0)
+    model = ClsAttentionClassifier().fit(X, y)
+    save_model(model, tmp_path / "half.skops", dtype=np.float32)
+    assert load_model(tmp_path / "half.skops").token_values_.dtype == np.float32
+    with pytest.raises(ValueError, match="needs a pipeline of a CountVectorizer"):
+        save_model(model, tmp_path / "less.skops", max_tokens=3)
+    with pytest.raises(TypeError, match="pipelines that end in one"):
+        save_model(LogisticRegression(), tmp_path / "other.skops", max_tokens=3)
+    with pytest.raises(ValueError, match="max_tokens == 0"):
+        save_model(model, tmp_path / "none.skops", max_tokens=0)

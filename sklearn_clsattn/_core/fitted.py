@@ -283,6 +283,13 @@ class FittedAttention:
         """
         return in_the_layout_of(X, self._shares(X))
 
+    def cls_shares(self, X: Any) -> Array:
+        """Return the attention weight of ``<cls>`` in every document, (n_documents,)."""
+        weights, cls_mass = self._masses()
+        products = (product[:, 0] for _, _, (product,) in self._products(X, weights[:, None]))
+        mass = np.concatenate([np.zeros(0), *products]) + cls_mass
+        return np.divide(cls_mass, mass, out=np.zeros_like(mass), where=mass > 0)
+
     def contributions(self, X: Any) -> list[sp.csr_array]:
         """Return q * b as one CSR array per output, in the layout of the CSR matrix `X`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from sklearn import get_config
+from sklearn import clone, get_config
 from sklearn.pipeline import Pipeline
 
 from .._classifier import ClsAttentionClassifier
@@ -56,6 +56,51 @@ class TextClassifier(Pipeline):
             params["unlabeled" if is_routed else f"{self.steps[0][0]}__unlabeled"] = unlabeled
         fitted: Self = super().fit(X, y, **params)
         return fitted
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn a batch of texts after those of earlier calls, which are not needed again.
+
+        The first call fits the vectorizer as well: its vocabulary and gates stay, so the first
+        batch should be large. Words that are new in later ones count by their characters.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+        y : array-like of shape (n_documents,)
+            Their class labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that any batch may have; only the first call needs them.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self : TextClassifier
+            The classifier, fitted on all batches so far.
+
+        Examples
+        --------
+        >>> from sklearn_clsattn.datasets import load_requests
+        >>> from sklearn_clsattn.text import make_text_classifier
+        >>> texts, topics = load_requests(return_X_y=True)
+        >>> model = make_text_classifier()
+        >>> for start in (0, 1000):
+        ...     batch = slice(start, start + 1000)
+        ...     model = model.partial_fit(texts[batch], topics[batch])
+        >>> bool(model.score(texts[2000:], topics[2000:]) > 0.9)
+        True
+        """
+        (name, vectorizer), (_, classifier) = self.steps
+        if hasattr(vectorizer, "vocabulary_"):
+            bags = vectorizer.transform(X)
+        else:
+            classifier.partial_fit  # noqa: B018 - raises where there is none
+            vectorizer = clone(vectorizer)
+            bags = vectorizer.fit_transform(X, y, sample_weight)
+        classifier.partial_fit(bags, y, classes, sample_weight)
+        self.steps[0] = name, vectorizer
+        return self
 
 
 def make_text_classifier(**parameters: Any) -> TextClassifier:

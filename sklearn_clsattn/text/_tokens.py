@@ -93,6 +93,11 @@ def is_spelled(word: str) -> bool:
     return has_letters(word) and not ALONE.fullmatch(word)
 
 
+def words_differ(text: str) -> bool:
+    """Return whether a text's words depend on `scripts` of :func:`tokenize`."""
+    return ALONE.search(text) is not None or any(category(one)[0] == "M" for one in set(text))
+
+
 def tokenize(
     texts: Iterable[str], pattern: str = WORDS, *, positions: bool = True, scripts: bool = False
 ) -> Tokens:
