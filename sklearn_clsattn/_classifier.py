@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -94,7 +95,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Whether a fit starts from the last one's result, where that has the same classes and
         the same tokens: the same names, or as many where they have none.
     verbose : int, default=0
-        Prints the loss and the gap of every `verbose`-th iteration.
+        Prints what the choice of `C` tries, and the loss and the gap of every `verbose`-th
+        iteration.
     device : str or torch.device, default="cpu"
         Where training computes: "cpu", "cuda", "cuda:1", "auto" (CUDA where there is one) or a
         ``torch.device``. Prediction always runs on the CPU, without PyTorch.
@@ -402,7 +404,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 "expected a vector for each token, of zeros where there is none."
             )
 
-        return fit_attention(documents, **options, **self._settings())
+        tell = partial(print, flush=True) if self.verbose else None
+        return fit_attention(documents, tell=tell, **options, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
         """Return the parameters of training."""

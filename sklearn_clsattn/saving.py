@@ -249,7 +249,6 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
         first, classifier = _without_context(first), copy(classifier)
         classifier.reads_logarithms = True
         model = Pipeline([("words", first), ("classifier", classifier)])
-        options = {id(classifier): {"zipmap": False}}
     options: dict[int, dict[str, Any]] = {id(classifier): {"zipmap": False}}
     name, data = "X", data_types.FloatTensorType([None, getattr(first, "n_features_in_", None)])
     if isinstance(first, (*_VECTORIZERS, ContextVectorizer, HashingVectorizer)):

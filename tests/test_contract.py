@@ -34,6 +34,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, paper
 from sklearn_clsattn.checks import expected_failed_checks
+from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.text import (
     ContextVectorizer,
     TokenVectorizer,
@@ -617,8 +618,9 @@ class NoTorch:
 
 sys.meta_path.insert(0, NoTorch())
 with open(sys.argv[1], "rb") as file:
-    fits = pickle.load(file)
-results = []
+    fits, text_model, texts = pickle.load(file)
+from sklearn_clsattn.inspection import explain
+results = [[text_model.predict_proba(texts), explain(text_model, texts).contributions]]
 for model, X in fits:
     terms = model.contributions(X)
     terms = terms if isinstance(terms, list) else [terms]
@@ -639,9 +641,13 @@ def test_pickled_models_of_one_layer_predict_where_there_is_no_torch(tmp_path):
     fits = [(new(name).fit(X, y), X) for name in names for X, y in problems]
     fits.append((ClsAttentionClassifier(C=1.0).partial_fit(X, Y), X))
     path, written = tmp_path / "models.pickle", tmp_path / "answers.pickle"
-    path.write_bytes(pickle.dumps(fits))
+    reader = make_text_classifier(min_df=1).fit(REVIEWS, MOODS)
+    path.write_bytes(pickle.dumps((fits, reader, REVIEWS[:3])))
     subprocess.run([sys.executable, "-c", WITHOUT_TORCH, path, written], check=True, timeout=120)
-    for fit, results in zip(fits, pickle.loads(written.read_bytes()), strict=True):
+    (proba, terms), *every = pickle.loads(written.read_bytes())
+    assert_array_equal(proba, reader.predict_proba(REVIEWS[:3]))
+    assert_array_equal(terms, explain(reader, REVIEWS[:3]).contributions)
+    for fit, results in zip(fits, every, strict=True):
         for one, other in zip(answers(*fit), results, strict=True):
             assert_array_equal(one, other)
 

@@ -30,6 +30,7 @@ measurements.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -89,13 +90,14 @@ def choose_C(
     device: torch.device | str,
     C: float | None = None,
     scales: tuple[float, ...] = (0.0,),
+    tell: Callable[[str], None] | None = None,
     **how: Any,
 ) -> Choice:
     """Choose C for some documents, and where tokens have vectors one of the scales gamma with it.
 
     `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
     `how` are the parameters of :class:`~.path.AttentionPath`. A given `C` stays. The choice has
-    the losses with the gamma chosen.
+    the losses with the gamma chosen. `tell` is called with each loss, in words.
     """
     guess = guess_C(mean, documents.statistics) if C is None else C
     n_different, sample = documents.sample()
@@ -110,7 +112,7 @@ def choose_C(
     first = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
     chosen, lowest = None, np.inf
     for scale in scales:
-        best, tried, losses = _searched(fits, first, C, scale)
+        best, tried, losses = _searched(fits, first, C, scale, tell)
         first = int(np.floor(2 * np.log10(best) + 0.25))  # where the next is least, mostly
         if chosen is None or losses.mean(axis=0).min() < lowest:
             lowest = float(losses.mean(axis=0).min())
@@ -122,7 +124,11 @@ def choose_C(
 
 
 def _searched(
-    fits: list[HeldOut], start: int, C: float | None, scale: float
+    fits: list[HeldOut],
+    start: int,
+    C: float | None,
+    scale: float,
+    tell: Callable[[str], None] | None,
 ) -> tuple[float, Array, Array]:
     """Return the C of least loss, those tried, (n_Cs,), and their losses, (n_folds, n_Cs).
 
@@ -136,7 +142,11 @@ def _searched(
 
     def loss(exponent: int) -> float:
         losses[exponent] = [fit.loss(10.0 ** (exponent / 2)) for fit in fits]
-        return float(np.mean(losses[exponent]))
+        mean = float(np.mean(losses[exponent]))
+        if tell is not None:
+            vectors = f", vectors times {scale:g}" if scale else ""
+            tell(f"C {10.0 ** (exponent / 2):.3g}{vectors}: held-out loss {mean:.4f}")
+        return mean
 
     best, exponents = 10.0 ** (_walk(loss, start) / 2), sorted(losses)
     tried = 10.0 ** (np.array(exponents) / 2)

@@ -7,6 +7,7 @@ same problem as minimising it over the scores E.p and the values E.v (represente
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -49,15 +50,17 @@ def fit_attention(
     vectors: TokenVectors | None = None,
     scale: float | None = None,
     report: Report | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> FitResult:
     """Train scores, values, intercepts and the score of ``<cls>`` together.
 
     `C` and `attention_C` are the inverse strengths of the penalties on what values have beyond
     their prior mean, in units of the scaling's `C_unit`, and on what is added to the starting
-    scores; `C` None is chosen (:mod:`.choose_c`). Training stops after `max_iter` steps, or when
-    the optimality gap, in nats per document, is at most `tol` (None: :func:`default_tol`); `report`
-    gets the gap. `start` is a model of the same tokens and outputs to start from. `vectors` of the
-    tokens have the scale gamma `scale`, None for one that is chosen with C.
+    scores; `C` None is chosen (:mod:`.choose_c`), of which `tell` says what is tried. Training
+    stops after `max_iter` steps, or when the optimality gap, in nats per document, is at most `tol`
+    (None: :func:`default_tol`); `report` gets the gap. `start` is a model of the same tokens and
+    outputs to start from. `vectors` of the tokens have the scale gamma `scale`, None for one that
+    is chosen with C.
     """
     how: dict[str, Any] = {
         "attention_C": attention_C,
@@ -77,7 +80,7 @@ def fit_attention(
     point = None
     if C is None or (vectors is not None and scale is None):
         scales = (0.0,) if vectors is None else SCALES if scale is None else (scale,)
-        choice = choose_C(documents, path.mean, dtype, device, C=C, scales=scales, **how)
+        choice = choose_C(documents, path.mean, dtype, device, C, scales, tell, **how)
         attributes = {"C_": choice.C}
         if C is None:
             attributes |= {"Cs_": choice.Cs, "scores_": -choice.losses}

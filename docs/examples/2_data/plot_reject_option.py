@@ -1,0 +1,53 @@
+"""
+Leaving the doubtful ones to somebody
+=====================================
+
+A classifier need not decide everything. Predictions are ranked by the probability of the predicted
+class, or by how little a text says: the share of attention that ``<cls>`` keeps.
+"""
+
+# %%
+# The messages are cut to their first eight words, of which some say nothing of the topic. Accuracy
+# rises as more are left out. Probabilities rank best, as they should. The share of ``<cls>`` knows
+# nothing of contradictions, but it needs no classes: it tells texts that have little to go by, such
+# as those in another language, whatever the classes are.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.text import make_text_classifier
+
+texts, topics = load_requests(return_X_y=True)
+texts = np.array([" ".join(text.split()[:8]) for text in texts], dtype=object)
+model = make_text_classifier().fit(texts[:2000], topics[:2000])
+texts, topics = texts[2000:], topics[2000:]
+
+bags = model[0].transform(texts)
+right = model.predict(texts) == topics
+rankings = {
+    "probability of the predicted class": model.predict_proba(texts).max(axis=1),
+    "attention that is not on <cls>": 1 - model[-1].cls_attention(bags),
+    "at random": np.random.default_rng(0).random(len(texts)),
+}
+coverage = np.arange(1, len(texts) + 1) / len(texts)
+figure, ax = plt.subplots(figsize=(6, 4.5), layout="constrained")
+for (name, score), colour in zip(rankings.items(), ("#1f6fb4", "#b2570f", "#8c8c8c"), strict=True):
+    first = np.argsort(-score, kind="stable")
+    accuracy = np.cumsum(right[first]) / np.arange(1, len(texts) + 1)
+    ax.plot(coverage[50:], accuracy[50:], color=colour, label=name)
+    half = accuracy[len(texts) // 2]
+    print(f"{name}: {half:.1%} right among the best half")
+ax.set(xlabel="share of texts that are decided", ylabel="accuracy among these")
+ax.legend(frameon=False)
+plt.show()
+
+# %%
+# Where texts come from elsewhere, classes may be more or less frequent than in training. The model
+# is exact about that: ``predict_proba(texts, priors=...)`` shifts the decisions.
+
+shares = dict(zip(model.classes_, model[-1].class_prior_.round(2).tolist(), strict=True))
+print("in training:", shares)
+doubtful = texts[[np.argmin(rankings["probability of the predicted class"])]]
+for priors in (None, [0.85, 0.05, 0.05, 0.05]):
+    print(doubtful[0], model.predict_proba(doubtful, priors=priors).round(2)[0])

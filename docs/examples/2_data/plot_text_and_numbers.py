@@ -1,0 +1,69 @@
+"""
+Numbers beside text
+===================
+
+A data frame has texts and numbers. Numbers are cut into bins, each of which is a token beside the
+words: contributions stay exact, and effects need not be straight lines.
+"""
+
+# %%
+# The table is made here: customers' messages, and how much was spent, and how many days ago, by
+# each of them. Upset customers have waited longer.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import KBinsDiscretizer
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
+
+texts, moods = load_requests(target="mood", return_X_y=True)
+rng = np.random.default_rng(0)
+upset = moods == "upset"
+table = pd.DataFrame(
+    {
+        "message": [" ".join(text.split()[-6:]) for text in texts],
+        "days": rng.gamma(2.0, np.where(upset, 6.0, 2.5)).round(1),
+        "spent": rng.lognormal(4.0, 1.0, len(texts)).round(),
+    }
+)
+train, test = slice(0, 2000), slice(2000, None)
+
+bins = KBinsDiscretizer(8, encode="onehot", quantile_method="averaged_inverted_cdf")
+columns = ColumnTransformer(
+    [("words", ContextVectorizer(), "message"), ("numbers", bins, ["days", "spent"])],
+    transformer_weights={"numbers": 3.0},
+)
+model = Pipeline(
+    [("columns", columns), ("classifier", ClsAttentionClassifier(sublinear_counts=False))]
+).fit(table[train], moods[train])
+alone = make_text_classifier().fit(table["message"][train], moods[train])
+print(f"words alone {alone.score(table['message'][test], moods[test]):.1%}")
+print(f"words and numbers {model.score(table[test], moods[test]):.1%}")
+
+# %%
+# One explanation has words and numbers in one sum.
+
+print(explain(model, table[2000:2001]).to_text(color=False, top=4))
+
+# %%
+# What a bin adds, before a document's attention is shared out, is read from the fitted model.
+
+names = model[0].get_feature_names_out()
+effects = model[-1].token_values_ * np.exp(model[-1].attention_scores_)
+values = dict(zip(names, effects, strict=True))
+edges = model[0].named_transformers_["numbers"].bin_edges_[0]
+heights = [value for name, value in values.items() if name.startswith("numbers__days")]
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+ax.stairs(heights, edges, baseline=0, fill=True, color="#1f6fb4", alpha=0.4)
+ax.stairs(heights, edges, baseline=None, color="#1f6fb4")
+ax.axhline(0, color="#8c8c8c", linewidth=0.8)
+ax.set(
+    xlabel="days since the last order", ylabel="value times attention, for 'upset'", xlim=(0, 40)
+)
+plt.show()
