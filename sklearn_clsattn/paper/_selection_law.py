@@ -1,0 +1,243 @@
+r"""When one step and the flow on p select every relevant token: a law with edges in closed form.
+
+After the step a relevant token r has the value :math:`\pm a_r`, :math:`a_r = \eta_0 |\alpha_r| /
+2`, and along v the kernel :math:`E^1 {E^1}^\top = I + \beta \beta^\top` of the flow's scores has
+the eigenvalue 1 + S, :math:`S = \sum_r a_r^2`: what one class gains the other loses. One class's
+tokens may run ahead, and the other's fall behind the irrelevant ones, from where they come back in
+time, late, or never. ``docs/theory.md`` has the derivations, and what was tried to break the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+from scipy.special import expit
+from sklearn.utils import check_scalar
+
+from ._assumptions import check_single_relevant_token
+from ._documents import coded_documents
+from ._one_step_embeddings import default_step_size, shifts_per_step
+
+Array = NDArray[np.float64]
+Verdict = Literal["selects", "may fail", "fails"]
+
+LARGEST_LEAD = 9.0
+"""Lead of the class ahead, in score units, above which the other does not come back in time."""
+
+_LOST, _NEVER = -1.0, 400.0
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionLaw:
+    """What the law says of documents, a step size and a dimension.
+
+    Attributes
+    ----------
+    verdict : {"selects", "may fail", "fails"}
+        Whether the flow on p selects the relevant token of every document.
+    reason : str
+        What the verdict rests on, in words.
+    step_size : float
+        eta_0.
+    strength : float
+        S, the sum of the squares of the relevant tokens' values.
+    largest_value : float
+        The largest a_r.
+    upper_edge : float
+        The value above which a class that is behind is pulled back, 2 ln(T - 1) + ln 2 for
+        documents of T tokens.
+    bad_optimum : float
+        The largest, over the two classes, of w times the least value of the other class: where it
+        is above 1 there is a direction of p that is optimal for one class alone, without a
+        dimension.
+    leads : tuple of float
+        A, how far the class that is ahead gets above the irrelevant tokens in the mean field before
+        the other comes back, where the first or the second is ahead at the start: 0 if the other is
+        never behind by more than 1, 400 if it never comes back. Without a dimension both are equal.
+    noise : float
+        The least value over the noise of the dimensions, sqrt(2 ln K / d); infinite without.
+    """
+
+    verdict: Verdict
+    reason: str
+    step_size: float
+    strength: float
+    largest_value: float
+    upper_edge: float
+    bad_optimum: float
+    leads: tuple[float, float]
+    noise: float
+
+
+def selection_law(
+    X: Any, y: ArrayLike, *, step_size: float | None = None, embedding_dim: int | None = None
+) -> SelectionLaw:
+    r"""Say whether one step and the flow on p select every document's relevant token.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
+        Non-negative token counts, of which every document has a single completely relevant token
+        (:func:`check_single_relevant_token`).
+    y : array-like of shape (n_documents,)
+        Class labels, of two classes.
+    step_size : float, default=None
+        :math:`\eta_0`; None for the default of :class:`OneStepClassifier`.
+    embedding_dim : int, default=None
+        d; None for the limit of infinitely many dimensions.
+
+    Returns
+    -------
+    law : SelectionLaw
+        The verdict, and the numbers that it rests on.
+
+    Notes
+    -----
+    Without a dimension, with w the minimiser of :math:`w^2 + \sum_i (1 - a_i w)_+^2` over the
+    tokens i of one class, an optimum of that class alone exists only if :math:`w \min_j a_j > 1`
+    over the tokens j of the other: where neither class has one, the flow selects. The mean field of
+    the flow, in which irrelevant tokens are alike, says how far one class gets ahead before the
+    other comes back; in a finite dimension it starts from the noise. Where the lead is
+    above 9, noise has put irrelevant tokens in an order meanwhile, and they stay ahead; without a
+    dimension, where the other class never comes back. This is a conjecture, of which
+    ``docs/theory.md`` says where it held and where not. It is no part of the paper.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.datasets import make_token_classification
+    >>> from sklearn_clsattn.paper import selection_law
+    >>> X, y = make_token_classification(
+    ...     120, n_relevant_per_class=5, n_irrelevant=50, document_length=10, delta=0,
+    ...     single_relevant=True, random_state=0
+    ... )
+    >>> selection_law(X, y).verdict
+    'selects'
+    >>> selection_law(X, y, step_size=200, embedding_dim=1024).verdict
+    'fails'
+    """
+    documents, check = coded_documents(X, y), check_single_relevant_token(X, y)
+    if len(documents.shares) != 2 or not check.holds:
+        raise ValueError(
+            "The law is of two classes and of documents with one relevant token each: "
+            f"{len(documents.shares)} classes. {check}"
+        )
+    if embedding_dim is not None:
+        check_scalar(embedding_dim, "embedding_dim", Integral, min_val=2)
+    if step_size is None:
+        step_size = default_step_size(documents.importance, embedding_dim)
+    check_scalar(step_size, "step_size", Real, min_val=0, include_boundaries="neither")
+    tokens = np.flatnonzero(check.token_kind == "relevant")
+    signed = step_size * shifts_per_step(documents.importance)[tokens, 0]
+    present = documents.X[:, tokens] > 0
+    frequency = np.asarray(present.sum(axis=0), dtype=np.float64).ravel() / len(documents.codes)
+    counts = np.asarray(documents.X.sum(axis=1), dtype=np.float64).ravel()
+    own = np.asarray(documents.X[:, tokens].sum(axis=1), dtype=np.float64).ravel()
+    rivals = float(np.exp(np.mean(np.log(np.maximum(counts / own - 1.0, 1e-3)))))
+    n_irrelevant = int(np.count_nonzero(check.token_kind == "irrelevant"))
+    values, sides = np.abs(signed), np.sign(signed)
+    bad = max(one_class_optimum(values[sides == k], values[sides != k]) for k in (-1, 1))
+    leads = mean_field_leads(values, sides, frequency, rivals, n_irrelevant, embedding_dim)
+    upper, noise = 2 * np.log(max(rivals, 1.0)) + np.log(2.0), np.inf
+    if embedding_dim is not None:
+        noise = float(values.min() / np.sqrt(2 * np.log(max(len(tokens), 2)) / embedding_dim))
+    verdict, reason = _verdict(bad, leads, noise, embedding_dim)
+    return SelectionLaw(
+        verdict=verdict,
+        reason=reason,
+        step_size=float(step_size),
+        strength=float(values @ values),
+        largest_value=float(values.max()),
+        upper_edge=float(upper),
+        bad_optimum=bad,
+        leads=leads,
+        noise=noise,
+    )
+
+
+def _verdict(
+    bad: float, leads: tuple[float, float], noise: float, embedding_dim: int | None
+) -> tuple[Verdict, str]:
+    """Return the verdict, and what it rests on."""
+    if noise < 1:
+        return "fails", f"the least value is {noise:.2g} times the noise of the dimensions"
+    if embedding_dim is None and bad <= 1:
+        return "selects", f"no class has an optimum of its own: w min a = {bad:.2g}, at most 1"
+    said = f"the class ahead leads by {max(leads):.3g} at most before the other comes back"
+    if embedding_dim is None:
+        if max(leads) < _NEVER:
+            return "selects", f"{said}, as it does"
+        return "fails", "the class that is behind never comes back"
+    if max(leads) <= LARGEST_LEAD:
+        return "selects", f"{said}, up to {LARGEST_LEAD:g}"
+    if min(leads) > LARGEST_LEAD:
+        return "fails", f"{said}, above {LARGEST_LEAD:g}"
+    return "may fail", f"{said}, above {LARGEST_LEAD:g} for one of the classes"
+
+
+def one_class_optimum(own: Array, others: Array) -> float:
+    r"""Return w times the least of `others`, with the w that is optimal for the tokens `own`.
+
+    Both are values after the step. w minimises :math:`w^2 + \sum_i (1 - a_i w)_+^2`.
+    """
+
+    def slope(w: float) -> float:
+        return float(w - (own * np.maximum(1.0 - own * w, 0.0)).sum())
+
+    return float(brentq(slope, 0.0, 1.0 / own.min()) * others.min())
+
+
+def mean_field_leads(
+    values: Array,
+    sides: Array,
+    frequency: Array,
+    rivals: float,
+    n_irrelevant: int,
+    embedding_dim: int | None,
+) -> tuple[float, float]:
+    """Return A of either class ahead at the start (:class:`SelectionLaw`).
+
+    `values`, `sides` (-1 or 1) and `frequency` (shares of the documents) are those of relevant
+    tokens, (n,); a document's other tokens weigh `rivals` times its relevant one.
+    """
+    far = np.log(rivals)
+
+    def field(_: float, x: Array) -> Array:
+        """Return the speeds of scores less those of irrelevant tokens, the fastest being 1."""
+        share = expit(x - far)
+        pull = frequency * values * expit(-values * share) * share * expit(far - x)
+        along = float(sides @ (values * pull))
+        speeds = pull + sides * values * along + pull.sum() / max(n_irrelevant, 1)
+        return np.asarray(speeds / max(np.abs(speeds).max(), 1e-300))
+
+    def until(x: Array, *levels: Callable[[Array], float]) -> tuple[Array, bool]:
+        """Return the path from x, (n_times, n), to where a level is 0, and whether the first is."""
+        events: list[Any] = [lambda _, x, level=level: level(x) for level in levels]
+        for event in events:
+            event.terminal = True
+        way = (0.0, 4 * _NEVER)
+        path = solve_ivp(field, way, x, "LSODA", events=events, rtol=1e-6, atol=1e-8)
+        return path.y.T, len(path.t_events[0]) > 0
+
+    start = np.zeros(len(values))
+    if embedding_dim is not None:
+        of_class = [values[sides == k] for k in (-1, 1)]
+        # Means over a class's tokens of the noise of p, of v, and of what the step adds.
+        spread = sum(1 / len(a) + a.mean() ** 2 + 1 / (len(a) * a.mean() ** 2) for a in of_class)
+        start = sides * np.sqrt(2 * spread / embedding_dim) / 2
+    leads = []
+    for begin in (-start, start):
+        path, is_lost = until(begin, lambda x: x.min() - _LOST, lambda x: x.max() - _NEVER)
+        if not is_lost:
+            leads.append(0.0)
+            continue
+        path, is_back = until(path[-1], lambda x: x.min(), lambda x: x.max() - _NEVER)
+        ahead = sides == sides[path[0].argmax()]
+        leads.append(float(path[:, ahead].mean(axis=1).max()) if is_back else _NEVER)
+    return leads[0], leads[1]

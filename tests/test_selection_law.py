@@ -1,0 +1,127 @@
+"""The law of selection: its parts against slow ones, its edges, and what flows do."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
+
+from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.paper import (
+    OneStepClassifier,
+    check_single_relevant_token,
+    one_step_embeddings,
+    selection_law,
+)
+from sklearn_clsattn.paper._selection_law import (
+    LARGEST_LEAD,
+    mean_field_leads,
+    one_class_optimum,
+)
+
+
+def documents(seed, n_relevant=5, length=10):
+    sizes = {"n_relevant_per_class": n_relevant, "n_irrelevant": 50, "document_length": length}
+    X, y = make_token_classification(120, delta=0, single_relevant=True, random_state=seed, **sizes)
+    return X.astype(float), y
+
+
+def step_of(X, y, value):
+    return value / np.abs(one_step_embeddings(X, y, step_size=1.0).shifts).max()
+
+
+def equal(value, n_relevant=5, length=10, dimension=1024):
+    """Return the arguments of the mean field of equal tokens."""
+    n = 2 * n_relevant
+    sides = np.repeat([-1.0, 1.0], n_relevant)
+    return np.full(n, value), sides, np.full(n, 1 / n), length - 1.0, 50, dimension
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_optimum_of_one_class_is_the_least(seed):
+    own = np.random.default_rng(seed).uniform(0.3, 6.0, 7)
+
+    def cost(w):
+        return w**2 + (np.maximum(1 - own * w, 0) ** 2).sum()
+
+    w = minimize_scalar(cost, bounds=(0, 1 / own.min()), options={"xatol": 1e-10}).x
+    assert one_class_optimum(own, np.array([2.0, 5.0])) == pytest.approx(2 * w, rel=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.5, 1.0, 2.0, 4.0, 8.0])
+def test_the_mean_field_of_equal_tokens_has_two_unknowns(value):
+    K, T, d = 5, 10, 1024
+    S, far = 2 * K * value**2, np.log(T - 1)
+
+    def field(_, x):
+        q = expit(x - far)
+        h = expit(-value * q) * q * (1 - q)
+        lead, both = S * (h[1] - h[0]) / 2, K * h.sum() / 50
+        speeds = np.array([h[0] - lead, h[1] + lead]) + both
+        return speeds / max(h.sum() + abs(lead), 1e-300)
+
+    delta = np.sqrt((4 / K + 4 * value**2 + 4 / (K * value**2)) / d)
+    path = solve_ivp(
+        field, (0, 200), [-delta / 2, delta / 2], "Radau", rtol=1e-8, atol=1e-10, max_step=0.2
+    ).y
+    lost = np.flatnonzero(path[0] < -1)
+    expected = 0.0
+    if len(lost):
+        back = lost[0] + np.flatnonzero(path[0, lost[0] :] >= 0)
+        expected = path[1, lost[0] : back[0] if len(back) else None].max()
+    first, second = mean_field_leads(*equal(value))
+    assert first == pytest.approx(second, rel=1e-3)
+    assert second == pytest.approx(expected, rel=2e-2, abs=1e-3)
+
+
+@pytest.mark.parametrize("length", [10, 20, 40])
+def test_the_upper_edge_in_closed_form(length):
+    edge = 2 * np.log(length - 1) + np.log(2)
+    below, above = (
+        max(mean_field_leads(*equal(value, length=length))) for value in (edge - 1, edge + 1)
+    )
+    assert below > LARGEST_LEAD > above
+
+
+@pytest.mark.parametrize("value", [2.0, 4.0, 8.0])
+def test_verdicts_without_a_dimension_are_what_the_flow_does(value):
+    for seed in range(500, 504):
+        X, y = documents(seed)
+        step_size = step_of(X, y, value)
+        law = selection_law(X, y, step_size=step_size)
+        model = OneStepClassifier(step_size=step_size, max_iter=600)
+        with warnings.catch_warnings():  # of large steps, and of flows that do not settle
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+        relevant = check_single_relevant_token(X, y).relevant_tokens
+        selects = model.select_tokens(X).multiply(relevant).sum() == len(y)
+        assert law.verdict == ("selects" if selects else "fails")
+        assert selects or law.bad_optimum > 1
+
+
+def test_numbers_and_the_noise_of_few_dimensions():
+    X, y = documents(0)
+    law = selection_law(X, y, step_size=step_of(X, y, 2.0), embedding_dim=4096)
+    assert law.largest_value == pytest.approx(2.0)
+    shifts = one_step_embeddings(X, y, step_size=law.step_size).shifts
+    assert law.strength == pytest.approx(np.square(shifts).sum())
+    assert law.upper_edge == pytest.approx(2 * np.log(9) + np.log(2), abs=1.0)
+    few = selection_law(X, y, step_size=step_of(X, y, 0.05), embedding_dim=16)
+    assert few.verdict == "fails"
+    assert "noise" in few.reason
+    assert selection_law(X, y).verdict == "selects"
+    assert selection_law(X, y).step_size == pytest.approx(step_of(X, y, 1.0))
+
+
+def test_other_documents_are_refused():
+    X, y = make_token_classification(60, n_classes=3, delta=0, single_relevant=True, random_state=0)
+    with pytest.raises(ValueError, match=r"of two classes .* 3 classes"):
+        selection_law(X, y)
+    X, y = make_token_classification(60, random_state=0)
+    with pytest.raises(ValueError, match="does not hold"):
+        selection_law(X, y)
+    X, y = documents(0)
+    with pytest.raises(ValueError, match="step_size == 0"):
+        selection_law(X, y, step_size=0)
