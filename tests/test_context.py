@@ -471,3 +471,11 @@ def test_a_pipeline_that_goes_on_learning():
     with pytest.raises(AttributeError, match="partial_fit"):
         balanced.partial_fit(texts[:10], y[:10])
     assert not hasattr(balanced[0], "vocabulary_")
+
+
+@pytest.mark.parametrize("text", [None, np.nan, pd.NA, b"good"])
+def test_what_is_no_text_is_refused_with_its_position(text):
+    model = make_text_classifier().fit(["good", "bad"], [1, 0])
+    for call in (lambda: model.predict(["fine", text]), lambda: model.fit(["a", text], [0, 1])):
+        with pytest.raises(ValueError, match=r"the one at position 1 is .*leave it out"):
+            call()
