@@ -285,10 +285,11 @@ def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
     made = [*steps[:-1], classifier]
     if max_tokens is not None:
         check_scalar(max_tokens, "max_tokens", Integral, min_val=1)
-        if len(steps) != 2 or not isinstance(steps[0], (*_VECTORIZERS[:1], ContextVectorizer)):
+        able = CountVectorizer, TokenVectorizer, ContextVectorizer
+        if len(steps) != 2 or type(steps[0]) not in able:
             raise ValueError(
-                "max_tokens needs a pipeline of a CountVectorizer or ContextVectorizer and a "
-                "classifier, so that the vectorizer can leave tokens out."
+                "max_tokens needs a pipeline of a CountVectorizer, TokenVectorizer or "
+                "ContextVectorizer and a classifier, so that the vectorizer can leave tokens out."
             )
         made[0], columns = _of_fewer_tokens(steps[0], classifier.token_importance_, max_tokens)
         place = np.full(classifier.n_features_in_, -1)

@@ -10,7 +10,7 @@ import pytest
 import skops.io
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -191,8 +191,13 @@ def test_what_cannot_be_smaller(tmp_path):
     model = ClsAttentionClassifier().fit(X, y)
     save_model(model, tmp_path / "half.skops", dtype=np.float32)
     assert load_model(tmp_path / "half.skops").token_values_.dtype == np.float32
-    with pytest.raises(ValueError, match="needs a pipeline of a CountVectorizer"):
-        save_model(model, tmp_path / "less.skops", max_tokens=3)
+    weighted = make_pipeline(TfidfVectorizer(), ClsAttentionClassifier()).fit(TEXTS, LABELS)
+    for one in (model, weighted):
+        with pytest.raises(ValueError, match="needs a pipeline of a CountVectorizer"):
+            save_model(one, tmp_path / "less.skops", max_tokens=3)
+    counted = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(TEXTS, LABELS)
+    save_model(counted, tmp_path / "few.joblib", max_tokens=2)
+    assert load_model(tmp_path / "few.joblib").predict_proba(TEXTS).shape == (6, 2)
     with pytest.raises(TypeError, match="pipelines that end in one"):
         save_model(LogisticRegression(), tmp_path / "other.skops", max_tokens=3)
     with pytest.raises(ValueError, match="max_tokens == 0"):
