@@ -151,7 +151,7 @@ class OneStepClassifier(PaperClassifier):
         Certified bound on 1 less the cosine of p to the max-margin direction of the selected
         tokens; 2, which says nothing, where the selection did not settle.
     conditions_ : dict or None
-        Verdict, reason and numbers of :func:`selection_law` for these documents and this step.
+        Verdict, reason and numbers for these documents and this step (:func:`selection_law`).
         None for more than two classes, weights, and where Theorem 4.3's assumption does not hold.
 
     Notes
