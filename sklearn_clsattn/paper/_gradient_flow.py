@@ -23,7 +23,7 @@ divided: its direction is right even where its length is below the smallest numb
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,6 @@ from ..importance import row_totals
 from ._chebyshev import ChebyshevIntegrator
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
-from ._selection_law import selection_law
 from ._training import add_step, draw_embeddings, to_array
 
 Array = NDArray[np.float64]
@@ -293,31 +292,12 @@ def fit_one_step(
         loss_curve=losses,
         n_iter=n_iter,
         status=status,
-        attributes={
-            "step_size_": float(step_size),
-            "direction_error_": error,
-            "conditions_": _conditions(documents, float(step_size), dimension),
-        },
+        attributes={"step_size_": float(step_size), "direction_error_": error},
         not_converged=_NOT_CONVERGED.get(status, "").format(
             max_iter=classifier.max_iter, changes=changes, reason=reason
         ),
         warning=warning,
     )
-
-
-def _conditions(
-    documents: Documents, step_size: float, dimension: int | None
-) -> dict[str, Any] | None:
-    """Return what the selection law says of a fit, None where it says nothing."""
-    if np.ptp(documents.weights):
-        return None
-    try:
-        law = selection_law(
-            documents.X, documents.codes, step_size=step_size, embedding_dim=dimension
-        )
-    except ValueError:  # more classes, or not one relevant token in every document
-        return None
-    return asdict(law)
 
 
 def _step_size_warning(
