@@ -139,9 +139,8 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     def _shift(self, priors: ArrayLike) -> Array:
         """Return what other shares of the classes add to decisions, () or (n_classes,)."""
         given = check_array(priors, ensure_2d=False, dtype=np.float64, input_name="priors")
-        in_range = (given > 0) & (given <= 1) & ((given < 1) | (not self.multilabel_))
-        is_whole = self.multilabel_ or np.isclose(given.sum(), 1.0)
-        if given.shape != self.class_prior_.shape or not in_range.all() or not is_whole:
+        is_valid = (given < 1).all() if self.multilabel_ else np.isclose(given.sum(), 1.0)
+        if given.shape != self.class_prior_.shape or not (given > 0).all() or not is_valid:
             what = "between 0 and 1" if self.multilabel_ else "above 0 that add up to 1"
             raise ValueError(
                 f"priors must be {len(self.class_prior_)} shares {what}, one for each of "
