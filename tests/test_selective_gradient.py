@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_clsattn._core.fitted import SELECTION_TOLERANCE, select_tokens
-from sklearn_clsattn.paper._gradient_flow import SelectiveObjective
+from sklearn_clsattn.paper import _selective
+from sklearn_clsattn.paper._selective import SelectiveObjective
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 
@@ -27,15 +28,17 @@ def problem(n_classes, seed=0, X=None, *, n_documents=12):
 
 
 def exact(X, loss, values, scores):
-    """Return the gradient by the scores in mpmath's precision: the plain formula, digit by digit.
+    """Return the gradient by the scores, and its size, in mpmath's precision, digit by digit.
 
-    dL/da_s = sum_i omega_i / Omega sum_k dl_i/dF_ik q_is (b_sk - f_ik).
+    dL/da_s = sum_i omega_i / Omega sum_k dl_i/dF_ik q_is (b_sk - f_ik), and the size is
+    sum_ik omega_i / Omega |dl_i/dF_ik| sum_s q_is (b_sk - f_ik)^2 / max |b|.
     """
     number = mpmath.mpf
     a = [number(x) for x in scores.tolist()]
     b = [[number(x) for x in row] for row in values.tolist()]
     omega = [number(x) for x in loss.sample_weight.tolist()]
-    gradient = [number(0)] * len(a)
+    gradient, size = [number(0)] * len(a), number(0)
+    largest = max(abs(x) for row in b for x in row)
     for i, row in enumerate(X.toarray().tolist()):
         tokens = [s for s, count in enumerate(row) if count > 0]
         if not tokens:
@@ -54,13 +57,9 @@ def exact(X, loss, values, scores):
         for qs, s in zip(q, tokens, strict=True):
             pull = sum(g[k] * (b[s][k] - f[k]) for k in outputs)
             gradient[s] += omega[i] * qs * pull / sum(omega)
-    return gradient
-
-
-def scaled(gradient, log_scale):
-    """Return an exact gradient over exp(log_scale) in double precision."""
-    factor = mpmath.exp(-mpmath.mpf(log_scale))
-    return np.array([float(x * factor) for x in gradient])
+            squares = sum(abs(g[k]) * (b[s][k] - f[k]) ** 2 for k in outputs)
+            size += omega[i] * qs * squares / sum(omega) / largest
+    return np.array([float(x / size) for x in gradient]), float(mpmath.log(size))
 
 
 @CLASSES
@@ -69,14 +68,31 @@ def test_it_is_the_gradient_to_every_token_s_own_length(n_classes, scale):
     """With weights, unequal lengths, repeated tokens, an empty document and an unseen token."""
     X, loss, values = problem(n_classes, 1, reference.counts(1, 6) * (0.37 if scale else 1.0))
     scores = scale * torch.from_numpy(np.random.default_rng(1).normal(size=X.shape[1]))
-    point = SelectiveObjective(X, loss, values)(scores)
-    assert float(point.by_score.abs().max()) > 0.1  # in units of its largest term
+    objective = SelectiveObjective(X, loss, values)
+    point = objective(scores)
+    assert objective.is_spread == (scale <= 30)
     with mpmath.workdps(100 + 4 * int(scale)):
-        expected = scaled(exact(X, loss, values, scores), point.log_scale)
-    assert_allclose(point.by_score, expected, rtol=1e-10, atol=1e-300 if scale > 1 else 1e-15)
+        expected, log_size = exact(X, loss, values, scores)
+    assert_allclose(point.direction, expected, rtol=1e-10, atol=1e-300 if scale > 1 else 1e-14)
+    assert point.log_size == pytest.approx(log_size, rel=1e-12, abs=1e-12)
     matrix = torch.cat([torch.column_stack([scores, values]), loss.zeros()[-1:]])
     assert point.loss == pytest.approx(loss(matrix)[0] / loss.total_weight, rel=1e-12)
-    assert float(point.by_score[X.shape[1] // 2]) == 0
+    assert float(point.direction[X.shape[1] // 2]) == 0
+
+
+@CLASSES
+@pytest.mark.parametrize("scale", [0.1, 3.0])
+def test_products_and_entries_agree(n_classes, scale):
+    X, loss, values = problem(n_classes, 2)
+    scores = scale * torch.from_numpy(np.random.default_rng(2).normal(size=X.shape[1]))
+    objective = SelectiveObjective(X, loss, values)
+    products = objective(scores)
+    assert objective.is_spread
+    objective.is_spread = False
+    entries = objective(scores)
+    assert_allclose(products.direction, entries.direction, rtol=1e-9, atol=1e-12)
+    assert products.log_size == pytest.approx(entries.log_size, abs=1e-10)
+    assert products.loss == pytest.approx(entries.loss, rel=1e-13)
 
 
 @settings(max_examples=20)
@@ -86,9 +102,9 @@ def test_it_is_orthogonal_to_a_shift_of_all_scores(seed, log_scale, n_classes):
     scores = 10**log_scale * torch.from_numpy(np.random.default_rng(seed).normal(size=X.shape[1]))
     objective = SelectiveObjective(X, loss, values)
     point, shifted = objective(scores), objective(scores + 2.0**12)
-    assert abs(float(point.by_score.sum())) < 1e-12 * float(point.by_score.abs().sum())
-    assert_allclose(shifted.by_score, point.by_score, atol=1e-9)
-    assert shifted.log_scale == pytest.approx(point.log_scale, abs=1e-9)
+    assert abs(float(point.direction.sum())) < 1e-12 * float(point.direction.abs().sum())
+    assert_allclose(shifted.direction, point.direction, atol=1e-8)
+    assert shifted.log_size == pytest.approx(point.log_size, abs=1e-8)
 
 
 @CLASSES
@@ -99,21 +115,35 @@ def test_ties_and_the_selection(n_classes):
     objective = SelectiveObjective(X, loss, values)
     point = objective(scores)
     with mpmath.workdps(1000):
-        expected = scaled(exact(X, loss, values, scores), point.log_scale)
-    assert_allclose(point.by_score, expected, rtol=1e-11, atol=1e-300)
+        expected, _ = exact(X, loss, values, scores)
+    assert_allclose(point.direction, expected, rtol=1e-11, atol=1e-300)
+    selected, unselected = objective.selection(scores)
     rows, tokens = select_tokens(scores.numpy(), X, SELECTION_TOLERANCE)
-    assert_array_equal(objective.documents[point.selected], rows)
-    assert_array_equal(objective.tokens[point.selected], tokens)
-    assert_allclose(point.log_selected_attention, 0, atol=1e-12)
+    assert_array_equal(objective.documents[selected], rows)
+    assert_array_equal(objective.tokens[selected], tokens)
+    assert unselected < 1e-12
+
+
+def test_the_selection_is_the_same_in_blocks(monkeypatch):
+    """Documents without tokens, at the ends too, belong to no block."""
+    X = reference.counts(3, 40)
+    X = sp.vstack([sp.csr_matrix((1, X.shape[1])), X, sp.csr_matrix((2, X.shape[1]))]).tocsr()
+    case = problem(2, X=X)
+    scores = torch.from_numpy(np.random.default_rng(3).normal(size=X.shape[1]))
+    whole = SelectiveObjective(*case).selection(scores)
+    monkeypatch.setattr(_selective, "BLOCK_ENTRIES", 7)
+    in_blocks = SelectiveObjective(*case).selection(scores)
+    assert_array_equal(in_blocks[0], whole[0])
+    assert in_blocks[1] == pytest.approx(whole[1], rel=1e-14)
 
 
 def test_a_token_that_only_its_count_puts_ahead():
     """Attention weighs counts; selection is about scores alone."""
     X, loss, values = problem(2, X=[[100, 1]])
     scores = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    point = SelectiveObjective(X, loss, values)(scores)
-    assert point.selected.tolist() == [False, True]
-    assert float(point.log_selected_attention[0]) == pytest.approx(np.log(np.e / (100 + np.e)))
+    selected, unselected = SelectiveObjective(X, loss, values).selection(scores)
+    assert selected.tolist() == [False, True]
+    assert unselected == pytest.approx(100 / (100 + np.e))
 
 
 @CLASSES
@@ -127,8 +157,8 @@ def test_where_there_is_no_gradient(n_classes):
         problem(n_classes, X=np.zeros((4, 9))),
     ):
         point = SelectiveObjective(*case)(scores)
-        assert point.log_scale == -np.inf
-        assert not point.by_score.any()
+        assert point.log_size == -np.inf
+        assert not point.direction.any()
         assert np.isfinite(point.loss)
 
 

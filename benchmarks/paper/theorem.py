@@ -22,7 +22,8 @@ from sklearn_clsattn.paper import (
     one_step_embeddings,
     selected_tokens,
 )
-from sklearn_clsattn.paper._gradient_flow import BALANCED, SelectiveObjective, gradient_flow
+from sklearn_clsattn.paper._gradient_flow import BALANCED, gradient_flow
+from sklearn_clsattn.paper._selective import SelectiveObjective
 
 from . import pictures
 from .data import Settings, load
@@ -262,7 +263,7 @@ def descent(data: Data, n_steps: int) -> float:
     step, objective = _limit(data)
     E, p = step.embeddings, np.zeros(step.embeddings.shape[1])
     for _ in range(n_steps):
-        change = E.T @ objective(torch.from_numpy(E @ p)).by_score.numpy()
+        change = E.T @ objective(torch.from_numpy(E @ p)).direction.numpy()
         p -= change / np.linalg.norm(change)
     try:
         limit = max_margin_direction(E, data[0], selected_tokens(E @ p, data[0])).direction
