@@ -15,11 +15,8 @@ from sklearn_clsattn.paper import (
     one_step_embeddings,
     selection_law,
 )
-from sklearn_clsattn.paper._selection_law import (
-    LARGEST_LEAD,
-    mean_field_leads,
-    one_class_optimum,
-)
+from sklearn_clsattn.paper._mean_field import mean_field_leads
+from sklearn_clsattn.paper._selection_law import LARGEST_LEAD, one_class_optimum
 
 
 def documents(seed, n_relevant=5, length=10):
@@ -85,6 +82,12 @@ def test_the_upper_edge_in_closed_form(length):
     assert below > LARGEST_LEAD > above
 
 
+@pytest.mark.parametrize("value", [1 / 64, 16.0, 2000.0])
+def test_the_mean_field_ends_after_extreme_steps_too(value):
+    """A class that is never behind leads by 0; both get all the attention."""
+    assert mean_field_leads(*equal(value, dimension=None)) == (0, 0)
+
+
 @pytest.mark.parametrize("value", [2.0, 4.0, 8.0])
 def test_verdicts_without_a_dimension_are_what_the_flow_does(value):
     for seed in range(500, 504):
@@ -99,6 +102,7 @@ def test_verdicts_without_a_dimension_are_what_the_flow_does(value):
         selects = model.select_tokens(X).multiply(relevant).sum() == len(y)
         assert law.verdict == ("selects" if selects else "fails")
         assert selects or law.bad_optimum > 1
+        assert model.conditions_["verdict"] == law.verdict
 
 
 def test_numbers_and_the_noise_of_few_dimensions():
@@ -122,6 +126,9 @@ def test_other_documents_are_refused():
     X, y = make_token_classification(60, random_state=0)
     with pytest.raises(ValueError, match="does not hold"):
         selection_law(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert OneStepClassifier(max_iter=5).fit(X, y).conditions_ is None
     X, y = documents(0)
     with pytest.raises(ValueError, match="step_size == 0"):
         selection_law(X, y, step_size=0)

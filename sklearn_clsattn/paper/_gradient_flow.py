@@ -8,6 +8,7 @@ selection. Where they do not settle p has no limit, and the fit warns.
 """
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..importance import row_totals
 from ._exponential import ExponentialIntegrator
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
+from ._selection_law import selection_law
 from ._selective import SelectiveGradient, SelectiveObjective
 from ._training import add_step, draw_embeddings, to_array
 
@@ -184,12 +186,31 @@ def fit_one_step(
         loss_curve=losses,
         n_iter=n_iter,
         status=status,
-        attributes={"step_size_": float(step_size), "direction_error_": error},
+        attributes={
+            "step_size_": float(step_size),
+            "direction_error_": error,
+            "conditions_": _conditions(documents, float(step_size), dimension),
+        },
         not_converged=_NOT_CONVERGED.get(status, "").format(
             max_iter=classifier.max_iter, changes=changes, reason=reason
         ),
         warning=warning,
     )
+
+
+def _conditions(
+    documents: Documents, step_size: float, dimension: int | None
+) -> dict[str, Any] | None:
+    """Return what the selection law says of a fit, None where it says nothing."""
+    if np.ptp(documents.weights):
+        return None
+    try:
+        law = selection_law(
+            documents.X, documents.codes, step_size=step_size, embedding_dim=dimension
+        )
+    except ValueError:  # more classes, or not one relevant token in every document
+        return None
+    return asdict(law)
 
 
 def _step_size_warning(

@@ -9,16 +9,13 @@ time, late, or never. ``docs/theory.md`` has the derivations, and what was tried
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
-from scipy.special import expit
 from sklearn.utils import check_scalar
 
 from ._assumptions import check_single_relevant_token
@@ -30,8 +27,6 @@ Verdict = Literal["selects", "may fail", "fails"]
 
 LARGEST_LEAD = 9.0
 """Lead of the class ahead, in score units, above which the other does not come back in time."""
-
-_LOST, _NEVER = -1.0, 400.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +55,8 @@ class SelectionLaw:
     leads : tuple of float
         A, how far the class that is ahead gets above the irrelevant tokens in the mean field before
         the other comes back, where the first or the second is ahead at the start: 0 if the other is
-        never behind by more than 1, 400 if it never comes back. Without a dimension both are equal.
+        never behind by more than 1, infinite if it never comes back. Without a dimension both
+        are equal.
     noise : float
         The least value over the noise of the dimensions, sqrt(2 ln K / d); infinite without.
     """
@@ -133,16 +129,39 @@ def selection_law(
     if step_size is None:
         step_size = default_step_size(documents.importance, embedding_dim)
     check_scalar(step_size, "step_size", Real, min_val=0, include_boundaries="neither")
-    tokens = np.flatnonzero(check.token_kind == "relevant")
-    signed = step_size * shifts_per_step(documents.importance)[tokens, 0]
-    present = documents.X[:, tokens] > 0
-    frequency = np.asarray(present.sum(axis=0), dtype=np.float64).ravel() / len(documents.codes)
-    counts = np.asarray(documents.X.sum(axis=1), dtype=np.float64).ravel()
-    own = np.asarray(documents.X[:, tokens].sum(axis=1), dtype=np.float64).ravel()
+    relevant, irrelevant = (check.token_kind == kind for kind in ("relevant", "irrelevant"))
+    return law_of(
+        documents.X,
+        documents.importance,
+        np.flatnonzero(relevant),
+        int(irrelevant.sum()),
+        step_size,
+        embedding_dim,
+    )
+
+
+def law_of(
+    X: Any,
+    importance: Array,
+    tokens: NDArray[np.intp],
+    n_irrelevant: int,
+    step_size: float,
+    embedding_dim: int | None,
+) -> SelectionLaw:
+    """Return what the law says of documents of which `tokens` are taken for the relevant ones.
+
+    `X` is CSR; `importance`, (n_tokens,), is the signed frequency.
+    """
+    signed = step_size * shifts_per_step(importance)[tokens, 0]
+    present = X[:, tokens] > 0
+    frequency = np.asarray(present.sum(axis=0), dtype=np.float64).ravel() / X.shape[0]
+    counts = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+    own = np.asarray(X[:, tokens].sum(axis=1), dtype=np.float64).ravel()
     rivals = float(np.exp(np.mean(np.log(np.maximum(counts / own - 1.0, 1e-3)))))
-    n_irrelevant = int(np.count_nonzero(check.token_kind == "irrelevant"))
     values, sides = np.abs(signed), np.sign(signed)
     bad = max(one_class_optimum(values[sides == k], values[sides != k]) for k in (-1, 1))
+    from ._mean_field import mean_field_leads  # needs PyTorch, which nothing else here does
+
     leads = mean_field_leads(values, sides, frequency, rivals, n_irrelevant, embedding_dim)
     upper, noise = 2 * np.log(max(rivals, 1.0)) + np.log(2.0), np.inf
     if embedding_dim is not None:
@@ -171,7 +190,7 @@ def _verdict(
         return "selects", f"no class has an optimum of its own: w min a = {bad:.2g}, at most 1"
     said = f"the class ahead leads by {max(leads):.3g} at most before the other comes back"
     if embedding_dim is None:
-        if max(leads) < _NEVER:
+        if np.isfinite(max(leads)):
             return "selects", f"{said}, as it does"
         return "fails", "the class that is behind never comes back"
     if max(leads) <= LARGEST_LEAD:
@@ -191,53 +210,3 @@ def one_class_optimum(own: Array, others: Array) -> float:
         return float(w - (own * np.maximum(1.0 - own * w, 0.0)).sum())
 
     return float(brentq(slope, 0.0, 1.0 / own.min()) * others.min())
-
-
-def mean_field_leads(
-    values: Array,
-    sides: Array,
-    frequency: Array,
-    rivals: float,
-    n_irrelevant: int,
-    embedding_dim: int | None,
-) -> tuple[float, float]:
-    """Return A of either class ahead at the start (:class:`SelectionLaw`).
-
-    `values`, `sides` (-1 or 1) and `frequency` (shares of the documents) are those of relevant
-    tokens, (n,); a document's other tokens weigh `rivals` times its relevant one.
-    """
-    far = np.log(rivals)
-
-    def field(_: float, x: Array) -> Array:
-        """Return the speeds of scores less those of irrelevant tokens, the fastest being 1."""
-        share = expit(x - far)
-        pull = frequency * values * expit(-values * share) * share * expit(far - x)
-        along = float(sides @ (values * pull))
-        speeds = pull + sides * values * along + pull.sum() / max(n_irrelevant, 1)
-        return np.asarray(speeds / max(np.abs(speeds).max(), 1e-300))
-
-    def until(x: Array, *levels: Callable[[Array], float]) -> tuple[Array, bool]:
-        """Return the path from x, (n_times, n), to where a level is 0, and whether the first is."""
-        events: list[Any] = [lambda _, x, level=level: level(x) for level in levels]
-        for event in events:
-            event.terminal = True
-        way = (0.0, 4 * _NEVER)
-        path = solve_ivp(field, way, x, "LSODA", events=events, rtol=1e-6, atol=1e-8)
-        return path.y.T, len(path.t_events[0]) > 0
-
-    start = np.zeros(len(values))
-    if embedding_dim is not None:
-        of_class = [values[sides == k] for k in (-1, 1)]
-        # Means over a class's tokens of the noise of p, of v, and of what the step adds.
-        spread = sum(1 / len(a) + a.mean() ** 2 + 1 / (len(a) * a.mean() ** 2) for a in of_class)
-        start = sides * np.sqrt(2 * spread / embedding_dim) / 2
-    leads = []
-    for begin in (-start, start):
-        path, is_lost = until(begin, lambda x: x.min() - _LOST, lambda x: x.max() - _NEVER)
-        if not is_lost:
-            leads.append(0.0)
-            continue
-        path, is_back = until(path[-1], lambda x: x.min(), lambda x: x.max() - _NEVER)
-        ahead = sides == sides[path[0].argmax()]
-        leads.append(float(path[:, ahead].mean(axis=1).max()) if is_back else _NEVER)
-    return leads[0], leads[1]
