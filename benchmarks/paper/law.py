@@ -1,7 +1,6 @@
 """The selection law on fresh data: ``python -m benchmarks.paper.law [--seeds 15]``.
 
-Points are drawn from a grid of the number of relevant tokens, length, dimension and value; every
-seed has documents and embeddings of its own. Thresholds were written down before the run.
+Every seed has documents and embeddings of its own. Thresholds were written down before the run.
 """
 
 from __future__ import annotations
@@ -9,80 +8,239 @@ from __future__ import annotations
 import argparse
 import sys
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
+import torch
 from joblib import Parallel, delayed
 from matplotlib.figure import Figure
 from sklearn.metrics import roc_auc_score
 
 from benchmarks import pages
 from benchmarks.command_line import ROOT
-from sklearn_clsattn.paper import one_step_embeddings
-from sklearn_clsattn.paper._selection_law import LARGEST_LEAD, selection_law
+from sklearn_clsattn.paper._gradient_flow import gradient_flow
+from sklearn_clsattn.paper._selection_law import LARGEST_LEAD, law_of
 
-from .theorem import one_relevant, selection
+from .theorem import Data, flow, limit_of, one_relevant, usual_step
 
 N_RELEVANT, LENGTHS = (1, 2, 5, 10, 20), (5, 10, 14, 20, 30, 60)
 DIMENSIONS = (None, 64, 256, 1024, 4096, 16384)
 VALUES = (1 / 4, 1 / 2, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0)
-# What is asked: of A in finite dimensions, of verdicts, and of the condition without a dimension.
-LEAST_AUC, MOST_MISJUDGED, MOST_FAILS_WITHOUT_OPTIMUM = 0.9, 0.1, 0.0
+# Relevant tokens of the classes, exponent of their frequencies, share of documents with one of the
+# other class, and share of the first class: the last two break the assumption.
+KINDS: dict[str, list[tuple[int, int, float, float, float]]] = {
+    "classes of unequal numbers of tokens, or unequal frequencies": [
+        (2, 10, 0.0, 0.0, 0.5),
+        (5, 20, 0.0, 0.0, 0.5),
+        (5, 5, 1.0, 0.0, 0.5),
+        (3, 10, 1.0, 0.0, 0.5),
+    ],
+    "tokens shared, 2 % and 5 % of documents": [(5, 5, 0.0, 0.02, 0.5), (5, 5, 0.0, 0.05, 0.5)],
+    "classes of 60 and 40 %, or 75 and 25 %": [(5, 5, 0.0, 0.0, 0.6), (5, 5, 0.0, 0.0, 0.75)],
+}
+# What is asked: of A in finite dimensions on the first grid, on kinds, and of closed forms.
+LEAST_AUC, MOST_MISJUDGED = 0.9, 0.1
+LEAST_AUC_OF_KINDS, MOST_MISJUDGED_OF_KINDS = 0.8, 0.2
+RATIO_OF_TIMES, RATIO_OF_EDGES = (0.8, 1.25), (0.5, 2.0)
+NEVER = 400.0  # an infinite lead, for areas and pictures
+
+
+def redrawn(
+    seed: int, K0: int, K1: int, exponent: float, shared: float, first: float, length: int
+) -> Data:
+    """Return documents whose relevant tokens, which come first, are drawn again."""
+    sizes, n_relevant = (K0, K1), max(K0, K1)
+    X, y = one_relevant(seed, max(120, 20 * n_relevant), n_relevant, 50, length)
+    rng = np.random.default_rng(seed)
+    tokens = np.empty(len(y), dtype=int)
+    for k, size in enumerate(sizes):
+        of_class = rng.permutation(np.flatnonzero(y == k))
+        p = np.arange(1.0, size + 1) ** -exponent
+        drawn = rng.choice(size, len(of_class), p=p / p.sum())
+        drawn[:size] = np.arange(size)  # every token occurs
+        tokens[of_class] = k * sizes[0] + drawn
+    other = rng.random(len(y)) < shared
+    tokens[other] = np.where(
+        y[other] == 0,
+        sizes[0] + rng.integers(0, sizes[1], other.sum()),
+        rng.integers(0, sizes[0], other.sum()),
+    )
+    ones = np.ones(len(y))
+    relevant = sp.csr_matrix((ones, (np.arange(len(y)), tokens)), shape=(len(y), sum(sizes)))
+    X = sp.hstack([relevant, X[:, 2 * n_relevant :]]).tocsr()
+    kept = rng.random(len(y)) < np.where(y == 0, 1.0, (1 - first) / first)
+    return X[kept], y[kept]
 
 
 def judge(
-    n_relevant: int, length: int, dimension: int | None, value: float, seed: int
+    data: Data, n_relevant: int, dimension: int | None, value: float | None, seed: int
 ) -> dict[str, Any]:
-    """Return whether a fit fails to select, and what the law says of it."""
-    data = one_relevant(seed, max(120, 20 * n_relevant), n_relevant, 50, length)
-    unit = one_step_embeddings(*data, step_size=1.0)
-    step_size = value / np.abs(unit.shifts).max()
-    law = selection_law(*data, step_size=step_size, embedding_dim=dimension)
-    share, _ = selection(data, seed, dimension, value, 600)
+    """Return whether a fit misses a relevant token, which come first, and what the law says."""
+    X, y = data
+    step_size = None if value is None else value * usual_step(X, y)
+    model = flow(X, y, step_size=step_size, embedding_dim=dimension, random_state=seed)
+    law = SimpleNamespace(**(model.conditions_ or {}))
+    if model.conditions_ is None:  # the assumption does not hold
+        present = np.asarray(X.sum(axis=0)).ravel() > 0
+        law = law_of(
+            sp.csr_array(X),
+            model.token_importance_,
+            np.flatnonzero(present[:n_relevant]),
+            int(present[n_relevant:].sum()),
+            model.step_size_,
+            dimension,
+        )
+    selected = np.asarray(model.select_tokens(X)[:, :n_relevant].sum(axis=1)).ravel()
     return {
-        "K": n_relevant,
-        "T": length,
+        "T": np.exp((law.upper_edge - np.log(2)) / 2) + 1,
         "d": dimension or np.inf,
-        "value": value,
+        "value": law.largest_value,
         "seed": seed,
-        "fails": share < 1,
+        "fails": not selected.all(),
         "verdict": law.verdict,
-        "A": float(np.mean(law.leads)),
+        "A": min(float(np.mean(law.leads)), NEVER),
         "S": law.strength,
+        "proved": law.token_loss < 1,
         "bad optimum": law.bad_optimum > 1,
         "over noise": law.noise,
     }
 
 
-def table(fits: pd.DataFrame) -> str:
-    """Return the areas under the curve, and how verdicts and the condition fared."""
-    finite, limit = fits[np.isfinite(fits["d"])], fits[np.isinf(fits["d"])]
-    points = finite.groupby(["K", "T", "d", "value"])[["fails", "A", "S"]].mean().reset_index()
+def fits_of(places: list[tuple[Any, ...]], n_seeds: int, n_jobs: int, first: int) -> pd.DataFrame:
+    """Return the fits of places: a function from seeds to data, and :func:`judge`'s arguments."""
+
+    def fit(at: int, seed: int) -> dict[str, Any]:
+        make, *place = places[at]
+        return {"at": at, **judge(make(seed), *place, seed)}
+
+    tasks = product(range(len(places)), range(first, first + n_seeds))
+    return pd.DataFrame(Parallel(n_jobs, verbose=1)(delayed(fit)(*task) for task in tasks))
+
+
+def by_point(fits: pd.DataFrame) -> pd.DataFrame:
+    """Return means over seeds, one row for each place."""
+    return fits.groupby("at")[["T", "value", "fails", "A", "S"]].mean()
+
+
+def judged(fits: pd.DataFrame, least: float, most: float) -> list[tuple[str, str, str]]:
+    """Return what A, S and the value tell of fits in finite dimensions."""
+    finite = fits[np.isfinite(fits["d"])]
+    points = by_point(finite)
+    wrong = int(((points["fails"] > 0.5) != (points["A"] > LARGEST_LEAD)).sum())
+    areas = {name: roc_auc_score(finite["fails"], finite[name]) for name in ("A", "S", "value")}
+    others = f"{areas['A']:.3f} (S {areas['S']:.3f}, value {areas['value']:.3f})"
+    return [
+        ("area under the curve of A", f"≥ {least:g}", others),
+        ("points misjudged by A > 9", f"≤ {most:.0%}", f"{wrong} of {len(points)}"),
+    ]
+
+
+def verdicts(fits: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Return how many fits fail of those with a verdict, and of those that a proof is about."""
     rows = []
-    for name in ("A", "S", "value"):
-        area = roc_auc_score(finite["fails"], finite[name])
-        rows.append((f"area under the curve of {name}, finite dimensions", f"{area:.3f}"))
-    right = (points["fails"] > 0.5) == (points["A"] > LARGEST_LEAD)
-    rows.append(("points misjudged by A > 9", f"{(~right).sum()} of {len(right)}"))
-    for where, some in (("finite dimensions", finite), ("no dimension", limit)):
+    limit = fits[np.isinf(fits["d"])]
+    for where, some in (("d finite", fits.drop(limit.index)), ("no dimension", limit)):
         for verdict, of in some.groupby("verdict"):
-            n = int(of["fails"].sum())
-            rows.append((f'fits that fail of those said "{verdict}", {where}', f"{n} of {len(of)}"))
-    for said, of in limit.groupby("bad optimum"):
-        n = int(of["fails"].sum())
-        rows.append((f"fits that fail, w min a {'>' if said else '<='} 1", f"{n} of {len(of)}"))
-    for axis in ("K", "T", "d"):
-        for at, of in points.groupby(axis):
-            wrong = ((of["fails"] > 0.5) != (of["A"] > LARGEST_LEAD)).sum()
-            rows.append((f"points misjudged, {axis} = {at:g}", f"{wrong} of {len(of)}"))
-    return pages.table(("", "measured"), rows)
+            rows.append((f'said "{verdict}", {where}', "", of))
+    rows.append(("no dimension, w max a < 1: proved", "0", limit[limit["proved"]]))
+    rows.append(("no dimension, w min a <= 1", "0", limit[~limit["bad optimum"]]))
+    return [
+        (f"fits that fail, {name}", asked, f"{int(of['fails'].sum())} of {len(of)}")
+        for name, asked, of in rows
+    ]
+
+
+def time_to_select(data: Data, n_relevant: int, value: float) -> float:
+    """Return the median of tokens' times to half the attention over the closed form's.
+
+    That is 4 / (eta alpha^2) (T + 2 ln(T - 1) - T / (T - 1)) / T_h / (1 + 2 K sum p_s^2), with T
+    and T_h the geometric and the harmonic mean of lengths, p_s the irrelevant tokens' shares.
+    """
+    X, y = data
+    step, objective = limit_of(data, value * usual_step(X, y))
+    path = gradient_flow(objective, None, torch.zeros(X.shape[1], dtype=torch.float64), 0.1)
+    relevant, counts = X[:, :n_relevant].toarray(), np.asarray(X.sum(axis=0)).ravel()
+    alpha = 2 * np.abs(step.shifts[:n_relevant, 0]) / step.step_size
+    harmonic = (relevant > 0).mean(axis=0) / alpha
+    length = np.exp(np.log(np.asarray(X.sum(axis=1))).mean())
+    shares = counts[n_relevant:] / counts[n_relevant:].sum()
+    expected = 4 / (step.step_size * alpha**2) / harmonic / (1 + n_relevant * (shares @ shares))
+    expected *= length + 2 * np.log(length - 1) - length / (length - 1)
+    time, reached = 0.0, np.full(n_relevant, np.nan)
+    while np.isnan(reached).any():
+        weights = X.multiply(np.exp(path.y[0].numpy())).tocsr()
+        own, whole = (np.asarray(of.sum(axis=1)) for of in (weights[:, :n_relevant], weights))
+        mean = (relevant * (own / whole).reshape(-1, 1)).sum(axis=0) / relevant.sum(axis=0)
+        reached[np.isnan(reached) & (mean >= 0.5)] = time
+        before, rate, log_size = path.y[1, 0], path.derivative[1, 0], path.point.log_size
+        if path.step() == 0:
+            break
+        own_time = 2 * (path.y[1, 0] - before) / (rate + path.derivative[1, 0])
+        time += float(own_time) * (np.exp(-log_size) + np.exp(-path.point.log_size)) / 2
+    return float(np.nanmedian(reached / expected))
+
+
+def times(n_seeds: int, n_jobs: int) -> list[tuple[str, str, str]]:
+    """Return the ratios of measured times to select to the closed form's."""
+    rows, (low, high) = [], RATIO_OF_TIMES
+    for value, (n_relevant, length) in product((1 / 64, 1 / 4, 1.0), ((2, 10), (5, 20), (10, 40))):
+        data = [
+            one_relevant(seed, 20 * n_relevant, n_relevant, 50, length)
+            for seed in range(16_000, 16_000 + n_seeds)
+        ]
+        found = Parallel(n_jobs)(
+            delayed(time_to_select)(each, 2 * n_relevant, value) for each in data
+        )
+        name = f"time to half the attention over the closed form, value {value:g}, "
+        measured = f"{np.median(found):.2f} ({min(found):.2f} to {max(found):.2f})"
+        asked = f"{low} to {high}" if value < 1 else ""  # above, the classes compete
+        rows.append((f"{name}K = {n_relevant}, T = {length}", asked, measured))
+    return rows
+
+
+def edges(n_seeds: int, n_jobs: int) -> list[tuple[str, str, str]]:
+    """Return where half of the fits fail, over the edges by noise and of large steps."""
+    rows, (low, high) = [], RATIO_OF_EDGES
+    multiples = np.array([1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0])
+    for dimension, (n_relevant, length) in product((64, 1024), ((2, 10), (10, 10), (5, 30))):
+        edge = np.sqrt(2 * np.log(2 * n_relevant) / dimension)
+        places = [(n_relevant, length, dimension, float(edge * x)) for x in multiples]
+        fails = shares(places, n_seeds, n_jobs, 14_000)
+        name = f"edge by noise, K = {n_relevant}, T = {length}, d = {dimension}"
+        rows.append((name, f"{low:g} to {high:g}", crossing(multiples, fails, falls=True)))
+    for dimension in (256, 1024, 4096):
+        places = [(5, 10, dimension, float(np.sqrt(dimension) * x)) for x in multiples]
+        fails = shares(places, n_seeds, n_jobs, 15_000)
+        name = f"edge of large steps, a over sqrt(d), d = {dimension}"
+        rows.append((name, f"{low:g} to {high:g}", crossing(multiples, fails, falls=False)))
+    return rows
+
+
+def shares(places: list[tuple[Any, ...]], n_seeds: int, n_jobs: int, first: int) -> list[float]:
+    """Return the share of fits that fail at each place: K, T, d and the value."""
+    grid = [
+        (lambda seed, K=K, T=T: one_relevant(seed, max(120, 20 * K), K, 50, T), 2 * K, d, value)
+        for K, T, d, value in places
+    ]
+    return fits_of(grid, n_seeds, n_jobs, first).groupby("at")["fails"].mean().tolist()
+
+
+def crossing(multiples: np.ndarray, fails: list[float], *, falls: bool) -> str:
+    """Return between which multiples most fits begin, or cease, to fail, and all shares."""
+    said = ", ".join(f"{share:.0%}" for share in fails)
+    over = np.array(fails) > 0.5
+    changes = np.flatnonzero(over[:-1] != over[1:])
+    if over[0] != falls or over[-1] == falls or len(changes) != 1:
+        return f"no edge: {said}"
+    return f"{multiples[changes[0]]:g} to {multiples[changes[0] + 1]:g}: {said}"
 
 
 def draw(fits: pd.DataFrame) -> Figure:
     """Return the picture: the share of fits that fail, over the value and over A."""
-    finite = fits[np.isfinite(fits["d"])]
-    points = finite.groupby(["K", "T", "d", "value"])[["fails", "A"]].mean().reset_index()
+    points = by_point(fits[np.isfinite(fits["d"])])
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     for ax, axis, label in zip(
         figure.subplots(1, 2, sharey=True),
@@ -108,20 +266,35 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=15)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args(argv)
+    rng = np.random.default_rng(2026)
     grid = list(product(N_RELEVANT, LENGTHS, DIMENSIONS, VALUES))
-    chosen = np.random.default_rng(2026).permutation(len(grid))[: options.points]
-    places = [grid[at] for at in chosen]
-    tasks = [(*place, 9_000 + seed) for place in places for seed in range(options.seeds)]
-    found = Parallel(options.jobs, verbose=1)(delayed(judge)(*task) for task in tasks)
-    fits = pd.DataFrame(found)
+    chosen = [grid[at] for at in rng.permutation(len(grid))[: options.points]]
+    places = [
+        (lambda seed, K=K, T=T: one_relevant(seed, max(120, 20 * K), K, 50, T), 2 * K, d, value)
+        for K, T, d, value in chosen
+    ]
+    fits = fits_of(places, options.seeds, options.jobs, 9_000)
     draw(fits).savefig(ROOT / "docs" / "images" / "selection_law.png", dpi=120)
-    asked = (
-        f"Asked before the run: an area of at least {LEAST_AUC} for A, at most "
-        f"{MOST_MISJUDGED:.0%} of points misjudged, and no fit that fails where w min a <= 1 "
-        "without a dimension."
-    )
-    text = pages.page("The selection law", "python -m benchmarks.paper.law", asked, table(fits))
-    pages.write(pages.RESULTS / "selection_law.md", text)
+    rows = judged(fits, LEAST_AUC, MOST_MISJUDGED) + verdicts(fits)
+    usual = [(make, K, d, None) for make, K, d, _ in places]
+    default = fits_of(usual, max(1, options.seeds // 5), options.jobs, 11_000)
+    n = int(default["fails"].sum())
+    rows.append(("fits that fail at the default step, same places", "", f"{n} of {len(default)}"))
+    for kind, cases in KINDS.items():
+        grid = list(product(cases, (10, 20, 40), (256, 1024, 4096), VALUES[1:9]))
+        chosen = [grid[at] for at in rng.permutation(len(grid))[: max(2, options.points // 5)]]
+        places = [
+            (lambda seed, case=case, T=T: redrawn(seed, *case, T), case[0] + case[1], d, value)
+            for case, T, d, value in chosen
+        ]
+        of_kind = fits_of(places, options.seeds, options.jobs, 12_000)
+        found = judged(of_kind, LEAST_AUC_OF_KINDS, MOST_MISJUDGED_OF_KINDS)
+        rows += [(f"{kind}: {name}", asked, measured) for name, asked, measured in found]
+    rows += times(options.seeds, options.jobs) + edges(options.seeds, options.jobs)
+    caption = "Asked before the run; misses are in the table."
+    text = pages.table(("", "asked", "measured"), rows)
+    page = pages.page("The selection law", "python -m benchmarks.paper.law", caption, text)
+    pages.write(pages.RESULTS / "selection_law.md", page)
 
 
 if __name__ == "__main__":

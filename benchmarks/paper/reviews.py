@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sklearn_clsattn.paper import one_step_embeddings
+
 from . import known, pictures
 from .data import STAR_NAMES, Corpus, Settings, load
 from .models import Fit, along_posterior, batch_parameters, draw, fit, joint_parameters, over_seeds
@@ -46,6 +48,9 @@ def joint(settings: Settings) -> list[Row]:
             accuracy = [model.accuracy for model in models]
             asked = trained == EMBEDDINGS  # of the paper's own training
             rows.append(row("accuracy" if asked else "other accuracy", line, accuracy))
+            if asked:
+                distances = [abs(model.test_loss - known.TRAINED_ERROR) for model in models]
+                rows.append(row("trained loss", line, distances))
         for ax, what, symbol in zip(
             panels, ("scores", "values"), (pictures.SCORE, pictures.VALUE), strict=True
         ):
@@ -156,6 +161,29 @@ def frozen(settings: Settings) -> list[Row]:
             row("frozen loss", name, [abs(model.test_loss - FROZEN_LOSS) for model in same]),
             row("frozen descent", name, descent.accuracy),
         ]
+    return rows
+
+
+def lemma(settings: Settings) -> list[Row]:
+    """Compare one step in a finite dimension with Lemma 4.1, for two classes and for four."""
+    rows, dimension = [], settings.pick(known.EMBEDDING_DIM, 16)
+    for name in (*CORPORA, "Yelp stars"):
+        corpus = load(name, settings)
+        shares, errors = [], []
+        for seed in settings.seeds:
+            step = one_step_embeddings(
+                corpus.X,
+                corpus.y,
+                step_size=usual_step(corpus.X, corpus.y),
+                embedding_dim=dimension,
+                random_state=seed,
+            )
+            rest = step.embeddings @ step.output_vectors.T - step.shifts
+            shares.append(1 - np.square(rest).sum() / np.square(step.shifts + rest).sum())
+            errors.append(step.lemma_error().max() * dimension**0.5)
+        if corpus.n_classes == 2:
+            rows.append(row("lemma line", name, shares))
+        rows.append(row("lemma error", f"{name}, {corpus.n_classes} classes", errors))
     return rows
 
 

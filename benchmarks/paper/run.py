@@ -29,6 +29,7 @@ EXPERIMENTS: dict[str, Callable[[Settings], list[Row]]] = {
     "frozen": reviews.frozen,
     "networks": networks.run,
     "stars": reviews.stars,
+    "lemma": reviews.lemma,
     "theorem": theorem.theorem,
     "selection_map": theorem.selection_map,
     "open_questions": theorem.open_questions,

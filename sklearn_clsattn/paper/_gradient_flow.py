@@ -61,7 +61,10 @@ _NOT_CONVERGED = {
 
 
 def gradient_flow(
-    objective: SelectiveObjective, E: torch.Tensor | None, scores: torch.Tensor
+    objective: SelectiveObjective,
+    E: torch.Tensor | None,
+    scores: torch.Tensor,
+    largest_change: float = LARGEST_CHANGE,
 ) -> ExponentialIntegrator:
     """Return the integrator of the flow of scores and coefficients c, (2, n_tokens), from `scores`.
 
@@ -88,7 +91,7 @@ def gradient_flow(
         velocity,
         torch.stack([start, torch.zeros_like(start)]),
         tol=TOLERANCE,
-        largest_change=LARGEST_CHANGE,
+        largest_change=largest_change,
         rounding=float(torch.finfo(scores.dtype).eps),
     )
 

@@ -67,7 +67,7 @@ def _lead(field: Field, x: Array, sides: Array, far: float) -> float:
     """Return A of a start x, (n,); at the score `far` a token has half the attention."""
     start = torch.from_numpy(np.stack([x, np.zeros_like(x)]))
     flow = ExponentialIntegrator(
-        field, start, tol=1e-4, largest_change=0.5, rounding=float(np.finfo(np.float64).eps)
+        field, start, tol=1e-3, largest_change=2.0, rounding=float(np.finfo(np.float64).eps)
     )
     ahead: NDArray[np.bool_] | None = None  # the tokens of the class ahead, once the other is lost
     lead = 0.0

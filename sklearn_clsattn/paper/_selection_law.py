@@ -48,10 +48,12 @@ class SelectionLaw:
     upper_edge : float
         The value above which a class that is behind is pulled back, 2 ln(T - 1) + ln 2 for
         documents of T tokens.
+    token_loss : float
+        The largest, over the two classes, of w times the largest value of the other class. Below 1
+        no relevant token can be lost without a dimension: that is proved.
     bad_optimum : float
-        The largest, over the two classes, of w times the least value of the other class: where it
-        is above 1 there is a direction of p that is optimal for one class alone, without a
-        dimension.
+        The same with the least value of the other class. At 1 or below, no class can be lost as a
+        whole.
     leads : tuple of float
         A, how far the class that is ahead gets above the irrelevant tokens in the mean field before
         the other comes back, where the first or the second is ahead at the start: 0 if the other is
@@ -67,6 +69,7 @@ class SelectionLaw:
     strength: float
     largest_value: float
     upper_edge: float
+    token_loss: float
     bad_optimum: float
     leads: tuple[float, float]
     noise: float
@@ -96,14 +99,15 @@ def selection_law(
 
     Notes
     -----
-    Without a dimension, with w the minimiser of :math:`w^2 + \sum_i (1 - a_i w)_+^2` over the
-    tokens i of one class, an optimum of that class alone exists only if :math:`w \min_j a_j > 1`
-    over the tokens j of the other: where neither class has one, the flow selects. The mean field of
-    the flow, in which irrelevant tokens are alike, says how far one class gets ahead before the
-    other comes back; in a finite dimension it starts from the noise. Where the lead is
-    above 9, noise has put irrelevant tokens in an order meanwhile, and they stay ahead; without a
-    dimension, where the other class never comes back. This is a conjecture, of which
-    ``docs/theory.md`` says where it held and where not. It is no part of the paper.
+    With w the minimiser of :math:`w^2 + \sum_i (1 - a_i w)_+^2` over the tokens i of one class, a
+    token j of the other can be lost without a dimension only if :math:`a_j w \ge 1`, and its whole
+    class only if :math:`w \min_j a_j \ge 1`: ``docs/theory.md`` has the proof.
+
+    The mean field of the flow, in which irrelevant tokens are alike, says how far one class gets
+    ahead before the other comes back; in a finite dimension it starts from the noise. Where the
+    lead is above 9, noise has put irrelevant tokens in an order meanwhile, and they stay ahead;
+    without a dimension, where the other class never comes back. That is a conjecture, of which
+    ``docs/theory.md`` says where it held and where not. None of it is part of the paper.
 
     Examples
     --------
@@ -159,14 +163,17 @@ def law_of(
     own = np.asarray(X[:, tokens].sum(axis=1), dtype=np.float64).ravel()
     rivals = float(np.exp(np.mean(np.log(np.maximum(counts / own - 1.0, 1e-3)))))
     values, sides = np.abs(signed), np.sign(signed)
-    bad = max(one_class_optimum(values[sides == k], values[sides != k]) for k in (-1, 1))
+    roots = {k: one_class_root(values[sides == k]) for k in (-1, 1)}
+    token_loss, bad = (
+        max(root * of(values[sides != k]) for k, root in roots.items()) for of in (np.max, np.min)
+    )
     from ._mean_field import mean_field_leads  # needs PyTorch, which nothing else here does
 
     leads = mean_field_leads(values, sides, frequency, rivals, n_irrelevant, embedding_dim)
     upper, noise = 2 * np.log(max(rivals, 1.0)) + np.log(2.0), np.inf
     if embedding_dim is not None:
         noise = float(values.min() / np.sqrt(2 * np.log(max(len(tokens), 2)) / embedding_dim))
-    verdict, reason = _verdict(bad, leads, noise, embedding_dim)
+    verdict, reason = _verdict(token_loss, bad, leads, noise, embedding_dim)
     return SelectionLaw(
         verdict=verdict,
         reason=reason,
@@ -174,18 +181,25 @@ def law_of(
         strength=float(values @ values),
         largest_value=float(values.max()),
         upper_edge=float(upper),
-        bad_optimum=bad,
+        token_loss=float(token_loss),
+        bad_optimum=float(bad),
         leads=leads,
         noise=noise,
     )
 
 
 def _verdict(
-    bad: float, leads: tuple[float, float], noise: float, embedding_dim: int | None
+    token_loss: float,
+    bad: float,
+    leads: tuple[float, float],
+    noise: float,
+    embedding_dim: int | None,
 ) -> tuple[Verdict, str]:
     """Return the verdict, and what it rests on."""
     if noise < 1:
         return "fails", f"the least value is {noise:.2g} times the noise of the dimensions"
+    if embedding_dim is None and token_loss < 1:
+        return "selects", f"no token can be lost: w max a = {token_loss:.2g}, below 1 (proved)"
     if embedding_dim is None and bad <= 1:
         return "selects", f"no class has an optimum of its own: w min a = {bad:.2g}, at most 1"
     said = f"the class ahead leads by {max(leads):.3g} at most before the other comes back"
@@ -200,13 +214,10 @@ def _verdict(
     return "may fail", f"{said}, above {LARGEST_LEAD:g} for one of the classes"
 
 
-def one_class_optimum(own: Array, others: Array) -> float:
-    r"""Return w times the least of `others`, with the w that is optimal for the tokens `own`.
-
-    Both are values after the step. w minimises :math:`w^2 + \sum_i (1 - a_i w)_+^2`.
-    """
+def one_class_root(values: Array) -> float:
+    r"""Return w, which minimises :math:`w^2 + \sum_i (1 - a_i w)_+^2` over a class's values a_i."""
 
     def slope(w: float) -> float:
-        return float(w - (own * np.maximum(1.0 - own * w, 0.0)).sum())
+        return float(w - (values * np.maximum(1.0 - values * w, 0.0)).sum())
 
-    return float(brentq(slope, 0.0, 1.0 / own.min()) * others.min())
+    return float(brentq(slope, 0.0, 1.0 / values.min()))
