@@ -112,8 +112,8 @@ test-roundings: $(STAMP)
 	$(ROUNDING_AVX2) $(BIN)/python -m pytest -n 2 -q $(NUMERICAL)
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py --reviews $(REVIEWS) $(if $(FAST),--fast)
-	$(if $(IMDB),$(BIN)/python benchmarks/bench_counting.py --reviews $(REVIEWS))
+	$(BIN)/python -m benchmarks.run --reviews $(REVIEWS) $(if $(FAST),--fast)
+	$(if $(IMDB),$(BIN)/python -m benchmarks.bench_counting --reviews $(REVIEWS))
 
 defaults: $(STAMP)
 	OMP_NUM_THREADS=1 $(if $(wildcard $(VECTORS)),VECTORS=$(VECTORS)) $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) --reviews $(REVIEWS) $(if $(FAST),--fast)

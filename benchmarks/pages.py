@@ -33,6 +33,13 @@ def page(title: str, command: str, *parts: str, described: dict[str, Any] | None
     return "\n\n".join([*head, *(part for part in parts if part)]) + "\n"
 
 
+def publish(text: str, path: Path | None) -> None:
+    """Print a page, and write it where a path is given."""
+    print(text)
+    if path is not None:
+        write(path, text)
+
+
 def write(path: Path, text: str) -> None:
     """Write a file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,7 @@ def markdown(results: dict[str, Any]) -> str:
     ours, logistic = results["short_fit"]
     return page(
         "Benchmark",
-        "python benchmarks/run.py" + " --fast" * results["fast"],
+        "python -m benchmarks.run" + " --fast" * results["fast"],
         fast * results["fast"],
         notes,
         "" if results["fast"] else "## Targets\n\n" + _targets(results),

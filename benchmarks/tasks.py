@@ -7,12 +7,11 @@ testing; numbers are made for texts, of which one is shifted and one spread by t
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +26,10 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, StandardScaler
 
-from benchmarks import pages
+from benchmarks import command_line, pages
 from benchmarks.defaults.sets import read_training, splits
 from benchmarks.problems import Spec, labelled_texts
+from benchmarks.timing import timed
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
@@ -64,9 +64,7 @@ def several_labels(explore: Path) -> Iterator[tuple[Any, ...]]:
             Y[train:],
         )
         for kind, model in models.items():
-            started = time.perf_counter()
-            model.fit(X, Y[:train])
-            seconds = time.perf_counter() - started
+            _, seconds = timed(partial(model.fit, X, Y[:train]))
             predicted, proba = (
                 model.predict(X_test),
                 model.predict_proba(X_test).clip(1e-9, 1 - 1e-9),
@@ -171,7 +169,7 @@ def smaller_files(reviews: Path) -> Iterator[tuple[Any, ...]]:
 
 def main(argv: list[str] | None = None) -> None:
     """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line.parser("tasks", __doc__)
     parser.add_argument("--explore", type=Path, required=True, help="folder of exploration sets")
     parser.add_argument("--reviews", type=Path, required=True, help="folder of reviews")
     options = parser.parse_args(argv)

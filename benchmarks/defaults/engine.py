@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -24,7 +25,7 @@ import pandas as pd
 import torch
 
 from benchmarks import command_line, pages
-from benchmarks.timing import quality
+from benchmarks.timing import quality, timed
 from sklearn_clsattn import ClsAttentionClassifier
 
 from .questions import QUESTIONS, Question, Variant
@@ -56,9 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parts += [f"## {question.title}", tables(question, answers(file))]
     command = f"python -m benchmarks.defaults {' '.join(options.questions)}".strip()
     page = pages.page("How the defaults were chosen", command, _NOTES, *parts)
-    print(page)
-    if options.output:
-        pages.write(options.output, page)
+    pages.publish(page, options.output)
     return 0
 
 
@@ -92,10 +91,9 @@ def measure(variant: Variant, split: Split, *, texts: bool) -> dict[str, float |
         for name, value in variant.constants.items():
             stack.enter_context(patch(f"sklearn_clsattn.{name}", value))
         for parameters in tried:
-            started = time.process_time()
             more = {"unlabeled": split.pool} if variant.pool else {}
-            model = variant.make(**parameters).fit(X, split.y_train, **more)
-            seconds = time.process_time() - started
+            made = variant.make(**parameters)
+            model, seconds = timed(partial(made.fit, X, split.y_train, **more), time.process_time)
             results.append({**quality(model, X_test, split.y_test), "seconds": seconds})
     return results[0] if len(results) == 1 else min(results, key=lambda row: row["log_loss"])
 
@@ -161,8 +159,7 @@ def _defaults() -> dict[str, Any]:
 
 
 def _parser() -> Any:
-    parser = command_line.parser(__file__, __doc__)
-    parser.prog = "python -m benchmarks.defaults"
+    parser = command_line.parser("defaults", __doc__)
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help=", ".join(QUESTIONS))
     parser.add_argument("--explore", type=Path, help="folder of NAME.csv.gz: text, label, part")
     parser.add_argument("--reviews", type=Path, help="folder of the reviews' training files")
