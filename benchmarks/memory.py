@@ -36,9 +36,14 @@ def peak_beyond(function: Callable[[], Any]) -> int:
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)  # freed memory back to the system
+    before = psutil.Process().memory_info().rss
+    return peak_during(function) - before
+
+
+def peak_during(function: Callable[[], Any]) -> int:
+    """Return the largest resident memory while `function` runs; `ru_maxrss` knows the parent's."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak, where Linux allows it
-    before = psutil.Process().memory_info().rss
     function()
     lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) - before
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])

@@ -14,6 +14,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 import sklearn
 from numpy.typing import NDArray
@@ -134,16 +135,34 @@ def load(
     return read(path, spec.name, spec.title)
 
 
-def load_texts(spec: Spec, reviews: Path | None, *, n_rows: int | None = None) -> Problem:
+def load_texts(spec: Spec, folder: Path | None, *, n_rows: int | None = None) -> Problem:
     """Return a problem from raw text; generated documents are written out as words."""
-    halves: list[Any] = []
-    if spec.stem and reviews:
-        for part in _PARTS:
-            halves += some_rows(labelled_texts(spec, reviews, part), spec.max_rows, n_rows)
+    if spec.stem and folder:
+        file = folder / f"{spec.stem}.csv.gz"
+        both = read_parts(file) if file.is_file() else reviews_of(spec, folder)
+        halves = [column for half in both for column in some_rows(half, spec.max_rows, n_rows)]
     else:
-        for half in generate(spec, n_rows):
-            halves.append(_as_texts(half) if sp.issparse(half) else half)
+        halves = [_as_texts(half) if sp.issparse(half) else half for half in generate(spec, n_rows)]
     return Problem(spec.name, spec.title, Path(), *halves)
+
+
+def read_parts(file: Path) -> list[Texts]:
+    """Return both halves of a set from one file with the columns text, label and part."""
+    frame = pd.read_csv(file, keep_default_na=False, dtype={"label": str})
+    texts, y = frame["text"].to_numpy(dtype=object), frame["label"].to_numpy(dtype=str)
+    return split_texts(texts, y, (frame["part"] == "test").to_numpy())
+
+
+def split_texts(texts: NDArray[Any], y: NDArray[Any], test: NDArray[np.bool_]) -> list[Texts]:
+    """Return both halves of texts; a quarter, drawn at random, is for testing if nothing is."""
+    if not test.any():
+        test = np.random.default_rng(0).random(len(test)) < 0.25
+    return [(texts[half], y[half]) for half in (~test, test)]
+
+
+def reviews_of(spec: Spec, folder: Path) -> list[Texts]:
+    """Return both halves of a problem of reviews."""
+    return [labelled_texts(spec, folder, part) for part in _PARTS]
 
 
 def read(path: Path, name: str = "", title: str = "") -> Problem:

@@ -20,9 +20,13 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 
 
 def in_process(
-    function: str, *arguments: Any, checkout: Path = ROOT, one_thread: bool = False
+    function: str,
+    *arguments: Any,
+    checkout: Path = ROOT,
+    one_thread: bool = False,
+    seconds: float | None = None,
 ) -> Any:
-    """Return what a function, by its full name, returns in a fresh process."""
+    """Return what a function, by its full name, returns in a fresh process, in so many seconds."""
     given = function, json.dumps(arguments, default=str), str(checkout)
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.processes", *given],
@@ -31,6 +35,7 @@ def in_process(
         capture_output=True,
         text=True,
         check=False,
+        timeout=seconds,
     )
     if done.returncode:
         raise RuntimeError(f"{function}{arguments} failed:\n{done.stderr}")

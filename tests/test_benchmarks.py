@@ -13,13 +13,14 @@ from benchmarks import (
     bench_invariance,
     bench_minimal,
     bench_scale,
+    peers,
     problems,
     processes,
     report,
     run,
 )
 from benchmarks.command_line import ROOT
-from benchmarks.competitors import COMPETITORS
+from benchmarks.competitors import COMPETITORS, PEERS
 from benchmarks.defaults import engine
 from benchmarks.defaults.questions import QUESTIONS, Question, Variant
 from benchmarks.defaults.sets import sources, splits
@@ -41,7 +42,7 @@ def tiny(tmp_path, monkeypatch):
         "load",
         lambda *what, n_rows=150, cache=tmp_path: load(*what, n_rows=n_rows, cache=tmp_path),
     )
-    for module in (bench_counting, bench_scale):  # a process takes seconds to start
+    for module in (bench_counting, bench_scale, peers):  # a process takes seconds to start
         monkeypatch.setattr(module, "in_process", processes.call)
     monkeypatch.setattr(bench_against, "in_a_process", cache(bench_against.in_a_process))
     return tmp_path
@@ -67,6 +68,7 @@ def sets(tmp_path_factory):
         (bench_scale.main, ["--memory", "0.001"], ["5,?000", "1,?000"]),
         (bench_scale.main, ["--cuda", "--entries", "20000"], ["cpu"]),
         (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
+        (peers.main, ["--sets", "mood", *NONE], map(re.escape, list(PEERS)[:3])),
         (bench_against.main, [str(ROOT), *NONE, "--pairs", "1"], []),
         (
             bench_counting.main,
@@ -74,10 +76,21 @@ def sets(tmp_path_factory):
             map(re.escape, bench_counting.TASKS),
         ),
     ],
-    ids=["run", "invariance", "minimal", "labels", "memory", "cuda", "chunks", "against", "counts"],
+    ids=[
+        "run",
+        "invariance",
+        "minimal",
+        "labels",
+        "memory",
+        "cuda",
+        "chunks",
+        "peers",
+        "against",
+        "counts",
+    ],
 )
 def test_a_benchmark_prints_its_table(main, arguments, rows, tiny, capsys):
-    if main in (run.main, bench_counting.main):
+    if main in (run.main, peers.main, bench_counting.main):
         arguments = [*arguments, "--output", str(tiny)]
     assert main(arguments) == 0
     printed = capsys.readouterr().out

@@ -23,7 +23,7 @@ from sklearn_clsattn.text import TokenVectorizer
 
 SIZES = (500, 2_000, 8_000, None)
 FEW = (30, 100, 300)
-_REVIEWS = {
+REVIEWS = {
     "imdb": Spec("imdb", "", "imdb"),
     "polarity": Spec("polarity", "", "yelp_stars", labels="polarity"),
     "stars": Spec("stars", "", "yelp_stars"),
@@ -68,7 +68,7 @@ def sources(explore: Path | None, reviews: Path | None) -> dict[str, Callable[[]
     readers: dict[str, Callable[[], Texts]] = {
         file.name.removesuffix(".csv.gz"): partial(read_training, file) for file in files
     }
-    for name, spec in _REVIEWS.items() if reviews else ():
+    for name, spec in REVIEWS.items() if reviews else ():
         if (reviews / f"{spec.stem}_train.csv.gz").is_file():
             readers[name] = partial(labelled_texts, spec, reviews, "train")
     readers = readers or {"two": partial(_generated, 2), "three": partial(_generated, 3)}
