@@ -32,8 +32,6 @@ TEST ?=
 REVIEWS ?= ../shared/data
 # Sets that defaults are chosen on: NAME.csv.gz with the columns text, label and part.
 EXPLORE ?= $(REVIEWS)/explore
-# Vectors of words, as a user brings them, in the format of GloVe.
-VECTORS ?= $(REVIEWS)/vectors/words_128d.txt.gz
 # Columns of DATA with other than the usual names, and the character between them.
 TEXT =
 LABEL =
@@ -116,7 +114,7 @@ bench: $(STAMP)
 	$(if $(IMDB),$(BIN)/python -m benchmarks.bench_counting --reviews $(REVIEWS))
 
 defaults: $(STAMP)
-	OMP_NUM_THREADS=1 $(if $(wildcard $(VECTORS)),VECTORS=$(VECTORS)) $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) --reviews $(REVIEWS) $(if $(FAST),--fast)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) --reviews $(REVIEWS) $(if $(FAST),--fast)
 
 paper: $(STAMP)
 	$(BIN)/python -m benchmarks.paper --reviews $(REVIEWS) $(if $(FAST),--fast)

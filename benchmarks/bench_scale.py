@@ -8,11 +8,8 @@ prints the peak of a fit beyond X.
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -91,39 +88,6 @@ def chunks(n_entries: int, folder: str | None) -> str:
     return pages.table(header, rows)
 
 
-def on_dask(n_entries: int) -> str:
-    """Return a table of fits on one worker, on two, and on two of which one is killed."""
-    import dask
-    import dask.array as da
-    from distributed import Client, LocalCluster
-
-    from sklearn_clsattn.dask import DaskClsAttentionClassifier
-
-    def distributed_blocks() -> tuple[Any, Any]:
-        made = dask.delayed(documents, nout=2)
-        n, meta = max(2, n_entries // LENGTH // 8), documents(2)[0]
-        parts = [made(n, seed) for seed in range(8)]
-        X = [da.from_delayed(X, (n, N_TOKENS), meta=meta[:0]) for X, _ in parts]
-        return da.concatenate(X), da.concatenate([da.from_delayed(y, (n,), int) for _, y in parts])
-
-    rows, values = [], []
-    for n_workers, kill in ((1, False), (2, False), (2, True)):
-        options = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
-        with LocalCluster(**options) as cluster, Client(cluster) as client:
-            X, y = distributed_blocks()
-            model = DaskClsAttentionClassifier(C=1.0, client=client)
-            if kill:
-                victim = min(client.run(os.getpid).values())
-                timer = threading.Timer(rows[-1][2] / 2, os.kill, (victim, signal.SIGKILL))
-                timer.start()
-            _, seconds = timed(partial(model.fit, X, y))
-            values.append(model.to_local().token_values_)
-        apart = float(np.abs(values[-1] - values[0]).max())
-        rows.append((f"{n_workers}{', one killed' * kill}", model.n_iter_, seconds, f"{apart:.0e}"))
-    shown = [(name, n_iter, f"{seconds:.1f}", apart) for name, n_iter, seconds, apart in rows]
-    return pages.table(("workers", "iterations", "s", "values differ from one worker's by"), shown)
-
-
 def on_cuda(n_entries: int, device: str) -> str:
     """Return a table of fits on the CPU and on a device, of 22 iterations and of one of them."""
     import torch
@@ -170,14 +134,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line.parser("bench_scale", __doc__)
     parser.add_argument("--entries", type=lambda text: int(float(text)), default=22_000_000)
     parser.add_argument("--folder", help="where to write the chunks, which are removed")
-    parser.add_argument("--dask", action="store_true")
     parser.add_argument("--cuda", nargs="?", const="cuda", metavar="DEVICE")
     parser.add_argument("--memory", nargs="?", type=float, const=1.0, metavar="SCALE")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    if options.dask:
-        found = on_dask(options.entries)
-    elif options.cuda:
+    if options.cuda:
         found = on_cuda(options.entries, options.cuda)
     elif options.memory:
         found = memory_table(options.memory)

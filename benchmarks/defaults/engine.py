@@ -91,9 +91,8 @@ def measure(variant: Variant, split: Split, *, texts: bool) -> dict[str, float |
         for name, value in variant.constants.items():
             stack.enter_context(patch(f"sklearn_clsattn.{name}", value))
         for parameters in tried:
-            more = {"unlabeled": split.pool} if variant.pool else {}
             made = variant.make(**parameters)
-            model, seconds = timed(partial(made.fit, X, split.y_train, **more), time.process_time)
+            model, seconds = timed(partial(made.fit, X, split.y_train), time.process_time)
             results.append({**quality(model, X_test, split.y_test), "seconds": seconds})
     return results[0] if len(results) == 1 else min(results, key=lambda row: row["log_loss"])
 

@@ -41,7 +41,6 @@ class Split:
     y_train: NDArray[np.intp]
     texts_test: NDArray[np.object_]
     y_test: NDArray[np.intp]
-    pool: NDArray[np.object_]  # the other training texts, whose labels are not known
 
     @cached_property
     def _counts(self) -> tuple[Any, Any]:
@@ -97,13 +96,12 @@ def splits(
         fewest = (5 if size in FEW else 25) * len(np.unique(labels))
         if size is not None and not fewest <= size < 0.8 * len(train):
             continue
-        train, others = np.split(train, [len(train) if size is None else size])
+        train = train[:size]
         test = test[: 1_000 if size in FEW else None]
         classes, codes = np.unique(labels[train], return_inverse=True)
         test = test[np.isin(labels[test], classes)]
         y_test = np.searchsorted(classes, labels[test])
-        known = texts[train], codes, texts[test], y_test
-        yield Split(name, seed, size, *known, texts[others])
+        yield Split(name, seed, size, texts[train], codes, texts[test], y_test)
 
 
 def read_training(file: Path) -> Texts:
