@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--fast", action="store_true", help="few documents")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where the page goes")
     options = parser.parse_args(arguments)
-    missing = [name for name in ("lime", "shap") if not _is_installed(name)]
+    missing = [name for name in ("lime", "shap") if not find_spec(name)]
     if missing:
         print(f"{' and '.join(missing)} not installed: pip install lime shap", file=sys.stderr)
         return 2
@@ -216,13 +216,6 @@ def times(results: Results) -> str:
         f"Target: contributions at least {MIN_SPEEDUP_OVER_LIME:,.0f} times as fast as LIME, one "
         f"document at a time. Measured: {lowest:,.0f} times at least ({met})."
     )
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # what Python says of a module that was blocked
-        return False
 
 
 if __name__ == "__main__":

@@ -60,16 +60,12 @@ def on_generated(n_problems: int) -> str:
                 data = X.astype(dtype), y, asked.astype(dtype), parameters
                 for name, change in relations(*data, np.random.default_rng(seed)):
                     changes[setting, name, precision].append(change)
+    shown = {key: f"{np.median(values):.0e}, {max(values):.0e}" for key, values in changes.items()}
     rows = [
-        (setting, name, *(shown(changes[setting, name, precision]) for precision in DTYPES))
-        for setting, name in dict.fromkeys(key[:2] for key in changes)
+        (*key, *(shown[*key, precision] for precision in DTYPES))
+        for key in dict.fromkeys(key[:2] for key in changes)
     ]
     return pages.table(("", "", *DTYPES), rows)
-
-
-def shown(changes: list[float]) -> str:
-    """Return the median and the largest of some changes."""
-    return f"{np.median(changes):.0e}, {max(changes):.0e}"
 
 
 def relations(X: Any, y: Any, asked: Any, parameters: Any, rng: Any) -> Iterator[tuple[str, float]]:

@@ -1,9 +1,8 @@
-"""Large corpora: chunks in files, Dask, a GPU, and the memory of a fit.
+"""Large corpora: chunks in files, a GPU, and the memory of a fit.
 
 ``python -m benchmarks.bench_scale [--entries 22_000_000] [--folder FOLDER]`` fits on chunks in
-files and on the same documents in memory. ``--dask`` fits on one worker, on two, and on two of
-which one is killed during the fit; ``--cuda`` fits on the device and on the CPU; ``--memory``
-prints the peak of a fit beyond X.
+files and on the same documents in memory. ``--cuda`` fits on the device and on the CPU,
+``--memory`` prints the peak of a fit beyond X.
 """
 
 from __future__ import annotations

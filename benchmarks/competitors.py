@@ -12,6 +12,7 @@ from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import LogisticRegression
@@ -92,30 +93,21 @@ COMPETITORS = {competitor.name: competitor for competitor in _ALL}
 
 def from_texts(vectorizer: dict[str, Any]) -> dict[str, Competitor]:
     """Return those from raw text, with defaults; `vectorizer` has CountVectorizer's parameters."""
-
-    def counts(kind: Any, classifier: Any) -> Callable[[], Any]:
-        return lambda: make_pipeline(kind(**vectorizer), classifier)
-
-    svc = LinearSVC(random_state=0)
-    pipelines = {
-        "front_end": ("ours, make_text_classifier()", make_text_classifier),
-        "ours": ("ours, the same tokens", counts(TokenVectorizer, ClsAttentionClassifier())),
-        "logistic_counts": (
-            "CountVectorizer, LogisticRegression",
-            counts(CountVectorizer, LogisticRegression()),
-        ),
-        "linear_svc_counts": ("CountVectorizer, LinearSVC", counts(CountVectorizer, svc)),
-        "logistic_tfidf": (
-            "TfidfVectorizer of words and pairs, LogisticRegression(C=10)",
-            lambda: make_pipeline(
-                TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10, max_iter=1000)
-            ),
-        ),
-        "linear_svc_tfidf": ("TfidfVectorizer, LinearSVC", counts(TfidfVectorizer, svc)),
-    }
+    counts, svc = CountVectorizer(**vectorizer), LinearSVC(random_state=0)
+    tokens, ours = TokenVectorizer(**vectorizer), ClsAttentionClassifier()
+    pairs, logistic = TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10, max_iter=1000)
+    title = "TfidfVectorizer of words and pairs, LogisticRegression(C=10)"
+    made = (
+        ("front_end", "ours, make_text_classifier()", (make_text_classifier(),)),
+        ("ours", "ours, the same tokens", (tokens, ours)),
+        ("logistic_counts", "CountVectorizer, LogisticRegression", (counts, LogisticRegression())),
+        ("linear_svc_counts", "CountVectorizer, LinearSVC", (counts, svc)),
+        ("logistic_tfidf", title, (pairs, logistic)),
+        ("linear_svc_tfidf", "TfidfVectorizer, LinearSVC", (TfidfVectorizer(**vectorizer), svc)),
+    )
     return {
-        name: Competitor(name, title, lambda *_, make=make: make())
-        for name, (title, make) in pipelines.items()
+        name: Competitor(name, title, lambda *_, steps=steps: clone(make_pipeline(*steps)))
+        for name, title, steps in made
     }
 
 

@@ -6,7 +6,6 @@ with sorted indices and no duplicates, because some SciPy operations sort in pla
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,7 +115,10 @@ def load(
     spec: Spec, reviews: Path | None, *, n_rows: int | None = None, cache: Path = CACHE
 ) -> Problem:
     """Return a problem, from the cache if it is there; `n_rows` limits both halves."""
-    path = cache / f"{spec.name}-{_fingerprint(spec, reviews, n_rows)}.joblib"
+    files = [reviews / f"{spec.stem}_{part}.csv.gz" for part in _PARTS] if reviews else []
+    sizes = [file.stat().st_size for file in files if spec.stem]
+    what = joblib.hash(f"{spec} {n_rows} {sizes} {sklearn.__version__}")
+    path = cache / f"{spec.name}-{what}.joblib"
     if not path.is_file():
         print(f"making {spec.title}", file=sys.stderr, flush=True)
         if spec.stem:
@@ -208,11 +210,3 @@ def _as_texts(X: sp.csr_matrix) -> NDArray[Any]:
         tokens = np.repeat(X.indices[entries], X.data[entries].astype(int))
         texts[row] = " ".join(f"w{token}" for token in tokens)
     return texts
-
-
-def _fingerprint(spec: Spec, reviews: Path | None, n_rows: int | None) -> str:
-    """Return a name for what the matrices depend on."""
-    files = [reviews / f"{spec.stem}_{part}.csv.gz" for part in _PARTS] if spec.stem else []
-    sizes = [file.stat().st_size for file in files]
-    what = f"{spec} {n_rows} {sizes} {sklearn.__version__}"
-    return hashlib.sha256(what.encode()).hexdigest()[:10]

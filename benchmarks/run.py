@@ -25,7 +25,12 @@ CHART = command_line.ROOT / "docs" / "images" / "benchmark.png"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = command_line.parser("run", __doc__, reviews=True)
+    parser.add_argument("--fast", action="store_true", help="few rows, few runs, nothing tuned")
+    parser.add_argument("--problems", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--cache", type=Path, default=problems.CACHE, help="of matrices and tuning")
+    parser.add_argument("--output", type=Path, default=pages.RESULTS, help="folder of the page")
+    options = parser.parse_args(arguments)
     reviews = problems.find_reviews(options.reviews)
     # LogisticRegression on sparse documents gains nothing from a second BLAS thread, and loses
     # much on a busy machine.
@@ -83,15 +88,6 @@ def run(
     short = problems.load(problems.SHORT, None, cache=cache)
     results["short_fit"] = short_fit(short, runs=5 if fast else 50)
     return results
-
-
-def _parser() -> Any:
-    parser = command_line.parser("run", __doc__, reviews=True)
-    parser.add_argument("--fast", action="store_true", help="few rows, few runs, nothing tuned")
-    parser.add_argument("--problems", nargs="+", metavar="NAME", help="only these")
-    parser.add_argument("--cache", type=Path, default=problems.CACHE, help="of matrices and tuning")
-    parser.add_argument("--output", type=Path, default=pages.RESULTS, help="folder of the page")
-    return parser
 
 
 def _say(line: str) -> None:

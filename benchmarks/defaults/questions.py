@@ -50,8 +50,11 @@ class Question:
     max_work: float = float("inf")
 
 
-def _ours(**parameters: Any) -> Variant:
-    return Variant(partial(ClsAttentionClassifier, **parameters))
+def _ours(make: Any = ClsAttentionClassifier, **parameters: Any) -> Variant:
+    return Variant(partial(make, **parameters))
+
+
+_text = partial(_ours, make_text_classifier)
 
 
 def _with(name: str, value: Any, make: Any = ClsAttentionClassifier) -> Variant:
@@ -70,10 +73,6 @@ def _tuned(*steps: Any, values: tuple[float, ...], name: str = "C") -> Variant:
         return GridSearchCV(pipeline, {parameter: values}, cv=3, error_score=0.0)
 
     return Variant(make)
-
-
-def _text(**parameters: Any) -> Variant:
-    return Variant(partial(make_text_classifier, **parameters))
 
 
 _LOGISTIC = LogisticRegression(max_iter=200)
