@@ -122,10 +122,8 @@ def load(
     if not path.is_file():
         print(f"making {spec.title}", file=sys.stderr, flush=True)
         if spec.stem:
-            texts, vectorizer = (
-                load_texts(spec, reviews, n_rows=n_rows),
-                CountVectorizer(**spec.vectorizer),
-            )
+            texts = load_texts(spec, reviews, n_rows=n_rows)
+            vectorizer = CountVectorizer(**spec.vectorizer)
             X, X_test = vectorizer.fit_transform(texts.X_train), vectorizer.transform(texts.X_test)
             made = X, texts.y_train, X_test, texts.y_test
         else:
@@ -141,7 +139,8 @@ def load_texts(spec: Spec, folder: Path | None, *, n_rows: int | None = None) ->
     """Return a problem from raw text; generated documents are written out as words."""
     if spec.stem and folder:
         file = folder / f"{spec.stem}.csv.gz"
-        both = read_parts(file) if file.is_file() else reviews_of(spec, folder)
+        parts = (labelled_texts(spec, folder, part) for part in _PARTS)
+        both = read_parts(file) if file.is_file() else parts
         halves = [column for half in both for column in some_rows(half, spec.max_rows, n_rows)]
     else:
         halves = [_as_texts(half) if sp.issparse(half) else half for half in generate(spec, n_rows)]
@@ -160,11 +159,6 @@ def split_texts(texts: NDArray[Any], y: NDArray[Any], test: NDArray[np.bool_]) -
     if not test.any():
         test = np.random.default_rng(0).random(len(test)) < 0.25
     return [(texts[half], y[half]) for half in (~test, test)]
-
-
-def reviews_of(spec: Spec, folder: Path) -> list[Texts]:
-    """Return both halves of a problem of reviews."""
-    return [labelled_texts(spec, folder, part) for part in _PARTS]
 
 
 def read(path: Path, name: str = "", title: str = "") -> Problem:
