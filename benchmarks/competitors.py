@@ -130,7 +130,7 @@ class FastText:
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes."""
-        found = np.zeros((len(X), len(self.classes_)))
+        found = np.full((len(X), len(self.classes_)), 1e-9)  # of a text without words, alike
         answers = zip(*self._model.predict(self._prepared(X), k=-1), strict=True)
         for row, (labels, probabilities) in zip(found, answers, strict=True):
             row[[int(label.removeprefix("__label__")) for label in labels]] = probabilities

@@ -4,7 +4,7 @@
 
 Reviews give the sets imdb, polarity and stars; the other folder has NAME.csv.gz with the columns
 text, label and part. Without folders, generated requests are classified. What is not installed is
-left out: ``pip install fasttext-numpy2-wheel lightgbm interpret-core``.
+left out: ``pip install -e ".[peers]"``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PUBLISHED = {  # accuracies on the same split
     "imdb": {f"NB-SVM, {_WANG}": 0.9122, f"SVM, {_WANG}": 0.8916},
 }
 _NOTES = """\
-Each model has a process and a thread of its own, ten minutes at most, and its defaults unless said.
+Each model has a process and a thread of its own, ten minutes at most (else dashes) and defaults.
 Features are TF-IDF of words and pairs of words in two texts at least (counts for NB-SVM, five texts
 for LightGBM and EBM, of which EBM has the best 300 by chi2), `sublinear_tf=True`. C is tuned by
 accuracy in three folds. fastText: pairs of words, 25 epochs, learning rate 0.5, chosen on training
