@@ -32,8 +32,6 @@ TEST ?=
 REVIEWS ?= ../shared/data
 # Sets that defaults are chosen on: NAME.csv.gz with the columns text, label and part.
 EXPLORE ?= $(REVIEWS)/explore
-# Vectors of words, as a user brings them, in the format of GloVe.
-VECTORS ?= $(REVIEWS)/vectors/words_128d.txt.gz
 # Columns of DATA with other than the usual names, and the character between them.
 TEXT =
 LABEL =
@@ -112,11 +110,11 @@ test-roundings: $(STAMP)
 	$(ROUNDING_AVX2) $(BIN)/python -m pytest -n 2 -q $(NUMERICAL)
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py --reviews $(REVIEWS) $(if $(FAST),--fast)
-	$(if $(IMDB),$(BIN)/python benchmarks/bench_counting.py --reviews $(REVIEWS))
+	$(BIN)/python -m benchmarks.run --reviews $(REVIEWS) $(if $(FAST),--fast)
+	$(if $(IMDB),$(BIN)/python -m benchmarks.bench_counting --reviews $(REVIEWS))
 
 defaults: $(STAMP)
-	OMP_NUM_THREADS=1 $(if $(wildcard $(VECTORS)),VECTORS=$(VECTORS)) $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) --reviews $(REVIEWS) $(if $(FAST),--fast)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) --reviews $(REVIEWS) $(if $(FAST),--fast)
 
 paper: $(STAMP)
 	$(BIN)/python -m benchmarks.paper --reviews $(REVIEWS) $(if $(FAST),--fast)

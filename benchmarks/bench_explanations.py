@@ -1,6 +1,6 @@
 """Are explanations true, and what do they cost? Ours, LIME, SHAP, Anchors and attention.
 
-``python benchmarks/bench_explanations.py [--reviews FOLDER] [--documents 24]``
+``python -m benchmarks.bench_explanations [--reviews FOLDER] [--documents 24]``
 
 All explain the predictions of the same model, for the same test documents, one at a time and each
 document by all in turn, from the text to a score per token. LIME and SHAP come from their own
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,17 +24,12 @@ import scipy.sparse as sp
 import threadpoolctl
 from numpy.typing import NDArray
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from sklearn_clsattn.metrics import ERASER_FRACTIONS, comprehensiveness, sufficiency
 
-from benchmarks import command_line, pages, problems  # noqa: E402
-from benchmarks.explanations import documents  # noqa: E402
-from benchmarks.explanations.explainers import Explainer, Scores, explainers  # noqa: E402
-from sklearn_clsattn.metrics import (  # noqa: E402
-    ERASER_FRACTIONS,
-    comprehensiveness,
-    sufficiency,
-)
+from . import command_line, pages, problems
+from .explanations import documents
+from .explanations.explainers import Explainer, Scores, explainers
+from .timing import timed
 
 Array = NDArray[np.float64]
 
@@ -67,13 +63,13 @@ Results = dict[str, dict[str, Measured]]  # by problem and explainer
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and return the exit status."""
-    parser = command_line.reviews_parser(__file__, __doc__)
+    parser = command_line.parser("bench_explanations", __doc__, reviews=True)
     parser.add_argument("--documents", type=int, default=24, help="to explain (default 24)")
     parser.add_argument("--samples", type=int, default=5000, help="of LIME and SHAP")
     parser.add_argument("--fast", action="store_true", help="few documents")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where the page goes")
     options = parser.parse_args(arguments)
-    missing = [name for name in ("lime", "shap") if not _is_installed(name)]
+    missing = [name for name in ("lime", "shap") if not find_spec(name)]
     if missing:
         print(f"{' and '.join(missing)} not installed: pip install lime shap", file=sys.stderr)
         return 2
@@ -91,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     packages = ", ".join(f"{name} {version(name)}" for name in ("lime", "shap"))
     text = pages.page(
         "Are explanations true, and what do they cost?",
-        "python benchmarks/bench_explanations.py",
+        "python -m benchmarks.bench_explanations",
         f"With {packages}." + ("\n\n**A fast run**: few documents." if options.fast else ""),
         _NOTES.format(samples=options.samples),
         "## The same model, explained",
@@ -103,8 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _TIMES,
         times(results),
     )
-    print(text)
-    pages.write(options.output, text)
+    pages.publish(text, options.output)
     return 0
 
 
@@ -138,9 +133,8 @@ def _timed(explainer: Explainer, text: str) -> tuple[Scores, float]:
     """Return an explanation and the processor's time: of a short one, the median of several."""
     taken: list[float] = []
     while not taken or (len(taken) < _REPEATS and taken[0] < _SHORT):
-        started = time.process_time()
-        answer = explainer.explain(text)
-        taken.append(time.process_time() - started)
+        answer, seconds = timed(partial(explainer.explain, text), time.process_time)
+        taken.append(seconds)
     return answer, float(np.median(taken))
 
 
@@ -222,13 +216,6 @@ def times(results: Results) -> str:
         f"Target: contributions at least {MIN_SPEEDUP_OVER_LIME:,.0f} times as fast as LIME, one "
         f"document at a time. Measured: {lowest:,.0f} times at least ({met})."
     )
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # what Python says of a module that was blocked
-        return False
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Relations that hold exactly on paper: how far fits are from them, in single and double precision.
 
-``python benchmarks/bench_invariance.py [--problems 100]`` permutes documents, tokens and classes of
+``python -m benchmarks.bench_invariance [--problems 100]`` permutes documents, tokens and classes of
 generated problems, replaces copies by weights and multiplies X, and prints the median and the
 largest change of a probability. With ``--explore FOLDER`` it prints the largest change on the
 sets there, by permuting tokens and by training on to ``tol=1e-9``.
@@ -17,12 +17,10 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from sklearn_clsattn import ClsAttentionClassifier
 
-from benchmarks import command_line, pages  # noqa: E402
-from benchmarks.defaults.sets import sources, splits  # noqa: E402
-from sklearn_clsattn import ClsAttentionClassifier  # noqa: E402
+from . import command_line, pages
+from .defaults.sets import sources, splits
 
 SETTINGS: dict[str, dict[str, Any]] = {"C chosen": {}, "C=1": {"C": 1.0}}
 DTYPES = {"single": np.int64, "double": np.float64}
@@ -62,16 +60,12 @@ def on_generated(n_problems: int) -> str:
                 data = X.astype(dtype), y, asked.astype(dtype), parameters
                 for name, change in relations(*data, np.random.default_rng(seed)):
                     changes[setting, name, precision].append(change)
+    shown = {key: f"{np.median(values):.0e}, {max(values):.0e}" for key, values in changes.items()}
     rows = [
-        (setting, name, *(shown(changes[setting, name, precision]) for precision in DTYPES))
-        for setting, name in dict.fromkeys(key[:2] for key in changes)
+        (*key, *(shown[*key, precision] for precision in DTYPES))
+        for key in dict.fromkeys(key[:2] for key in changes)
     ]
     return pages.table(("", "", *DTYPES), rows)
-
-
-def shown(changes: list[float]) -> str:
-    """Return the median and the largest of some changes."""
-    return f"{np.median(changes):.0e}, {max(changes):.0e}"
 
 
 def relations(X: Any, y: Any, asked: Any, parameters: Any, rng: Any) -> Iterator[tuple[str, float]]:
@@ -98,16 +92,14 @@ def relations(X: Any, y: Any, asked: Any, parameters: Any, rng: Any) -> Iterator
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = command_line.parser(__file__, __doc__)
+    parser = command_line.parser("bench_invariance", __doc__)
     parser.add_argument("--problems", type=int, default=100)
     parser.add_argument("--explore", type=Path, help="folder of sets, NAME.csv.gz")
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 2000, 8000])
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    if options.explore:
-        print(on_sets(options.explore, options.sizes))
-    else:
-        print(on_generated(options.problems))
+    sets = options.explore and on_sets(options.explore, options.sizes)
+    print(sets or on_generated(options.problems))
     return 0
 
 

@@ -1,6 +1,6 @@
 """The smallest changes and guarantees: ours against searches that ask for probabilities.
 
-``python benchmarks/bench_minimal.py [--reviews FOLDER] [--documents 100] [--slow 20] [--labels]``
+``python -m benchmarks.bench_minimal [--reviews FOLDER] [--documents 100] [--slow 20] [--labels]``
 
 For the same test documents and the same model: the fewest tokens whose removal changes the
 prediction (beside greedy search, LIME's order and DiCE's random search), and the fewest that
@@ -12,8 +12,8 @@ prints how well wrong labels are found instead. Slow methods answer for the firs
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,14 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.inspection import explain, label_issues
 
-from benchmarks import command_line, pages, problems  # noqa: E402
-from benchmarks.explanations import documents, searches  # noqa: E402
-from benchmarks.explanations.documents import Document  # noqa: E402
-from benchmarks.explanations.searches import Numbers  # noqa: E402
-from sklearn_clsattn import ClsAttentionClassifier  # noqa: E402
-from sklearn_clsattn.inspection import explain, label_issues  # noqa: E402
+from . import command_line, pages, problems
+from .explanations import documents, searches
+from .explanations.documents import Document
+from .explanations.searches import Numbers
+from .timing import timed
 
 _N_TRIED = 1000
 _FLIPPED = 0.05
@@ -92,9 +91,8 @@ def race(model: documents.Model, n_slow: int, n_samples: int) -> list[list[str]]
     ):
         answers, seconds, judged = [], [], []
         for one, best in zip(every[:n], known, strict=False):
-            started = time.perf_counter()
-            answer = search(one)
-            seconds.append(time.perf_counter() - started)
+            answer, taken = timed(partial(search, one))
+            seconds.append(taken)
             answers += [] if answer is None else [len(answer)]
             if question == "guarantee":
                 judged += [] if answer is None else [_holds(one, answer)]
@@ -117,18 +115,13 @@ def labels(X: Any, y: NDArray[Any]) -> str:
     flipped = np.random.default_rng(0).random(len(y)) < _FLIPPED
     codes = np.unique(y, return_inverse=True)[1]
     given = np.where(flipped, 1 - codes, codes)
-    clock = [time.perf_counter()]
-    model = ClsAttentionClassifier().fit(X, given)
-    clock.append(time.perf_counter())
-    margins = label_issues(model, X, given).set_index("document")["margin"].sort_index()
-    clock.append(time.perf_counter())
-    decisions = cross_val_predict(
-        ClsAttentionClassifier(), X, given, cv=5, method="decision_function"
-    )
-    clock.append(time.perf_counter())
-    sides = 1 - 2 * given
-    areas = [f"{roc_auc_score(flipped, found):.4f}" for found in (-margins, sides * decisions)]
-    seconds = [f"{taken:.2g}" for taken in np.diff(clock)]
+    made, how = ClsAttentionClassifier(), {"cv": 5, "method": "decision_function"}
+    model, fit = timed(lambda: made.fit(X, given))
+    issues, ranking = timed(lambda: label_issues(model, X, given))
+    decisions, folds = timed(lambda: cross_val_predict(made, X, given, **how))
+    suspicion = -issues.set_index("document")["margin"].sort_index(), (1 - 2 * given) * decisions
+    areas = [f"{roc_auc_score(flipped, found):.4f}" for found in suspicion]
+    seconds = [f"{taken:.2g}" for taken in (fit, ranking, folds)]
     names = "the fit", "label_issues", "five-fold cross-validation"
     header = "", f"area, {flipped.sum():,} of {len(y):,} labels flipped", "seconds"
     return pages.table(header, zip(names, ["", *areas], seconds, strict=True))
@@ -136,7 +129,7 @@ def labels(X: Any, y: NDArray[Any]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and return the exit status."""
-    parser = command_line.reviews_parser(__file__, __doc__)
+    parser = command_line.parser("bench_minimal", __doc__, reviews=True)
     parser.add_argument("--documents", type=int, default=100, help="documents for fast methods")
     parser.add_argument("--slow", type=int, default=20, help="documents for slow ones")
     parser.add_argument("--output", type=Path, help="file to write as well")
@@ -157,11 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             answer = pages.table(HEADER, race(documents.Model(corpus), n_slow, n_samples))
         parts += [f"## {spec.title}", answer]
     title = "Wrong labels" if options.labels else "The smallest changes and guarantees"
-    command = "python benchmarks/bench_minimal.py" + " --labels" * options.labels
-    page = pages.page(title, command, *parts)
-    print(page)
-    if options.output is not None:
-        pages.write(options.output, page)
+    command = "python -m benchmarks.bench_minimal" + " --labels" * options.labels
+    pages.publish(pages.page(title, command, *parts), options.output)
     return 0
 
 

@@ -1,36 +1,30 @@
-"""Large corpora: chunks in files, Dask, a GPU, and the memory of a fit.
+"""Large corpora: chunks in files, a GPU, and the memory of a fit.
 
-``python benchmarks/bench_scale.py [--entries 22_000_000] [--folder FOLDER]`` fits on chunks in
-files and on the same documents in memory. ``--dask`` fits on one worker, on two, and on two of
-which one is killed during the fit; ``--cuda`` fits on the device and on the CPU; ``--memory``
-prints the peak of a fit beyond X.
+``python -m benchmarks.bench_scale [--entries 22_000_000] [--folder FOLDER]`` fits on chunks in
+files and on the same documents in memory. ``--cuda`` fits on the device and on the CPU,
+``--memory`` prints the peak of a fit beyond X.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
 
-from benchmarks import command_line, machine, memory, pages  # noqa: E402
-from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier  # noqa: E402
+from . import command_line, memory, pages
+from .processes import in_process
+from .timing import timed
 
+HERE = "benchmarks.bench_scale"
 LENGTH, N_TOKENS, BLOCK = 130, 50_000, 20_000
 MEMORY_CASES = [  # entries, tokens, classes, C, type of the entries
     (5_000_000, 10_000, 2, 1.0, "int64"),
@@ -68,22 +62,15 @@ def fit_once(kind: str, source: str, C: Any) -> dict[str, Any]:
     """Return times and peak memory of one fit: "memory" or "chunks", of a folder of counts."""
     ClsAttentionClassifier(C=1.0).fit(*documents(200))  # imports
     counts, model = ChunkedCounts(source), ClsAttentionClassifier(C=C)
+    fit = partial(model.fit_chunks, counts)
     if kind == "memory":
         parts = list(counts)
-        X, y = (
-            sp.vstack([X for X, *_ in parts], format="csr"),
-            np.concatenate([p[1] for p in parts]),
-        )
-    started, cpu = time.perf_counter(), time.process_time()
-    peak = memory.peak_beyond(
-        lambda: model.fit(X, y) if kind == "memory" else model.fit_chunks(counts)
-    )
-    return {
-        "wall": time.perf_counter() - started,
-        "cpu": time.process_time() - cpu,
-        "iterations": model.n_iter_,
-        "peak": peak / 1e6,
-    }
+        X = sp.vstack([part[0] for part in parts], format="csr")
+        fit = partial(model.fit, X, np.concatenate([part[1] for part in parts]))
+    cpu = time.process_time()
+    peak, wall = timed(lambda: memory.peak_beyond(fit))
+    cpu = time.process_time() - cpu
+    return {"wall": wall, "cpu": cpu, "iterations": model.n_iter_, "peak": peak / 1e6}
 
 
 def chunks(n_entries: int, folder: str | None) -> str:
@@ -93,46 +80,11 @@ def chunks(n_entries: int, folder: str | None) -> str:
         counts = ChunkedCounts.write(f"{scratch}/counts", blocks(n_entries))
         for C in (1.0, "auto"):
             for kind in ("memory", "chunks"):
-                found = in_process("fit_once", kind, str(counts.path), C)
+                found = in_process(f"{HERE}.fit_once", kind, counts.path, C)
                 shown = f"{found['wall']:.1f}", f"{found['cpu']:.1f}", found["iterations"]
                 rows.append((kind, f"{counts.n_entries:,}", C, *shown, f"{found['peak']:.0f} MB"))
     header = ("documents in", "entries", "C", "s", "CPU s", "iterations", "peak beyond the start")
     return pages.table(header, rows)
-
-
-def on_dask(n_entries: int) -> str:
-    """Return a table of fits on one worker, on two, and on two of which one is killed."""
-    import dask
-    import dask.array as da
-    from distributed import Client, LocalCluster
-
-    from sklearn_clsattn.dask import DaskClsAttentionClassifier
-
-    def distributed_blocks() -> tuple[Any, Any]:
-        made = dask.delayed(documents, nout=2)
-        n, meta = max(2, n_entries // LENGTH // 8), documents(2)[0]
-        parts = [made(n, seed) for seed in range(8)]
-        X = [da.from_delayed(X, (n, N_TOKENS), meta=meta[:0]) for X, _ in parts]
-        return da.concatenate(X), da.concatenate([da.from_delayed(y, (n,), int) for _, y in parts])
-
-    rows, values = [], []
-    for n_workers, kill in ((1, False), (2, False), (2, True)):
-        options = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
-        with LocalCluster(**options) as cluster, Client(cluster) as client:
-            X, y = distributed_blocks()
-            model = DaskClsAttentionClassifier(C=1.0, client=client)
-            if kill:
-                victim = min(client.run(os.getpid).values())
-                timer = threading.Timer(rows[-1][2] / 2, os.kill, (victim, signal.SIGKILL))
-                timer.start()
-            started = time.perf_counter()
-            model.fit(X, y)
-            seconds = time.perf_counter() - started
-            values.append(model.to_local().token_values_)
-        apart = float(np.abs(values[-1] - values[0]).max())
-        rows.append((f"{n_workers}{', one killed' * kill}", model.n_iter_, seconds, f"{apart:.0e}"))
-    shown = [(name, n_iter, f"{seconds:.1f}", apart) for name, n_iter, seconds, apart in rows]
-    return pages.table(("workers", "iterations", "s", "values differ from one worker's by"), shown)
 
 
 def on_cuda(n_entries: int, device: str) -> str:
@@ -145,9 +97,7 @@ def on_cuda(n_entries: int, device: str) -> str:
         seconds = {}
         for n_iterations in (2, 2, 22):  # the first one imports
             model = ClsAttentionClassifier(C=1.0, tol=0.0, max_iter=n_iterations, device=where)
-            started = time.perf_counter()
-            model.fit(X, y)
-            seconds[n_iterations] = time.perf_counter() - started
+            _, seconds[n_iterations] = timed(partial(model.fit, X, y))
         iteration = (seconds[22] - seconds[2]) / 20
         rows.append((where, f"{X.nnz:,}", f"{seconds[22]:.2f}", f"{1e3 * iteration:.1f}"))
     return pages.table(("device", "non-zeros", "fit of 22 iterations, s", "iteration, ms"), rows)
@@ -170,7 +120,7 @@ def memory_table(scale: float = 1.0) -> str:
     rows = []
     for entries, tokens, n_classes, C, dtype in MEMORY_CASES:
         case = int(scale * entries), int(scale * tokens), n_classes, C, dtype
-        size = in_process("peak", *case)
+        size = in_process(f"{HERE}.peak", *case)
         numbers = case[1] * (2 if n_classes == 2 else 1 + n_classes)
         rows.append(
             (*case, f"{size / 1e9:.2f} GB", f"{size / case[0]:.0f}", f"{size / numbers:.0f}")
@@ -179,39 +129,21 @@ def memory_table(scale: float = 1.0) -> str:
     return pages.table(header, rows)
 
 
-def in_process(function: str, *arguments: Any) -> Any:
-    """Return the result of a function of this module in a process of its own."""
-    command = [sys.executable, __file__, "--call", json.dumps([function, *arguments])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{function} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def main(arguments: list[str] | None = None) -> int:
-    parser = command_line.parser(__file__, __doc__)
+    parser = command_line.parser("bench_scale", __doc__)
     parser.add_argument("--entries", type=lambda text: int(float(text)), default=22_000_000)
     parser.add_argument("--folder", help="where to write the chunks, which are removed")
-    parser.add_argument("--dask", action="store_true")
     parser.add_argument("--cuda", nargs="?", const="cuda", metavar="DEVICE")
     parser.add_argument("--memory", nargs="?", type=float, const=1.0, metavar="SCALE")
-    parser.add_argument("--call", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    if options.call:
-        function, *rest = options.call
-        print(json.dumps(globals()[function](*rest)))
-        return 0
-    described = machine.describe()
-    print(machine.summary(described), *machine.warning(described), "", sep="\n")
-    if options.dask:
-        print(on_dask(options.entries))
-    elif options.cuda:
-        print(on_cuda(options.entries, options.cuda))
+    if options.cuda:
+        found = on_cuda(options.entries, options.cuda)
     elif options.memory:
-        print(memory_table(options.memory))
+        found = memory_table(options.memory)
     else:
-        print(chunks(options.entries, options.folder))
+        found = chunks(options.entries, options.folder)
+    print(pages.page("Large corpora", "python -m benchmarks.bench_scale", found))
     return 0
 
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from importlib import import_module
+from operator import methodcaller
+from typing import Any, NamedTuple
 
+import numpy as np
+from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer
+from sklearn.preprocessing import Binarizer, FunctionTransformer
 from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
@@ -84,28 +93,90 @@ COMPETITORS = {competitor.name: competitor for competitor in _ALL}
 
 def from_texts(vectorizer: dict[str, Any]) -> dict[str, Competitor]:
     """Return those from raw text, with defaults; `vectorizer` has CountVectorizer's parameters."""
-
-    def counts(kind: Any, classifier: Any) -> Callable[[], Any]:
-        return lambda: make_pipeline(kind(**vectorizer), classifier)
-
-    svc = LinearSVC(random_state=0)
-    pipelines = {
-        "front_end": ("ours, make_text_classifier()", make_text_classifier),
-        "ours": ("ours, the same tokens", counts(TokenVectorizer, ClsAttentionClassifier())),
-        "logistic_counts": (
-            "CountVectorizer, LogisticRegression",
-            counts(CountVectorizer, LogisticRegression()),
-        ),
-        "linear_svc_counts": ("CountVectorizer, LinearSVC", counts(CountVectorizer, svc)),
-        "logistic_tfidf": (
-            "TfidfVectorizer of words and pairs, LogisticRegression(C=10)",
-            lambda: make_pipeline(
-                TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10, max_iter=1000)
-            ),
-        ),
-        "linear_svc_tfidf": ("TfidfVectorizer, LinearSVC", counts(TfidfVectorizer, svc)),
-    }
+    counts, svc = CountVectorizer(**vectorizer), LinearSVC(random_state=0)
+    tokens, ours = TokenVectorizer(**vectorizer), ClsAttentionClassifier()
+    pairs, logistic = TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10, max_iter=1000)
+    title = "TfidfVectorizer of words and pairs, LogisticRegression(C=10)"
+    made = (
+        ("front_end", "ours, make_text_classifier()", (make_text_classifier(),)),
+        ("ours", "ours, the same tokens", (tokens, ours)),
+        ("logistic_counts", "CountVectorizer, LogisticRegression", (counts, LogisticRegression())),
+        ("linear_svc_counts", "CountVectorizer, LinearSVC", (counts, svc)),
+        ("logistic_tfidf", title, (pairs, logistic)),
+        ("linear_svc_tfidf", "TfidfVectorizer, LinearSVC", (TfidfVectorizer(**vectorizer), svc)),
+    )
     return {
-        name: Competitor(name, title, lambda *_, make=make: make())
-        for name, (title, make) in pipelines.items()
+        name: Competitor(name, title, lambda *_, steps=steps: clone(make_pipeline(*steps)))
+        for name, title, steps in made
     }
+
+
+class FastText:
+    """fastText as a classifier of texts."""
+
+    def fit(self, X: Any, y: Any) -> FastText:
+        """Return itself, trained on a file of the texts."""
+        import fasttext
+
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            lines = zip(codes, self._prepared(X), strict=True)
+            file.writelines(f"__label__{code} {text}\n" for code, text in lines)
+            file.flush()
+            how = {"lr": 0.5, "epoch": 25, "wordNgrams": 2, "thread": 1, "verbose": 0}
+            self._model = fasttext.train_supervised(file.name, **how)
+        self.save_model = self._model.save_model
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes."""
+        found = np.full((len(X), len(self.classes_)), 1e-9)  # of a text without words, alike
+        answers = zip(*self._model.predict(self._prepared(X), k=-1), strict=True)
+        for row, (labels, probabilities) in zip(found, answers, strict=True):
+            row[[int(label.removeprefix("__label__")) for label in labels]] = probabilities
+        return found / found.sum(axis=1, keepdims=True)
+
+    def _prepared(self, X: Any) -> list[str]:
+        """Return texts in lower case, each in one line, with spaces around punctuation."""
+        return [" ".join(re.sub(r"([.!?,'/()])", r" \1 ", text).lower().split()) for text in X]
+
+
+class Peer(NamedTuple):
+    """A classifier of raw texts with its defaults: how it is made and drawn, and what it needs."""
+
+    make: Callable[[], Any]
+    colour: str  # Okabe and Ito's
+    mark: str
+    package: str = "sklearn"
+
+
+def _tfidf(*steps: Any, min_df: int = 2) -> Any:
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), min_df=min_df, sublinear_tf=True)
+    return make_pipeline(vectorizer, *steps)
+
+
+def _boosted(module: str, name: str, *steps: Any, **parameters: Any) -> Any:
+    """Return boosting on columns that enough texts have; the package may not be there."""
+    return _tfidf(*steps, getattr(import_module(module), name)(n_jobs=1, **parameters), min_df=5)
+
+
+_COUNTS, _NB_SVM = CountVectorizer(ngram_range=(1, 2), min_df=2), COMPETITORS["nb_svm"].make(0.1, 3)
+_LOGISTIC = LogisticRegression(max_iter=1000)
+_TUNED = GridSearchCV(_LOGISTIC, {"C": [1.0, 3.0, 10.0, 30.0, 100.0]}, cv=3)
+_DENSE = SelectKBest(chi2, k=300), FunctionTransformer(methodcaller("toarray"), accept_sparse=True)
+# With its default of 1e-3 it diverges on 77 classes.
+_STEADY = {"min_sum_hessian_in_leaf": 0.1, "verbose": -1}
+_LIGHTGBM = partial(_boosted, "lightgbm", "LGBMClassifier", **_STEADY)
+_EBM = partial(
+    _boosted, "interpret.glassbox", "ExplainableBoostingClassifier", *_DENSE, interactions=0
+)
+PEERS = {
+    "make_text_classifier()": Peer(make_text_classifier, "#D55E00", "*"),
+    "LogisticRegression": Peer(partial(_tfidf, _LOGISTIC), "#56B4E9", "s"),
+    "LogisticRegression, C tuned": Peer(partial(_tfidf, _TUNED), "#0072B2", "o"),
+    "LinearSVC": Peer(partial(_tfidf, LinearSVC(random_state=0)), "#CC79A7", "D"),
+    "NB-SVM, C=0.1": Peer(partial(make_pipeline, _COUNTS, _NB_SVM), "#009E73", "^"),
+    "fastText": Peer(FastText, "#000000", "X", "fasttext"),
+    "LightGBM": Peer(_LIGHTGBM, "#E69F00", "P", "lightgbm"),
+    "EBM": Peer(_EBM, "#7F7F7F", "v", "interpret"),
+}

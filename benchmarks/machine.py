@@ -44,12 +44,11 @@ def summary(machine: dict[str, Any]) -> str:
     )
 
 
-def warning(machine: dict[str, Any]) -> list[str]:
-    """Return lines for a page: a warning if the machine was busy, else none."""
+def warning(machine: dict[str, Any]) -> str:
+    """Return a warning for a page if the machine was busy, else nothing."""
     load, cores = machine["load_before"], machine["cores"]
-    if load <= 0.5 * cores:
-        return []
-    return [f"**The machine was busy** (load {load:g} on {cores} cores): do not trust times.", ""]
+    busy = f"**The machine was busy** (load {load:g} on {cores} cores): do not trust times."
+    return busy if load > 0.5 * cores else ""
 
 
 def _cpu_model() -> str:

@@ -28,9 +28,16 @@ def page(title: str, command: str, *parts: str, described: dict[str, Any] | None
     """Return a page: title, command, date, machine, and the parts with a blank line between."""
     described = described or machine.describe()
     date = datetime.now(UTC).strftime("%Y-%m-%d")
-    head = [f"# {title}", f"`{command}`, {date}.", machine.summary(described)]
-    head += [line for line in machine.warning(described) if line]
-    return "\n\n".join([*head, *(part for part in parts if part)]) + "\n"
+    of_machine = machine.summary(described), machine.warning(described)
+    lines = f"# {title}", f"`{command}`, {date}.", *of_machine, *parts
+    return "\n\n".join(filter(None, lines)) + "\n"
+
+
+def publish(text: str, path: Path | None) -> None:
+    """Print a page, and write it where a path is given."""
+    print(text)
+    if path is not None:
+        write(path, text)
 
 
 def write(path: Path, text: str) -> None:

@@ -6,7 +6,6 @@ with sorted indices and no duplicates, because some SciPy operations sort in pla
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 import sklearn
 from numpy.typing import NDArray
@@ -115,14 +115,15 @@ def load(
     spec: Spec, reviews: Path | None, *, n_rows: int | None = None, cache: Path = CACHE
 ) -> Problem:
     """Return a problem, from the cache if it is there; `n_rows` limits both halves."""
-    path = cache / f"{spec.name}-{_fingerprint(spec, reviews, n_rows)}.joblib"
+    files = [reviews / f"{spec.stem}_{part}.csv.gz" for part in _PARTS] if reviews else []
+    sizes = [file.stat().st_size for file in files if spec.stem]
+    what = joblib.hash(f"{spec} {n_rows} {sizes} {sklearn.__version__}")
+    path = cache / f"{spec.name}-{what}.joblib"
     if not path.is_file():
         print(f"making {spec.title}", file=sys.stderr, flush=True)
         if spec.stem:
-            texts, vectorizer = (
-                load_texts(spec, reviews, n_rows=n_rows),
-                CountVectorizer(**spec.vectorizer),
-            )
+            texts = load_texts(spec, reviews, n_rows=n_rows)
+            vectorizer = CountVectorizer(**spec.vectorizer)
             X, X_test = vectorizer.fit_transform(texts.X_train), vectorizer.transform(texts.X_test)
             made = X, texts.y_train, X_test, texts.y_test
         else:
@@ -134,16 +135,30 @@ def load(
     return read(path, spec.name, spec.title)
 
 
-def load_texts(spec: Spec, reviews: Path | None, *, n_rows: int | None = None) -> Problem:
+def load_texts(spec: Spec, folder: Path | None, *, n_rows: int | None = None) -> Problem:
     """Return a problem from raw text; generated documents are written out as words."""
-    halves: list[Any] = []
-    if spec.stem and reviews:
-        for part in _PARTS:
-            halves += some_rows(labelled_texts(spec, reviews, part), spec.max_rows, n_rows)
+    if spec.stem and folder:
+        file = folder / f"{spec.stem}.csv.gz"
+        parts = (labelled_texts(spec, folder, part) for part in _PARTS)
+        both = read_parts(file) if file.is_file() else parts
+        halves = [column for half in both for column in some_rows(half, spec.max_rows, n_rows)]
     else:
-        for half in generate(spec, n_rows):
-            halves.append(_as_texts(half) if sp.issparse(half) else half)
+        halves = [_as_texts(half) if sp.issparse(half) else half for half in generate(spec, n_rows)]
     return Problem(spec.name, spec.title, Path(), *halves)
+
+
+def read_parts(file: Path) -> list[Texts]:
+    """Return both halves of a set from one file with the columns text, label and part."""
+    frame = pd.read_csv(file, keep_default_na=False, dtype={"label": str})
+    texts, y = frame["text"].to_numpy(dtype=object), frame["label"].to_numpy(dtype=str)
+    return split_texts(texts, y, (frame["part"] == "test").to_numpy())
+
+
+def split_texts(texts: NDArray[Any], y: NDArray[Any], test: NDArray[np.bool_]) -> list[Texts]:
+    """Return both halves of texts; a quarter, drawn at random, is for testing if nothing is."""
+    if not test.any():
+        test = np.random.default_rng(0).random(len(test)) < 0.25
+    return [(texts[half], y[half]) for half in (~test, test)]
 
 
 def read(path: Path, name: str = "", title: str = "") -> Problem:
@@ -189,11 +204,3 @@ def _as_texts(X: sp.csr_matrix) -> NDArray[Any]:
         tokens = np.repeat(X.indices[entries], X.data[entries].astype(int))
         texts[row] = " ".join(f"w{token}" for token in tokens)
     return texts
-
-
-def _fingerprint(spec: Spec, reviews: Path | None, n_rows: int | None) -> str:
-    """Return a name for what the matrices depend on."""
-    files = [reviews / f"{spec.stem}_{part}.csv.gz" for part in _PARTS] if spec.stem else []
-    sizes = [file.stat().st_size for file in files]
-    what = f"{spec} {n_rows} {sizes} {sklearn.__version__}"
-    return hashlib.sha256(what.encode()).hexdigest()[:10]

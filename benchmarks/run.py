@@ -1,4 +1,4 @@
-"""The benchmark: ``python benchmarks/run.py [--reviews FOLDER] [--fast]`` (``make bench``).
+"""The benchmark: ``python -m benchmarks.run [--reviews FOLDER] [--fast]`` (``make bench``).
 
 It writes results/latest.md, the chart of the documentation and the README's table.
 """
@@ -14,20 +14,23 @@ from typing import Any
 
 import threadpoolctl
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from . import command_line, machine, pages, problems, report
+from .competitors import COMPETITORS, from_texts
+from .problems import Spec
+from .processes import in_process
+from .timing import compare, few_labels, short_fit, tuned_value
 
-from benchmarks import command_line, machine, memory, pages, problems, report  # noqa: E402
-from benchmarks.competitors import COMPETITORS, from_texts  # noqa: E402
-from benchmarks.problems import Spec  # noqa: E402
-from benchmarks.timing import compare, few_labels, short_fit, tuned_value  # noqa: E402
-
-README = ROOT / "README.md"
-CHART = ROOT / "docs" / "images" / "benchmark.png"
+README = command_line.ROOT / "README.md"
+CHART = command_line.ROOT / "docs" / "images" / "benchmark.png"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = command_line.parser("run", __doc__, reviews=True)
+    parser.add_argument("--fast", action="store_true", help="few rows, few runs, nothing tuned")
+    parser.add_argument("--problems", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--cache", type=Path, default=problems.CACHE, help="of matrices and tuning")
+    parser.add_argument("--output", type=Path, default=pages.RESULTS, help="folder of the page")
+    options = parser.parse_args(arguments)
     reviews = problems.find_reviews(options.reviews)
     # LogisticRegression on sparse documents gains nothing from a second BLAS thread, and loses
     # much on a busy machine.
@@ -65,8 +68,8 @@ def run(
         ]
         found = compare(problem, chosen, say=_say, **effort)
         for competitor, value in chosen if not fast else ():  # a process each takes seconds
-            ratio = memory.peak_of_fit(problem.path, competitor.name, value)
-            found[competitor.name]["memory"] = ratio
+            given = problem.path, competitor.name, value
+            found[competitor.name]["memory"] = in_process("benchmarks.memory.peak_of_fit", *given)
         X = problem.X_train
         results["problems"][spec.name] = {
             "title": spec.title,
@@ -85,15 +88,6 @@ def run(
     short = problems.load(problems.SHORT, None, cache=cache)
     results["short_fit"] = short_fit(short, runs=5 if fast else 50)
     return results
-
-
-def _parser() -> Any:
-    parser = command_line.reviews_parser(__file__, __doc__)
-    parser.add_argument("--fast", action="store_true", help="few rows, few runs, nothing tuned")
-    parser.add_argument("--problems", nargs="+", metavar="NAME", help="only these")
-    parser.add_argument("--cache", type=Path, default=problems.CACHE, help="of matrices and tuning")
-    parser.add_argument("--output", type=Path, default=pages.RESULTS, help="folder of the page")
-    return parser
 
 
 def _say(line: str) -> None:

@@ -42,6 +42,15 @@ def quality(model: Any, X: Any, y: NDArray[Any]) -> dict[str, float | None]:
     }
 
 
+def timed(
+    function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter
+) -> tuple[Any, float]:
+    """Return what a function returns, and the seconds it took."""
+    started = clock()
+    result = function()
+    return result, clock() - started
+
+
 def compare(
     problem: Problem,
     chosen: Iterable[tuple[Competitor, float | None]],
@@ -51,29 +60,32 @@ def compare(
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, dict[str, Any]]:
     """Return times and quality of each competitor, with its tuned value, on a problem."""
-    X, matrices, rows = {}, {}, warm_up_rows(problem.y_train)
-    fits: dict[str, list[float]] = {}
-    values, models, kinds = {}, {}, {}
-    for competitor, value in chosen:
-        name = competitor.name
-        kinds[name], values[name], fits[name] = competitor, value, []
-        if competitor.tfidf not in matrices:
-            matrices[competitor.tfidf] = competitor.matrices(problem.X_train, problem.X_test)
-        X[name] = matrices[competitor.tfidf]
-        models[name] = competitor.make(value, problem.n_classes)
+    rows, y = warm_up_rows(problem.y_train), problem.y_train
+    kinds = {competitor.name: (competitor, value) for competitor, value in chosen}
+    matrices = {
+        kind.tfidf: kind.matrices(problem.X_train, problem.X_test) for kind, _ in kinds.values()
+    }
+    X = {name: matrices[kind.tfidf] for name, (kind, _) in kinds.items()}
+    fits: dict[str, list[float]] = {name: [] for name in kinds}
+
+    def made(name: str) -> Any:
+        kind, value = kinds[name]
+        return kind.make(value, problem.n_classes)
+
+    models = {name: made(name) for name in kinds}
+    for name, model in models.items():
         with warnings.catch_warnings():  # a warm-up need not converge
             warnings.simplefilter("ignore", ConvergenceWarning)
-            models[name].fit(X[name][0][rows], problem.y_train[rows])
-        models[name].predict(X[name][1][:_WARM_UP_ROWS])
+            model.fit(X[name][0][rows], y[rows])
+        model.predict(X[name][1][:_WARM_UP_ROWS])
     for run in range(max_runs):
         for name, seconds in fits.items():
             if run and run * seconds[0] > max_seconds - seconds[0]:
                 continue
-            models[name] = kinds[name].make(values[name], problem.n_classes)
+            model = made(name)
             gc.collect()
-            started = time.perf_counter()
-            models[name].fit(X[name][0], problem.y_train)
-            seconds.append(time.perf_counter() - started)
+            models[name], taken = timed(lambda model=model, X=X[name][0]: model.fit(X, y))
+            seconds.append(taken)
             say(f"{problem.name}: {name} {seconds[-1]:.2f} s")
     calls = [lambda name=name: models[name].predict(X[name][1]) for name in fits]
     predictions = interleaved(*calls, runs=max_runs)
@@ -85,7 +97,7 @@ def compare(
     requests = interleaved(*ones, runs=2)
     return {
         name: {
-            "value": values[name],
+            "value": kinds[name][1],
             "fit_seconds": statistics.median(seconds),
             "fit_runs": len(seconds),
             "predict_seconds": predicted,
@@ -129,9 +141,7 @@ def interleaved(*functions: Callable[[], Any], runs: int) -> list[float]:
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(runs):
         for function, measured in zip(functions, times, strict=True):
-            started = time.perf_counter()
-            function()
-            measured.append(time.perf_counter() - started)
+            measured.append(timed(function)[1])
     return [statistics.median(measured) for measured in times]
 
 
@@ -139,9 +149,7 @@ def few_labels(problem: Problem, n_labels: int = 100) -> dict[str, float]:
     """Return accuracies with few labels, and the seconds that vectors of all words take."""
     X, y = problem.X_train, problem.y_train
     few, others = np.split(np.random.default_rng(0).permutation(len(y)), [n_labels])
-    started = time.perf_counter()
-    WordVectors().fit(X)
-    seconds = time.perf_counter() - started
+    _, seconds = timed(lambda: WordVectors().fit(X))
     alone = make_text_classifier().fit(X[few], y[few])
     model = make_text_classifier().fit(X[few], y[few], unlabeled=X[others])
     scores = [float(one.score(problem.X_test, problem.y_test)) for one in (alone, model)]

@@ -13,11 +13,14 @@ from benchmarks import (
     bench_invariance,
     bench_minimal,
     bench_scale,
+    peers,
     problems,
+    processes,
     report,
     run,
 )
-from benchmarks.competitors import COMPETITORS
+from benchmarks.command_line import ROOT
+from benchmarks.competitors import COMPETITORS, PEERS
 from benchmarks.defaults import engine
 from benchmarks.defaults.questions import QUESTIONS, Question, Variant
 from benchmarks.defaults.sets import sources, splits
@@ -39,13 +42,8 @@ def tiny(tmp_path, monkeypatch):
         "load",
         lambda *what, n_rows=150, cache=tmp_path: load(*what, n_rows=n_rows, cache=tmp_path),
     )
-    measure = bench_counting.measure  # without processes of their own, which take seconds to start
-    monkeypatch.setattr(
-        bench_counting, "in_fresh_process", lambda options, *case: measure(*case, options)
-    )
-    monkeypatch.setattr(
-        bench_scale, "in_process", lambda name, *case: getattr(bench_scale, name)(*case)
-    )
+    for module in (bench_counting, bench_scale, peers):  # a process takes seconds to start
+        monkeypatch.setattr(module, "in_process", processes.call)
     monkeypatch.setattr(bench_against, "in_a_process", cache(bench_against.in_a_process))
     return tmp_path
 
@@ -70,17 +68,29 @@ def sets(tmp_path_factory):
         (bench_scale.main, ["--memory", "0.001"], ["5,?000", "1,?000"]),
         (bench_scale.main, ["--cuda", "--entries", "20000"], ["cpu"]),
         (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
-        (bench_against.main, [str(bench_against.ROOT), *NONE, "--pairs", "1"], []),
+        (peers.main, ["--sets", "mood", *NONE], map(re.escape, list(PEERS)[:3])),
+        (bench_against.main, [str(ROOT), *NONE, "--pairs", "1"], []),
         (
             bench_counting.main,
             [*NONE, "--rows", "40", "--runs", "1"],
             map(re.escape, bench_counting.TASKS),
         ),
     ],
-    ids=["run", "invariance", "minimal", "labels", "memory", "cuda", "chunks", "against", "counts"],
+    ids=[
+        "run",
+        "invariance",
+        "minimal",
+        "labels",
+        "memory",
+        "cuda",
+        "chunks",
+        "peers",
+        "against",
+        "counts",
+    ],
 )
 def test_a_benchmark_prints_its_table(main, arguments, rows, tiny, capsys):
-    if main in (run.main, bench_counting.main):
+    if main in (run.main, peers.main, bench_counting.main):
         arguments = [*arguments, "--output", str(tiny)]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
@@ -88,8 +98,8 @@ def test_a_benchmark_prints_its_table(main, arguments, rows, tiny, capsys):
         assert re.search(rf"^\| ({row}) \|.*\d", printed, re.M), row
     if main is bench_against.main:  # the same checkout twice
         for value in bench_against.VALUES:
-            (line,) = (line for line in printed.splitlines() if line.strip().startswith(value))
-            assert line.split()[-1] == line.split()[-2]
+            lines = re.findall(rf"^\| {value} \| (.+) \| \1 \|", printed, re.M)
+            assert len(lines) == len(problems.GENERATED)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

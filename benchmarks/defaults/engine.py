@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -24,7 +25,7 @@ import pandas as pd
 import torch
 
 from benchmarks import command_line, pages
-from benchmarks.timing import quality
+from benchmarks.timing import quality, timed
 from sklearn_clsattn import ClsAttentionClassifier
 
 from .questions import QUESTIONS, Question, Variant
@@ -36,11 +37,21 @@ _NOTES = (
     "Differences are from the first variant. *Won*: sets with the higher and with the lower "
     "accuracy. CPU: that of tuning and fit, over the first variant's."
 )
+_DEFAULTS = ClsAttentionClassifier().get_params()  # which answers rest on
 _KEY = ["set", "seed", "size"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = command_line.parser("defaults", __doc__)
+    parser.add_argument("questions", nargs="*", metavar="QUESTION", help=", ".join(QUESTIONS))
+    parser.add_argument("--explore", type=Path, help="folder of NAME.csv.gz: text, label, part")
+    parser.add_argument("--reviews", type=Path, help="folder of the reviews' training files")
+    parser.add_argument("--fast", action="store_true", help="generated documents, one split")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no split later")
+    folder = Path(tempfile.gettempdir()) / "clsattn-defaults"
+    parser.add_argument("--folder", type=Path, default=folder, help="where answers are written")
+    parser.add_argument("--output", type=Path, help="file for the page")
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)  # processor times are compared
     if not (options.fast or options.explore or options.reviews):
         print("no documents: name a folder with --explore, or try --fast", file=sys.stderr)
@@ -56,9 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parts += [f"## {question.title}", tables(question, answers(file))]
     command = f"python -m benchmarks.defaults {' '.join(options.questions)}".strip()
     page = pages.page("How the defaults were chosen", command, _NOTES, *parts)
-    print(page)
-    if options.output:
-        pages.write(options.output, page)
+    pages.publish(page, options.output)
     return 0
 
 
@@ -72,7 +81,7 @@ def ask(question: Question, readers: Any, file: Path, *, seeds: int, ends: float
             return
         if split.work > question.max_work or (split.work > 2e7 and split.seed > 1):
             continue
-        key = {"set": split.set, "seed": split.seed, "size": split.size, "defaults": _defaults()}
+        key = {"set": split.set, "seed": split.seed, "size": split.size, "defaults": _DEFAULTS}
         rows = {
             name: measure(variant, split, texts=question.texts)
             for name, variant in question.variants.items()
@@ -92,10 +101,8 @@ def measure(variant: Variant, split: Split, *, texts: bool) -> dict[str, float |
         for name, value in variant.constants.items():
             stack.enter_context(patch(f"sklearn_clsattn.{name}", value))
         for parameters in tried:
-            started = time.process_time()
-            more = {"unlabeled": split.pool} if variant.pool else {}
-            model = variant.make(**parameters).fit(X, split.y_train, **more)
-            seconds = time.process_time() - started
+            made = variant.make(**parameters)
+            model, seconds = timed(partial(made.fit, X, split.y_train), time.process_time)
             results.append({**quality(model, X_test, split.y_test), "seconds": seconds})
     return results[0] if len(results) == 1 else min(results, key=lambda row: row["log_loss"])
 
@@ -152,23 +159,4 @@ def _lines(file: Path) -> list[dict[str, Any]]:
     """Return the lines of a file of answers that were measured with the present defaults."""
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     lines = [json.loads(line) for line in text.splitlines()]
-    return [line for line in lines if line["defaults"] == _defaults()]
-
-
-def _defaults() -> dict[str, Any]:
-    """Return the default parameters that answers rest on."""
-    return ClsAttentionClassifier().get_params()
-
-
-def _parser() -> Any:
-    parser = command_line.parser(__file__, __doc__)
-    parser.prog = "python -m benchmarks.defaults"
-    parser.add_argument("questions", nargs="*", metavar="QUESTION", help=", ".join(QUESTIONS))
-    parser.add_argument("--explore", type=Path, help="folder of NAME.csv.gz: text, label, part")
-    parser.add_argument("--reviews", type=Path, help="folder of the reviews' training files")
-    parser.add_argument("--fast", action="store_true", help="generated documents, one split")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no split later")
-    folder = Path(tempfile.gettempdir()) / "clsattn-defaults"
-    parser.add_argument("--folder", type=Path, default=folder, help="where answers are written")
-    parser.add_argument("--output", type=Path, help="file for the page")
-    return parser
+    return [line for line in lines if line["defaults"] == _DEFAULTS]

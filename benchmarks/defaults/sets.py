@@ -23,7 +23,7 @@ from sklearn_clsattn.text import TokenVectorizer
 
 SIZES = (500, 2_000, 8_000, None)
 FEW = (30, 100, 300)
-_REVIEWS = {
+REVIEWS = {
     "imdb": Spec("imdb", "", "imdb"),
     "polarity": Spec("polarity", "", "yelp_stars", labels="polarity"),
     "stars": Spec("stars", "", "yelp_stars"),
@@ -41,7 +41,6 @@ class Split:
     y_train: NDArray[np.intp]
     texts_test: NDArray[np.object_]
     y_test: NDArray[np.intp]
-    pool: NDArray[np.object_]  # the other training texts, whose labels are not known
 
     @cached_property
     def _counts(self) -> tuple[Any, Any]:
@@ -68,7 +67,7 @@ def sources(explore: Path | None, reviews: Path | None) -> dict[str, Callable[[]
     readers: dict[str, Callable[[], Texts]] = {
         file.name.removesuffix(".csv.gz"): partial(read_training, file) for file in files
     }
-    for name, spec in _REVIEWS.items() if reviews else ():
+    for name, spec in REVIEWS.items() if reviews else ():
         if (reviews / f"{spec.stem}_train.csv.gz").is_file():
             readers[name] = partial(labelled_texts, spec, reviews, "train")
     readers = readers or {"two": partial(_generated, 2), "three": partial(_generated, 3)}
@@ -97,13 +96,12 @@ def splits(
         fewest = (5 if size in FEW else 25) * len(np.unique(labels))
         if size is not None and not fewest <= size < 0.8 * len(train):
             continue
-        train, others = np.split(train, [len(train) if size is None else size])
+        train = train[:size]
         test = test[: 1_000 if size in FEW else None]
         classes, codes = np.unique(labels[train], return_inverse=True)
         test = test[np.isin(labels[test], classes)]
         y_test = np.searchsorted(classes, labels[test])
-        known = texts[train], codes, texts[test], y_test
-        yield Split(name, seed, size, *known, texts[others])
+        yield Split(name, seed, size, texts[train], codes, texts[test], y_test)
 
 
 def read_training(file: Path) -> Texts:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import logsumexp
@@ -51,26 +50,15 @@ def specs(reviews: Path | None) -> tuple[Spec, ...]:
 
 def load(spec: Spec, reviews: Any, n_documents: int, n_rows: int | None = None) -> Corpus:
     """Return a corpus with random test documents to explain; `n_rows` limits those to train on."""
-    if spec is NEWS:
-        frame = pd.read_csv(reviews / f"{spec.stem}.csv.gz", keep_default_na=False)
-        train = frame["part"] == "train"
-        texts, y = problems.some_rows(_texts(frame[train]), None, n_rows)
-        texts_test, _ = _texts(frame[~train])
-    else:
-        problem = problems.load_texts(spec, reviews, n_rows=n_rows)
-        texts, y, texts_test = problem.X_train, problem.y_train, problem.X_test
+    problem = problems.load_texts(spec, reviews, n_rows=n_rows)
     vectorizer = CountVectorizer(**{**_WORDS, **spec.vectorizer})
-    X = vectorizer.fit_transform(texts)
+    X = vectorizer.fit_transform(problem.X_train)
     X.sum_duplicates()
-    order = np.random.default_rng(0).permutation(len(texts_test))
+    order = np.random.default_rng(0).permutation(len(problem.X_test))
     # Long before the end: a few documents in a thousand have no token at all.
-    chosen = texts_test[order[: 2 * n_documents + 10]]
+    chosen = problem.X_test[order[: 2 * n_documents + 10]]
     chosen = chosen[vectorizer.transform(chosen).getnnz(axis=1) > 0]
-    return Corpus(spec.title, vectorizer, X, y, chosen[:n_documents])
-
-
-def _texts(frame: pd.DataFrame) -> tuple[NDArray[Any], NDArray[Any]]:
-    return frame["text"].to_numpy(dtype=object), frame["label"].to_numpy(dtype=object)
+    return Corpus(spec.title, vectorizer, X, problem.y_train, chosen[:n_documents])
 
 
 class Model:

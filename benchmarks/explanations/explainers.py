@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,42 +35,33 @@ def explainers(model: Model, samples: int) -> list[Explainer]:
     """Return the explainers that are compared, in the order of the tables."""
     n_text = min(samples, TEXT_EVALUATIONS)
     return [
-        Explainer("contributions", "ours: contributions", _contributions(model)),
-        Explainer("whole", "ours: `explain`", _whole(model)),
+        Explainer("contributions", "ours: contributions", partial(_contributions, model)),
+        Explainer("whole", "ours: `explain`", partial(_whole, model)),
         Explainer("lime", "LIME", _lime(model, samples)),
         Explainer("shap", f"SHAP, tokens, {samples:,} evaluations", _shap_tokens(model, samples)),
         Explainer("shap_text", f"SHAP, text, {n_text:,} evaluations", _shap_text(model, n_text)),
-        Explainer("anchors", "the search of Anchors", _anchors(model)),
-        Explainer("attention", "attention", _attention(model)),
-        Explainer("chance", "random order", _chance(model)),
+        Explainer("anchors", "the search of Anchors", partial(_anchors, model)),
+        Explainer("attention", "attention", partial(_attention, model)),
+        Explainer("chance", "random order", partial(_chance, model, np.random.default_rng(0))),
     ]
 
 
-def _contributions(model: Model) -> Callable[[str], Scores]:
+def _contributions(model: Model, text: str) -> Scores:
     """Our model's own terms, of the predicted class less those of the next."""
-    classifier, vectorizer = model.classifier, model.vectorizer
-    values, intercept = np.atleast_2d(classifier.token_values_), classifier.intercept_
-
-    def explain(text: str) -> Scores:
-        shares = classifier.attention(vectorizer.transform([text]))
-        contributions = shares.data * values[:, shares.indices]
-        decisions = intercept + contributions.sum(axis=1)
-        if len(decisions) == 1:
-            return shares.indices, contributions[0] if decisions[0] > 0 else -contributions[0]
-        second, first = np.argsort(decisions)[-2:]
-        return shares.indices, contributions[first] - contributions[second]
-
-    return explain
+    classifier = model.classifier
+    shares = classifier.attention(model.vectorizer.transform([text]))
+    contributions = shares.data * np.atleast_2d(classifier.token_values_)[:, shares.indices]
+    decisions = classifier.intercept_ + contributions.sum(axis=1)
+    if len(decisions) == 1:
+        return shares.indices, contributions[0] if decisions[0] > 0 else -contributions[0]
+    second, first = np.argsort(decisions)[-2:]
+    return shares.indices, contributions[first] - contributions[second]
 
 
-def _whole(model: Model) -> Callable[[str], Scores]:
+def _whole(model: Model, text: str) -> Scores:
     """All that `explain` returns: contributions, decisions without tokens, positions in texts."""
-
-    def explain(text: str) -> Scores:
-        answer = inspection.explain(model.pipeline, [text])
-        return answer.columns, answer.contributions[:, 0]
-
-    return explain
+    answer = inspection.explain(model.pipeline, [text])
+    return answer.columns, answer.contributions[:, 0]
 
 
 def _lime(model: Model, samples: int) -> Callable[[str], Scores]:
@@ -147,36 +139,23 @@ def _shap_tokens(model: Model, evaluations: int) -> Callable[[str], Scores]:
     return explain
 
 
-def _anchors(model: Model) -> Callable[[str], Scores]:
+def _anchors(model: Model, text: str) -> Scores:
     """The search of Anchors: its tokens in the order found, others by their precision alone."""
-
-    def explain(text: str) -> Scores:
-        document = Document(model, text)
-        scores = anchor_scores(document.agrees, document.n, np.random.default_rng(0))
-        return document.x.indices, scores
-
-    return explain
+    document = Document(model, text)
+    scores = anchor_scores(document.agrees, document.n, np.random.default_rng(0))
+    return document.x.indices, scores
 
 
-def _attention(model: Model) -> Callable[[str], Scores]:
+def _attention(model: Model, text: str) -> Scores:
     """Our model's attention alone, which has no sign."""
-
-    def explain(text: str) -> Scores:
-        shares = model.classifier.attention(model.vectorizer.transform([text]))
-        return shares.indices, shares.data
-
-    return explain
+    shares = model.classifier.attention(model.vectorizer.transform([text]))
+    return shares.indices, shares.data
 
 
-def _chance(model: Model) -> Callable[[str], Scores]:
+def _chance(model: Model, rng: np.random.Generator, text: str) -> Scores:
     """Random scores of the document's tokens: what any explanation should beat."""
-    rng = np.random.default_rng(0)
-
-    def explain(text: str) -> Scores:
-        columns = model.vectorizer.transform([text]).indices
-        return columns, rng.random(len(columns))
-
-    return explain
+    columns = model.vectorizer.transform([text]).indices
+    return columns, rng.random(len(columns))
 
 
 def _by_column(scores: dict[int, float]) -> Scores:
