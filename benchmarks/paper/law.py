@@ -21,8 +21,11 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks import pages
 from benchmarks.command_line import ROOT
+from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn.paper import one_step_embeddings
 from sklearn_clsattn.paper._gradient_flow import gradient_flow
 from sklearn_clsattn.paper._selection_law import LARGEST_LEAD, law_of
+from sklearn_clsattn.paper._selective import SelectiveObjective
 
 from .theorem import Data, flow, limit_of, one_relevant, usual_step
 
@@ -45,6 +48,7 @@ KINDS: dict[str, list[tuple[int, int, float, float, float]]] = {
 LEAST_AUC, MOST_MISJUDGED = 0.9, 0.1
 LEAST_AUC_OF_KINDS, MOST_MISJUDGED_OF_KINDS = 0.8, 0.2
 RATIO_OF_TIMES, RATIO_OF_EDGES = (0.8, 1.25), (0.5, 2.0)
+IMAGES = ROOT / "docs" / "images"
 NEVER = 400.0  # an infinite lead, for areas and pictures
 
 
@@ -259,6 +263,47 @@ def draw(fits: pd.DataFrame) -> Figure:
     return figure
 
 
+def mechanism() -> Figure:
+    """Return the picture of two flows: the class behind comes back in one, and not in the other."""
+    data, seed, dimension = one_relevant(0, 120, 5, 50, 10), 0, 1024
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    for ax, value in zip(figure.subplots(1, 2), (8.0, 2.0), strict=True):
+        X, y = data
+        step_size = value * usual_step(X, y)
+        step = one_step_embeddings(
+            X, y, step_size=step_size, embedding_dim=dimension, random_state=seed
+        )
+        loss = Documents.of(sp.csr_matrix(X), y, np.ones(len(y)), 2).attention_loss(
+            np.float64, "cpu"
+        )
+        E = torch.from_numpy(step.embeddings)
+        values = E @ torch.from_numpy(step.output_vectors).T
+        path = gradient_flow(
+            SelectiveObjective(sp.csr_matrix(X), loss, values),
+            E,
+            E @ torch.from_numpy(step.cls_embedding),
+            1.0,
+        )
+        ways, leads = [0.0], []
+        while True:
+            scores = path.y[0].numpy()
+            others = scores[10:].mean()
+            leads.append([scores[:5].mean() - others, scores[5:10].mean() - others])
+            if ways[-1] > 50:
+                break
+            ways.append(ways[-1] + path.step())
+        for lead, colour, name in zip(
+            np.transpose(leads), ("#0072b2", "#d55e00"), ("first", "second"), strict=True
+        ):
+            ax.plot(ways, lead, color=colour, label=f"relevant tokens of the {name} class")
+        ax.axhline(0, color="#8c8c8c", linewidth=1)
+        ax.set_title(f"largest value {value:g}", fontsize=10)
+        ax.set_xlabel("way along the flow, in score units")
+    figure.axes[0].set_ylabel("score above irrelevant tokens'")
+    figure.axes[0].legend(frameon=False, fontsize=8.5)
+    return figure
+
+
 def main(argv: list[str] | None = None) -> None:
     """Fit, and write the page and the picture."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -274,7 +319,8 @@ def main(argv: list[str] | None = None) -> None:
         for K, T, d, value in chosen
     ]
     fits = fits_of(places, options.seeds, options.jobs, 9_000)
-    draw(fits).savefig(ROOT / "docs" / "images" / "selection_law.png", dpi=120)
+    draw(fits).savefig(IMAGES / "selection_law.png", dpi=120)
+    mechanism().savefig(IMAGES / "selection_mechanism.png", dpi=120)
     rows = judged(fits, LEAST_AUC, MOST_MISJUDGED) + verdicts(fits)
     usual = [(make, K, d, None) for make, K, d, _ in places]
     default = fits_of(usual, max(1, options.seeds // 5), options.jobs, 11_000)
