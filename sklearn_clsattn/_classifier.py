@@ -197,18 +197,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:
-        self.C = C
-        self.attention_C = attention_C
-        self.attend_cls = attend_cls
-        self.token_scaling = token_scaling
-        self.sublinear_counts = sublinear_counts
-        self.token_vectors_scale = token_vectors_scale
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.device = device
+        self._keep(locals())
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)

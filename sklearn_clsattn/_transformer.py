@@ -133,12 +133,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         smoothing: float = 1.0,
         centred: bool = False,
     ) -> None:
-        self.importance = importance
-        self.k = k
-        self.threshold = threshold
-        self.scale = scale
-        self.smoothing = smoothing
-        self.centred = centred
+        self._keep(locals())
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)

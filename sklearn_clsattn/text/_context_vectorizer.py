@@ -214,18 +214,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         word_vectors: WordVectors | None = None,
         dtype: type[np.floating[Any]] = np.float32,
     ) -> None:
-        self.ngram_range = ngram_range
-        self.min_df = min_df
-        self.max_df = max_df
-        self.token_pattern = token_pattern
-        self.tokenizer = tokenizer
-        self.lowercase = lowercase
-        self.characters = characters
-        self.character_min_df = character_min_df
-        self.character_weight = character_weight
-        self.context = context
-        self.word_vectors = word_vectors
-        self.dtype = dtype
+        self._keep(locals())
 
     @all_or_nothing
     def fit(

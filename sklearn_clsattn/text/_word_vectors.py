@@ -99,10 +99,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         max_words: int = 20_000,
         tokenizer: Callable[[str], Iterable[Any]] | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.min_df = min_df
-        self.max_words = max_words
-        self.tokenizer = tokenizer
+        self._keep(locals())
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
