@@ -54,7 +54,6 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     multilabel_ = False  # whether documents have several labels
 
     _criterion = "gap"
-    _optional_attributes: tuple[str, ...] = ()
 
     class_weight: dict[Any, float] | str | None
     max_iter: int
@@ -70,10 +69,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         ----------
         {training}
 
-        Returns
-        -------
-        self : estimator
-            The fitted classifier.
+        {self}
         """
         self._fit_in_memory(X, y, sample_weight)
         return self
@@ -83,11 +79,11 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         from ._core.backend import resolve_device
 
         device = resolve_device(self.device)
-        earlier = self._earlier() if getattr(self, "warm_start", False) else None
+        earlier = self._earlier()
         csr, labels, weights = validated(self, X, y, sample_weight)
         classes, codes, members = coded(y, labels)
         documents, dtype = documents_in_memory(self, csr, codes, classes, weights, members=members)
-        self._fit_documents(documents, dtype, device, classes, earlier, stacklevel=7, **more)
+        self._fit_documents(documents, dtype, device, classes, earlier, **more)
 
     def decision_function(self, X: Any) -> Array:
         """Return the decision values.
@@ -177,8 +173,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         attention : csr_array of shape (n_documents, n_tokens)
             Rows sum to 1 less the share of ``<cls>``; a document without tokens has none.
         """
-        fitted, X = self._checked(X)
-        return fitted.attention(X)
+        return self._answer(X, "attention")
 
     def contributions(self, X: Any) -> sp.csr_array | list[sp.csr_array]:
         """Return what each token of each document adds to the decision.
@@ -191,8 +186,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
             Attention weight times token value; for more than two classes one array per class.
             Row sums plus `intercept_` are :meth:`decision_function`.
         """
-        fitted, X = self._checked(X)
-        terms = fitted.contributions(X)
+        terms = self._answer(X, "contributions")
         return terms[0] if len(terms) == 1 else terms
 
     def select_tokens(self, X: Any) -> sp.csr_array:
@@ -282,10 +276,12 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         device: torch.device,
         classes: NDArray[Any],
         earlier: Earlier | None,
-        stacklevel: int,
         **more: Any,
     ) -> None:
-        """Train on documents, from `earlier` if it fits, and store the result."""
+        """Train on documents, from `earlier` if it fits, and store the result.
+
+        Warnings are of the line that called `fit`, five calls above this one.
+        """
         from ._core.backend import ThreadShare
 
         options: dict[str, Any] = {"dtype": dtype, "device": device, "report": self._report, **more}
@@ -300,12 +296,11 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         counts = documents.count_selected(result.model.scores)
         self._store(result, classes, documents.statistics, counts, documents.entry_scale)
         self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
-        warn(result, stacklevel)
+        warn(result, stacklevel=7)
 
     def _earlier(self) -> Earlier | None:
-        """Return what is fitted already, if anything is."""
-        fitted = self.__sklearn_is_fitted__()
-        if not fitted:
+        """Return what is fitted already, if anything is, for a warm start."""
+        if not (getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()):
             return None
         return self._model(), self._trained_on(self.classes_, self.multilabel_)
 
@@ -323,11 +318,12 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         selection_counts: NDArray[np.intp],
         entry_scale: float | None,
     ) -> None:
+        for name in [*vars(self)]:  # of an earlier fit, with other parameters perhaps
+            if name.endswith("_") and not name.endswith("_in_"):
+                del self.__dict__[name]
         self.classes_ = classes
         self.n_iter_ = max(1, result.n_iter)
         self.loss_curve_ = np.array(result.loss_curve)
-        for name in self._optional_attributes:  # of an earlier fit with other parameters
-            self.__dict__.pop(name, None)
         if statistics.several:
             self.multilabel_ = True
         self.__dict__.update(result.attributes)
@@ -415,23 +411,18 @@ def documents_in_memory(
 
     X, columns = with_columns(X)
     corpus = Corpus([Chunk(X, codes, weights, columns=columns, members=members)])
-    return weighted_documents(
-        classifier, corpus, summary_of(X, classes), classes, entry_scale, seen
-    )
+    return weighted_documents(classifier, corpus, summary_of(X, classes), entry_scale, seen)
 
 
 def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary, **more: Any) -> None:
-    """Fit a classifier on documents in chunks, of which `summary` is, on the CPU.
-
-    With more options of training. Warnings are of the line that is five calls above this one.
-    """
+    """Fit a classifier on documents in chunks, of which `summary` is, on the CPU."""
     import torch
 
-    earlier = classifier._earlier() if classifier.warm_start else None
+    earlier = classifier._earlier()
     classifier.n_features_in_ = summary.shape[1]
     classifier.__dict__.pop("feature_names_in_", None)
     if summary.names is not None:
         classifier.feature_names_in_ = np.array(summary.names, dtype=object)
-    documents, dtype = weighted_documents(classifier, corpus, summary, summary.labels)
+    documents, dtype = weighted_documents(classifier, corpus, summary)
     device, labels = torch.device("cpu"), summary.labels
-    classifier._fit_documents(documents, dtype, device, labels, earlier, stacklevel=7, **more)
+    classifier._fit_documents(documents, dtype, device, labels, earlier, **more)

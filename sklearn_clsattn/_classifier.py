@@ -13,13 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
-from ._base import (
-    BaseAttentionClassifier,
-    checked_documents,
-    documents_in_memory,
-    fit_corpus,
-    fitted_attention,
-)
+from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
 from ._docstrings import documented
 from ._factored import TokenVectors
 from ._pickling import public
@@ -161,11 +155,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     array(['good', 'bad'], dtype='<U4')
     """
 
-    _optional_attributes = (
-        *("Cs_", "scores_", "entry_scale_", "token_vectors_scale_", "vector_weights_"),
-        "multilabel_",
-    )
-
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "attention_C": [Interval(Real, 0, None, closed="neither")],
@@ -223,10 +212,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             directions count; a row of 0 is no vector. What a
             :class:`~sklearn_clsattn.text.ContextVectorizer` with `word_vectors` returns has them.
 
-        Returns
-        -------
-        self : estimator
-            The fitted classifier.
+        {self}
         """
         more = vector_options(self, token_vectors, getattr(X, "token_vectors", None))
         self._fit_in_memory(X, y, sample_weight, **more)
@@ -248,10 +234,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         token_vectors : array-like of shape (n_tokens, d), default=None
             As in :meth:`fit`.
 
-        Returns
-        -------
-        self : ClsAttentionClassifier
-            The fitted classifier.
+        {self}
 
         Examples
         --------
@@ -302,10 +285,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         {training}
         {classes}
 
-        Returns
-        -------
-        self : ClsAttentionClassifier
-            The classifier, fitted on all batches so far.
+        {self}
 
         Raises
         ------
@@ -363,10 +343,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Where it is near 1, the decision is near the intercept. Reject documents by it, or by their
         probabilities.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Non-negative token counts or weights.
+        {X}
 
         Returns
         -------
@@ -374,8 +351,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             From 0 to 1: 1 for a document without tokens that the model knows, 0 for all with
             ``attend_cls=False``.
         """
-        fitted, X = fitted_attention(self), checked_documents(self, X)
-        return fitted.cls_shares(X)
+        return self._answer(X, "cls_shares")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

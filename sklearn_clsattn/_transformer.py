@@ -144,10 +144,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         ----------
         {training}
 
-        Returns
-        -------
-        self : object
-            Fitted transformer.
+        {self}
         """
         return self._add_batch(X, y, None, sample_weight, afresh=True)
 
@@ -169,10 +166,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         {training}
         {classes}
 
-        Returns
-        -------
-        self : object
-            The transformer, fitted on all batches so far.
+        {self}
         """
         afresh = not hasattr(self, "token_totals_")
         return self._add_batch(X, y, classes, sample_weight, afresh=afresh)

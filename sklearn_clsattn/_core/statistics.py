@@ -317,12 +317,6 @@ def row_lengths(X: Any) -> NDArray[np.intp]:
     return np.asarray(X.row_lengths)
 
 
-def balancing_factors(class_weights: Array) -> Array:
-    """Return the factors that give the classes with documents equal weights, (n_classes,)."""
-    mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
-    return np.divide(mean, class_weights, out=np.zeros(len(class_weights)), where=class_weights > 0)
-
-
 def class_log_odds(class_weights: Array, *, several: bool = False) -> Array:
     """Return the intercepts that depend on the class weights alone, (n_outputs,).
 

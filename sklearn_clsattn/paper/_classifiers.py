@@ -243,7 +243,6 @@ class EmbeddingClassifier(PaperClassifier):
     """
 
     _criterion = "validation loss"
-    _optional_attributes = ("validation_loss_curve_",)
 
     def __init__(
         self,
@@ -323,7 +322,6 @@ class AttentionNetworkClassifier(PaperClassifier):
     """
 
     _criterion = "validation loss"
-    _optional_attributes = ("validation_loss_curve_",)
 
     _network: FittedNetwork
 
