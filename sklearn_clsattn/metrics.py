@@ -19,12 +19,7 @@ from sklearn.utils.validation import (
 from ._documents import as_csr, canonical
 from ._validation import codes_of
 
-__all__ = [
-    "ERASER_FRACTIONS",
-    "comprehensiveness",
-    "expected_calibration_error",
-    "sufficiency",
-]
+__all__ = ["ERASER_FRACTIONS", "comprehensiveness", "expected_calibration_error", "sufficiency"]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -23,7 +23,7 @@ from sklearn_clsattn._core.chunk import (
     with_weights,
 )
 from sklearn_clsattn._core.corpus import Corpus, added
-from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._core.documents import CorpusLoss, Documents
 from sklearn_clsattn._core.fit import fit_attention
 from sklearn_clsattn._core.prior_mean import prior_mean
 from sklearn_clsattn._core.statistics import token_scaling
@@ -70,7 +70,7 @@ def documents_of(corpus, X, y):
 def loss_and_mean(documents, attend_cls):
     documents = documents.trained_in(np.float64, "cpu")
     units = token_scaling(documents.statistics, scaling="log_odds", attend_cls=attend_cls)
-    loss = documents.loss(np.float64, "cpu", units.cls_weight)
+    loss = CorpusLoss(documents, np.float64, "cpu", units.cls_weight)
     return loss, prior_mean(documents, loss, units)
 
 

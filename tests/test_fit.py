@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.chunk import multiple_sums
+from sklearn_clsattn._core.documents import CorpusLoss
 from sklearn_clsattn._core.fit import fit_attention
 from sklearn_clsattn._core.fitted import log_losses
 from sklearn_clsattn._core.lbfgs import minimize_lbfgs
@@ -45,7 +46,8 @@ def gap(result):
 
 def objective_of(X, codes, weights, scaling, C=1.0, attention_C=0.3):
     given = documents(X, codes, weights).trained_in(np.float64, "cpu")
-    loss, sums = given.loss(np.float64, "cpu", scaling.cls_weight), np.bincount(codes, weights)
+    loss = CorpusLoss(given, np.float64, "cpu", scaling.cls_weight)
+    sums = np.bincount(codes, weights)
     return AttentionObjective(loss, sums, scaling, C=C, attention_C=attention_C)
 
 
@@ -288,7 +290,7 @@ def test_the_multiple_is_the_least_of_its_penalised_loss(n_classes, C):
 def test_a_prior_from_earlier_documents_is_where_the_multiple_stays_without_evidence():
     X, y = data(2)
     given = documents(0 * X, y).trained_in(np.float64, "cpu")
-    loss = given.loss(np.float64, "cpu", 1.0)
+    loss = CorpusLoss(given, np.float64, "cpu", 1.0)
     units = token_scaling(given.statistics, scaling="log_odds", attend_cls=True)
     mean = prior_mean(given, loss, units, earlier=(0.3, 4.0))
     assert (mean.scale, mean.precision) == (pytest.approx(0.3), 4.0)

@@ -62,11 +62,7 @@ def fit_attention(
     outputs to start from. `vectors` of the tokens have the scale gamma `scale`, None for one that
     is chosen with C.
     """
-    how: dict[str, Any] = {
-        "attention_C": attention_C,
-        "attend_cls": attend_cls,
-        "scaling": scaling,
-    }
+    how: dict[str, Any] = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
     seen = None
     if vectors is not None:
         documents, seen = documents.without_unseen_tokens()

@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 
 from .backend import floats
-from .corpus import CorpusLoss
+from .documents import CorpusLoss
 from .fitted import FittedAttention
 from .lbfgs import Multiply
 from .memory import Memory

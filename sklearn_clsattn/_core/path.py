@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._factored import TokenVectors
-from .documents import Documents
+from .documents import CorpusLoss, Documents
 from .fitted import FittedAttention
 from .lbfgs import Iterate, Pairs, add_curvature
 from .objective import VALUES, AttentionObjective
@@ -44,7 +44,7 @@ class AttentionPath:
         units = token_scaling(
             documents.statistics, scaling=scaling, attend_cls=attend_cls, dtype=dtype
         )
-        self._loss = documents.loss(dtype, device, units.cls_weight)
+        self._loss = CorpusLoss(documents, dtype, device, units.cls_weight)
         self.mean: PriorMean | None = prior_mean(documents, self._loss, units)
         self._statistics = replace(documents.statistics, shares=np.empty((0, 0)))
         self._scaling = replace(units, totals=None)

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .chunk import multiple_sums, with_evidence, with_naive_bayes
-from .corpus import Corpus, CorpusLoss
-from .documents import Documents
+from .corpus import Corpus
+from .documents import CorpusLoss, Documents
 from .fitted import FittedAttention
 from .statistics import Scaling, class_log_odds
 

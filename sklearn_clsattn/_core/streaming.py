@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from .choose_c import choose_C
 from .chunk import expansion
 from .corpus import added
-from .documents import Documents
+from .documents import CorpusLoss, Documents
 from .fit import default_tol
 from .memory import Memory, Stream
 from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
@@ -80,7 +80,7 @@ def learn_batch(
     statistics = stream.statistics + batch.statistics
     units = token_scaling(statistics, scaling=scaling, attend_cls=attend_cls)
     batch = batch.trained_in(np.float64, device)
-    loss = batch.loss(np.float64, device, units.cls_weight)
+    loss = CorpusLoss(batch, np.float64, device, units.cls_weight)
     everything = replace(batch, statistics=statistics, _known={})
     mean = prior_mean(everything, loss, units, earlier=stream.evidence)
     start = None

@@ -86,11 +86,7 @@ def _product(X: Any, matrix: NDArray[Any]) -> NDArray[Any]:
 
 
 def with_vectors(
-    model: FittedAttention,
-    seen: Numbers,
-    vectors: TokenVectors,
-    factors: Array,
-    weights: Array,
+    model: FittedAttention, seen: Numbers, vectors: TokenVectors, factors: Array, weights: Array
 ) -> FittedAttention:
     """Return the model of all tokens, given that of those in training, the columns `seen`.
 

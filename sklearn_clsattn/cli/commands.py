@@ -27,11 +27,7 @@ from sklearn_clsattn.datasets import load_reviews, make_token_classification
 from sklearn_clsattn.datasets._reviews import read_texts
 from sklearn_clsattn.inspection import ModelReport, explain
 from sklearn_clsattn.inspection.formatting import WIDTH, filled, in_columns, token_lists, token_text
-from sklearn_clsattn.inspection.important_tokens import (
-    ClassTokens,
-    class_tokens,
-    read_documents,
-)
+from sklearn_clsattn.inspection.important_tokens import ClassTokens, class_tokens, read_documents
 from sklearn_clsattn.text import make_text_classifier
 
 SEED = 0

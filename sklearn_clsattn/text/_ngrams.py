@@ -262,9 +262,7 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def stack_rows(
-    parts: Iterable[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
-    n_documents: int,
-    dtype: Any,
+    parts: Iterable[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]], n_documents: int, dtype: Any
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the arrays of a CSR matrix: entries, their columns and the ends of rows in parts.
 

@@ -43,10 +43,7 @@ class Words(NamedTuple):
 
 
 def token_positions(
-    tokens: Tokens,
-    texts: Sequence[str],
-    known: Mapping[str, int],
-    between: re.Pattern[str] = BREAK,
+    tokens: Tokens, texts: Sequence[str], known: Mapping[str, int], between: re.Pattern[str] = BREAK
 ) -> TokenPositions:
     """Return the positions of the tokens of texts, after which `known` words, by number.
 

@@ -14,14 +14,7 @@ from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from ._characters import count_spelled, frequent_characters, spelling_matrix
 from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_columns
-from ._tokens import (
-    BETWEEN_SPACES,
-    PATTERNS,
-    checked,
-    document_number,
-    number_tokens,
-    tokenize,
-)
+from ._tokens import BETWEEN_SPACES, PATTERNS, checked, document_number, number_tokens, tokenize
 
 # Characters of all documents from which on counting integers is faster than scikit-learn's code.
 MIN_SIZE = 20_000
