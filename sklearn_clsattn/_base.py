@@ -289,8 +289,9 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         if earlier is not None and earlier[1] == self._trained_on(classes, several):
             options["start"] = earlier[0]
         dimension = getattr(self, "embedding_dim", None) or 0
+        n_dense = dimension * documents.n_entries * (1 + documents.n_outputs)
         total_weight = documents.statistics.total_weight
-        with ThreadShare(dimension * documents.n_multiplications), in_range(self, total_weight):
+        with ThreadShare(n_dense), in_range(self, total_weight):
             result = self._train(documents, **options)
             check_finite(result)
         counts = documents.count_selected(result.model.scores)

@@ -122,7 +122,7 @@ def test_a_fit_on_chunks_is_that_of_the_whole(cut, attend_cls):
     one, other = (
         fit_attention(documents_of(corpus_of(*some), X, y), **how) for some in (cut, whole(cut))
     )
-    assert (one.n_iter, one.status) == (other.n_iter, other.status)
+    assert (one.n_iter, one.not_converged) == (other.n_iter, other.not_converged)
     assert_allclose(one.loss_curve, other.loss_curve, rtol=1e-8)
     for name in ("scores", "values", "intercept", "cls_weight", "cls_score"):
         mine, its = getattr(one.model, name), getattr(other.model, name)

@@ -65,16 +65,14 @@ class Documents:
         n_classes: int,
         *,
         entry_scale: float | None = None,
-        columns: Any = None,
         members: NDArray[Any] | None = None,
     ) -> Documents:
         """Return documents in memory: a CSR matrix, codes and weights, (n_documents,).
 
-        `columns` is the transpose of X as CSR, if there is one already; `members` tell of several
-        labels (:class:`.chunk.Chunk`).
+        `members` tell of several labels (:class:`.chunk.Chunk`).
         """
         statistics = CorpusStatistics.of(X, codes, n_classes, weights, members)
-        corpus = Corpus([Chunk(X, codes, weights, columns=columns, members=members)])
+        corpus = Corpus([Chunk(X, codes, weights, members=members)])
         return cls(corpus, statistics, X.shape, n_stored(X), entry_scale)
 
     @property
@@ -112,11 +110,6 @@ class Documents:
     def n_outputs(self) -> int:
         """1 for two classes, K for K > 2; one for each of several labels."""
         return self.statistics.n_outputs
-
-    @property
-    def n_multiplications(self) -> int:
-        """How many a product with a token matrix takes."""
-        return self.n_entries * (1 + self.n_outputs)
 
     @property
     def groups(self) -> Numbers:

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
-from .._documents import BLOCK_ENTRIES, damped, damped_entries, row_blocks, row_sums
+from .._documents import BLOCK_ENTRIES, damped, damped_entries, reduced_rows, row_blocks, row_sums
 from .._factored import factors_of, n_stored
 
 Array = NDArray[np.float64]
@@ -132,7 +132,7 @@ class FittedAttention:
         """
         logits = np.log(table.data, dtype=np.float64) + self.scores[table.indices]
         lengths = np.diff(table.indptr)
-        largest = _row_maxima(logits, table.indptr)
+        largest = reduced_rows(np.maximum, logits, table.indptr, -np.inf)
         masses = np.exp(logits - np.repeat(largest, lengths))
         total = row_sums(masses, table.indptr)
         masses /= np.repeat(total, lengths)
@@ -305,7 +305,7 @@ class FittedAttention:
         logits += self.scores[X.indices]
         cls_logit = self._cls_logit()
         lengths = np.diff(X.indptr)
-        largest = np.maximum(_row_maxima(logits, X.indptr), cls_logit)
+        largest = reduced_rows(np.maximum, logits, X.indptr, -np.inf).clip(min=cls_logit)
         largest[np.isneginf(largest)] = 0.0
         masses = np.exp(logits - np.repeat(largest, lengths))
         total = row_sums(masses, X.indptr) + np.exp(cls_logit - largest)
@@ -376,7 +376,7 @@ def select_tokens(
     of_entries = scores[X.indices]
     if len(X.data) and not X.data.min() > 0:
         of_entries[X.data <= 0] = -np.inf
-    thresholds = _row_maxima(of_entries, X.indptr) - tolerance
+    thresholds = reduced_rows(np.maximum, of_entries, X.indptr, -np.inf) - tolerance
     # A document without tokens has no maximum, and selects nothing.
     thresholds[np.isneginf(thresholds)] = np.inf
     entries = np.flatnonzero(of_entries >= np.repeat(thresholds, np.diff(X.indptr)))
@@ -402,7 +402,8 @@ def count_selected(
     ties = np.searchsorted(below, below + tolerance, side="right") - 1 > np.arange(len(order))
     given = X
     if (factors := factors_of(X)) is not None:  # the best of a unit's tokens stands for it
-        X, ranks = factors.left, _row_minima(ranks, factors.right)
+        X, table, _ = factors
+        ranks = reduced_rows(np.minimum, ranks[table.indices], table.indptr, np.int32(len(order)))
 
     def of_block(block: tuple[slice, Any]) -> NDArray[Any]:
         rows, part = block
@@ -434,20 +435,3 @@ def _product(X: Any, columns: Array) -> Array:
 def _largest(X: Any) -> float:
     """Return the largest entry of an ndarray or a sparse matrix, 0 if there is none."""
     return float((X.data if sp.issparse(X) else X).max(initial=0.0))
-
-
-def _row_minima(numbers: NDArray[Any], X: Any) -> NDArray[Any]:
-    """Return the least of 0..n-1, (n_columns,), in the rows of a CSR matrix, n for an empty row."""
-    least = np.full(X.shape[0], len(numbers), dtype=numbers.dtype)
-    filled = np.flatnonzero(np.diff(X.indptr))
-    least[filled] = np.minimum.reduceat(numbers[X.indices], X.indptr[filled])
-    return least
-
-
-def _row_maxima(entries: Array, indptr: NDArray[Any]) -> Array:
-    """Return the maximum of every row's entries, -inf for an empty row."""
-    maxima = np.full(len(indptr) - 1, -np.inf)
-    filled = np.flatnonzero(np.diff(indptr))
-    if len(filled):
-        maxima[filled] = np.maximum.reduceat(entries, indptr[filled])
-    return maxima

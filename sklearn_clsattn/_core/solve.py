@@ -64,7 +64,6 @@ def solve(
         model=objective.model(x),
         loss_curve=curve,
         n_iter=done,
-        status=leg.status,
         attributes={"optimality_gap_": gap},
         not_converged=_not_converged(leg.status, done, gap, tol),
     )

@@ -87,11 +87,7 @@ def learn_batch(
     is_larger = batch.statistics.total_weight > stream.statistics.total_weight
     wanted = C is None and (stream.C is None or is_larger)
     if wanted and np.count_nonzero(batch.statistics.class_weights) > 1:
-        how: dict[str, Any] = {
-            "attention_C": attention_C,
-            "attend_cls": attend_cls,
-            "scaling": scaling,
-        }
+        how: Any = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
         choice = choose_C(batch, mean, np.float64, device, **how)
         stream, start = replace(stream, C=choice.C), choice.point
     C = C or stream.C or 1.0

@@ -204,8 +204,7 @@ def fit_one_step(
 ) -> FitResult:
     """Make one gradient step on random embeddings, then train p until its direction converges.
 
-    `report` gets the largest share of attention on unselected tokens. The result's
-    status is "converged", or a key of `_NOT_CONVERGED`.
+    `report` gets the largest share of attention on unselected tokens.
     """
     import_piqp()  # a missing package is known before the work
     if not documents.weights.all():  # a pair of tokens has no weight
@@ -291,7 +290,6 @@ def fit_one_step(
         model=fitted,
         loss_curve=losses,
         n_iter=n_iter,
-        status=status,
         attributes={"step_size_": float(step_size), "direction_error_": error},
         not_converged=_NOT_CONVERGED.get(status, "").format(
             max_iter=classifier.max_iter, changes=changes, reason=reason

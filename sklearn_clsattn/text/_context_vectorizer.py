@@ -13,21 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from .._factored import FactoredMatrix, Factors
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._validation import (
-    check_labels,
     check_multilabel,
     check_two_classes,
+    checked_labels,
     coded,
     has_several_labels,
     label_array,
@@ -406,8 +400,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
     def _texts(self, raw_documents: Iterable[Any]) -> list[str]:
         """Return preprocessed documents."""
-        if isinstance(raw_documents, str):
-            raise ValueError("Expected an iterable of texts, got one text: pass [text].")
         texts = checked(raw_documents, texts=True)
         return [text.lower() if self.lowercase else text for text in texts]
 
@@ -545,11 +537,7 @@ def _checked_labels(texts: list[str], y: Any, sample_weight: Any) -> Labels:
     if has_several_labels(y):  # gates are learned from the rarest label of each
         check_multilabel(None, y)
         _, y, _ = coded(y, label_array(y))
-    check_labels(y)
-    y = column_or_1d(y, warn=True)
-    check_consistent_length(texts, y)
-    check_classification_targets(y)
-    weights = _check_sample_weight(sample_weight, texts, ensure_non_negative=True)
+    y, weights = checked_labels(texts, y, sample_weight)
     classes, codes = np.unique(y, return_inverse=True)
     check_two_classes(classes, np.bincount(codes, weights).astype(np.float64))
     return Labels(classes, codes, weights)

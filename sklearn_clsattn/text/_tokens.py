@@ -249,6 +249,8 @@ def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
 
 def checked(raw_documents: Iterable[Any], *, texts: bool = False) -> Iterator[Any]:
     """Yield documents; raise ValueError for one that is missing, or with `texts` is no string."""
+    if texts and isinstance(raw_documents, str):
+        raise ValueError("Expected an iterable of texts, got one text: pass [text].")
     for at, document in enumerate(raw_documents):
         if is_missing(document) or (texts and not isinstance(document, str)):
             raise ValueError(

@@ -118,8 +118,6 @@ class WordVectors(SavedMixin, BaseEstimator):
         self : object
             Fitted vectors.
         """
-        if isinstance(texts, str):
-            raise ValueError("Expected an iterable of texts, got one text: pass [text].")
         lower = [text.lower() for text in checked(texts, texts=True)]
         lower = lower[:: max(1, round(sum(map(len, lower)) / _MOST_CHARACTERS))]
         if self.tokenizer is None:
@@ -141,8 +139,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         size = min(self.n_components, min(matrix.shape) - 1)
         _, sizes, rows = randomized_svd(matrix, size, n_iter=_POWER_ITERATIONS, random_state=0)
         vectors = rows.T * (np.sqrt(sizes) if is_short else sizes)
-        self.words_ = np.array(names, dtype=object)[common]
-        self._store(self.words_, vectors)
+        self._store(np.array(names, dtype=object)[common], vectors)
         return self
 
     @classmethod
