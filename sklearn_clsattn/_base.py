@@ -27,6 +27,7 @@ from ._training import (
     warn,
     weighted_documents,
 )
+from ._types import Array, Numbers
 from ._validation import coded, validated
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from ._core.result import FitResult
     from ._core.statistics import CorpusStatistics
 
-Array = NDArray[np.float64]
 Earlier = tuple[FittedAttention, list[Any]]
 """A fitted model, and what its parameters are of: number and names of tokens, and classes."""
 
@@ -316,7 +316,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         result: FitResult,
         classes: NDArray[Any],
         statistics: CorpusStatistics,
-        selection_counts: NDArray[np.intp],
+        selection_counts: Numbers,
         entry_scale: float | None,
     ) -> None:
         for name in [*vars(self)]:  # of an earlier fit, with other parameters perhaps
@@ -395,7 +395,7 @@ def checked_documents(classifier: BaseAttentionClassifier, X: Any) -> Any:
 def documents_in_memory(
     classifier: BaseAttentionClassifier,
     X: Any,
-    codes: NDArray[np.intp],
+    codes: Numbers,
     classes: NDArray[Any],
     weights: Array,
     entry_scale: float | None = None,

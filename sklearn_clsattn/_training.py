@@ -16,6 +16,7 @@ from sklearn.utils import compute_sample_weight
 
 from ._documents import damped_entries
 from ._factored import factors_of, n_stored
+from ._types import Array
 from ._validation import check_entries, check_total_weight, check_two_classes
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ._core.documents import Documents
     from ._core.result import FitResult
 
-Array = NDArray[np.float64]
 Options = ParamSpec("Options")
 Returned = TypeVar("Returned")
 

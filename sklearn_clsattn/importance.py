@@ -18,6 +18,7 @@ from scipy import sparse
 from ._docstrings import documented
 from ._documents import as_csr, row_blocks, row_sums
 from ._factored import factors_of
+from ._types import Array
 
 __all__ = [
     "class_totals",
@@ -26,8 +27,6 @@ __all__ = [
     "posterior_difference",
     "signed_frequency",
 ]
-
-Array = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 1_000_000
 _FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry

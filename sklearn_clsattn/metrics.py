@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -17,12 +17,10 @@ from sklearn.utils.validation import (
 )
 
 from ._documents import as_csr, canonical
+from ._types import Array, Numbers
 from ._validation import codes_of
 
 __all__ = ["ERASER_FRACTIONS", "comprehensiveness", "expected_calibration_error", "sufficiency"]
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 ERASER_FRACTIONS: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.5)
 """The shares of a document's tokens at which ERASER measures, for `fractions`."""
@@ -263,7 +261,7 @@ def _token_rows(X: Any) -> sp.csr_array:
     return canonical(sp.csr_array(as_csr(X)))
 
 
-def _target_codes(estimator: Any, target: Any, probabilities: Array) -> Codes:
+def _target_codes(estimator: Any, target: Any, probabilities: Array) -> Numbers:
     """Return the columns (n_documents,) of `predict_proba` that are explained."""
     if target is None:
         return probabilities.argmax(axis=1)
@@ -279,7 +277,7 @@ def _target_codes(estimator: Any, target: Any, probabilities: Array) -> Codes:
     return codes
 
 
-def _explained_scores(scores: Any, rows: sp.csr_array, codes: Codes, n_classes: int) -> Array:
+def _explained_scores(scores: Any, rows: sp.csr_array, codes: Numbers, n_classes: int) -> Array:
     """Return the scores (n_entries,) at the entries of `rows`, whose classes are `codes`."""
     if not (isinstance(scores, list | tuple) and all(np.ndim(one) == 2 for one in scores)):
         return _at_entries(scores, rows)

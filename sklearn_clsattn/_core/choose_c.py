@@ -39,14 +39,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._types import Array, Numbers
 from .documents import Documents, class_by_class
 from .fitted import log_losses
 from .path import AttentionPath
 from .prior_mean import PriorMean
 from .statistics import CorpusStatistics
-
-Array = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
 N_FOLDS = 4
 

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._factored import n_stored, without_unused_columns
+from .._types import Array, Numbers
 from .chunk import (
     Chunk,
     curvature,
@@ -26,9 +27,6 @@ from .corpus import Corpus
 from .leave_one_out import directions_by_content, numbered, own_weights
 from .loss import AttentionLoss
 from .statistics import CorpusStatistics
-
-Array = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
 SAMPLE_SIZE = 8_000
 """About how many different documents a sample has at most."""

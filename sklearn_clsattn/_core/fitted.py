@@ -27,8 +27,7 @@ from scipy.special import expit, logsumexp, softmax
 
 from .._documents import BLOCK_ENTRIES, damped, damped_entries, reduced_rows, row_blocks, row_sums
 from .._factored import factors_of, n_stored
-
-Array = NDArray[np.float64]
+from .._types import Array, Numbers
 
 SELECTION_TOLERANCE = 1e-6
 """Scores that differ by less than this tie for a document's highest."""
@@ -63,7 +62,7 @@ class VectorEmbeddings:
 
     scores: Array
     own: Array
-    tokens: NDArray[np.intp]
+    tokens: Numbers
     vectors: NDArray[np.float32]
     factors: Array
     weights: Array
@@ -120,7 +119,7 @@ class FittedAttention:
         tokens = np.column_stack([self.scores, self.values])
         return np.vstack([tokens, [cls_score, *self.intercept]])
 
-    def of_tokens(self, tokens: NDArray[np.intp]) -> FittedAttention:
+    def of_tokens(self, tokens: Numbers) -> FittedAttention:
         """Return the model of some of the tokens."""
         return replace(self, scores=self.scores[tokens], values=self.values[tokens])
 
@@ -179,7 +178,7 @@ class FittedAttention:
         outputs += self.intercept
         return outputs
 
-    def most_probable(self, X: Any) -> NDArray[np.intp]:
+    def most_probable(self, X: Any) -> Numbers:
         """Return the number of every document's most probable class, by :meth:`outputs`.
 
         For two classes, the output times the attention mass is linear in the token weights: one
@@ -340,7 +339,7 @@ def probabilities(decision: Array) -> Array:
     return np.asarray(softmax(decision, axis=1))
 
 
-def log_losses(outputs: Array, codes: NDArray[np.intp]) -> Array:
+def log_losses(outputs: Array, codes: Numbers) -> Array:
     """Return every document's log loss, (n_documents,), of outputs (n_documents, n_outputs).
 
     Of several labels, codes are 1 or 0, (n_documents, n_labels), and the losses are added up.
@@ -353,7 +352,7 @@ def log_losses(outputs: Array, codes: NDArray[np.intp]) -> Array:
     return np.asarray(logsumexp(outputs, axis=1) - own)
 
 
-def most_probable(decision: Array) -> NDArray[np.intp]:
+def most_probable(decision: Array) -> Numbers:
     """Return the number of every document's most probable class, of :func:`probabilities`.
 
     `decision` may also be outputs, (n_documents, n_outputs).
@@ -386,9 +385,7 @@ def select_tokens(
     return pairs // X.shape[1], pairs % X.shape[1]
 
 
-def count_selected(
-    scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
-) -> NDArray[np.intp]:
+def count_selected(scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE) -> Numbers:
     """Return in how many documents each token is selected (:func:`select_tokens`), (n_tokens,).
 
     By the tokens' ranks; :func:`select_tokens` is asked where the best of a document's may tie.

@@ -29,16 +29,15 @@ from numpy.typing import NDArray
 
 from .._documents import BLOCK_ENTRIES, row_blocks, row_sums
 from .._factored import factors_of
+from .._types import Array, Numbers
 from ..importance import row_totals
 from .statistics import TokenTotals
-
-Array = NDArray[np.float64]
 
 _SMALLEST_TOTAL = 1e-9  # differences of totals are not exact
 _ROUNDING = 1e-12  # of sums that are added up in another order
 
 
-def same_documents(X: Any) -> NDArray[np.intp]:
+def same_documents(X: Any) -> Numbers:
     """Return a number per row of a CSR matrix, the same for rows with equal entries in any order.
 
     `X` has every entry once, and none is negative.
@@ -59,7 +58,7 @@ def projections(X: Any, directions: Array) -> tuple[Array, Array]:
     return first, second
 
 
-def numbered(first: Array, second: Array) -> NDArray[np.intp]:
+def numbered(first: Array, second: Array) -> Numbers:
     """Return a number per document, the same for those of equal :func:`projections`.
 
     Numbers run from 0 in the order of the first, which depends on a document's contents alone, not
@@ -70,7 +69,7 @@ def numbered(first: Array, second: Array) -> NDArray[np.intp]:
     return _numbers(second, _numbers(first, nothing))
 
 
-def _numbers(projections: Array, groups: NDArray[np.intp]) -> NDArray[np.intp]:
+def _numbers(projections: Array, groups: Numbers) -> Numbers:
     """Number documents by their projections within groups; all are (n_documents,)."""
     order = np.lexsort((projections, groups)) if groups.any() else np.argsort(projections)
     ascending = projections[order]
@@ -148,7 +147,7 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
 
 
 def leave_one_out_log_odds(
-    X: Any, codes: NDArray[np.intp], weights: Array, totals: TokenTotals, groups: NDArray[np.intp]
+    X: Any, codes: Numbers, weights: Array, totals: TokenTotals, groups: Numbers
 ) -> Iterator[tuple[slice, slice, Array]]:
     """Yield the rows, the entries and their leave-one-out log-odds, block after block.
 
@@ -190,10 +189,10 @@ def _log_odds_without(
 
 
 def own_weights(
-    codes: NDArray[np.intp],
+    codes: Numbers,
     weights: Array,
     n_classes: int,
-    groups: NDArray[np.intp],
+    groups: Numbers,
     members: NDArray[Any] | None = None,
 ) -> Array:
     """Return the weight of every group's documents of every class, (n_groups, n_classes).

@@ -26,11 +26,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array, Numbers
 from .statistics import CorpusStatistics
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Stream:
 
     memory: Memory | None
     statistics: CorpusStatistics
-    selection_counts: NDArray[np.intp]
+    selection_counts: Numbers
     C: float | None = None
     evidence: tuple[float, float] = (0.0, 0.0)
     entry_scale: float | None = None

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from .._types import Array
 from .backend import floats
 from .documents import CorpusLoss
 from .fitted import FittedAttention
@@ -32,8 +32,6 @@ from .memory import Memory
 from .prior_mean import PriorMean
 from .statistics import Scaling, class_log_odds, class_priors
 from .vectors import SharedValues
-
-Array = NDArray[np.float64]
 
 CLS_PENALTY = 1.0
 """Strength of the penalty on the score of ``<cls>``, which keeps it near its start."""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from .._factored import factors_of
+from .._types import Array, Numbers
 from ..importance import (
     class_totals,
     overall_importance,
@@ -31,8 +32,6 @@ from ..importance import (
     signed_frequency,
     smoothed_totals,
 )
-
-Array = NDArray[np.float64]
 
 TokenScaling = Literal["log_odds"] | None
 
@@ -69,7 +68,7 @@ class CorpusStatistics:
     def of(
         cls,
         X: Any,
-        codes: NDArray[np.intp],
+        codes: Numbers,
         n_classes: int,
         weights: Array,
         members: NDArray[Any] | None = None,
@@ -302,7 +301,7 @@ def _rescaled_power(odds: Array, n_seen: int) -> Array:
     return odds
 
 
-def row_lengths(X: Any) -> NDArray[np.intp]:
+def row_lengths(X: Any) -> Numbers:
     """Return the number of entries in each row of a CSR matrix, (n_documents,).
 
     A matrix with factors is made block by block, once, and remembers them.

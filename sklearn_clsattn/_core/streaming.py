@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from .choose_c import choose_C
 from .chunk import expansion
@@ -41,8 +40,6 @@ from .prior_mean import prior_mean
 from .result import FitResult, Report
 from .solve import solve
 from .statistics import TokenScaling, token_scaling
-
-Array = NDArray[np.float64]
 
 _UNSEEN_SHARE = 0.01
 """Share of the documents that a class without any yet is assumed to have at the start."""

@@ -23,11 +23,9 @@ import torch
 from numpy.typing import NDArray
 
 from .._factored import TokenVectors, factors_of
+from .._types import Array, Numbers
 from .fitted import FittedAttention, VectorEmbeddings
 from .statistics import IMPORTANCE_FLOOR, Scaling
-
-Array = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
 SCALES = 0.0, 0.5, 1.0, 2.0
 """The gammas of which one is chosen."""

@@ -18,10 +18,9 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._types import Integers
 from ._symbols import ranges
 from ._tokens import Numbers, Tokens
-
-Integers = NDArray[np.int64]
 
 # Occurrences that are read together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17
