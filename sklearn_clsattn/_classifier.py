@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
@@ -189,7 +188,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self._keep(locals())
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: Any,
@@ -219,7 +217,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         return self
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit_chunks(self, counts: ChunkedCounts, token_vectors: ArrayLike | None = None) -> Self:
         """Fit the classifier on documents in files, chunk by chunk.
 
@@ -263,7 +260,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     @available_if(_learns_from_batches)
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     @documented
     def partial_fit(
         self,

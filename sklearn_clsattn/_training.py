@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 
@@ -190,16 +191,18 @@ def warn(result: FitResult, stacklevel: int) -> None:
 def all_or_nothing(
     method: Callable[Concatenate[Any, Options], Returned],
 ) -> Callable[Concatenate[Any, Options], Returned]:
-    """Leave the estimator as it was where a method that fits it raises anything, Ctrl-C included.
+    """Validate the parameters for a method that fits, and leave the estimator as it was on errors.
 
-    What an attribute held is put back, not a copy: fits make new arrays and change none in place.
+    On Ctrl-C too. What an attribute held is put back, not a copy: fits make new arrays and change
+    none in place.
     """
+    validating = _fit_context(prefer_skip_nested_validation=True)(method)
 
     @wraps(method)
     def fitting(self: Any, *args: Options.args, **options: Options.kwargs) -> Returned:
         before = vars(self).copy()
         try:
-            return method(self, *args, **options)
+            return validating(self, *args, **options)
         except BaseException:
             self.__dict__ = before  # one assignment: nothing can come between
             raise

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -136,7 +136,6 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         self._keep(locals())
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the importance of each token.
 
@@ -149,7 +148,6 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         return self._add_batch(X, y, None, sample_weight, afresh=True)
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
         X: Any,

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from dask import delayed
 from dask.base import is_dask_collection
 from distributed import Client, Future, get_client
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -154,7 +154,6 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         return sorted(["client", "vectorizer", *ClsAttentionClassifier._get_param_names()])
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, token_vectors: Any = None) -> Self:
         """Fit the classifier.
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from .._factored import TokenVectors
 from .documents import CorpusLoss, Documents
@@ -82,15 +81,6 @@ class AttentionPath:
             start[-1 - self.shared.dimension : -1] *= self.shared.scale / scale if scale else 0.0
             self.shared.scale, self.objective.start, self._reached = scale, start, None
             self._pairs.clear()
-
-    @property
-    def vector_weights(self) -> NDArray[np.float64] | None:
-        """What the last fit ended with for gamma times kappa times w, (d, n_outputs)."""
-        if self.shared is None:
-            return None
-        weights = self.point[-1 - self.shared.dimension : -1, 1:].cpu().numpy()
-        weights = self.shared.rotation @ weights
-        return np.asarray(weights * (self.shared.scale * self.shared.unit), dtype=np.float64)
 
     def start_from(self, model: FittedAttention, C: float) -> None:
         """Start the next fit, for this C, from a model of the same tokens and outputs."""

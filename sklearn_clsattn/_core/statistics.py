@@ -87,15 +87,12 @@ class CorpusStatistics:
             )
         numbers = weights, weights * totals, weights * row_lengths(X)
         if members is not None:
-            of_documents, of_tokens, of_entries = np.array(numbers) @ members.astype(np.float64)
-            shares = class_totals(X, members, members.shape[1], per_token)
-            return cls(of_documents, of_tokens, of_entries, shares, several=True)
-        of_documents, of_tokens, of_entries = (
-            np.bincount(codes, one, n_classes).astype(np.float64) for one in numbers
-        )
-        return cls(
-            of_documents, of_tokens, of_entries, class_totals(X, codes, n_classes, per_token)
-        )
+            sums = list(np.array(numbers) @ members.astype(np.float64))
+            codes, n_classes = members, members.shape[1]
+        else:
+            sums = [np.bincount(codes, one, n_classes).astype(np.float64) for one in numbers]
+        shares = class_totals(X, codes, n_classes, per_token)
+        return cls(sums[0], sums[1], sums[2], shares, several=members is not None)
 
     @classmethod
     def empty(cls, n_classes: int, n_tokens: int) -> CorpusStatistics:

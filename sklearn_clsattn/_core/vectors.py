@@ -77,6 +77,11 @@ class SharedValues:
         """Return about the curvature by w, (d, n_outputs), given that by intercepts."""
         return torch.outer(self._squares, by_intercept).mul_(self.scale**2)
 
+    def weights(self, x: torch.Tensor) -> Array:
+        """Return gamma times kappa times w, (d, n_outputs), given the trained numbers x."""
+        weights = self.rotation @ x[-1 - self.dimension : -1, 1:].cpu().numpy()
+        return np.asarray(weights * (self.scale * self.unit), dtype=np.float64)
+
 
 def _product(X: Any, matrix: NDArray[Any]) -> NDArray[Any]:
     """Return ``X @ matrix`` for a CSR matrix that may have factors."""

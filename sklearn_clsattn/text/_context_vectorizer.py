@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -243,7 +243,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         return self
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(
         self,
         raw_documents: Iterable[str],

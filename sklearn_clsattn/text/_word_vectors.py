@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_scalar
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import randomized_svd
@@ -102,7 +102,6 @@ class WordVectors(SavedMixin, BaseEstimator):
         self._keep(locals())
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, texts: Iterable[str], y: Any = None) -> Self:
         """Learn the vectors of the words in texts.
 
