@@ -401,11 +401,7 @@ def documents_in_memory(
     seen: Array | None = None,
     members: NDArray[Any] | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
-    """Return a validated CSR matrix as documents to train on, and the precision for that.
-
-    `entry_scale` and `seen` are those of :func:`~._training.weighted_documents`, `members` those of
-    several labels (:class:`~._core.chunk.Chunk`).
-    """
+    """Return validated documents to train on, and the precision (:func:`weighted_documents`)."""
     from ._core.chunk import Chunk
     from ._core.corpus import Corpus
 

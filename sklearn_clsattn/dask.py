@@ -50,8 +50,7 @@ class DaskCorpus(Corpus):
 
     def gather(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function of a chunk returns, in the order of the chunks."""
-        results: list[Any] = self._client.gather(self._tasks(function, arguments))
-        return results
+        return list(self._client.gather(self._tasks(function, arguments)))
 
     def _tasks(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[Future]:
         # The scheduler keeps the arguments, once for all chunks: no worker has the only copy.
@@ -272,8 +271,7 @@ def _partitions(collection: Any, name: str, like: Any = None) -> list[Any]:
             f"{name} is divided into {collection.numblocks[1]} blocks of columns: every block has "
             f"to hold whole documents, as after {name}.rechunk({{1: -1}})."
         )
-    blocks: list[Any] = collection.to_delayed().ravel().tolist()
-    return blocks
+    return list(collection.to_delayed().ravel())
 
 
 def _chunk(number: int, columns: tuple[Any, Any, Any], vectorizer: Any) -> tuple[Chunk, Summary]:

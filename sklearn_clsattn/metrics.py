@@ -25,8 +25,6 @@ __all__ = ["ERASER_FRACTIONS", "comprehensiveness", "expected_calibration_error"
 ERASER_FRACTIONS: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.5)
 """The shares of a document's tokens at which ERASER measures, for `fractions`."""
 
-_DEFAULT_K = 10
-
 
 def comprehensiveness(
     estimator: Any,
@@ -209,7 +207,7 @@ def _drops(
     """Return the mean drop in probability (n_documents,) when tokens are kept or removed."""
     if k is not None and fractions is not None:
         raise ValueError("Pass k or fractions, not both: each is a number of tokens.")
-    k = check_scalar(_DEFAULT_K if k is None else k, "k", Integral, min_val=1)
+    k = check_scalar(10 if k is None else k, "k", Integral, min_val=1)
     shares = np.asarray([1.0] if fractions is None else fractions, dtype=np.float64)
     if shares.ndim != 1 or not len(shares) or not ((shares > 0) & (shares <= 1)).all():
         raise ValueError(

@@ -51,9 +51,9 @@ def check_against_dense(bag, dense, rtol, *, once=True):
             assert result.dtype == bag.dtype
             assert_allclose(result.numpy(), expected, **tolerance)
     assert_allclose(bag.document_totals().numpy(), dense.sum(axis=1), rtol=rtol)
-    documents, tokens = bag.coordinates()
+    documents, tokens, weights = bag.entries()
     assert documents.dtype == tokens.dtype == torch.int64
-    entries = bag.nonzeros.numpy().astype(float), (documents.numpy(), tokens.numpy())
+    entries = weights.numpy().astype(float), (documents.numpy(), tokens.numpy())
     assert_allclose(sp.coo_array(entries, shape=dense.shape).toarray(), dense, rtol=rtol)
 
 
@@ -74,7 +74,7 @@ def test_products_are_those_of_the_dense_matrix(
     X = sp.csr_array((rng.uniform(0.1, 3, shape) * (rng.random(shape) < density)).astype(stored))
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     bag = TokenBag(X, dtype=dtype, backend=backend)
-    assert bag.dtype == bag.nonzeros.dtype == DTYPES[dtype]
+    assert bag.dtype == bag.entries()[2].dtype == DTYPES[dtype]
     assert (bag.backend, bag.shape) == (backend, X.shape)
     rtol = 1e-6 if bag.dtype == torch.float32 else 1e-13
     check_against_dense(bag, X.toarray().astype(float), rtol)

@@ -2,12 +2,9 @@
 
 A corpus is a sparse matrix ``X`` of shape (n_documents, n_tokens) of non-negative token
 weights. Training needs two products of it with thin dense matrices: a sum over the tokens of
-every document, ``X @ M``, and a sum over the documents of every token, ``X.T @ M``. Two
-implementations share one interface:
-
-- PyTorch's CSR products (MKL on CPUs, cuSPARSE on CUDA), with the transpose built once;
-  threads multiply blocks of rows, the same ones however many threads there are;
-- SciPy's, where PyTorch has no sparse kernels (Arm and macOS builds without MKL).
+every document, ``X @ M``, and a sum over the documents of every token, ``X.T @ M``: PyTorch's CSR
+products (MKL on CPUs, cuSPARSE on CUDA), of blocks of rows in threads, the same blocks however many
+threads there are, or SciPy's, where PyTorch has no sparse kernels (Arm and macOS without MKL).
 """
 
 from __future__ import annotations
@@ -81,17 +78,12 @@ class TokenBag:
         bag = partial(TokenBag, dtype=dtype, device=self.device, backend=self.backend)
         return bag, (self._csr,)
 
-    @property
-    def nonzeros(self) -> torch.Tensor:
-        """The stored token weights, row by row."""
-        return as_tensor(self._csr.data, self.device).to(self.dtype)
-
-    def coordinates(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the document and the token of every stored weight, as int64 tensors."""
-        lengths = torch.from_numpy(np.diff(self._csr.indptr))
-        documents = torch.repeat_interleave(torch.arange(self.shape[0]), lengths)
-        tokens = as_tensor(self._csr.indices, self.device).to(torch.int64)
-        return documents.to(self.device), tokens
+    def entries(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return documents and tokens (int64) and weights of all stored entries, row by row."""
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self._csr.indptr))
+        arrays = rows, self._csr.indices.astype(np.int64), self._csr.data
+        documents, tokens, weights = (as_tensor(array, self.device) for array in arrays)
+        return documents, tokens, weights.to(self.dtype)
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
         """Return ``X @ per_token``: (n_tokens, m) -> (n_documents, m)."""

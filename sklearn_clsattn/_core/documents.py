@@ -52,7 +52,9 @@ class Documents:
     n_entries: int
     entry_scale: float | None = None
     # What is found out once, of these documents in any form.
-    _known: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[str, tuple[Numbers, Numbers, Array, Numbers]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def of(
@@ -124,8 +126,7 @@ class Documents:
             joined = [part[0] if len(part) == 1 else np.concatenate(part) for part in columns]
             first, second, codes, weights = joined
             self._known["description"] = numbered(first, second), codes, weights, starts
-        description: tuple[Numbers, Numbers, Array, Numbers] = self._known["description"]
-        return description
+        return self._known["description"]
 
     def trained_in(self, dtype: type[np.floating[Any]], device: torch.device | str) -> Documents:
         """Return the documents with their bags in some precision on a device."""

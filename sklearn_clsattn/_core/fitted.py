@@ -111,10 +111,7 @@ class FittedAttention:
     mlp: bool = False
 
     def token_matrix(self) -> Array:
-        """Return rows [a, b_1..b_K] over [a_0, beta_1..beta_K]; the score a_0 is 0 without <cls>.
-
-        The layout of :mod:`sklearn_clsattn._core.objective`.
-        """
+        """Return rows [a, b_1..b_K] over [a_0, beta_1..beta_K], a_0 = 0 without ``<cls>``."""
         cls_score = self.cls_score if self.cls_weight else 0.0
         tokens = np.column_stack([self.scores, self.values])
         return np.vstack([tokens, [cls_score, *self.intercept]])
@@ -144,10 +141,7 @@ class FittedAttention:
         return entries if self.entry_scale is None else damped(entries, self.entry_scale)
 
     def outputs(self, X: Any) -> Array:
-        """Return the decision values F, shape (n_documents, n_outputs).
-
-        `X` is a CSR matrix or an ndarray of shape (n_documents, n_tokens), of any number type.
-        """
+        """Return the decision values F, (n_documents, n_outputs), of a CSR matrix or ndarray."""
         if sp.issparse(X) and n_stored(X) < len(self.scores):
             # A few documents have fewer entries than there are tokens.
             if self.entry_scale is None and (factors := factors_of(X)) is not None:
@@ -276,10 +270,7 @@ class FittedAttention:
             yield rows, part, products
 
     def attention(self, X: Any) -> sp.csr_array:
-        """Return the attention weights q of the tokens, in the layout of the CSR matrix `X`.
-
-        Every row sums to 1 less the share of ``<cls>``.
-        """
+        """Return the attention weights q of the tokens, in the layout of the CSR matrix `X`."""
         return in_the_layout_of(X, self._shares(X))
 
     def cls_shares(self, X: Any) -> Array:
@@ -290,10 +281,7 @@ class FittedAttention:
         return np.divide(cls_mass, mass, out=np.zeros_like(mass), where=mass > 0)
 
     def contributions(self, X: Any) -> list[sp.csr_array]:
-        """Return q * b as one CSR array per output, in the layout of the CSR matrix `X`.
-
-        Row sums plus the intercept are :meth:`outputs`.
-        """
+        """Return q * b as one CSR array per output, in the layout of the CSR matrix `X`."""
         shares = self._shares(X)
         return [in_the_layout_of(X, shares * column[X.indices]) for column in self.values.T]
 
@@ -313,11 +301,7 @@ class FittedAttention:
         return masses
 
     def selected(self, X: Any) -> sp.csr_array:
-        """Return the selected tokens S_X(p) of every document as a boolean CSR array.
-
-        They are the tokens of the document with its highest score, ties within
-        `SELECTION_TOLERANCE` included. ``<cls>`` is never among them.
-        """
+        """Return the selected tokens (:func:`select_tokens`) as a boolean CSR array."""
         documents, tokens = select_tokens(self.scores, X)
         indptr = np.zeros(X.shape[0] + 1, dtype=X.indptr.dtype)
         np.cumsum(np.bincount(documents, minlength=X.shape[0]), out=indptr[1:])

@@ -38,10 +38,7 @@ _ROUNDING = 1e-12  # of sums that are added up in another order
 
 
 def same_documents(X: Any) -> Numbers:
-    """Return a number per row of a CSR matrix, the same for rows with equal entries in any order.
-
-    `X` has every entry once, and none is negative.
-    """
+    """Return a number per row of a canonical CSR matrix, the same for rows with equal entries."""
     return numbered(*projections(X, random_directions(X.shape[1])))
 
 
@@ -65,8 +62,7 @@ def numbered(first: Array, second: Array) -> Numbers:
     on the order of documents and their scale. Projections that differ by less than rounding count
     as equal.
     """
-    nothing = np.zeros(len(first), dtype=np.intp)
-    return _numbers(second, _numbers(first, nothing))
+    return _numbers(second, _numbers(first, np.zeros(len(first), dtype=np.intp)))
 
 
 def _numbers(projections: Array, groups: Numbers) -> Numbers:
@@ -162,10 +158,7 @@ def leave_one_out_log_odds(
 def _log_odds_without(
     X: Any, own: Array, totals: TokenTotals
 ) -> Iterator[tuple[slice, Any, Array]]:
-    """Yield rows, CSR arrays of these, and what :func:`leave_one_out_log_odds` says of them.
-
-    `own` is that of :func:`evidence_without`.
-    """
+    """Yield rows, CSR arrays of these, and their log-odds; `own` as in `evidence_without`."""
     dtype = _precision(X, totals)
     smoothed = totals.smoothed.astype(dtype, order="C")
     rest = totals.rest.astype(dtype, order="C")

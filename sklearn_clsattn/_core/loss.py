@@ -273,8 +273,8 @@ class AttentionLoss:
         """
         bag, wide = self.bag, matrix.to(torch.float64)
         scores, values, cls_score = wide[:-1, 0], wide[:-1, 1:], float(wide[-1, 0])
-        documents, tokens = bag.coordinates()
-        logits = torch.log(bag.nonzeros.to(torch.float64)) + scores[tokens]
+        documents, tokens, weights = bag.entries()
+        logits = torch.log(weights.to(torch.float64)) + scores[tokens]
         cls_logit = cls_score + math.log(self.cls_weight) if self.cls_weight else -math.inf
         largest = torch.full((bag.shape[0],), cls_logit, dtype=torch.float64, device=bag.device)
         largest.scatter_reduce_(0, documents, logits, reduce="amax")

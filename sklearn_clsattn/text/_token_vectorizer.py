@@ -66,14 +66,14 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
         """Return the vocabulary, and the counts of documents."""
         if self.input == "content" and self.preprocessor is None and not callable(self.analyzer):
             raw_documents = checked(raw_documents)
-        characters, enough = self.analyzer == "char_wb", False
+        characters = self.analyzer == "char_wb"
         pattern = BETWEEN_SPACES if characters else self.token_pattern
         if self.tokenizer is not None and not characters:
             pattern = None
         is_fast = _is_fast(self, pattern)
         if is_fast:
-            enough, raw_documents = _peek(raw_documents, MIN_SIZE)
-        if not (is_fast and enough):
+            is_fast, raw_documents = _peek(raw_documents, MIN_SIZE)
+        if not is_fast:
             return super()._count_vocab(raw_documents, fixed_vocab)
         self.build_analyzer()  # which warns of stop words that no token equals
         if pattern in PATTERNS:

@@ -222,8 +222,7 @@ def matched_tokens(texts: Iterable[str], pattern: str) -> Tokens:
     for text in texts:
         for match in re.finditer(pattern, text):
             if word := match.group():
-                number = numbers.setdefault(word, len(numbers))
-                matches.append((number, match.start(), match.end()))
+                matches.append((numbers.setdefault(word, len(numbers)), *match.span()))
         ends.append(len(matches))
     if re.compile(pattern).groups or any(word.split() != [word] for word in numbers):
         raise ValueError(
