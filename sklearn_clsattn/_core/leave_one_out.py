@@ -144,15 +144,17 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
 
 def leave_one_out_log_odds(
     X: Any, codes: Numbers, weights: Array, totals: TokenTotals, groups: Numbers
-) -> Iterator[tuple[slice, slice, Array]]:
-    """Yield the rows, the entries and their leave-one-out log-odds, block after block.
+) -> Array:
+    """Return the leave-one-out log-odds of all entries, (n_entries, n_outputs).
 
     `codes` and `weights` are the documents' classes and weights, `groups` their
-    :func:`same_documents`; log-odds are (n_entries, n_outputs), an array of its own in every block.
+    :func:`same_documents`.
     """
     own = own_weights(codes, weights, totals.n_classes, groups)[groups] * (weights > 0)[:, None]
-    for rows, _, odds in _log_odds_without(X, own, totals):
-        yield rows, slice(int(X.indptr[rows.start]), int(X.indptr[rows.stop])), odds
+    odds = np.empty((X.nnz, totals.n_outputs))
+    for rows, _, block in _log_odds_without(X, own, totals):
+        odds[X.indptr[rows.start] : X.indptr[rows.stop]] = block
+    return odds
 
 
 def _log_odds_without(

@@ -72,5 +72,6 @@ class Stream:
     @classmethod
     def empty(cls, n_classes: int, n_tokens: int) -> Stream:
         """Return a stream without documents."""
-        statistics = CorpusStatistics.empty(n_classes, n_tokens)
+        nothing = np.zeros(n_classes)
+        statistics = CorpusStatistics(nothing, nothing, nothing, np.zeros((n_classes, n_tokens)))
         return cls(None, statistics, np.zeros(n_tokens, dtype=np.intp))

@@ -147,9 +147,9 @@ class AttentionObjective:
 
     def _numbers(self) -> torch.Tensor:
         """Return zeros in the shape of x."""
-        like = self.loss.zeros()
-        more = 0 if self.shared is None else self.shared.dimension
-        return like if not more else like.new_zeros((len(like) + more, like.shape[1]))
+        n_rows, n_columns = self._matrix.shape
+        n_rows += 0 if self.shared is None else self.shared.dimension
+        return self._matrix.new_zeros((n_rows, n_columns))
 
     def set_C(self, C: float) -> None:
         """Change the penalty on the values."""

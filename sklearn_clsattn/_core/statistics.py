@@ -94,12 +94,6 @@ class CorpusStatistics:
         shares = class_totals(X, codes, n_classes, per_token)
         return cls(sums[0], sums[1], sums[2], shares, several=members is not None)
 
-    @classmethod
-    def empty(cls, n_classes: int, n_tokens: int) -> CorpusStatistics:
-        """Return the sums over no documents."""
-        nothing = np.zeros(n_classes)
-        return cls(nothing, nothing, nothing, np.zeros((n_classes, n_tokens)))
-
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
         names = [one.name for one in fields(self)[:-1]]
         return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in names})

@@ -80,11 +80,8 @@ def gather_evidence(
     rows = np.flatnonzero(chosen)
     bag, repeats = bag[rows], counts[rows].data
     factors = bag.data / repeats
-    odds = np.empty((bag.nnz, n_outputs))
-    for _, entries, block in leave_one_out_log_odds(
-        bag, codes[rows], weights[rows], scaling.totals, groups[rows]
-    ):
-        odds[entries] = block
+    given = codes[rows], weights[rows], scaling.totals, groups[rows]
+    odds = leave_one_out_log_odds(bag, *given)
     odds *= (2.0 * scaling.cls_weight * factors)[:, None]
     mass = factors * np.exp(scaling.starting_scores)[bag.indices]
 
