@@ -18,15 +18,7 @@ from ._core.fitted import FittedAttention, VectorEmbeddings, probabilities
 from ._docstrings import documented
 from ._documents import NegativeEntriesError, canonical, is_plain, with_columns
 from ._pickling import SavedMixin
-from ._training import (
-    Summary,
-    all_or_nothing,
-    check_finite,
-    in_range,
-    summary_of,
-    warn,
-    weighted_documents,
-)
+from ._training import all_or_nothing, check_finite, in_range, summary_of, warn, weighted_documents
 from ._types import Array, Numbers
 from ._validation import coded, validated
 
@@ -37,6 +29,7 @@ if TYPE_CHECKING:
     from ._core.documents import Documents
     from ._core.result import FitResult
     from ._core.statistics import CorpusStatistics
+    from ._training import Summary
 
 Earlier = tuple[FittedAttention, list[Any]]
 """A fitted model, and what its parameters are of: number and names of tokens, and classes."""

@@ -148,6 +148,16 @@ def reduced_rows(
     return results
 
 
+def row_totals(X: Any) -> NDArray[np.float64]:
+    """Return the sum of every row of a CSR matrix, added up in float64."""
+    if (factors := factors_of(X)) is not None:
+        return np.asarray(factors @ np.ones(X.shape[1]))
+    sums = [np.zeros(0)]
+    for _, part in row_blocks(X):
+        sums.append(row_sums(part.data.astype(np.float64, copy=False), part.indptr))
+    return np.concatenate(sums)
+
+
 def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:
     """Return ``scale * log1p(c / scale) / log(2)`` for every entry c of an ndarray or CSR matrix.
 

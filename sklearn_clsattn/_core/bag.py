@@ -110,11 +110,6 @@ class TokenBag:
             return self._products.rough_squared_sum_over_documents(per_document)
         return self._products.squared_sum_over_documents(per_document)
 
-    def document_totals(self) -> torch.Tensor:
-        """Return the weight of every document, T_i = sum_s c_is, shape (n_documents,)."""
-        ones = torch.ones((self.shape[1], 1), dtype=self.dtype, device=self.device)
-        return self.sum_over_tokens(ones)[:, 0]
-
 
 class _TorchProducts:
     """PyTorch's CSR product, with the transpose built once (MKL's own is 100 times slower)."""

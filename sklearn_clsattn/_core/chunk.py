@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._documents import csr_of, damped
+from .._documents import csr_of, damped, row_totals
 from .._types import Array, Numbers
-from ..importance import row_totals
 from .bag import TokenBag, as_tensor
 from .fitted import count_selected
 from .leave_one_out import evidence_without, projections

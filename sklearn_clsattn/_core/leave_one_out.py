@@ -27,10 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._documents import BLOCK_ENTRIES, row_blocks, row_sums
+from .._documents import BLOCK_ENTRIES, row_blocks, row_sums, row_totals
 from .._factored import factors_of
 from .._types import Array, Numbers
-from ..importance import row_totals
 from .statistics import TokenTotals
 
 _SMALLEST_TOTAL = 1e-9  # differences of totals are not exact

@@ -103,8 +103,10 @@ class AttentionLoss:
         self.sample_weight = sample_weight.to(torch.float64)
         self.cls_weight = cls_weight
         self.total_weight = float(self.sample_weight.sum())
-        # Without <cls> an empty document attends to nothing: its output is the intercept.
-        self._missing_mass = None if cls_weight else (bag.document_totals() == 0).to(torch.float64)
+        self._missing_mass: torch.Tensor | None = None
+        if not cls_weight:  # an empty document attends to nothing: its output is the intercept
+            ones = torch.ones((bag.shape[1], 1), dtype=bag.dtype, device=bag.device)
+            self._missing_mass = (bag.sum_over_tokens(ones)[:, 0] == 0).to(torch.float64)
 
     def zeros(self) -> torch.Tensor:
         """Return a token matrix of zeros."""

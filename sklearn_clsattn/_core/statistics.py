@@ -23,15 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from .._documents import row_totals
 from .._factored import factors_of
 from .._types import Array, Numbers
-from ..importance import (
-    class_totals,
-    overall_importance,
-    row_totals,
-    signed_frequency,
-    smoothed_totals,
-)
+from ..importance import class_totals, overall_importance, signed_frequency, smoothed_totals
 
 TokenScaling = Literal["log_odds"] | None
 

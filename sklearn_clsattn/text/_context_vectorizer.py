@@ -29,15 +29,7 @@ from .._validation import (
 from ._characters import frequent_characters
 from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
 from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows
-from ._token_positions import (
-    BREAK,
-    N_CELLS,
-    NEW_LINE,
-    TokenPositions,
-    Words,
-    frequent_words,
-    token_positions,
-)
+from ._token_positions import N_CELLS, TokenPositions, Words, frequent_words, token_positions
 from ._tokens import (
     PATTERNS,
     WORDS_AND_PUNCTUATION,
@@ -424,10 +416,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             known = {word: number for word, number in pairs if previous[number] == word}
         else:
             known = {word: number for number, word in enumerate(previous.tolist())}
-        # The default's tokens include all punctuation: no break but a new line is between two.
         is_default = self.token_pattern == WORDS_AND_PUNCTUATION and self.tokenizer is None
-        between = NEW_LINE if is_default else BREAK
-        positions = token_positions(tokens, texts, known, between)
+        positions = token_positions(tokens, texts, known, with_punctuation=is_default)
         return Words(tokens, columns[self.ngram_range[0] - 1 :], positions)
 
     def _gates(self, positions: TokenPositions) -> NDArray[np.float64]:
