@@ -104,7 +104,8 @@ class TokenBag:
     ) -> torch.Tensor:
         """Return ``(X * X).T @ per_document``: (n_documents, m) -> (n_tokens, m).
 
-        `roughly` saves the making of the entries where X has factors.
+        Where an entry is stored in several parts, each part is squared by itself. `roughly` saves
+        the making of the entries where X has factors.
         """
         if roughly and isinstance(self._products, _FactoredProducts):
             return self._products.rough_squared_sum_over_documents(per_document)

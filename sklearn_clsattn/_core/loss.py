@@ -246,7 +246,7 @@ class AttentionLoss:
         return float(torch.dot(losses, weight)), derivative
 
     def _cls_mass_and_shift(self, matrix: torch.Tensor) -> tuple[float, float]:
-        """Return the largest score of what documents attend to, and before it S_0 exp(a_0 - it)."""
+        """Return S_0 exp(a_0 - shift) and the shift: the largest score that is attended to."""
         scores = matrix[:-1, 0]
         largest = scores.max() if len(scores) else matrix.new_zeros(())
         cls_score, shift = floats(matrix[-1, 0], largest)

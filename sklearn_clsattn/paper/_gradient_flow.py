@@ -34,7 +34,7 @@ from .._core.documents import Documents
 from .._core.fitted import SELECTION_TOLERANCE, FittedAttention, StoredEmbeddings, in_the_layout_of
 from .._core.loss import AttentionLoss
 from .._core.result import FitResult, Report
-from ..importance import row_totals
+from .._documents import row_totals
 from ._chebyshev import ChebyshevIntegrator
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
