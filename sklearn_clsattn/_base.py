@@ -11,22 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_softmax, logit
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ._core.fitted import FittedAttention, VectorEmbeddings, probabilities
 from ._docstrings import documented
 from ._documents import NegativeEntriesError, canonical, is_plain, with_columns
 from ._pickling import SavedMixin
-from ._training import (
-    Summary,
-    all_or_nothing,
-    check_finite,
-    in_range,
-    summary_of,
-    warn,
-    weighted_documents,
-)
+from ._training import all_or_nothing, check_finite, in_range, summary_of, warn, weighted_documents
+from ._types import Array, Numbers
 from ._validation import coded, validated
 
 if TYPE_CHECKING:
@@ -36,8 +29,8 @@ if TYPE_CHECKING:
     from ._core.documents import Documents
     from ._core.result import FitResult
     from ._core.statistics import CorpusStatistics
+    from ._training import Summary
 
-Array = NDArray[np.float64]
 Earlier = tuple[FittedAttention, list[Any]]
 """A fitted model, and what its parameters are of: number and names of tokens, and classes."""
 
@@ -54,7 +47,6 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     multilabel_ = False  # whether documents have several labels
 
     _criterion = "gap"
-    _optional_attributes: tuple[str, ...] = ()
 
     class_weight: dict[Any, float] | str | None
     max_iter: int
@@ -62,7 +54,6 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     device: Any
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the classifier.
 
@@ -70,10 +61,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         ----------
         {training}
 
-        Returns
-        -------
-        self : estimator
-            The fitted classifier.
+        {self}
         """
         self._fit_in_memory(X, y, sample_weight)
         return self
@@ -83,11 +71,11 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         from ._core.backend import resolve_device
 
         device = resolve_device(self.device)
-        earlier = self._earlier() if getattr(self, "warm_start", False) else None
+        earlier = self._earlier()
         csr, labels, weights = validated(self, X, y, sample_weight)
         classes, codes, members = coded(y, labels)
         documents, dtype = documents_in_memory(self, csr, codes, classes, weights, members=members)
-        self._fit_documents(documents, dtype, device, classes, earlier, stacklevel=7, **more)
+        self._fit_documents(documents, dtype, device, classes, earlier, **more)
 
     def decision_function(self, X: Any) -> Array:
         """Return the decision values.
@@ -177,8 +165,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         attention : csr_array of shape (n_documents, n_tokens)
             Rows sum to 1 less the share of ``<cls>``; a document without tokens has none.
         """
-        fitted, X = self._checked(X)
-        return fitted.attention(X)
+        return self._answer(X, "attention")
 
     def contributions(self, X: Any) -> sp.csr_array | list[sp.csr_array]:
         """Return what each token of each document adds to the decision.
@@ -191,8 +178,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
             Attention weight times token value; for more than two classes one array per class.
             Row sums plus `intercept_` are :meth:`decision_function`.
         """
-        fitted, X = self._checked(X)
-        terms = fitted.contributions(X)
+        terms = self._answer(X, "contributions")
         return terms[0] if len(terms) == 1 else terms
 
     def select_tokens(self, X: Any) -> sp.csr_array:
@@ -282,10 +268,12 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         device: torch.device,
         classes: NDArray[Any],
         earlier: Earlier | None,
-        stacklevel: int,
         **more: Any,
     ) -> None:
-        """Train on documents, from `earlier` if it fits, and store the result."""
+        """Train on documents, from `earlier` if it fits, and store the result.
+
+        Warnings are of the line that called `fit`, five calls above this one.
+        """
         from ._core.backend import ThreadShare
 
         options: dict[str, Any] = {"dtype": dtype, "device": device, "report": self._report, **more}
@@ -293,19 +281,19 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         if earlier is not None and earlier[1] == self._trained_on(classes, several):
             options["start"] = earlier[0]
         dimension = getattr(self, "embedding_dim", None) or 0
+        n_dense = dimension * documents.n_entries * (1 + documents.n_outputs)
         total_weight = documents.statistics.total_weight
-        with ThreadShare(dimension * documents.n_multiplications), in_range(self, total_weight):
+        with ThreadShare(n_dense), in_range(self, total_weight):
             result = self._train(documents, **options)
             check_finite(result)
         counts = documents.count_selected(result.model.scores)
         self._store(result, classes, documents.statistics, counts, documents.entry_scale)
         self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
-        warn(result, stacklevel)
+        warn(result, stacklevel=7)
 
     def _earlier(self) -> Earlier | None:
-        """Return what is fitted already, if anything is."""
-        fitted = self.__sklearn_is_fitted__()
-        if not fitted:
+        """Return what is fitted already, if anything is, for a warm start."""
+        if not (getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()):
             return None
         return self._model(), self._trained_on(self.classes_, self.multilabel_)
 
@@ -320,14 +308,15 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         result: FitResult,
         classes: NDArray[Any],
         statistics: CorpusStatistics,
-        selection_counts: NDArray[np.intp],
+        selection_counts: Numbers,
         entry_scale: float | None,
     ) -> None:
+        for name in [*vars(self)]:  # of an earlier fit, with other parameters perhaps
+            if name.endswith("_") and not name.endswith("_in_"):
+                del self.__dict__[name]
         self.classes_ = classes
         self.n_iter_ = max(1, result.n_iter)
         self.loss_curve_ = np.array(result.loss_curve)
-        for name in self._optional_attributes:  # of an earlier fit with other parameters
-            self.__dict__.pop(name, None)
         if statistics.several:
             self.multilabel_ = True
         self.__dict__.update(result.attributes)
@@ -398,40 +387,31 @@ def checked_documents(classifier: BaseAttentionClassifier, X: Any) -> Any:
 def documents_in_memory(
     classifier: BaseAttentionClassifier,
     X: Any,
-    codes: NDArray[np.intp],
+    codes: Numbers,
     classes: NDArray[Any],
     weights: Array,
     entry_scale: float | None = None,
     seen: Array | None = None,
     members: NDArray[Any] | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
-    """Return a validated CSR matrix as documents to train on, and the precision for that.
-
-    `entry_scale` and `seen` are those of :func:`~._training.weighted_documents`, `members` those of
-    several labels (:class:`~._core.chunk.Chunk`).
-    """
+    """Return validated documents to train on, and the precision (:func:`weighted_documents`)."""
     from ._core.chunk import Chunk
     from ._core.corpus import Corpus
 
     X, columns = with_columns(X)
     corpus = Corpus([Chunk(X, codes, weights, columns=columns, members=members)])
-    return weighted_documents(
-        classifier, corpus, summary_of(X, classes), classes, entry_scale, seen
-    )
+    return weighted_documents(classifier, corpus, summary_of(X, classes), entry_scale, seen)
 
 
 def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary, **more: Any) -> None:
-    """Fit a classifier on documents in chunks, of which `summary` is, on the CPU.
-
-    With more options of training. Warnings are of the line that is five calls above this one.
-    """
+    """Fit a classifier on documents in chunks, of which `summary` is, on the CPU."""
     import torch
 
-    earlier = classifier._earlier() if classifier.warm_start else None
+    earlier = classifier._earlier()
     classifier.n_features_in_ = summary.shape[1]
     classifier.__dict__.pop("feature_names_in_", None)
     if summary.names is not None:
         classifier.feature_names_in_ = np.array(summary.names, dtype=object)
-    documents, dtype = weighted_documents(classifier, corpus, summary, summary.labels)
+    documents, dtype = weighted_documents(classifier, corpus, summary)
     device, labels = torch.device("cpu"), summary.labels
-    classifier._fit_documents(documents, dtype, device, labels, earlier, stacklevel=7, **more)
+    classifier._fit_documents(documents, dtype, device, labels, earlier, **more)

@@ -279,19 +279,18 @@ class _Writer:
         del parts
         if X.dtype.kind in "biu":
             X.data = X.data.astype(np.min_scalar_type(X.data.max(initial=0)))
-        number = self._n_chunks
-        (self._folder / _file(number, "")).parent.mkdir()
-        self._n_chunks += 1
-        np.save(self._folder / _file(number, "codes"), np.concatenate(codes))
-        np.save(self._folder / _file(number, "weights"), np.concatenate(weights))
+        (self._folder / _file(self._n_chunks, "")).parent.mkdir()
+        self._save("codes", np.concatenate(codes))
+        self._save("weights", np.concatenate(weights))
         for name in ("rows", "columns"):
             X = X.tocsr() if name == "rows" else X.tocsc()
-            np.save(self._folder / _file(number, f"{name}_data"), X.data)
-            for part in ("indices", "indptr"):
-                np.save(
-                    self._folder / _file(number, f"{name}_{part}"),
-                    getattr(X, part).astype(np.int32),
-                )
+            self._save(f"{name}_data", X.data)
+            self._save(f"{name}_indices", X.indices.astype(np.int32))
+            self._save(f"{name}_indptr", X.indptr.astype(np.int32))
+        self._n_chunks += 1
+
+    def _save(self, name: str, array: NDArray[Any]) -> None:
+        np.save(self._folder / _file(self._n_chunks, name), array)
 
 
 def _file(number: int, name: str) -> str:

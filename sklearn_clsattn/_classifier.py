@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
-from ._base import (
-    BaseAttentionClassifier,
-    checked_documents,
-    documents_in_memory,
-    fit_corpus,
-    fitted_attention,
-)
+from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
 from ._docstrings import documented
 from ._factored import TokenVectors
 from ._pickling import public
@@ -161,11 +154,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     array(['good', 'bad'], dtype='<U4')
     """
 
-    _optional_attributes = (
-        *("Cs_", "scores_", "entry_scale_", "token_vectors_scale_", "vector_weights_"),
-        "multilabel_",
-    )
-
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "attention_C": [Interval(Real, 0, None, closed="neither")],
@@ -197,21 +185,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:
-        self.C = C
-        self.attention_C = attention_C
-        self.attend_cls = attend_cls
-        self.token_scaling = token_scaling
-        self.sublinear_counts = sublinear_counts
-        self.token_vectors_scale = token_vectors_scale
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.device = device
+        self._keep(locals())
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: Any,
@@ -234,17 +210,13 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             directions count; a row of 0 is no vector. What a
             :class:`~sklearn_clsattn.text.ContextVectorizer` with `word_vectors` returns has them.
 
-        Returns
-        -------
-        self : estimator
-            The fitted classifier.
+        {self}
         """
         more = vector_options(self, token_vectors, getattr(X, "token_vectors", None))
         self._fit_in_memory(X, y, sample_weight, **more)
         return self
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit_chunks(self, counts: ChunkedCounts, token_vectors: ArrayLike | None = None) -> Self:
         """Fit the classifier on documents in files, chunk by chunk.
 
@@ -259,10 +231,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         token_vectors : array-like of shape (n_tokens, d), default=None
             As in :meth:`fit`.
 
-        Returns
-        -------
-        self : ClsAttentionClassifier
-            The fitted classifier.
+        {self}
 
         Examples
         --------
@@ -291,7 +260,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     @available_if(_learns_from_batches)
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     @documented
     def partial_fit(
         self,
@@ -313,10 +281,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         {training}
         {classes}
 
-        Returns
-        -------
-        self : ClsAttentionClassifier
-            The classifier, fitted on all batches so far.
+        {self}
 
         Raises
         ------
@@ -374,10 +339,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Where it is near 1, the decision is near the intercept. Reject documents by it, or by their
         probabilities.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens)
-            Non-negative token counts or weights.
+        {X}
 
         Returns
         -------
@@ -385,8 +347,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             From 0 to 1: 1 for a document without tokens that the model knows, 0 for all with
             ``attend_cls=False``.
         """
-        fitted, X = fitted_attention(self), checked_documents(self, X)
-        return fitted.cls_shares(X)
+        return self._answer(X, "cls_shares")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -20,6 +20,12 @@ y : array-like of shape (n_documents,)
 sample_weight : array-like of shape (n_documents,), default=None
     Non-negative weights; a weight of 2 is the document twice.
 """,
+    "self": """
+Returns
+-------
+self : estimator
+    The fitted estimator.
+""",
     "classes": """
 classes : array-like of shape (n_classes,), default=None
     All labels that any batch may have. Only the first call needs them; without, the labels of

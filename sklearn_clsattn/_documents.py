@@ -134,11 +134,28 @@ def csr_of(
 
 def row_sums(entries: NDArray[Any], indptr: NDArray[Any]) -> NDArray[np.float64]:
     """Return the sums of rows of entries, (n_entries,) or (n_entries, m), 0 for an empty row."""
-    sums = np.zeros((len(indptr) - 1, *entries.shape[1:]))
+    return reduced_rows(np.add, entries, indptr, 0.0)
+
+
+def reduced_rows(
+    reduce: np.ufunc, entries: NDArray[Any], indptr: NDArray[Any], empty: Any
+) -> NDArray[Any]:
+    """Return what a ufunc makes of the entries of every row, of the type of `empty`."""
+    results = np.full((len(indptr) - 1, *entries.shape[1:]), empty)
     filled = np.flatnonzero(np.diff(indptr))
     if len(filled):
-        sums[filled] = np.add.reduceat(entries, indptr[filled], axis=0)
-    return sums
+        results[filled] = reduce.reduceat(entries, indptr[filled], axis=0)
+    return results
+
+
+def row_totals(X: Any) -> NDArray[np.float64]:
+    """Return the sum of every row of a CSR matrix, added up in float64."""
+    if (factors := factors_of(X)) is not None:
+        return np.asarray(factors @ np.ones(X.shape[1]))
+    sums = [np.zeros(0)]
+    for _, part in row_blocks(X):
+        sums.append(row_sums(part.data.astype(np.float64, copy=False), part.indptr))
+    return np.concatenate(sums)
 
 
 def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:

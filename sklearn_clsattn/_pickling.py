@@ -44,6 +44,10 @@ class SavedMixin:
     _doc_link_module = "sklearn_clsattn"
     _doc_link_template = f"{_SITE}/docs/reference/{{estimator_module}}.{{estimator_name}}.html"
 
+    def _keep(self, parameters: dict[str, Any]) -> None:
+        """Store the parameters of a constructor, its ``locals()``."""
+        self.__dict__.update({name: parameters[name] for name in parameters if name != "self"})
+
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()
         return {name: _plain(value) for name, value in state.items()} | {_VERSIONS: _versions()}

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 
-from ._core.statistics import balancing_factors
 from ._documents import damped_entries
 from ._factored import factors_of, n_stored
+from ._types import Array
 from ._validation import check_entries, check_total_weight, check_two_classes
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ._core.documents import Documents
     from ._core.result import FitResult
 
-Array = NDArray[np.float64]
 Options = ParamSpec("Options")
 Returned = TypeVar("Returned")
 
@@ -90,7 +90,6 @@ def weighted_documents(
     classifier: Any,
     corpus: Corpus,
     summary: Summary,
-    classes: NDArray[Any],
     entry_scale: float | None = None,
     seen: Array | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
@@ -103,6 +102,7 @@ def weighted_documents(
     from ._core.chunk import class_sums, statistics_of, with_weights
     from ._core.documents import Documents
 
+    classes = summary.labels
     check_entries(summary.least, summary.largest)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
         sums = corpus.sum(class_sums, classes)
@@ -125,10 +125,11 @@ def weighted_documents(
     corpus = corpus.map(with_weights, classes, factors, entry_scale, dtype.type)
     statistics = corpus.sum(statistics_of, len(classes))
     documents = Documents(corpus, statistics, summary.shape, summary.n_entries, entry_scale)
+    strengths = {getattr(classifier, name, 1.0) for name in ("C", "attention_C")} - {"auto"}
     is_single = (
         _is_exact(dtype)
         and largest <= (_LARGEST_FLOAT if dtype.kind == "f" else _LARGEST_INTEGER)
-        and min(total, least_strength(classifier)) > _LEAST
+        and min(total, 1.0, *strengths) > _LEAST
         and total <= _LARGEST_TOTAL
     )
     return documents, np.float32 if is_single else np.float64
@@ -139,18 +140,13 @@ def _is_exact(dtype: np.dtype[Any]) -> bool:
     return dtype == np.float32 or dtype.kind in "biu"
 
 
-def least_strength(classifier: Any) -> float:
-    """Return the smallest of `C` and `attention_C`, of those that are numbers, and 1."""
-    strengths = {getattr(classifier, name, 1.0) for name in ("C", "attention_C")}
-    return float(min((strengths | {1.0}) - {"auto"}))
-
-
 def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array) -> Array:
     """Return every class's factor (n_classes,) by `class_weight`, from the classes' weights."""
     if class_weight is None:
         return np.ones(len(classes))
-    if class_weight == "balanced":
-        return balancing_factors(class_weights)
+    if class_weight == "balanced":  # equal weights of the classes that have documents
+        mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
+        return np.divide(mean, class_weights, out=np.zeros(len(classes)), where=class_weights > 0)
     factors = np.asarray(compute_sample_weight(class_weight, classes))
     if not (np.isfinite(factors).all() and factors.min() >= 0):
         raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}.")
@@ -195,16 +191,18 @@ def warn(result: FitResult, stacklevel: int) -> None:
 def all_or_nothing(
     method: Callable[Concatenate[Any, Options], Returned],
 ) -> Callable[Concatenate[Any, Options], Returned]:
-    """Leave the estimator as it was where a method that fits it raises anything, Ctrl-C included.
+    """Validate the parameters for a method that fits, and leave the estimator as it was on errors.
 
-    What an attribute held is put back, not a copy: fits make new arrays and change none in place.
+    On Ctrl-C too. What an attribute held is put back, not a copy: fits make new arrays and change
+    none in place.
     """
+    validating = _fit_context(prefer_skip_nested_validation=True)(method)
 
     @wraps(method)
     def fitting(self: Any, *args: Options.args, **options: Options.kwargs) -> Returned:
         before = vars(self).copy()
         try:
-            return method(self, *args, **options)
+            return validating(self, *args, **options)
         except BaseException:
             self.__dict__ = before  # one assignment: nothing can come between
             raise

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -133,15 +133,9 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         smoothing: float = 1.0,
         centred: bool = False,
     ) -> None:
-        self.importance = importance
-        self.k = k
-        self.threshold = threshold
-        self.scale = scale
-        self.smoothing = smoothing
-        self.centred = centred
+        self._keep(locals())
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the importance of each token.
 
@@ -149,15 +143,11 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         ----------
         {training}
 
-        Returns
-        -------
-        self : object
-            Fitted transformer.
+        {self}
         """
         return self._add_batch(X, y, None, sample_weight, afresh=True)
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
         X: Any,
@@ -174,10 +164,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         {training}
         {classes}
 
-        Returns
-        -------
-        self : object
-            The transformer, fitted on all batches so far.
+        {self}
         """
         afresh = not hasattr(self, "token_totals_")
         return self._add_batch(X, y, classes, sample_weight, afresh=afresh)

@@ -86,19 +86,24 @@ def checked_part(
     They are a part of more documents: of one class, or with weights of 0, they may be as well.
     """
     check_not_texts(X, name)
-    check_labels(y)
     names = _get_feature_names(X)
     options = {"ensure_min_samples": 0, "estimator": name, "input_name": "X"}
     X = check_array(X, accept_sparse="csr", accept_large_sparse=True, **options)
     check_non_negative(X, name)
+    y, weights = checked_labels(X, y, sample_weight)
+    return canonical(as_csr(X)), y, weights, None if names is None else names.tolist()
+
+
+def checked_labels(X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Return labels, one per document of X, and document weights, both (n_documents,)."""
+    check_labels(y)
     y = column_or_1d(y, warn=True)
     check_consistent_length(X, y)
-    weights = np.ones(0)
-    if len(y):
-        # Each label thrice: scikit-learn warns of few documents for the labels.
-        check_classification_targets(np.repeat(np.unique(y), 3))
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    return canonical(as_csr(X)), y, weights, None if names is None else names.tolist()
+    if not len(y):
+        return y, np.ones(0)
+    # Each label thrice: scikit-learn warns of few documents for the labels.
+    check_classification_targets(np.repeat(np.array([*dict.fromkeys(y.tolist())], y.dtype), 3))
+    return y, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:

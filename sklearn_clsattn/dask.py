@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from dask import delayed
 from dask.base import is_dask_collection
 from distributed import Client, Future, get_client
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -50,8 +50,7 @@ class DaskCorpus(Corpus):
 
     def gather(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function of a chunk returns, in the order of the chunks."""
-        results: list[Any] = self._client.gather(self._tasks(function, arguments))
-        return results
+        return list(self._client.gather(self._tasks(function, arguments)))
 
     def _tasks(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[Future]:
         # The scheduler keeps the arguments, once for all chunks: no worker has the only copy.
@@ -154,7 +153,6 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         return sorted(["client", "vectorizer", *ClsAttentionClassifier._get_param_names()])
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, token_vectors: Any = None) -> Self:
         """Fit the classifier.
 
@@ -273,8 +271,7 @@ def _partitions(collection: Any, name: str, like: Any = None) -> list[Any]:
             f"{name} is divided into {collection.numblocks[1]} blocks of columns: every block has "
             f"to hold whole documents, as after {name}.rechunk({{1: -1}})."
         )
-    blocks: list[Any] = collection.to_delayed().ravel().tolist()
-    return blocks
+    return list(collection.to_delayed().ravel())
 
 
 def _chunk(number: int, columns: tuple[Any, Any, Any], vectorizer: Any) -> tuple[Chunk, Summary]:

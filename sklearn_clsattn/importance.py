@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ._docstrings import documented
-from ._documents import as_csr, row_blocks, row_sums
+from ._documents import as_csr, row_blocks, row_totals
 from ._factored import factors_of
+from ._types import Array
 
 __all__ = [
     "class_totals",
@@ -26,8 +27,6 @@ __all__ = [
     "posterior_difference",
     "signed_frequency",
 ]
-
-Array = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 1_000_000
 _FEW_CLASSES = 6  # up to here, multiplying by zeros costs less than adding entry by entry
@@ -121,16 +120,6 @@ def class_totals(
         amounts *= part.data
         totals += np.bincount(cells, amounts, len(totals))
     return totals.reshape(n_classes, n_tokens)
-
-
-def row_totals(X: Any) -> Array:
-    """Return the sum of every row of a CSR matrix, added up in float64."""
-    if (factors := factors_of(X)) is not None:
-        return np.asarray(factors @ np.ones(X.shape[1]))
-    sums = [np.zeros(0)]
-    for _, part in row_blocks(X, _BLOCK_ENTRIES):
-        sums.append(row_sums(part.data.astype(np.float64, copy=False), part.indptr))
-    return np.concatenate(sums)
 
 
 @documented

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -17,22 +17,13 @@ from sklearn.utils.validation import (
 )
 
 from ._documents import as_csr, canonical
+from ._types import Array, Numbers
 from ._validation import codes_of
 
-__all__ = [
-    "ERASER_FRACTIONS",
-    "comprehensiveness",
-    "expected_calibration_error",
-    "sufficiency",
-]
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.intp]
+__all__ = ["ERASER_FRACTIONS", "comprehensiveness", "expected_calibration_error", "sufficiency"]
 
 ERASER_FRACTIONS: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.5)
 """The shares of a document's tokens at which ERASER measures, for `fractions`."""
-
-_DEFAULT_K = 10
 
 
 def comprehensiveness(
@@ -216,7 +207,7 @@ def _drops(
     """Return the mean drop in probability (n_documents,) when tokens are kept or removed."""
     if k is not None and fractions is not None:
         raise ValueError("Pass k or fractions, not both: each is a number of tokens.")
-    k = check_scalar(_DEFAULT_K if k is None else k, "k", Integral, min_val=1)
+    k = check_scalar(10 if k is None else k, "k", Integral, min_val=1)
     shares = np.asarray([1.0] if fractions is None else fractions, dtype=np.float64)
     if shares.ndim != 1 or not len(shares) or not ((shares > 0) & (shares <= 1)).all():
         raise ValueError(
@@ -268,7 +259,7 @@ def _token_rows(X: Any) -> sp.csr_array:
     return canonical(sp.csr_array(as_csr(X)))
 
 
-def _target_codes(estimator: Any, target: Any, probabilities: Array) -> Codes:
+def _target_codes(estimator: Any, target: Any, probabilities: Array) -> Numbers:
     """Return the columns (n_documents,) of `predict_proba` that are explained."""
     if target is None:
         return probabilities.argmax(axis=1)
@@ -284,7 +275,7 @@ def _target_codes(estimator: Any, target: Any, probabilities: Array) -> Codes:
     return codes
 
 
-def _explained_scores(scores: Any, rows: sp.csr_array, codes: Codes, n_classes: int) -> Array:
+def _explained_scores(scores: Any, rows: sp.csr_array, codes: Numbers, n_classes: int) -> Array:
     """Return the scores (n_entries,) at the entries of `rows`, whose classes are `codes`."""
     if not (isinstance(scores, list | tuple) and all(np.ndim(one) == 2 for one in scores)):
         return _at_entries(scores, rows)

@@ -15,11 +15,7 @@ from zipfile import ZIP_DEFLATED
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import (
-    CountVectorizer,
-    HashingVectorizer,
-    TfidfVectorizer,
-)
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
@@ -292,13 +288,12 @@ def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
                 "ContextVectorizer and a classifier, so that the vectorizer can leave tokens out."
             )
         made[0], columns = _of_fewer_tokens(steps[0], classifier.token_importance_, max_tokens)
-        place = np.full(classifier.n_features_in_, -1)
-        place[columns] = np.arange(len(columns))
         for name in _BY_TOKEN:
             setattr(classifier, name, getattr(classifier, name)[..., columns])
-        selected = place[classifier.selected_tokens_]
-        classifier.selection_counts_ = classifier.selection_counts_[selected >= 0]
-        classifier.selected_tokens_ = selected[selected >= 0]
+        stays = np.isin(classifier.selected_tokens_, columns)
+        classifier.selection_counts_ = classifier.selection_counts_[stays]
+        selected = classifier.selected_tokens_[stays]
+        classifier.selected_tokens_ = np.searchsorted(columns, selected)
         classifier.n_features_in_ = len(columns)
         classifier.__dict__.pop("_stream", None)
         classifier.__dict__["_embeddings"] = None

@@ -16,7 +16,7 @@ from sklearn_clsattn import (
     ChunkedCounts,
     ClsAttentionClassifier,
 )
-from sklearn_clsattn._core import corpus
+from sklearn_clsattn._core.documents import CorpusLoss
 from sklearn_clsattn.datasets import make_token_classification
 
 BOUNDS = [0, 3, 4, 4, 30, 120, 200]
@@ -240,7 +240,7 @@ def test_the_path_and_the_size_of_chunks(tmp_path, monkeypatch):
 
 def test_fits_in_threads_wait_for_each_other(counts, monkeypatch):
     running, most = [], []
-    whole_loss = corpus.CorpusLoss.__call__
+    whole_loss = CorpusLoss.__call__
 
     def loss(self, *arguments):
         running.append(0)
@@ -252,7 +252,7 @@ def test_fits_in_threads_wait_for_each_other(counts, monkeypatch):
 
     strengths = [0.3, 1.0, 3.0, 0.5]
     expected = [_fit(C, X, y) for C in strengths]
-    monkeypatch.setattr(corpus.CorpusLoss, "__call__", loss)
+    monkeypatch.setattr(CorpusLoss, "__call__", loss)
     with ThreadPoolExecutor(4) as pool:
         models = pool.map(lambda C: ClsAttentionClassifier(C=C).fit_chunks(counts), strengths)
         for model, in_memory in zip(models, expected, strict=True):

@@ -23,7 +23,7 @@ from sklearn_clsattn._core.chunk import (
     with_weights,
 )
 from sklearn_clsattn._core.corpus import Corpus, added
-from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._core.documents import CorpusLoss, Documents
 from sklearn_clsattn._core.fit import fit_attention
 from sklearn_clsattn._core.prior_mean import prior_mean
 from sklearn_clsattn._core.statistics import token_scaling
@@ -70,7 +70,7 @@ def documents_of(corpus, X, y):
 def loss_and_mean(documents, attend_cls):
     documents = documents.trained_in(np.float64, "cpu")
     units = token_scaling(documents.statistics, scaling="log_odds", attend_cls=attend_cls)
-    loss = documents.loss(np.float64, "cpu", units.cls_weight)
+    loss = CorpusLoss(documents, np.float64, "cpu", units.cls_weight)
     return loss, prior_mean(documents, loss, units)
 
 
@@ -122,7 +122,7 @@ def test_a_fit_on_chunks_is_that_of_the_whole(cut, attend_cls):
     one, other = (
         fit_attention(documents_of(corpus_of(*some), X, y), **how) for some in (cut, whole(cut))
     )
-    assert (one.n_iter, one.status) == (other.n_iter, other.status)
+    assert (one.n_iter, one.not_converged) == (other.n_iter, other.not_converged)
     assert_allclose(one.loss_curve, other.loss_curve, rtol=1e-8)
     for name in ("scores", "values", "intercept", "cls_weight", "cls_score"):
         mine, its = getattr(one.model, name), getattr(other.model, name)

@@ -20,9 +20,10 @@ from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.fitted import FittedAttention, count_selected
 from sklearn_clsattn._core.leave_one_out import evidence_without, same_documents
 from sklearn_clsattn._core.statistics import CorpusStatistics, TokenTotals, row_lengths
+from sklearn_clsattn._documents import row_totals
 from sklearn_clsattn._factored import FactoredMatrix, Factors, factors_of, without_unused_columns
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.importance import class_totals, row_totals
+from sklearn_clsattn.importance import class_totals
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, make_text_classifier

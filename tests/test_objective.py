@@ -15,7 +15,8 @@ from torch.testing import assert_close
 
 from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.chunk import Chunk
-from sklearn_clsattn._core.corpus import Corpus, CorpusLoss
+from sklearn_clsattn._core.corpus import Corpus
+from sklearn_clsattn._core.documents import CorpusLoss, Documents
 from sklearn_clsattn._core.lbfgs import minimize_lbfgs
 from sklearn_clsattn._core.loss import encode_targets
 from sklearn_clsattn._core.objective import CLS_PENALTY, AttentionObjective
@@ -49,10 +50,9 @@ def check_against_dense(bag, dense, rtol, *, once=True):
         for result, expected in pairs if once else pairs[:2]:
             assert result.dtype == bag.dtype
             assert_allclose(result.numpy(), expected, **tolerance)
-    assert_allclose(bag.document_totals().numpy(), dense.sum(axis=1), rtol=rtol)
-    documents, tokens = bag.coordinates()
+    documents, tokens, weights = bag.entries()
     assert documents.dtype == tokens.dtype == torch.int64
-    entries = bag.nonzeros.numpy().astype(float), (documents.numpy(), tokens.numpy())
+    entries = weights.numpy().astype(float), (documents.numpy(), tokens.numpy())
     assert_allclose(sp.coo_array(entries, shape=dense.shape).toarray(), dense, rtol=rtol)
 
 
@@ -63,7 +63,7 @@ def check_against_dense(bag, dense, rtol, *, once=True):
     density=st.sampled_from([0.0, 0.2, 0.8]),
     stored=st.sampled_from([np.float64, np.float32, np.uint8, np.int64, bool]),
     index=st.sampled_from([np.int32, np.int64]),
-    dtype=st.sampled_from([None, *DTYPES]),
+    dtype=st.sampled_from([*DTYPES]),
     backend=st.sampled_from(BACKENDS),
 )
 def test_products_are_those_of_the_dense_matrix(
@@ -73,8 +73,7 @@ def test_products_are_those_of_the_dense_matrix(
     X = sp.csr_array((rng.uniform(0.1, 3, shape) * (rng.random(shape) < density)).astype(stored))
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     bag = TokenBag(X, dtype=dtype, backend=backend)
-    own = np.float32 if stored is np.float32 else np.float64
-    assert bag.dtype == bag.nonzeros.dtype == DTYPES[dtype or own]
+    assert bag.dtype == bag.entries()[2].dtype == DTYPES[dtype]
     assert (bag.backend, bag.shape) == (backend, X.shape)
     rtol = 1e-6 if bag.dtype == torch.float32 else 1e-13
     check_against_dense(bag, X.toarray().astype(float), rtol)
@@ -129,9 +128,9 @@ class Problem:
     def loss(self, dtype=np.float64, backend="scipy"):
         bag = TokenBag(self.X, dtype=dtype, backend=backend)
         chunk = Chunk(self.X, self.codes, self.weights, bag=bag)
-        n_outputs, total = self.x.shape[1] - 1, float(self.weights.sum())
-        of_all = self.X.shape[1], n_outputs, dtype, "cpu", total, self.scaling.cls_weight
-        return CorpusLoss(Corpus([chunk]), *of_all)
+        given = Documents.of(self.X, self.codes, self.weights, max(2, self.x.shape[1] - 1))
+        given = replace(given, corpus=Corpus([chunk]))
+        return CorpusLoss(given, dtype, "cpu", self.scaling.cls_weight)
 
     def objective(self, dtype=np.float64, backend="scipy", C=0.7, attention_C=0.3):
         loss, classes = self.loss(dtype, backend), np.ones(max(2, self.x.shape[1] - 1))

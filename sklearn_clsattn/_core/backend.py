@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self, TypeVar
 from weakref import WeakSet, ref
 
@@ -25,8 +24,8 @@ Result = TypeVar("Result")
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Return the function's results for some items, on the threads that are this thread's share.
 
-    Each takes the next item that is left, the calling thread too: it waits for none that the system
-    has not started yet, but for items begun. Idle threads sleep.
+    The calling thread takes items too. It waits for items begun, not for threads that the system
+    has not started yet.
     """
     waiting = list(items)
     share = _share_here()
@@ -137,14 +136,10 @@ def _helpers() -> ThreadPoolExecutor:
         return _pool
 
 
-def _no_share() -> None:
-    """Return what a thread has before its first share."""
-
-
 def _share_here() -> ThreadShare | None:
     """Return the share of the calling thread, if it is in one."""
-    share: ThreadShare | None = getattr(_here, "share", _no_share)()
-    return share
+    share: ref[ThreadShare] | None = getattr(_here, "share", None)
+    return None if share is None else share()
 
 
 FEW_MULTIPLICATIONS = 2_000_000
@@ -170,24 +165,19 @@ class ThreadShare:
 
     def __enter__(self) -> Self:
         global _whole, _blas
-        self._before, self._outer = torch.get_num_threads(), getattr(_here, "share", _no_share)
+        self._before, self._outer = torch.get_num_threads(), getattr(_here, "share", None)
         with _lock:
             if not _running:
                 _whole = self._before
                 _blas = _blas or _get_threadpool_controller().limit(limits=1, user_api="blas")
-            elif self._outer() is None:
+            elif _share_here() is None:
                 self._before = _whole
             _running.add(self)
         _here.share = ref(self)
         torch.set_num_threads(1 if self._n_dense < FEW_MULTIPLICATIONS else self.n_threads)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         global _blas
         _here.share = self._outer
         with _lock:

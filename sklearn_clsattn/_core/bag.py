@@ -2,17 +2,15 @@
 
 A corpus is a sparse matrix ``X`` of shape (n_documents, n_tokens) of non-negative token
 weights. Training needs two products of it with thin dense matrices: a sum over the tokens of
-every document, ``X @ M``, and a sum over the documents of every token, ``X.T @ M``. Two
-implementations share one interface:
-
-- PyTorch's CSR products (MKL on CPUs, cuSPARSE on CUDA), with the transpose built once;
-  threads multiply blocks of rows, the same ones however many threads there are;
-- SciPy's, where PyTorch has no sparse kernels (Arm and macOS builds without MKL).
+every document, ``X @ M``, and a sum over the documents of every token, ``X.T @ M``: PyTorch's CSR
+products (MKL on CPUs, cuSPARSE on CUDA), of blocks of rows in threads, the same blocks however many
+threads there are, or SciPy's, where PyTorch has no sparse kernels (Arm and macOS without MKL).
 """
 
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from threading import Lock
 from typing import Any, Literal
 
@@ -27,9 +25,6 @@ from .backend import blocks_in_threads, in_background, in_threads
 _Block = tuple[slice, torch.Tensor]
 Backend = Literal["auto", "torch", "scipy"]
 
-_INT32_MAX = np.iinfo(np.int32).max
-
-
 # PyTorch warns once in a process that sparse CSR tensors are in beta, and of read-only arrays, such
 # as joblib's memory maps, to which nothing here writes. The warnings are used up here.
 with warnings.catch_warnings():
@@ -42,24 +37,20 @@ class TokenBag:
     """A corpus of token bags with its sums over tokens and over documents.
 
     `X` is a CSR matrix of token weights, (n_documents, n_tokens); its arrays are shared, not
-    copied, where their types allow it. `dtype` None is float32 for a float32 `X`, else float64.
-    `backend` "auto" is PyTorch on CUDA and where it was built with MKL, else SciPy, which works on
-    the CPU only (a ValueError elsewhere). `columns` is the transpose of `X` as CSR, where there is
-    one already. `shape`, `dtype`, `device` and `backend` are attributes,
-    as chosen.
+    copied, where their types allow it. `backend` "auto" is PyTorch on CUDA and where it was built
+    with MKL, else SciPy, which works on the CPU only (a ValueError elsewhere). `columns` is the
+    transpose of `X` as CSR, where there is one already.
     """
 
     def __init__(
         self,
         X: Any,
         *,
-        dtype: type[np.floating[Any]] | None = None,
+        dtype: type[np.floating[Any]] = np.float64,
         device: torch.device | str = "cpu",
         backend: Backend = "auto",
         columns: Any = None,
     ) -> None:
-        if dtype is None:
-            dtype = np.float32 if X.dtype == np.float32 else np.float64
         self.dtype = torch.float32 if dtype == np.float32 else torch.float64
         self.device = torch.device(device)
         self.shape: tuple[int, int] = tuple(X.shape)
@@ -82,21 +73,17 @@ class TokenBag:
         else:
             self._products = _TorchProducts(self._csr, self.device, columns)
 
-    def __reduce__(self) -> Any:
-        is_single = self.dtype == torch.float32
-        return _restored, (self._csr, is_single, self.device, self.backend)
+    def __reduce__(self) -> Any:  # the transpose is made anew
+        dtype = np.float32 if self.dtype == torch.float32 else np.float64
+        bag = partial(TokenBag, dtype=dtype, device=self.device, backend=self.backend)
+        return bag, (self._csr,)
 
-    @property
-    def nonzeros(self) -> torch.Tensor:
-        """The stored token weights, row by row."""
-        return as_tensor(self._csr.data, self.device).to(self.dtype)
-
-    def coordinates(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the document and the token of every stored weight, as int64 tensors."""
-        lengths = torch.from_numpy(np.diff(self._csr.indptr))
-        documents = torch.repeat_interleave(torch.arange(self.shape[0]), lengths)
-        tokens = as_tensor(self._csr.indices, self.device).to(torch.int64)
-        return documents.to(self.device), tokens
+    def entries(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return documents and tokens (int64) and weights of all stored entries, row by row."""
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self._csr.indptr))
+        arrays = rows, self._csr.indices.astype(np.int64), self._csr.data
+        documents, tokens, weights = (as_tensor(array, self.device) for array in arrays)
+        return documents, tokens, weights.to(self.dtype)
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
         """Return ``X @ per_token``: (n_tokens, m) -> (n_documents, m)."""
@@ -124,28 +111,16 @@ class TokenBag:
             return self._products.rough_squared_sum_over_documents(per_document)
         return self._products.squared_sum_over_documents(per_document)
 
-    def document_totals(self) -> torch.Tensor:
-        """Return the weight of every document, T_i = sum_s c_is, shape (n_documents,)."""
-        ones = torch.ones((self.shape[1], 1), dtype=self.dtype, device=self.device)
-        return self.sum_over_tokens(ones)[:, 0]
-
-
-def _restored(X: Any, is_single: bool, device: torch.device, backend: Backend) -> TokenBag:
-    """Return a bag that was pickled, whose transpose is made anew."""
-    dtype = np.float32 if is_single else np.float64
-    return TokenBag(X, dtype=dtype, device=device, backend=backend)
-
 
 class _TorchProducts:
     """PyTorch's CSR product, with the transpose built once (MKL's own is 100 times slower)."""
 
-    def __init__(self, csr: Any, device: torch.device, columns: Any = None) -> None:
-        self._rows = _blocks(csr, device)
-        if columns is None:
-            self._transpose = in_background(lambda: _blocks(_transposed(csr), device))
-        else:
-            transpose = _blocks(_contiguous(columns, csr.dtype), device)
-            self._transpose = lambda: transpose
+    def __init__(self, csr: Any, device: torch.device, columns: Any) -> None:
+        def transpose() -> list[_Block]:
+            transposed = csr.tocsc().T if columns is None else columns
+            return _blocks(_contiguous(transposed, csr.dtype), device)
+
+        self._rows, self._transpose = _blocks(csr, device), in_background(transpose)
         self._shape = csr.shape
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
@@ -158,19 +133,10 @@ class _TorchProducts:
 
     def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
         out = per_document.new_empty((self._shape[1], per_document.shape[1]))
-        squared = [
-            (
-                rows,
-                torch.sparse_csr_tensor(
-                    columns.crow_indices(),
-                    columns.col_indices(),
-                    columns.values().square(),
-                    size=columns.shape,
-                    check_invariants=False,
-                ),
-            )
-            for rows, columns in self._transpose()
-        ]
+        squared = []
+        for rows, one in self._transpose():
+            arrays = one.crow_indices(), one.col_indices(), one.values().square()
+            squared.append((rows, _torch_csr(one.shape, *arrays)))
         _multiply(squared, per_document, out)
         return out
 
@@ -234,7 +200,11 @@ def _multiply(blocks: list[_Block], matrix: torch.Tensor, out: torch.Tensor) -> 
 def _blocks(csr: Any, device: torch.device) -> list[_Block]:
     """Return a matrix in blocks of rows; on other devices than the CPU, in one."""
     n_entries = BLOCK_ENTRIES if device.type == "cpu" else int(csr.indptr[-1]) + 1
-    return [(rows, _torch_csr(part, device)) for rows, part in row_blocks(csr, n_entries)]
+    blocks = []
+    for rows, part in row_blocks(csr, n_entries):
+        arrays = (as_tensor(one, device) for one in (part.indptr, part.indices, part.data))
+        blocks.append((rows, _torch_csr(part.shape, *arrays)))
+    return blocks
 
 
 class _ScipyProducts:
@@ -256,34 +226,18 @@ class _ScipyProducts:
 
 
 def _contiguous(X: Any, dtype: Any) -> Any:
-    """Return a CSR matrix with contiguous arrays, as PyTorch reads them; SciPy's may be strided."""
-    data = np.ascontiguousarray(X.data, dtype=dtype)
-    indptr, indices = _narrow(X.indptr, X.indices)
-    return csr_of(data, indices, indptr, X.shape[1])
+    """Return a CSR matrix with contiguous arrays, as PyTorch reads them; SciPy's may be strided.
+
+    Index arrays are int32 where they fit: half the memory, faster products.
+    """
+    fits = max(X.indptr[-1], X.indices.max(initial=0)) <= np.iinfo(np.int32).max
+    of_indices = np.int32 if fits else np.int64
+    indices, indptr = (np.ascontiguousarray(one, of_indices) for one in (X.indices, X.indptr))
+    return csr_of(np.ascontiguousarray(X.data, dtype), indices, indptr, X.shape[1])
 
 
-def _transposed(X: Any) -> Any:
-    """Return the transpose of a CSR matrix as CSR."""
-    columns = X.tocsc()
-    indptr, indices = _narrow(columns.indptr, columns.indices)
-    return csr_of(columns.data, indices, indptr, X.shape[0])
-
-
-def _narrow(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the index arrays as int32 where they fit (half the memory, faster products)."""
-    fits = indptr[-1] <= _INT32_MAX and (len(indices) == 0 or int(indices.max()) <= _INT32_MAX)
-    dtype = np.int32 if fits else np.int64
-    return np.ascontiguousarray(indptr, dtype=dtype), np.ascontiguousarray(indices, dtype=dtype)
-
-
-def _torch_csr(csr: Any, device: torch.device) -> torch.Tensor:
-    return torch.sparse_csr_tensor(
-        as_tensor(csr.indptr, device),
-        as_tensor(csr.indices, device),
-        as_tensor(csr.data, device),
-        size=csr.shape,
-        check_invariants=False,
-    )
+def _torch_csr(shape: Any, indptr: Any, indices: Any, data: Any) -> torch.Tensor:
+    return torch.sparse_csr_tensor(indptr, indices, data, size=shape, check_invariants=False)
 
 
 def as_tensor(array: NDArray[Any], device: torch.device) -> torch.Tensor:

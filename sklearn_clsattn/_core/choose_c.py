@@ -39,14 +39,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._types import Array, Numbers
 from .documents import Documents, class_by_class
 from .fitted import log_losses
 from .path import AttentionPath
 from .prior_mean import PriorMean
 from .statistics import CorpusStatistics
-
-Array = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
 N_FOLDS = 4
 
@@ -110,17 +108,13 @@ def choose_C(
     fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
     trust = n_different / (n_different + GUESS_WORTH)
     first = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
-    chosen, lowest = None, np.inf
+    choices = []
     for scale in scales:
         best, tried, losses = _searched(fits, first, C, scale, tell)
         first = int(np.floor(2 * np.log10(best) + 0.25))  # where the next is least, mostly
-        if chosen is None or losses.mean(axis=0).min() < lowest:
-            lowest = float(losses.mean(axis=0).min())
-            here = float(np.exp(trust * np.log(best) + (1 - trust) * np.log(guess)))
-            here = here if C is None else C
-            chosen = Choice(here, tried, losses, fits[0].point_up_to(here), scale)
-    assert chosen is not None
-    return chosen
+        here = C or float(np.exp(trust * np.log(best) + (1 - trust) * np.log(guess)))
+        choices.append(Choice(here, tried, losses, fits[0].point_up_to(here), scale))
+    return min(choices, key=lambda choice: choice.losses.mean(axis=0).min())
 
 
 def _searched(

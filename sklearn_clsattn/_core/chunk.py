@@ -14,16 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._documents import csr_of, damped
-from ..importance import row_totals
+from .._documents import csr_of, damped, row_totals
+from .._types import Array, Numbers
 from .bag import TokenBag, as_tensor
 from .fitted import count_selected
 from .leave_one_out import evidence_without, projections
 from .loss import AttentionLoss, encode_targets
 from .statistics import CorpusStatistics, Scaling, row_lengths
-
-Array = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
 
 def _in_memory(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The documents of a fit: a corpus with its statistics, its copies and a sample of it."""
+"""The documents of a fit: a corpus with its statistics, its copies, a sample of it, its loss."""
 
 from __future__ import annotations
 
@@ -11,14 +11,22 @@ import torch
 from numpy.typing import NDArray
 
 from .._factored import n_stored, without_unused_columns
-from .chunk import Chunk, described, rows_of, selections, with_bag, with_copies
-from .corpus import Corpus, CorpusLoss
+from .._types import Array, Numbers
+from .chunk import (
+    Chunk,
+    curvature,
+    described,
+    loss_and_gradient,
+    rows_of,
+    selections,
+    with_bag,
+    with_copies,
+    with_loss,
+)
+from .corpus import Corpus
 from .leave_one_out import directions_by_content, numbered, own_weights
 from .loss import AttentionLoss
 from .statistics import CorpusStatistics
-
-Array = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
 SAMPLE_SIZE = 8_000
 """About how many different documents a sample has at most."""
@@ -44,7 +52,9 @@ class Documents:
     n_entries: int
     entry_scale: float | None = None
     # What is found out once, of these documents in any form.
-    _known: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[str, tuple[Numbers, Numbers, Array, Numbers]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def of(
@@ -55,16 +65,14 @@ class Documents:
         n_classes: int,
         *,
         entry_scale: float | None = None,
-        columns: Any = None,
         members: NDArray[Any] | None = None,
     ) -> Documents:
         """Return documents in memory: a CSR matrix, codes and weights, (n_documents,).
 
-        `columns` is the transpose of X as CSR, if there is one already; `members` tell of several
-        labels (:class:`.chunk.Chunk`).
+        `members` tell of several labels (:class:`.chunk.Chunk`).
         """
         statistics = CorpusStatistics.of(X, codes, n_classes, weights, members)
-        corpus = Corpus([Chunk(X, codes, weights, columns=columns, members=members)])
+        corpus = Corpus([Chunk(X, codes, weights, members=members)])
         return cls(corpus, statistics, X.shape, n_stored(X), entry_scale)
 
     @property
@@ -104,11 +112,6 @@ class Documents:
         return self.statistics.n_outputs
 
     @property
-    def n_multiplications(self) -> int:
-        """How many a product with a token matrix takes."""
-        return self.n_entries * (1 + self.n_outputs)
-
-    @property
     def groups(self) -> Numbers:
         """A number per document, the same for the same documents (:func:`.numbered`)."""
         return self._described()[0]
@@ -123,35 +126,17 @@ class Documents:
             joined = [part[0] if len(part) == 1 else np.concatenate(part) for part in columns]
             first, second, codes, weights = joined
             self._known["description"] = numbered(first, second), codes, weights, starts
-        description: tuple[Numbers, Numbers, Array, Numbers] = self._known["description"]
-        return description
+        return self._known["description"]
 
     def trained_in(self, dtype: type[np.floating[Any]], device: torch.device | str) -> Documents:
         """Return the documents with their bags in some precision on a device."""
         return replace(self, corpus=self.corpus.map(with_bag, dtype, device))
 
-    def loss(
-        self, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float
-    ) -> CorpusLoss:
-        """Return the sum of the losses of documents that have bags in this precision."""
-        return CorpusLoss(
-            self.corpus,
-            self.shape[1],
-            self.n_outputs,
-            dtype,
-            device,
-            self.statistics.total_weight,
-            cls_weight,
-        )
-
     def attention_loss(
-        self,
-        dtype: type[np.floating[Any]],
-        device: torch.device | str,
-        cls_weight: float = 0.0,
+        self, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float = 0.0
     ) -> AttentionLoss:
         """Return the sum of the losses of documents in memory, with its bag."""
-        loss = self.trained_in(dtype, device).loss(dtype, device, cls_weight)
+        loss = CorpusLoss(self.trained_in(dtype, device), dtype, device, cls_weight)
         (chunk,) = loss.corpus.chunks
         return chunk.trained_loss
 
@@ -209,6 +194,41 @@ class Documents:
         some = Documents.of(X, codes, weights, self.n_classes, entry_scale=scale, members=members)
         some._known["description"] = groups, codes, weights, np.array([0, len(codes)])
         return some
+
+
+class CorpusLoss:
+    """The sum of documents' losses as a function of the token matrix (see :mod:`.loss`).
+
+    The documents have bags in the precision `dtype` on `device`; so is the matrix, (n_tokens + 1,
+    1 + n_outputs).
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        dtype: type[np.floating[Any]],
+        device: torch.device | str,
+        cls_weight: float,
+    ) -> None:
+        self.corpus = documents.corpus.map(with_loss, documents.n_outputs, cls_weight)
+        self.n_outputs, self.cls_weight = documents.n_outputs, cls_weight
+        self.total_weight = documents.statistics.total_weight
+        self._shape = documents.shape[1] + 1, 1 + self.n_outputs
+        self.dtype = torch.float32 if dtype == np.float32 else torch.float64
+        self.device = torch.device(device)
+
+    def zeros(self) -> torch.Tensor:
+        """Return a token matrix of zeros."""
+        return torch.zeros(self._shape, dtype=self.dtype, device=self.device)
+
+    def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """Return the sum of the losses and its gradient, a new tensor."""
+        value, gradient = self.corpus.sum(loss_and_gradient, matrix)
+        return value, gradient.to(matrix.dtype)
+
+    def curvature(self, matrix: torch.Tensor) -> torch.Tensor:
+        """Return the curvature by values and intercepts, (n_tokens + 1, n_outputs)."""
+        return self.corpus.sum(curvature, matrix).to(matrix.dtype)
 
 
 def some_of(

@@ -62,11 +62,7 @@ def fit_attention(
     outputs to start from. `vectors` of the tokens have the scale gamma `scale`, None for one that
     is chosen with C.
     """
-    how: dict[str, Any] = {
-        "attention_C": attention_C,
-        "attend_cls": attend_cls,
-        "scaling": scaling,
-    }
+    how: dict[str, Any] = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
     seen = None
     if vectors is not None:
         documents, seen = documents.without_unseen_tokens()
@@ -92,10 +88,8 @@ def fit_attention(
         path.start_from(start, C)
     tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, report=report)
-    if vectors is not None and seen is not None:
-        weights = path.vector_weights
-        assert weights is not None
-        assert path.shared is not None
+    if vectors is not None and seen is not None and path.shared is not None:
+        weights = path.shared.weights(path.point)
         model = with_vectors(result.model, seen, vectors, path.shared.factors, weights)
         result = replace(result, model=model)
         rows = weights[:, 0] if documents.n_outputs == 1 else weights.T

@@ -25,10 +25,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
-from .._documents import BLOCK_ENTRIES, damped, damped_entries, row_blocks, row_sums
+from .._documents import BLOCK_ENTRIES, damped, damped_entries, reduced_rows, row_blocks, row_sums
 from .._factored import factors_of, n_stored
-
-Array = NDArray[np.float64]
+from .._types import Array, Numbers
 
 SELECTION_TOLERANCE = 1e-6
 """Scores that differ by less than this tie for a document's highest."""
@@ -63,7 +62,7 @@ class VectorEmbeddings:
 
     scores: Array
     own: Array
-    tokens: NDArray[np.intp]
+    tokens: Numbers
     vectors: NDArray[np.float32]
     factors: Array
     weights: Array
@@ -112,15 +111,12 @@ class FittedAttention:
     mlp: bool = False
 
     def token_matrix(self) -> Array:
-        """Return rows [a, b_1..b_K] over [a_0, beta_1..beta_K]; the score a_0 is 0 without <cls>.
-
-        The layout of :mod:`sklearn_clsattn._core.objective`.
-        """
+        """Return rows [a, b_1..b_K] over [a_0, beta_1..beta_K], a_0 = 0 without ``<cls>``."""
         cls_score = self.cls_score if self.cls_weight else 0.0
         tokens = np.column_stack([self.scores, self.values])
         return np.vstack([tokens, [cls_score, *self.intercept]])
 
-    def of_tokens(self, tokens: NDArray[np.intp]) -> FittedAttention:
+    def of_tokens(self, tokens: Numbers) -> FittedAttention:
         """Return the model of some of the tokens."""
         return replace(self, scores=self.scores[tokens], values=self.values[tokens])
 
@@ -132,7 +128,7 @@ class FittedAttention:
         """
         logits = np.log(table.data, dtype=np.float64) + self.scores[table.indices]
         lengths = np.diff(table.indptr)
-        largest = _row_maxima(logits, table.indptr)
+        largest = reduced_rows(np.maximum, logits, table.indptr, -np.inf)
         masses = np.exp(logits - np.repeat(largest, lengths))
         total = row_sums(masses, table.indptr)
         masses /= np.repeat(total, lengths)
@@ -145,10 +141,7 @@ class FittedAttention:
         return entries if self.entry_scale is None else damped(entries, self.entry_scale)
 
     def outputs(self, X: Any) -> Array:
-        """Return the decision values F, shape (n_documents, n_outputs).
-
-        `X` is a CSR matrix or an ndarray of shape (n_documents, n_tokens), of any number type.
-        """
+        """Return the decision values F, (n_documents, n_outputs), of a CSR matrix or ndarray."""
         if sp.issparse(X) and n_stored(X) < len(self.scores):
             # A few documents have fewer entries than there are tokens.
             if self.entry_scale is None and (factors := factors_of(X)) is not None:
@@ -179,7 +172,7 @@ class FittedAttention:
         outputs += self.intercept
         return outputs
 
-    def most_probable(self, X: Any) -> NDArray[np.intp]:
+    def most_probable(self, X: Any) -> Numbers:
         """Return the number of every document's most probable class, by :meth:`outputs`.
 
         For two classes, the output times the attention mass is linear in the token weights: one
@@ -277,10 +270,7 @@ class FittedAttention:
             yield rows, part, products
 
     def attention(self, X: Any) -> sp.csr_array:
-        """Return the attention weights q of the tokens, in the layout of the CSR matrix `X`.
-
-        Every row sums to 1 less the share of ``<cls>``.
-        """
+        """Return the attention weights q of the tokens, in the layout of the CSR matrix `X`."""
         return in_the_layout_of(X, self._shares(X))
 
     def cls_shares(self, X: Any) -> Array:
@@ -291,10 +281,7 @@ class FittedAttention:
         return np.divide(cls_mass, mass, out=np.zeros_like(mass), where=mass > 0)
 
     def contributions(self, X: Any) -> list[sp.csr_array]:
-        """Return q * b as one CSR array per output, in the layout of the CSR matrix `X`.
-
-        Row sums plus the intercept are :meth:`outputs`.
-        """
+        """Return q * b as one CSR array per output, in the layout of the CSR matrix `X`."""
         shares = self._shares(X)
         return [in_the_layout_of(X, shares * column[X.indices]) for column in self.values.T]
 
@@ -305,7 +292,7 @@ class FittedAttention:
         logits += self.scores[X.indices]
         cls_logit = self._cls_logit()
         lengths = np.diff(X.indptr)
-        largest = np.maximum(_row_maxima(logits, X.indptr), cls_logit)
+        largest = reduced_rows(np.maximum, logits, X.indptr, -np.inf).clip(min=cls_logit)
         largest[np.isneginf(largest)] = 0.0
         masses = np.exp(logits - np.repeat(largest, lengths))
         total = row_sums(masses, X.indptr) + np.exp(cls_logit - largest)
@@ -314,11 +301,7 @@ class FittedAttention:
         return masses
 
     def selected(self, X: Any) -> sp.csr_array:
-        """Return the selected tokens S_X(p) of every document as a boolean CSR array.
-
-        They are the tokens of the document with its highest score, ties within
-        `SELECTION_TOLERANCE` included. ``<cls>`` is never among them.
-        """
+        """Return the selected tokens (:func:`select_tokens`) as a boolean CSR array."""
         documents, tokens = select_tokens(self.scores, X)
         indptr = np.zeros(X.shape[0] + 1, dtype=X.indptr.dtype)
         np.cumsum(np.bincount(documents, minlength=X.shape[0]), out=indptr[1:])
@@ -340,7 +323,7 @@ def probabilities(decision: Array) -> Array:
     return np.asarray(softmax(decision, axis=1))
 
 
-def log_losses(outputs: Array, codes: NDArray[np.intp]) -> Array:
+def log_losses(outputs: Array, codes: Numbers) -> Array:
     """Return every document's log loss, (n_documents,), of outputs (n_documents, n_outputs).
 
     Of several labels, codes are 1 or 0, (n_documents, n_labels), and the losses are added up.
@@ -353,7 +336,7 @@ def log_losses(outputs: Array, codes: NDArray[np.intp]) -> Array:
     return np.asarray(logsumexp(outputs, axis=1) - own)
 
 
-def most_probable(decision: Array) -> NDArray[np.intp]:
+def most_probable(decision: Array) -> Numbers:
     """Return the number of every document's most probable class, of :func:`probabilities`.
 
     `decision` may also be outputs, (n_documents, n_outputs).
@@ -376,7 +359,7 @@ def select_tokens(
     of_entries = scores[X.indices]
     if len(X.data) and not X.data.min() > 0:
         of_entries[X.data <= 0] = -np.inf
-    thresholds = _row_maxima(of_entries, X.indptr) - tolerance
+    thresholds = reduced_rows(np.maximum, of_entries, X.indptr, -np.inf) - tolerance
     # A document without tokens has no maximum, and selects nothing.
     thresholds[np.isneginf(thresholds)] = np.inf
     entries = np.flatnonzero(of_entries >= np.repeat(thresholds, np.diff(X.indptr)))
@@ -386,9 +369,7 @@ def select_tokens(
     return pairs // X.shape[1], pairs % X.shape[1]
 
 
-def count_selected(
-    scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
-) -> NDArray[np.intp]:
+def count_selected(scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE) -> Numbers:
     """Return in how many documents each token is selected (:func:`select_tokens`), (n_tokens,).
 
     By the tokens' ranks; :func:`select_tokens` is asked where the best of a document's may tie.
@@ -402,7 +383,8 @@ def count_selected(
     ties = np.searchsorted(below, below + tolerance, side="right") - 1 > np.arange(len(order))
     given = X
     if (factors := factors_of(X)) is not None:  # the best of a unit's tokens stands for it
-        X, ranks = factors.left, _row_minima(ranks, factors.right)
+        X, table, _ = factors
+        ranks = reduced_rows(np.minimum, ranks[table.indices], table.indptr, np.int32(len(order)))
 
     def of_block(block: tuple[slice, Any]) -> NDArray[Any]:
         rows, part = block
@@ -434,20 +416,3 @@ def _product(X: Any, columns: Array) -> Array:
 def _largest(X: Any) -> float:
     """Return the largest entry of an ndarray or a sparse matrix, 0 if there is none."""
     return float((X.data if sp.issparse(X) else X).max(initial=0.0))
-
-
-def _row_minima(numbers: NDArray[Any], X: Any) -> NDArray[Any]:
-    """Return the least of 0..n-1, (n_columns,), in the rows of a CSR matrix, n for an empty row."""
-    least = np.full(X.shape[0], len(numbers), dtype=numbers.dtype)
-    filled = np.flatnonzero(np.diff(X.indptr))
-    least[filled] = np.minimum.reduceat(numbers[X.indices], X.indptr[filled])
-    return least
-
-
-def _row_maxima(entries: Array, indptr: NDArray[Any]) -> Array:
-    """Return the maximum of every row's entries, -inf for an empty row."""
-    maxima = np.full(len(indptr) - 1, -np.inf)
-    filled = np.flatnonzero(np.diff(indptr))
-    if len(filled):
-        maxima[filled] = np.maximum.reduceat(entries, indptr[filled])
-    return maxima

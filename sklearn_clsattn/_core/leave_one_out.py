@@ -27,22 +27,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._documents import BLOCK_ENTRIES, row_blocks, row_sums
+from .._documents import BLOCK_ENTRIES, row_blocks, row_sums, row_totals
 from .._factored import factors_of
-from ..importance import row_totals
+from .._types import Array, Numbers
 from .statistics import TokenTotals
-
-Array = NDArray[np.float64]
 
 _SMALLEST_TOTAL = 1e-9  # differences of totals are not exact
 _ROUNDING = 1e-12  # of sums that are added up in another order
 
 
-def same_documents(X: Any) -> NDArray[np.intp]:
-    """Return a number per row of a CSR matrix, the same for rows with equal entries in any order.
-
-    `X` has every entry once, and none is negative.
-    """
+def same_documents(X: Any) -> Numbers:
+    """Return a number per row of a canonical CSR matrix, the same for rows with equal entries."""
     return numbered(*projections(X, random_directions(X.shape[1])))
 
 
@@ -59,18 +54,17 @@ def projections(X: Any, directions: Array) -> tuple[Array, Array]:
     return first, second
 
 
-def numbered(first: Array, second: Array) -> NDArray[np.intp]:
+def numbered(first: Array, second: Array) -> Numbers:
     """Return a number per document, the same for those of equal :func:`projections`.
 
     Numbers run from 0 in the order of the first, which depends on a document's contents alone, not
     on the order of documents and their scale. Projections that differ by less than rounding count
     as equal.
     """
-    nothing = np.zeros(len(first), dtype=np.intp)
-    return _numbers(second, _numbers(first, nothing))
+    return _numbers(second, _numbers(first, np.zeros(len(first), dtype=np.intp)))
 
 
-def _numbers(projections: Array, groups: NDArray[np.intp]) -> NDArray[np.intp]:
+def _numbers(projections: Array, groups: Numbers) -> Numbers:
     """Number documents by their projections within groups; all are (n_documents,)."""
     order = np.lexsort((projections, groups)) if groups.any() else np.argsort(projections)
     ascending = projections[order]
@@ -148,25 +142,24 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
 
 
 def leave_one_out_log_odds(
-    X: Any, codes: NDArray[np.intp], weights: Array, totals: TokenTotals, groups: NDArray[np.intp]
-) -> Iterator[tuple[slice, slice, Array]]:
-    """Yield the rows, the entries and their leave-one-out log-odds, block after block.
+    X: Any, codes: Numbers, weights: Array, totals: TokenTotals, groups: Numbers
+) -> Array:
+    """Return the leave-one-out log-odds of all entries, (n_entries, n_outputs).
 
     `codes` and `weights` are the documents' classes and weights, `groups` their
-    :func:`same_documents`; log-odds are (n_entries, n_outputs), an array of its own in every block.
+    :func:`same_documents`.
     """
     own = own_weights(codes, weights, totals.n_classes, groups)[groups] * (weights > 0)[:, None]
-    for rows, _, odds in _log_odds_without(X, own, totals):
-        yield rows, slice(int(X.indptr[rows.start]), int(X.indptr[rows.stop])), odds
+    odds = np.empty((X.nnz, totals.n_outputs))
+    for rows, _, block in _log_odds_without(X, own, totals):
+        odds[X.indptr[rows.start] : X.indptr[rows.stop]] = block
+    return odds
 
 
 def _log_odds_without(
     X: Any, own: Array, totals: TokenTotals
 ) -> Iterator[tuple[slice, Any, Array]]:
-    """Yield rows, CSR arrays of these, and what :func:`leave_one_out_log_odds` says of them.
-
-    `own` is that of :func:`evidence_without`.
-    """
+    """Yield rows, CSR arrays of these, and their log-odds; `own` as in `evidence_without`."""
     dtype = _precision(X, totals)
     smoothed = totals.smoothed.astype(dtype, order="C")
     rest = totals.rest.astype(dtype, order="C")
@@ -190,10 +183,10 @@ def _log_odds_without(
 
 
 def own_weights(
-    codes: NDArray[np.intp],
+    codes: Numbers,
     weights: Array,
     n_classes: int,
-    groups: NDArray[np.intp],
+    groups: Numbers,
     members: NDArray[Any] | None = None,
 ) -> Array:
     """Return the weight of every group's documents of every class, (n_groups, n_classes).

@@ -84,8 +84,8 @@ class AttentionLoss:
 
     See the module's docstring for the formulas. `targets` come from :func:`encode_targets`;
     `sample_weight`, (n_documents,), is non-negative; `n_outputs` is 1 for two classes, K for K > 2
-    or for several labels; `cls_weight` is S_0, 0 without ``<cls>``. `evidence`, (n_documents,
-    n_outputs) in float64, are the N_ik, None for 0. `total_weight` is the weight of all documents.
+    or for several labels; `cls_weight` is S_0, 0 without ``<cls>``. `total_weight` is the weight of
+    all documents.
     """
 
     def __init__(
@@ -96,16 +96,17 @@ class AttentionLoss:
         n_outputs: int,
         *,
         cls_weight: float = 0.0,
-        evidence: torch.Tensor | None = None,
     ) -> None:
         self.bag, self.targets, self.n_outputs = bag, targets, n_outputs
         self.is_logistic = targets.is_floating_point()
-        self.evidence = evidence
+        self.evidence: torch.Tensor | None = None
         self.sample_weight = sample_weight.to(torch.float64)
         self.cls_weight = cls_weight
         self.total_weight = float(self.sample_weight.sum())
-        # Without <cls> an empty document attends to nothing: its output is the intercept.
-        self._missing_mass = None if cls_weight else (bag.document_totals() == 0).to(torch.float64)
+        self._missing_mass: torch.Tensor | None = None
+        if not cls_weight:  # an empty document attends to nothing: its output is the intercept
+            ones = torch.ones((bag.shape[1], 1), dtype=bag.dtype, device=bag.device)
+            self._missing_mass = (bag.sum_over_tokens(ones)[:, 0] == 0).to(torch.float64)
 
     def zeros(self) -> torch.Tensor:
         """Return a token matrix of zeros."""
@@ -113,7 +114,7 @@ class AttentionLoss:
         return torch.zeros(shape, dtype=self.bag.dtype, device=self.bag.device)
 
     def with_evidence(self, evidence: torch.Tensor | None) -> AttentionLoss:
-        """Return the loss of the same documents with other evidence."""
+        """Return the loss with other N_ik, (n_documents, n_outputs) in float64; None for 0."""
         other = copy(self)
         other.evidence = evidence
         return other
@@ -122,7 +123,7 @@ class AttentionLoss:
         """Return the sum of the documents' losses and its gradient by `matrix`."""
         bag, tokens = self.bag, matrix[:-1]
         intercept = matrix[-1, 1:].to(torch.float64)
-        cls_score, shift = self._cls_score_and_shift(matrix)
+        cls_mass, shift = self._cls_mass_and_shift(matrix)
         # One memory for w_s and w_s b_sk, then the product R, then the gradient.
         gradient = torch.empty_like(matrix)
         by_token = gradient[:-1]
@@ -131,7 +132,7 @@ class AttentionLoss:
         torch.mul(tokens[:, 1:], weights[:, None], out=by_token[:, 1:])
 
         sums = bag.sum_over_tokens(by_token).to(torch.float64)
-        mass, attended = self._attend(sums, cls_score, shift)
+        mass, attended = self._attend(sums, cls_mass, shift)
         if len(mass) and float(mass.min()) < _SMALLEST_MASS[bag.dtype]:
             return self._saturated(matrix)
         loss, per_output = self.output_loss(attended + intercept)
@@ -143,7 +144,6 @@ class AttentionLoss:
         for k in range(1, 1 + self.n_outputs):
             by_token[:, 0].addcmul_(by_token[:, k], tokens[:, k])
         by_token *= weights[:, None]
-        cls_mass = self.cls_weight * _exp(cls_score - shift)
         gradient[-1, 0] = cls_mass * per_document[:, 0].sum()
         gradient[-1, 1:] = per_output.sum(dim=0)
         return loss, gradient
@@ -191,8 +191,7 @@ class AttentionLoss:
         bound[:-1, 1:] = zeroth
         bound[:-1, 0] = second[:, 0] + (values * (values * zeroth - 2 * first)).sum(dim=1)
         bound[:-1, 0].clamp_(min=0.0)  # but for rounding it is not negative
-        cls_score, shift = self._cls_score_and_shift(matrix)
-        cls_mass = self.cls_weight * _exp(cls_score - shift)
+        cls_mass, _ = self._cls_mass_and_shift(matrix)
         bound[-1, 0] = cls_mass**2 * (powers[2][:, 0] / squares).sum()
         bound[-1, 1:] = bend.sum(dim=0)
         return bound
@@ -205,11 +204,11 @@ class AttentionLoss:
         The squared mass, over that of exp(a)'s unit, is infinite where the mass underflows.
         """
         tokens = matrix[:-1]
-        cls_score, shift = self._cls_score_and_shift(matrix)
+        cls_mass, shift = self._cls_mass_and_shift(matrix)
         weights = torch.exp(tokens[:, 0] - shift)
         by_token = torch.cat([weights[:, None], tokens[:, 1:] * weights[:, None]], dim=1)
         sums = self.bag.sum_over_tokens(by_token).to(torch.float64)
-        mass, attended = self._attend(sums, cls_score, shift)
+        mass, attended = self._attend(sums, cls_mass, shift)
         attended.nan_to_num_()
         least = math.sqrt(_SMALLEST_MASS[self.bag.dtype])
         squares = torch.where(mass > least, mass, math.inf).square_()
@@ -246,22 +245,23 @@ class AttentionLoss:
             derivative *= weight[:, None]
         return float(torch.dot(losses, weight)), derivative
 
-    def _cls_score_and_shift(self, matrix: torch.Tensor) -> tuple[float, float]:
-        """Return the score of ``<cls>``, and the largest score of what documents attend to."""
+    def _cls_mass_and_shift(self, matrix: torch.Tensor) -> tuple[float, float]:
+        """Return S_0 exp(a_0 - shift) and the shift: the largest score that is attended to."""
         scores = matrix[:-1, 0]
         largest = scores.max() if len(scores) else matrix.new_zeros(())
         cls_score, shift = floats(matrix[-1, 0], largest)
-        return cls_score, max(shift, cls_score) if self.cls_weight else shift
+        if self.cls_weight:
+            shift = max(shift, cls_score)
+        return self.cls_weight * _exp(cls_score - shift), shift
 
     def _attend(
-        self, sums: torch.Tensor, cls_score: float, shift: float
+        self, sums: torch.Tensor, cls_mass: float, shift: float
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return documents' attention mass, (n,), and outputs f, (n, n_outputs).
 
         `sums`, (n, 1 + n_outputs) in float64, are those of exp(a - shift) times 1 and the values.
         Their memory is used again.
         """
-        cls_mass = self.cls_weight * _exp(cls_score - shift)
         mass = sums[:, 0] + (cls_mass if self._missing_mass is None else self._missing_mass)
         attended = sums[:, 1:]
         if self.evidence is not None:
@@ -275,8 +275,8 @@ class AttentionLoss:
         """
         bag, wide = self.bag, matrix.to(torch.float64)
         scores, values, cls_score = wide[:-1, 0], wide[:-1, 1:], float(wide[-1, 0])
-        documents, tokens = bag.coordinates()
-        logits = torch.log(bag.nonzeros.to(torch.float64)) + scores[tokens]
+        documents, tokens, weights = bag.entries()
+        logits = torch.log(weights.to(torch.float64)) + scores[tokens]
         cls_logit = cls_score + math.log(self.cls_weight) if self.cls_weight else -math.inf
         largest = torch.full((bag.shape[0],), cls_logit, dtype=torch.float64, device=bag.device)
         largest.scatter_reduce_(0, documents, logits, reduce="amax")

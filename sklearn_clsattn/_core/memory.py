@@ -26,11 +26,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array, Numbers
 from .statistics import CorpusStatistics
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Stream:
 
     memory: Memory | None
     statistics: CorpusStatistics
-    selection_counts: NDArray[np.intp]
+    selection_counts: Numbers
     C: float | None = None
     evidence: tuple[float, float] = (0.0, 0.0)
     entry_scale: float | None = None
@@ -74,5 +72,6 @@ class Stream:
     @classmethod
     def empty(cls, n_classes: int, n_tokens: int) -> Stream:
         """Return a stream without documents."""
-        statistics = CorpusStatistics.empty(n_classes, n_tokens)
+        nothing = np.zeros(n_classes)
+        statistics = CorpusStatistics(nothing, nothing, nothing, np.zeros((n_classes, n_tokens)))
         return cls(None, statistics, np.zeros(n_tokens, dtype=np.intp))

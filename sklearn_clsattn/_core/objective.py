@@ -22,18 +22,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from .._types import Array
 from .backend import floats
-from .corpus import CorpusLoss
+from .documents import CorpusLoss
 from .fitted import FittedAttention
 from .lbfgs import Multiply
 from .memory import Memory
 from .prior_mean import PriorMean
 from .statistics import Scaling, class_log_odds, class_priors
 from .vectors import SharedValues
-
-Array = NDArray[np.float64]
 
 CLS_PENALTY = 1.0
 """Strength of the penalty on the score of ``<cls>``, which keeps it near its start."""
@@ -149,9 +147,9 @@ class AttentionObjective:
 
     def _numbers(self) -> torch.Tensor:
         """Return zeros in the shape of x."""
-        like = self.loss.zeros()
-        more = 0 if self.shared is None else self.shared.dimension
-        return like if not more else like.new_zeros((len(like) + more, like.shape[1]))
+        n_rows, n_columns = self._matrix.shape
+        n_rows += 0 if self.shared is None else self.shared.dimension
+        return self._matrix.new_zeros((n_rows, n_columns))
 
     def set_C(self, C: float) -> None:
         """Change the penalty on the values."""

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from .._factored import TokenVectors
-from .documents import Documents
+from .documents import CorpusLoss, Documents
 from .fitted import FittedAttention
 from .lbfgs import Iterate, Pairs, add_curvature
 from .objective import VALUES, AttentionObjective
@@ -44,7 +43,7 @@ class AttentionPath:
         units = token_scaling(
             documents.statistics, scaling=scaling, attend_cls=attend_cls, dtype=dtype
         )
-        self._loss = documents.loss(dtype, device, units.cls_weight)
+        self._loss = CorpusLoss(documents, dtype, device, units.cls_weight)
         self.mean: PriorMean | None = prior_mean(documents, self._loss, units)
         self._statistics = replace(documents.statistics, shares=np.empty((0, 0)))
         self._scaling = replace(units, totals=None)
@@ -82,15 +81,6 @@ class AttentionPath:
             start[-1 - self.shared.dimension : -1] *= self.shared.scale / scale if scale else 0.0
             self.shared.scale, self.objective.start, self._reached = scale, start, None
             self._pairs.clear()
-
-    @property
-    def vector_weights(self) -> NDArray[np.float64] | None:
-        """What the last fit ended with for gamma times kappa times w, (d, n_outputs)."""
-        if self.shared is None:
-            return None
-        weights = self.point[-1 - self.shared.dimension : -1, 1:].cpu().numpy()
-        weights = self.shared.rotation @ weights
-        return np.asarray(weights * (self.shared.scale * self.shared.unit), dtype=np.float64)
 
     def start_from(self, model: FittedAttention, C: float) -> None:
         """Start the next fit, for this C, from a model of the same tokens and outputs."""

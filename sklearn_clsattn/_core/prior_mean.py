@@ -34,13 +34,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Array
 from .chunk import multiple_sums, with_evidence, with_naive_bayes
-from .corpus import Corpus, CorpusLoss
-from .documents import Documents
+from .corpus import Corpus
+from .documents import CorpusLoss, Documents
 from .fitted import FittedAttention
 from .statistics import Scaling, class_log_odds
-
-Array = NDArray[np.float64]
 
 MEAN_SHARE = 0.5
 """What of the best multiple of naive Bayes is the prior mean."""

@@ -21,7 +21,6 @@ class FitResult:
     model : NumPy arrays
     loss_curve : training loss, in nats per document, at the start and after each iteration
     n_iter : number of iterations
-    status : "converged", "max_iter" or "no_progress"; a regime may have more
     attributes : fitted attributes beyond those of every estimator, by name
     not_converged : the warning if it did not converge, else ""
     warning : any other warning, or ""
@@ -30,7 +29,6 @@ class FitResult:
     model: FittedAttention
     loss_curve: list[float]
     n_iter: int
-    status: str
     attributes: dict[str, Any] = field(default_factory=dict)
     not_converged: str = ""
     warning: str = ""

@@ -22,9 +22,8 @@ def solve(
 ) -> tuple[FitResult, Iterate]:
     """Minimise until the optimality gap, in nats per document, is at most `tol`.
 
-    At most `max_iter` steps are made; `report` gets the gap. The result has `optimality_gap_` among
-    its attributes. `pairs` are the curvature pairs to start with;
-    `reached`, if given, is a minimum whose value and gradient are those of the start.
+    At most `max_iter` steps are made; `report` gets the gap. `pairs` are the curvature pairs to
+    start with; `reached`, if given, is a minimum whose value and gradient are those of the start.
     """
     x, done = objective.start, 0
     curve: list[float] = []
@@ -64,7 +63,6 @@ def solve(
         model=objective.model(x),
         loss_curve=curve,
         n_iter=done,
-        status=leg.status,
         attributes={"optimality_gap_": gap},
         not_converged=_not_converged(leg.status, done, gap, tol),
     )

@@ -23,16 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from .._documents import row_totals
 from .._factored import factors_of
-from ..importance import (
-    class_totals,
-    overall_importance,
-    row_totals,
-    signed_frequency,
-    smoothed_totals,
-)
-
-Array = NDArray[np.float64]
+from .._types import Array, Numbers
+from ..importance import class_totals, overall_importance, signed_frequency, smoothed_totals
 
 TokenScaling = Literal["log_odds"] | None
 
@@ -69,7 +63,7 @@ class CorpusStatistics:
     def of(
         cls,
         X: Any,
-        codes: NDArray[np.intp],
+        codes: Numbers,
         n_classes: int,
         weights: Array,
         members: NDArray[Any] | None = None,
@@ -88,21 +82,12 @@ class CorpusStatistics:
             )
         numbers = weights, weights * totals, weights * row_lengths(X)
         if members is not None:
-            of_documents, of_tokens, of_entries = np.array(numbers) @ members.astype(np.float64)
-            shares = class_totals(X, members, members.shape[1], per_token)
-            return cls(of_documents, of_tokens, of_entries, shares, several=True)
-        of_documents, of_tokens, of_entries = (
-            np.bincount(codes, one, n_classes).astype(np.float64) for one in numbers
-        )
-        return cls(
-            of_documents, of_tokens, of_entries, class_totals(X, codes, n_classes, per_token)
-        )
-
-    @classmethod
-    def empty(cls, n_classes: int, n_tokens: int) -> CorpusStatistics:
-        """Return the sums over no documents."""
-        nothing = np.zeros(n_classes)
-        return cls(nothing, nothing, nothing, np.zeros((n_classes, n_tokens)))
+            sums = list(np.array(numbers) @ members.astype(np.float64))
+            codes, n_classes = members, members.shape[1]
+        else:
+            sums = [np.bincount(codes, one, n_classes).astype(np.float64) for one in numbers]
+        shares = class_totals(X, codes, n_classes, per_token)
+        return cls(sums[0], sums[1], sums[2], shares, several=members is not None)
 
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
         names = [one.name for one in fields(self)[:-1]]
@@ -302,7 +287,7 @@ def _rescaled_power(odds: Array, n_seen: int) -> Array:
     return odds
 
 
-def row_lengths(X: Any) -> NDArray[np.intp]:
+def row_lengths(X: Any) -> Numbers:
     """Return the number of entries in each row of a CSR matrix, (n_documents,).
 
     A matrix with factors is made block by block, once, and remembers them.
@@ -315,12 +300,6 @@ def row_lengths(X: Any) -> NDArray[np.intp]:
         lengths = blocks_in_threads(lambda block: np.diff(block[1].indptr), X)
         X.row_lengths = np.concatenate([np.zeros(0, np.intp), *lengths])
     return np.asarray(X.row_lengths)
-
-
-def balancing_factors(class_weights: Array) -> Array:
-    """Return the factors that give the classes with documents equal weights, (n_classes,)."""
-    mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
-    return np.divide(mean, class_weights, out=np.zeros(len(class_weights)), where=class_weights > 0)
 
 
 def class_log_odds(class_weights: Array, *, several: bool = False) -> Array:

@@ -28,12 +28,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from .choose_c import choose_C
 from .chunk import expansion
 from .corpus import added
-from .documents import Documents
+from .documents import CorpusLoss, Documents
 from .fit import default_tol
 from .memory import Memory, Stream
 from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
@@ -41,8 +40,6 @@ from .prior_mean import prior_mean
 from .result import FitResult, Report
 from .solve import solve
 from .statistics import TokenScaling, token_scaling
-
-Array = NDArray[np.float64]
 
 _UNSEEN_SHARE = 0.01
 """Share of the documents that a class without any yet is assumed to have at the start."""
@@ -80,18 +77,14 @@ def learn_batch(
     statistics = stream.statistics + batch.statistics
     units = token_scaling(statistics, scaling=scaling, attend_cls=attend_cls)
     batch = batch.trained_in(np.float64, device)
-    loss = batch.loss(np.float64, device, units.cls_weight)
+    loss = CorpusLoss(batch, np.float64, device, units.cls_weight)
     everything = replace(batch, statistics=statistics, _known={})
     mean = prior_mean(everything, loss, units, earlier=stream.evidence)
     start = None
     is_larger = batch.statistics.total_weight > stream.statistics.total_weight
     wanted = C is None and (stream.C is None or is_larger)
     if wanted and np.count_nonzero(batch.statistics.class_weights) > 1:
-        how: dict[str, Any] = {
-            "attention_C": attention_C,
-            "attend_cls": attend_cls,
-            "scaling": scaling,
-        }
+        how: Any = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
         choice = choose_C(batch, mean, np.float64, device, **how)
         stream, start = replace(stream, C=choice.C), choice.point
     C = C or stream.C or 1.0

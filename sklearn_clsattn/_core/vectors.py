@@ -23,11 +23,9 @@ import torch
 from numpy.typing import NDArray
 
 from .._factored import TokenVectors, factors_of
+from .._types import Array, Numbers
 from .fitted import FittedAttention, VectorEmbeddings
 from .statistics import IMPORTANCE_FLOOR, Scaling
-
-Array = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
 SCALES = 0.0, 0.5, 1.0, 2.0
 """The gammas of which one is chosen."""
@@ -79,6 +77,11 @@ class SharedValues:
         """Return about the curvature by w, (d, n_outputs), given that by intercepts."""
         return torch.outer(self._squares, by_intercept).mul_(self.scale**2)
 
+    def weights(self, x: torch.Tensor) -> Array:
+        """Return gamma times kappa times w, (d, n_outputs), given the trained numbers x."""
+        weights = self.rotation @ x[-1 - self.dimension : -1, 1:].cpu().numpy()
+        return np.asarray(weights * (self.scale * self.unit), dtype=np.float64)
+
 
 def _product(X: Any, matrix: NDArray[Any]) -> NDArray[Any]:
     """Return ``X @ matrix`` for a CSR matrix that may have factors."""
@@ -86,11 +89,7 @@ def _product(X: Any, matrix: NDArray[Any]) -> NDArray[Any]:
 
 
 def with_vectors(
-    model: FittedAttention,
-    seen: Numbers,
-    vectors: TokenVectors,
-    factors: Array,
-    weights: Array,
+    model: FittedAttention, seen: Numbers, vectors: TokenVectors, factors: Array, weights: Array
 ) -> FittedAttention:
     """Return the model of all tokens, given that of those in training, the columns `seen`.
 

@@ -27,11 +27,7 @@ from sklearn_clsattn.datasets import load_reviews, make_token_classification
 from sklearn_clsattn.datasets._reviews import read_texts
 from sklearn_clsattn.inspection import ModelReport, explain
 from sklearn_clsattn.inspection.formatting import WIDTH, filled, in_columns, token_lists, token_text
-from sklearn_clsattn.inspection.important_tokens import (
-    ClassTokens,
-    class_tokens,
-    read_documents,
-)
+from sklearn_clsattn.inspection.important_tokens import ClassTokens, class_tokens, read_documents
 from sklearn_clsattn.text import make_text_classifier
 
 SEED = 0
@@ -53,7 +49,7 @@ def run_compare(arguments: Namespace) -> None:
     """Compare models on the same texts and print the results."""
     split, source = _split_texts(arguments)
     models = comparison.default_models(len(split[0]), arguments.min_df)
-    result = comparison.compare(*split, models=models, progress=_progress(arguments))
+    result = comparison.compare(*split, models=models, progress=partial(_tell_fit, arguments))
     read = read_documents(result.entrants[0].estimator, split[0])
     say(result_text(result, source, class_tokens(read)))
 
@@ -382,13 +378,10 @@ def _tell(arguments: Namespace, state: str) -> None:
         say(state, sys.stderr)
 
 
-def _progress(arguments: Namespace) -> Any:
-    """Return what is called when a model of a comparison is done."""
-    return lambda n, n_models, one: _tell_fit(arguments, one, f"[{n}/{n_models}] ")
-
-
-def _tell_fit(arguments: Namespace, one: comparison.ModelResult, before: str = "") -> None:
-    """Print that a model is fitted."""
+def _tell_fit(arguments: Namespace, *done: Any) -> None:
+    """Print that a model is fitted: the last one given, after its number and that of all."""
+    *numbers, one = done
+    before = "[{}/{}] ".format(*numbers) if numbers else ""
     _tell(arguments, f"{before}{one.name}: fitted in {one.fit_seconds:.2f} s")
 
 

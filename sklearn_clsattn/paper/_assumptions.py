@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.fitted import in_the_layout_of
-from ..importance import row_totals
+from .._documents import row_totals
 from ._documents import coded_documents, listed
 
 _KINDS = np.array(["unseen", "irrelevant", "partial", "relevant"])

@@ -108,10 +108,6 @@ class PaperClassifier(BaseAttentionClassifier):
 
     random_state: int | np.random.RandomState | None
 
-    def _keep(self, parameters: dict[str, Any]) -> None:
-        """Store the parameters of a constructor, its ``locals()``."""
-        self.__dict__.update({name: parameters[name] for name in parameters if name != "self"})
-
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
@@ -250,7 +246,6 @@ class EmbeddingClassifier(PaperClassifier):
     """
 
     _criterion = "validation loss"
-    _optional_attributes = ("validation_loss_curve_",)
 
     def __init__(
         self,
@@ -330,7 +325,6 @@ class AttentionNetworkClassifier(PaperClassifier):
     """
 
     _criterion = "validation loss"
-    _optional_attributes = ("validation_loss_curve_",)
 
     _network: FittedNetwork
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .._core.documents import Documents
 from .._core.fitted import FittedAttention, StoredEmbeddings, in_the_layout_of
 from .._core.result import FitResult, Report
-from ..importance import row_totals
+from .._documents import row_totals
 from ._exponential import ExponentialIntegrator
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
@@ -101,8 +101,7 @@ def fit_one_step(
 ) -> FitResult:
     """Make one gradient step on random embeddings, then train p until its direction converges.
 
-    `report` gets the largest share of attention on unselected tokens. The result's
-    status is "converged", or a key of `_NOT_CONVERGED`.
+    `report` gets the largest share of attention on unselected tokens.
     """
     import_piqp()  # a missing package is known before the work
     if not documents.weights.all():  # a pair of tokens has no weight
@@ -188,7 +187,6 @@ def fit_one_step(
         model=fitted,
         loss_curve=losses,
         n_iter=n_iter,
-        status=status,
         attributes={
             "step_size_": float(step_size),
             "direction_error_": error,

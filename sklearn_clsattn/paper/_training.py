@@ -174,6 +174,5 @@ def run_training(
         f"Training stopped at max_iter={n_iter} {unit}s while the {measure} loss was still "
         f"improving. Increase max_iter or learning_rate{remedy}"
     )
-    return FitResult(
-        model(), losses, n_iter, status, attributes, not_converged * (status == "max_iter")
-    )
+    not_converged *= status == "max_iter"
+    return FitResult(model(), losses, n_iter, attributes, not_converged)

@@ -9,11 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._types import Integers
 from ._ngrams import stack_rows
 from ._symbols import Alphabet, distinct_runs, padded, ranges
 from ._tokens import Tokens
-
-Integers = NDArray[np.int64]
 
 # Occurrences of words that are multiplied together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17

@@ -11,23 +11,17 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from .._factored import FactoredMatrix, Factors
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._validation import (
-    check_labels,
     check_multilabel,
     check_two_classes,
+    checked_labels,
     coded,
     has_several_labels,
     label_array,
@@ -35,15 +29,7 @@ from .._validation import (
 from ._characters import frequent_characters
 from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
 from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows
-from ._token_positions import (
-    BREAK,
-    N_CELLS,
-    NEW_LINE,
-    TokenPositions,
-    Words,
-    frequent_words,
-    token_positions,
-)
+from ._token_positions import N_CELLS, TokenPositions, Words, frequent_words, token_positions
 from ._tokens import (
     PATTERNS,
     WORDS_AND_PUNCTUATION,
@@ -214,18 +200,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         word_vectors: WordVectors | None = None,
         dtype: type[np.floating[Any]] = np.float32,
     ) -> None:
-        self.ngram_range = ngram_range
-        self.min_df = min_df
-        self.max_df = max_df
-        self.token_pattern = token_pattern
-        self.tokenizer = tokenizer
-        self.lowercase = lowercase
-        self.characters = characters
-        self.character_min_df = character_min_df
-        self.character_weight = character_weight
-        self.context = context
-        self.word_vectors = word_vectors
-        self.dtype = dtype
+        self._keep(locals())
 
     @all_or_nothing
     def fit(
@@ -260,7 +235,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         return self
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(
         self,
         raw_documents: Iterable[str],
@@ -417,8 +391,6 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
 
     def _texts(self, raw_documents: Iterable[Any]) -> list[str]:
         """Return preprocessed documents."""
-        if isinstance(raw_documents, str):
-            raise ValueError("Expected an iterable of texts, got one text: pass [text].")
         texts = checked(raw_documents, texts=True)
         return [text.lower() if self.lowercase else text for text in texts]
 
@@ -444,10 +416,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             known = {word: number for word, number in pairs if previous[number] == word}
         else:
             known = {word: number for number, word in enumerate(previous.tolist())}
-        # The default's tokens include all punctuation: no break but a new line is between two.
         is_default = self.token_pattern == WORDS_AND_PUNCTUATION and self.tokenizer is None
-        between = NEW_LINE if is_default else BREAK
-        positions = token_positions(tokens, texts, known, between)
+        positions = token_positions(tokens, texts, known, with_punctuation=is_default)
         return Words(tokens, columns[self.ngram_range[0] - 1 :], positions)
 
     def _gates(self, positions: TokenPositions) -> NDArray[np.float64]:
@@ -556,11 +526,7 @@ def _checked_labels(texts: list[str], y: Any, sample_weight: Any) -> Labels:
     if has_several_labels(y):  # gates are learned from the rarest label of each
         check_multilabel(None, y)
         _, y, _ = coded(y, label_array(y))
-    check_labels(y)
-    y = column_or_1d(y, warn=True)
-    check_consistent_length(texts, y)
-    check_classification_targets(y)
-    weights = _check_sample_weight(sample_weight, texts, ensure_non_negative=True)
+    y, weights = checked_labels(texts, y, sample_weight)
     classes, codes = np.unique(y, return_inverse=True)
     check_two_classes(classes, np.bincount(codes, weights).astype(np.float64))
     return Labels(classes, codes, weights)

@@ -23,9 +23,8 @@ from scipy.special import expit, log_softmax
 
 from .._core.leave_one_out import leave_one_out_log_odds, same_documents
 from .._core.statistics import CorpusStatistics, class_log_odds, token_scaling
+from .._types import Array, Numbers
 from ._token_positions import N_CELLS, Words
-
-Array = NDArray[np.float64]
 
 POSITION_PENALTY = 1.0
 PREVIOUS_PENALTY = 5.0
@@ -40,7 +39,7 @@ class Labels(NamedTuple):
     """Class labels (n_classes,), and the documents' class codes and weights, (n_documents,)."""
 
     classes: NDArray[Any]
-    codes: NDArray[np.intp]
+    codes: Numbers
     weights: Array
 
 
@@ -53,7 +52,7 @@ class GateEvidence:
     # CSR (n_positions, n_scores): ones for the scores whose sum is that of a position, by start,
     # by end and by the word before.
     parts: Any
-    codes: NDArray[np.intp]
+    codes: Numbers
     weights: Array  # of the documents
     intercepts: Array  # (n_outputs,), those that depend on the class weights alone
     cls_weight: float  # attention mass of <cls>
@@ -81,11 +80,8 @@ def gather_evidence(
     rows = np.flatnonzero(chosen)
     bag, repeats = bag[rows], counts[rows].data
     factors = bag.data / repeats
-    odds = np.empty((bag.nnz, n_outputs))
-    for _, entries, block in leave_one_out_log_odds(
-        bag, codes[rows], weights[rows], scaling.totals, groups[rows]
-    ):
-        odds[entries] = block
+    given = codes[rows], weights[rows], scaling.totals, groups[rows]
+    odds = leave_one_out_log_odds(bag, *given)
     odds *= (2.0 * scaling.cls_weight * factors)[:, None]
     mass = factors * np.exp(scaling.starting_scores)[bag.indices]
 
@@ -129,7 +125,7 @@ def gather_evidence(
 
 
 def _within_limit(
-    groups: NDArray[np.intp], sizes: NDArray[Any], weights: Array, limit: float
+    groups: Numbers, sizes: NDArray[Any], weights: Array, limit: float
 ) -> NDArray[np.bool_]:
     """Return which documents (n_documents,) to read: groups in a random order until `limit`."""
     positive = weights > 0
@@ -206,7 +202,7 @@ def loss_and_gradient(x: Array, evidence: GateEvidence, penalties: Array) -> tup
     return loss, np.concatenate([by_score, [by_scale], residuals.sum(axis=0)])
 
 
-def _log_loss(outputs: Array, codes: NDArray[np.intp]) -> tuple[Array, Array]:
+def _log_loss(outputs: Array, codes: Numbers) -> tuple[Array, Array]:
     """Return losses (n_documents,) and their derivatives (n_documents, n_outputs)."""
     if outputs.shape[1] == 1:
         signs = 2.0 * codes - 1.0

@@ -18,10 +18,9 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._types import Integers
 from ._symbols import ranges
 from ._tokens import Numbers, Tokens
-
-Integers = NDArray[np.int64]
 
 # Occurrences that are read together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17
@@ -262,9 +261,7 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def stack_rows(
-    parts: Iterable[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
-    n_documents: int,
-    dtype: Any,
+    parts: Iterable[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]], n_documents: int, dtype: Any
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the arrays of a CSR matrix: entries, their columns and the ends of rows in parts.
 

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from .._types import Integers
+
 Symbols = NDArray[Any]  # of the smallest unsigned integer type that can number the alphabet
-Integers = NDArray[np.int64]
 
 SKIPPED = 1  # the symbol of characters that are in no token; 0 is that of no character
 

@@ -46,12 +46,15 @@ def token_positions(
     tokens: Tokens,
     texts: Sequence[str],
     known: Mapping[str, int],
-    between: re.Pattern[str] = BREAK,
+    *,
+    with_punctuation: bool = False,
 ) -> TokenPositions:
     """Return the positions of the tokens of texts, after which `known` words, by number.
 
-    A word has none before it where `between` matches in between, or the word before has a break.
+    A word has none before it where a break is in between, or the word before has one. In tokens
+    `with_punctuation`, no break but a new line is between two.
     """
+    between = NEW_LINE if with_punctuation else BREAK
     lengths = np.diff(tokens.indptr)
     position = np.arange(len(tokens.ids)) - np.repeat(tokens.indptr[:-1], lengths)
     remaining = np.repeat(lengths, lengths) - position

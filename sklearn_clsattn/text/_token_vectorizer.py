@@ -14,14 +14,7 @@ from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from ._characters import count_spelled, frequent_characters, spelling_matrix
 from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_columns
-from ._tokens import (
-    BETWEEN_SPACES,
-    PATTERNS,
-    checked,
-    document_number,
-    number_tokens,
-    tokenize,
-)
+from ._tokens import BETWEEN_SPACES, PATTERNS, checked, document_number, number_tokens, tokenize
 
 # Characters of all documents from which on counting integers is faster than scikit-learn's code.
 MIN_SIZE = 20_000
@@ -73,14 +66,14 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
         """Return the vocabulary, and the counts of documents."""
         if self.input == "content" and self.preprocessor is None and not callable(self.analyzer):
             raw_documents = checked(raw_documents)
-        characters, enough = self.analyzer == "char_wb", False
+        characters = self.analyzer == "char_wb"
         pattern = BETWEEN_SPACES if characters else self.token_pattern
         if self.tokenizer is not None and not characters:
             pattern = None
         is_fast = _is_fast(self, pattern)
         if is_fast:
-            enough, raw_documents = _peek(raw_documents, MIN_SIZE)
-        if not (is_fast and enough):
+            is_fast, raw_documents = _peek(raw_documents, MIN_SIZE)
+        if not is_fast:
             return super()._count_vocab(raw_documents, fixed_vocab)
         self.build_analyzer()  # which warns of stop words that no token equals
         if pattern in PATTERNS:

@@ -222,8 +222,7 @@ def matched_tokens(texts: Iterable[str], pattern: str) -> Tokens:
     for text in texts:
         for match in re.finditer(pattern, text):
             if word := match.group():
-                number = numbers.setdefault(word, len(numbers))
-                matches.append((number, match.start(), match.end()))
+                matches.append((numbers.setdefault(word, len(numbers)), *match.span()))
         ends.append(len(matches))
     if re.compile(pattern).groups or any(word.split() != [word] for word in numbers):
         raise ValueError(
@@ -249,6 +248,8 @@ def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
 
 def checked(raw_documents: Iterable[Any], *, texts: bool = False) -> Iterator[Any]:
     """Yield documents; raise ValueError for one that is missing, or with `texts` is no string."""
+    if texts and isinstance(raw_documents, str):
+        raise ValueError("Expected an iterable of texts, got one text: pass [text].")
     for at, document in enumerate(raw_documents):
         if is_missing(document) or (texts and not isinstance(document, str)):
             raise ValueError(

@@ -11,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils import check_scalar
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import randomized_svd
@@ -99,13 +100,9 @@ class WordVectors(SavedMixin, BaseEstimator):
         max_words: int = 20_000,
         tokenizer: Callable[[str], Iterable[Any]] | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.min_df = min_df
-        self.max_words = max_words
-        self.tokenizer = tokenizer
+        self._keep(locals())
 
     @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, texts: Iterable[str], y: Any = None) -> Self:
         """Learn the vectors of the words in texts.
 
@@ -121,8 +118,6 @@ class WordVectors(SavedMixin, BaseEstimator):
         self : object
             Fitted vectors.
         """
-        if isinstance(texts, str):
-            raise ValueError("Expected an iterable of texts, got one text: pass [text].")
         lower = [text.lower() for text in checked(texts, texts=True)]
         lower = lower[:: max(1, round(sum(map(len, lower)) / _MOST_CHARACTERS))]
         if self.tokenizer is None:
@@ -140,12 +135,12 @@ class WordVectors(SavedMixin, BaseEstimator):
             )
         counts = counts[:, common]
         is_short = counts.nnz <= _MANY_WORDS * counts.shape[0]
-        matrix = _associations(counts) if is_short else _weighted(counts, frequency[common])
+        by_text = TfidfTransformer(smooth_idf=False, sublinear_tf=True)
+        matrix = _associations(counts) if is_short else by_text.fit_transform(counts)
         size = min(self.n_components, min(matrix.shape) - 1)
         _, sizes, rows = randomized_svd(matrix, size, n_iter=_POWER_ITERATIONS, random_state=0)
         vectors = rows.T * (np.sqrt(sizes) if is_short else sizes)
-        self.words_ = np.array(names, dtype=object)[common]
-        self._store(self.words_, vectors)
+        self._store(np.array(names, dtype=object)[common], vectors)
         return self
 
     @classmethod
@@ -324,13 +319,3 @@ def _associations(counts: Any) -> sp.csr_matrix:
     positive = information > 0
     ends = row[positive], column[positive]
     return sp.csr_matrix((information[positive], ends), shape=together.shape)
-
-
-def _weighted(counts: Any, frequency: NDArray[np.intp]) -> sp.csr_matrix:
-    """Return texts by words, 1 + ln c times the inverse frequency, rows of length 1."""
-    weighted = sp.csr_matrix(counts, copy=True)
-    weighted.data = 1.0 + np.log(weighted.data)
-    weighted = weighted @ sp.diags_array(np.log(counts.shape[0] / frequency) + 1.0)
-    lengths = np.sqrt(np.asarray(weighted.power(2).sum(axis=1)).ravel())
-    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    return sp.csr_matrix(sp.diags_array(scale) @ weighted)
