@@ -1,14 +1,18 @@
 """Small things that several test files share."""
 
 import sys
+import warnings
+from functools import cache
 from multiprocessing import get_context
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]
 
@@ -49,10 +53,37 @@ def settled(**parameters):
     return ClsAttentionClassifier(**{"tol": 1e-12, "max_iter": 3000, **parameters})
 
 
+@cache
+def hardly_fitted(n_classes, n_tokens, attend_cls=True):
+    """Return a classifier whose arrays a test replaces."""
+    y = np.arange(2 * n_classes) % n_classes
+    X = np.random.default_rng(0).poisson(1.0, (len(y), n_tokens))
+    return ClsAttentionClassifier(attend_cls=attend_cls, max_iter=1, tol=1e9).fit(X, y)
+
+
+def network(X, y, **parameters):
+    """Return a network after two epochs, of which it is not asked how well it does."""
+    few = {"embedding_dim": 4, "max_iter": 2, "early_stopping": False, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return AttentionNetworkClassifier(**few, **parameters).fit(X, y)
+
+
 def assert_same_fit(one, other):
     """Require every number that was fitted to be the same to the last bit."""
     for name in ARRAYS:
         assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def assert_close_fit(one, other, tol=1e-10):
+    """Require two fits to have taken the same way to the same model, up to rounding."""
+    assert one.n_iter_ == other.n_iter_
+    assert_array_equal(one.classes_, other.classes_)
+    for name in [*ARRAYS, "C_", "cls_score_", "cls_weight_", "optimality_gap_"]:
+        mine, its = getattr(one, name), getattr(other, name)
+        assert_allclose(mine, its, rtol=tol, atol=tol, err_msg=name)
+    assert_array_equal(one.selected_tokens_, other.selected_tokens_)
+    assert_array_equal(one.selection_counts_, other.selection_counts_)
 
 
 def documents(X, codes, weights=None, n_classes=None):

@@ -4,13 +4,12 @@ import json
 import re
 import warnings
 from copy import copy, deepcopy
-from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers import data
+from helpers import data, hardly_fitted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -20,28 +19,16 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from test_contract import CLASSIFIERS, OURS
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.formatting import rounds_to_nothing
 from sklearn_clsattn.inspection.view import views
-from sklearn_clsattn.paper import (
-    AttentionNetworkClassifier,
-    EmbeddingClassifier,
-    OneStepClassifier,
-)
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
 LABELS = ["good", "bad", "good", "bad"]
-TRAININGS = {
-    "joint": ClsAttentionClassifier(),
-    "joint, without cls": ClsAttentionClassifier(attend_cls=False),
-    "one step": OneStepClassifier(max_iter=20),
-    "adam": EmbeddingClassifier(embedding_dim=8, max_iter=30, random_state=0),
-    "two layers": AttentionNetworkClassifier(
-        n_layers=2, embedding_dim=8, early_stopping=False, max_iter=3, random_state=0
-    ),
-}
+TRAININGS = {name: CLASSIFIERS[name] for name in (*OURS, "one step", "adam", "two layers")}
 
 
 def pipeline(**parameters):
@@ -54,13 +41,6 @@ def fitted(n_classes=2, model=None, **parameters):
     with warnings.catch_warnings():  # a model need not have converged to be explained
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y), X
-
-
-@cache
-def hardly_fitted(n_classes, n_tokens, attend_cls):
-    y = np.arange(2 * n_classes) % n_classes
-    X = np.random.default_rng(0).poisson(1.0, (len(y), n_tokens))
-    return ClsAttentionClassifier(attend_cls=attend_cls, max_iter=1, tol=1e9).fit(X, y)
 
 
 @st.composite
