@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import slow_log_odds
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
@@ -102,60 +103,29 @@ def slow_loss(texts, codes, weights, n_classes, scores, known, scale, intercepts
     bags = [Counter(words + pairs) for words, pairs in ngrams]
     bags = [{name: 1 + math.log(c) for name, c in bag.items()} for bag in bags]
     names = sorted(set().union(*bags))
-    total = sum(weights)
-    priors = [
-        sum(w for w, c in zip(weights, codes, strict=True) if c == k) / total
-        for k in range(n_classes)
-    ]
-    mean = sum(w * sum(bag.values()) for w, bag in zip(weights, bags, strict=True)) / total
-    mean_entry = mean * total / sum(w * len(bag) for w, bag in zip(weights, bags, strict=True))
-    unit = mean / mean_entry
-
-    def totals(left_out=None):
-        table = {name: [0.5 * n_classes * prior for prior in priors] for name in names}
-        for bag, code, weight in zip(bags, codes, weights, strict=True):
-            if bag != left_out:
-                for name, value in bag.items():
-                    table[name][code] += weight * unit * value / sum(bag.values())
-        return table
-
-    everything = totals()
-    sums = [sum(everything[name][k] for name in names) for k in range(n_classes)]
-
-    def odds(table, name, k):
-        rest = sum(table[name]) - table[name][k]
-        all_rest = sum(sum(everything[name]) - everything[name][k] for name in names)
-        return math.log(table[name][k] / rest) - math.log(sums[k] / all_rest)
-
-    outputs = [1] if n_classes == 2 else list(range(n_classes))
-    importance = {
-        name: 0.1 + math.sqrt(sum(odds(everything, name, k) ** 2 for k in outputs) / len(outputs))
-        for name in names
-    }
-    mass_of_cls = 0.0
-    for bag, weight in zip(bags, weights, strict=True):
-        for name, value in bag.items():
-            mass_of_cls += weight * value / sum(bag.values()) * importance[name] / total * mean
+    X = sparse.csr_array([[bag.get(name, 0.0) for name in names] for bag in bags])
+    lengths = X.sum(axis=1)
+    odds_of = slow_log_odds(X, codes, weights, n_classes)
+    importance = 0.1 + np.sqrt((odds_of**2).mean(axis=0))
+    # The mass of <cls> is that of the mean document of mean length.
+    shares = weights @ (X.toarray() / np.maximum(lengths, 1e-300)[:, None]) / weights.sum()
+    mass_of_cls = shares @ importance * (weights @ lengths) / weights.sum()
     loss = 0.5 * sum(p * s * s for p, s in zip(penalties, scores, strict=True))
-    for text, code, weight, (words, pairs), bag in zip(
-        texts, codes, weights, ngrams, bags, strict=True
-    ):
-        table, counts = totals(left_out=bag), Counter(words + pairs)
-        mass, numerators = mass_of_cls, [0.0] * len(outputs)
+    for i, (text, (words, pairs), bag) in enumerate(zip(texts, ngrams, bags, strict=True)):
+        odds, counts = slow_log_odds(X, codes, weights, n_classes, i), Counter(words + pairs)
+        mass, numerators = mass_of_cls, 0.0
         for j, (start, end, before) in enumerate(positions_of(text)):
             for order, one in enumerate((words, pairs)):
                 if j < len(one):
                     score = scores[order * N_CELLS + start] + scores[(2 + order) * N_CELLS + end]
                     if before in known:
                         score += scores[4 * N_CELLS + known.index(before)]
-                    factor = math.exp(score) * bag[one[j]] / counts[one[j]]
-                    mass += factor * importance[one[j]]
-                    for at, k in enumerate(outputs):
-                        numerators[at] += factor * 2 * mass_of_cls * odds(table, one[j], k)
-        F = [b + scale * N / mass for b, N in zip(intercepts, numerators, strict=True)]
-        if n_classes == 2:
-            F = [0.0, *F]
-        loss += weight * (math.log(sum(map(math.exp, F))) - F[code])
+                    factor, at = math.exp(score) * bag[one[j]] / counts[one[j]], names.index(one[j])
+                    mass += factor * importance[at]
+                    numerators = numerators + factor * 2 * mass_of_cls * odds[:, at]
+        F = intercepts + scale * numerators / mass
+        F = np.append(0.0, F) if n_classes == 2 else F
+        loss += weights[i] * (np.log(np.exp(F).sum()) - F[codes[i]])
     return loss
 
 

@@ -92,14 +92,6 @@ def test_texts(vectorizer):
         check(model, some, texts=np.array(some, dtype=object))
 
 
-def test_many_classes_of_real_words():
-    requests = load_requests()
-    model = make_pipeline(TokenVectorizer(), ClsAttentionClassifier())
-    model.fit(requests.data[:1000], requests.target[:1000])
-    assert len(model.classes_) > 2
-    check(model, requests.data[1000:1200], texts=requests.data[1000:1200])
-
-
 @pytest.mark.parametrize(
     ("vectorizer", "message"),
     [

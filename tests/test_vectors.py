@@ -16,7 +16,6 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
@@ -310,16 +309,6 @@ def test_vectors_go_where_bags_go(characters, tmp_path):
     save_model(saved, tmp_path / "model.skops")
     again = load_model(tmp_path / "model.skops")
     assert_allclose(again.predict_proba(TEXTS[:99]), saved.predict_proba(TEXTS[:99]), atol=1e-6)
-
-
-def test_a_search_over_scales():
-    search = GridSearchCV(
-        make_text_classifier(word_vectors=VECTORS, C=1.0),
-        {"classifier__token_vectors_scale": [0.0, 2.0]},
-        cv=2,
-    ).fit(TEXTS[:40], TOPICS[:40])
-    assert search.best_params_["classifier__token_vectors_scale"] in (0.0, 2.0)
-    assert search.best_estimator_[0].word_vectors_ is VECTORS
 
 
 @pytest.mark.parametrize("characters", [None, (2, 3)])
