@@ -2,11 +2,15 @@
 
 import sys
 import warnings
+from copy import copy
 from functools import cache
 from multiprocessing import get_context
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
+import torch
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -61,6 +65,29 @@ def hardly_fitted(n_classes, n_tokens, attend_cls=True):
     return ClsAttentionClassifier(attend_cls=attend_cls, max_iter=1, tol=1e9).fit(X, y)
 
 
+@st.composite
+def drawn_models(draw, classes=(2, 3, 4)):
+    """Return a model with drawn scores and values, in half of the cases integers, and counts.
+
+    Integers make ties; a sixth of the documents has no token. In half of the cases scores are so
+    far apart that attention shares underflow.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_tokens = draw(st.integers(1, 7))
+    model = copy(hardly_fitted(draw(st.sampled_from(classes)), n_tokens, draw(st.booleans())))
+    shape, whole = model.token_values_.shape, draw(st.booleans())
+    model.entry_scale_ = draw(st.sampled_from([1.0, 2.5]))
+    model.token_values_ = rng.integers(-3, 4, shape) * 1.0 if whole else rng.normal(size=shape)
+    model.intercept_ = 0.5 * rng.integers(-2, 3, model.intercept_.shape)
+    far = draw(st.sampled_from([0, 400])) * rng.integers(-3, 4, n_tokens + 1)
+    model.attention_scores_ = far[1:] + (0.0 if whole else 2 * rng.normal(size=n_tokens))
+    if model.cls_weight_:
+        model.cls_score_ = float(far[0] + (0.0 if whole else rng.normal()))
+        model.cls_weight_ = draw(st.sampled_from([1.0, 1e-300]))
+    X = rng.integers(0, 2 if whole else 3, (draw(st.integers(1, 3)), n_tokens)).astype(float)
+    return model, sp.csr_array(X)
+
+
 def network(X, y, **parameters):
     """Return a network after two epochs, of which it is not asked how well it does."""
     few = {"embedding_dim": 4, "max_iter": 2, "early_stopping": False, "random_state": 0}
@@ -84,6 +111,22 @@ def assert_close_fit(one, other, tol=1e-10):
         assert_allclose(mine, its, rtol=tol, atol=tol, err_msg=name)
     assert_array_equal(one.selected_tokens_, other.selected_tokens_)
     assert_array_equal(one.selection_counts_, other.selection_counts_)
+
+
+def assert_gradient(function, x, free=1.0):
+    """Compare a gradient with differences along directions of those numbers that are free."""
+    rng, gradient, h = np.random.default_rng(0), function(x)[1], 1e-4
+    for _ in range(3):
+        direction = free * torch.from_numpy(rng.normal(size=tuple(x.shape)))
+        above, below = (function(x + step * direction)[0] for step in (h, -h))
+        slope = pytest.approx((above - below) / (2 * h), rel=1e-6, abs=1e-7)
+        assert float((gradient * direction).sum()) == slope
+
+
+def refused(match, call, *arguments, error=ValueError, **options):
+    """Require a call to fail with an error that says so."""
+    with pytest.raises(error, match=match):
+        call(*arguments, **options)
 
 
 def documents(X, codes, weights=None, n_classes=None):

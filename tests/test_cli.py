@@ -526,19 +526,3 @@ sys.exit(main(sys.argv[1:]))
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
     assert list(tmp_path.iterdir()) == [data]
-
-
-def test_arguments_are_read_without_the_heavy_libraries():
-    code = """
-import sys
-import sklearn_clsattn
-package = set(sys.modules)
-from sklearn_clsattn.cli import main
-try:
-    main(["compare", "--help"])
-except SystemExit:
-    pass
-added = set(sys.modules) - package
-print([name for name in ("torch", "pandas", "sklearn", "rich") if name in added])
-"""
-    assert python(code).stdout.splitlines()[-1] == "[]"

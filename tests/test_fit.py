@@ -294,10 +294,7 @@ def test_a_prior_from_earlier_documents_is_where_the_multiple_stays_without_evid
     assert (mean.scale, mean.precision) == (pytest.approx(0.3), 4.0)
 
 
-# The classifier
-
-
-# Other shares of classes, and how little a document says.
+# Other shares of classes.
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -316,13 +313,3 @@ def test_probabilities_for_other_shares_of_classes(n_classes):
     several = ClsAttentionClassifier().fit(X, labels)
     assert_allclose(several.predict_proba(X, several.class_prior_), several.predict_proba(X))
     assert (several.predict_proba(X, [0.9] * n_classes) > several.predict_proba(X)).all()
-
-
-@pytest.mark.parametrize("attend_cls", [True, False])
-def test_the_share_of_cls_is_what_tokens_leave(attend_cls):
-    X, y = data(2)
-    model = ClsAttentionClassifier(attend_cls=attend_cls).fit(X, y)
-    shares = model.cls_attention(X)
-    expected = 1.0 - model.attention(X).sum(axis=1) if attend_cls else np.zeros(len(y))
-    assert_allclose(shares, expected, atol=1e-12)
-    assert shares[-1] == attend_cls  # an empty document

@@ -8,8 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from helpers import hardly_fitted, network
+from helpers import drawn_models, hardly_fitted, network
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import page_of
@@ -25,29 +24,6 @@ from sklearn_clsattn.text._context_vectorizer import CHARACTER_PREFIX
 # A share of the decisions' terms that is no rounding; the drawn models have greater margins, or 0.
 AHEAD = 1e-9
 UNDERFLOWN = 1e-90
-
-
-@st.composite
-def models(draw, classes=(2, 3, 4)):
-    """Return a model with drawn scores and values, in half of the cases integers, and counts.
-
-    Integers make ties; a sixth of the documents has no token. In half of the cases scores are so
-    far apart that attention shares underflow.
-    """
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n_tokens = draw(st.integers(1, 7))
-    model = copy(hardly_fitted(draw(st.sampled_from(classes)), n_tokens, draw(st.booleans())))
-    shape, whole = model.token_values_.shape, draw(st.booleans())
-    model.entry_scale_ = draw(st.sampled_from([1.0, 2.5]))
-    model.token_values_ = rng.integers(-3, 4, shape) * 1.0 if whole else rng.normal(size=shape)
-    model.intercept_ = 0.5 * rng.integers(-2, 3, model.intercept_.shape)
-    far = draw(st.sampled_from([0, 400])) * rng.integers(-3, 4, n_tokens + 1)
-    model.attention_scores_ = far[1:] + (0.0 if whole else 2 * rng.normal(size=n_tokens))
-    if model.cls_weight_:
-        model.cls_score_ = float(far[0] + (0.0 if whole else rng.normal()))
-        model.cls_weight_ = draw(st.sampled_from([1.0, 1e-300]))
-    X = rng.integers(0, 2 if whole else 3, (draw(st.integers(1, 3)), n_tokens)).astype(float)
-    return model, sp.csr_array(X)
 
 
 def outputs(model, X):
@@ -107,7 +83,7 @@ def present(model, x, one):
 
 
 @settings(max_examples=100, deadline=None)
-@given(models(), st.data())
+@given(drawn_models(), st.data())
 def test_the_fewest_removed_or_added_tokens(drawn, data):
     model, X = drawn
     change = data.draw(st.sampled_from(["tokens", "add"]))
@@ -146,7 +122,7 @@ def test_the_fewest_removed_or_added_tokens(drawn, data):
 
 
 @settings(max_examples=40, deadline=None)
-@given(models())
+@given(drawn_models())
 def test_the_fewest_sufficient_tokens(drawn):
     model, X = drawn
     sets = explain(model, X).sufficient()

@@ -210,13 +210,8 @@ def test_a_refused_batch_changes_nothing():
     assert_allclose(fitted.token_importance_, other.token_importance_)
 
 
-def test_wrong_parameters_and_weights():
+def test_sums_out_of_range_and_what_is_not_fitted():
     X, y = problem(2)
-    wrong = {"k": [0, 1.5, 0.0, "all"], "threshold": [-1], "smoothing": [0]}
-    wrong |= {"importance": ["chi2"], "scale": ["yes"], "centred": [0.5]}
-    for name, value in [(name, value) for name, values in wrong.items() for value in values]:
-        with pytest.raises(ValueError, match=f"The '{name}' parameter"):
-            TokenImportanceTransformer(**{name: value}).fit(X, y)
     with pytest.raises(ValueError, match="Sums over documents leave the range"):
         TokenImportanceTransformer("posterior_difference").fit(X * 1e300, y, np.full(40, 1e10))
     with pytest.raises(NotFittedError):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from helpers import data
+from helpers import assert_gradient, data
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import check_grad, minimize
+from scipy.optimize import minimize
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
@@ -57,23 +57,10 @@ def test_the_gradient_is_that_of_differences(n_classes):
     path.share(1.5)
     objective = path.set_C(2.0)
     x = objective.start + 0.1 * torch.randn(objective.start.shape, dtype=torch.float64)
-    x[X.shape[1] : -1, 0] = 0.0  # vectors have no part in scores
-    free = np.ones(x.shape, dtype=bool)
-    free[X.shape[1] : -1, 0] = False
-
-    def at(numbers):
-        point = x.clone()
-        point[torch.from_numpy(free)] = torch.from_numpy(numbers)
-        return point
-
-    given = x.numpy()[free]
-    error = check_grad(
-        lambda numbers: objective(at(numbers))[0],
-        lambda numbers: objective(at(numbers))[1].numpy()[free],
-        given,
-    )
-    assert error < 1e-5
-    assert (objective.curvature(x) > 0).all()
+    free = torch.ones_like(x)
+    free[X.shape[1] : -1, 0] = 0.0  # vectors have no part in scores
+    assert_gradient(objective, x * free, free)
+    assert (objective.curvature(x * free) > 0).all()
 
 
 def test_a_fit_is_a_plain_minimisation():
@@ -219,7 +206,6 @@ def test_files_and_mappings(tmp_path):
     [
         (lambda: WordVectors().fit("one text"), ValueError, "got one text"),
         (lambda: WordVectors().fit(["a b", "c"]), ValueError, "Only 0 words"),
-        (lambda: WordVectors(min_df=0).fit(["a"]), ValueError, "'min_df' parameter"),
         (lambda: WordVectors.from_mapping([1]), TypeError, "got list"),
         (lambda: WordVectors.from_mapping({"a": [np.inf]}), ValueError, "finite numbers"),
         (lambda: VECTORS.most_similar("zzz"), ValueError, "no vector of 'zzz'"),
