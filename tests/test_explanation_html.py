@@ -216,18 +216,25 @@ def test_templates_never_turn_escaping_off():
 
 
 def test_every_character_is_made_visible():
+    given, expected = [], []
     for code in range(sys.maxunicode + 1):
         character = chr(code)
-        text = visible(character, keep_lines=True)
         if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp"):
             noncharacter = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
             turns = 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069
-            assert text == ("\ufffd" if noncharacter else f"[U+{code:04X}]" if turns else character)
+            given.append(character)
+            text = "\ufffd" if noncharacter else f"[U+{code:04X}]" if turns else character
+            expected.append(text)
         else:
+            text = visible(character, keep_lines=True)
             assert len(text) == 1
             assert unicodedata.category(text) == "So" or text in "\n"
-        assert visible(text, keep_lines=True) == text
-        assert "\n" not in visible(character)
+            assert visible(text, keep_lines=True) == text
+            assert visible(character) != "\n"
+    shown = visible("".join(given), keep_lines=True)
+    assert shown == "".join(expected)
+    assert visible(shown, keep_lines=True) == shown
+    assert "\n" not in visible(shown)
 
 
 def test_an_installed_wheel_has_its_templates(tmp_path):

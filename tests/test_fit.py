@@ -1,6 +1,7 @@
 """The default fit: when it stops, what it starts from, what bounds it, and the classifier's own."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from helpers import assert_same_fit, data, documents, settled
@@ -186,12 +187,14 @@ def test_warm_start_continues(attend_cls):
     assert_allclose(model.decision_function(X), cold.decision_function(X), atol=1e-3)
 
 
-@pytest.mark.parametrize("other", ["tokens", "classes", "labels"])
+@pytest.mark.parametrize("other", ["tokens", "classes", "labels", "names"])
 def test_a_warm_start_on_other_data_starts_anew(other):
     X, y = data(3)
+    X = pd.DataFrame(X.toarray()).add_prefix("token ")
     model = ClsAttentionClassifier(warm_start=True).fit(X, y)
-    kept = y < 2 if other == "classes" else slice(None)
-    X, y = X[kept, : -2 if other == "tokens" else None], y[kept] + (other == "labels")
+    kept = y < 2 if other == "classes" else y < 3
+    X = X.loc[kept, X.columns[:: -1 if other == "names" else 1][: 18 if other == "tokens" else 20]]
+    y = y[kept] + (other == "labels")
     assert_same_fit(model.fit(X, y), ClsAttentionClassifier().fit(X, y))
 
 
