@@ -1,10 +1,8 @@
 """Small things that several test files share."""
 
-import sys
 import warnings
 from copy import copy
 from functools import cache
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -19,22 +17,6 @@ from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]
-
-
-# Where forks are safe, processes of tests are forked from one that has imported what takes seconds.
-START_METHOD = "forkserver" if sys.platform == "linux" else "spawn"
-
-
-def process_context():
-    """Return a context whose processes need not import everything again."""
-    context = get_context(START_METHOD)
-    if START_METHOD == "forkserver":
-        from multiprocessing import forkserver  # of POSIX systems alone
-
-        imported = ["dask", "datasets"]
-        context.set_forkserver_preload([f"sklearn_clsattn.{name}" for name in imported])
-        forkserver.ensure_running()
-    return context
 
 
 def data(n_classes=2, seed=0, n_documents=60, n_tokens=20):
@@ -127,6 +109,12 @@ def refused(match, call, *arguments, error=ValueError, **options):
     """Require a call to fail with an error that says so."""
     with pytest.raises(error, match=match):
         call(*arguments, **options)
+
+
+def put(path, content):
+    """Write bytes or text into a file; return its path."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
 
 
 def documents(X, codes, weights=None, n_classes=None):

@@ -3,9 +3,11 @@
 What needs no process of its own runs on two workers in this one.
 """
 
+import multiprocessing
 import os
 import pickle
 import signal
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -30,7 +32,7 @@ import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
 from distributed import Client, LocalCluster
-from helpers import START_METHOD, assert_close_fit, process_context
+from helpers import assert_close_fit
 
 from sklearn_clsattn.dask import DaskClsAttentionClassifier, DaskCorpus
 
@@ -38,6 +40,7 @@ X, y = make_token_classification(240, n_classes=3, random_state=0)
 X = X.astype(np.float64)
 TEXTS, LABELS = make_token_classification(120, as_text=True, random_state=1)
 LABELS = np.array(["bad", "good"])[LABELS]
+PRELOADED = ["sklearn_clsattn.dask", "sklearn_clsattn.datasets"]
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +54,19 @@ def client():
 def processes():
     """Two workers in processes, in an order of their own."""
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with dask.config.set({"distributed.worker.multiprocessing-method": START_METHOD}):
-        process_context()
-        with LocalCluster(processes=True, **options) as cluster, Client(cluster) as connected:
-            yield connected
+    method = "spawn"
+    if sys.platform == "linux":  # forked from one process that has imported what takes seconds
+        from multiprocessing import forkserver  # of POSIX systems alone
+
+        method = "forkserver"
+        multiprocessing.get_context(method).set_forkserver_preload(PRELOADED)
+        forkserver.ensure_running()  # before Dask asks for its own modules
+    with (
+        dask.config.set({"distributed.worker.multiprocessing-method": method}),
+        LocalCluster(processes=True, **options) as cluster,
+        Client(cluster) as connected,
+    ):
+        yield connected
 
 
 @pytest.fixture

@@ -224,14 +224,6 @@ def test_dictionaries_can_be_written_as_json():
             assert_allclose(np.sum([*terms, plain["intercept"]], axis=0), explanation.decision[i])
 
 
-def test_empty_documents_and_documents_of_unknown_words():
-    explanation = explain(pipeline(), ["", "nothing known here", "fun"])
-    assert np.diff(explanation.indptr).tolist() == [0, 0, 1]
-    assert_array_equal(explanation.decision[:2, 0], np.repeat(explanation.intercept, 2))
-    assert explanation.cls_attention[:2].tolist() == [1.0, 1.0]
-    assert "decision is the intercept" in explanation[0].to_text()
-
-
 def test_bad_estimators_are_refused():
     X, y = data()
     model, other = ClsAttentionClassifier(), LogisticRegression()

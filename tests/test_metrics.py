@@ -131,11 +131,7 @@ def test_frames_and_pipelines():
         ({"X": ["a text", "another"]}, ValueError, "output of the vectorizer"),
         ({"X": np.ones(3)}, ValueError, r"a document, got shape \(3,\)"),
         ({"scores": sp.csr_array((3, 2))}, ValueError, r"shape of X, \(2, 3\), got \(3, 2\)"),
-        (
-            {"scores": np.array([["a"] * 3] * 2)},
-            ValueError,
-            "scores must be numbers without NaN, got dtype <U1",
-        ),
+        ({"scores": np.full((2, 3), "a")}, ValueError, "numbers without NaN, got dtype <U1"),
         ({"scores": sp.csr_array([[np.nan, 0, 0]] * 2)}, ValueError, "without NaN"),
         ({"scores": [np.ones((2, 3))]}, ValueError, "each of the 2 classes, got a list of 1"),
         ({"k": 0}, ValueError, "k == 0, must be >= 1"),

@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers import drawn_models, hardly_fitted, network
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._base import fitted_attention
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.minimal import search
 from sklearn_clsattn.text import ContextVectorizer
@@ -27,21 +29,11 @@ UNDERFLOWN = 1e-90
 
 
 def outputs(model, X):
-    """Return a decision for every class, and the sum of its absolute terms, from logarithms."""
-    decisions, sizes = [], []
-    values = np.atleast_2d(model.token_values_)
-    for x in np.atleast_2d(X):
-        tokens = np.flatnonzero(x)
-        weights = model.entry_scale_ * np.log2(1 + x[tokens] / model.entry_scale_)
-        logs = np.log(weights) + model.attention_scores_[tokens]
-        if model.cls_weight_:
-            logs = np.append(logs, np.log(model.cls_weight_) + model.cls_score_)
-        masses = np.exp(logs - logs.max()) if len(logs) else logs
-        shares = (masses / (masses.sum() or 1.0))[: len(tokens)]
-        decisions.append(model.intercept_ + values[:, tokens] @ shares)
-        sizes.append(np.abs(model.intercept_) + np.abs(values[:, tokens]) @ shares)
-    more = ((0, 0), (2 - min(len(values), 2), 0))  # the first of two classes has 0
-    return np.pad(decisions, more), np.pad(sizes, more)
+    """Return a decision for every class, and the sum of its absolute terms."""
+    fitted, X = fitted_attention(model), sp.csr_array(np.atleast_2d(X))
+    sizes = np.abs(fitted.intercept) + fitted.attention(X) @ np.abs(fitted.values)
+    more = ((0, 0), (2 - min(sizes.shape[1], 2), 0))  # the first of two classes has 0
+    return np.pad(fitted.outputs(X), more), np.pad(sizes, more)
 
 
 def is_ahead(decision, size, one, other):
