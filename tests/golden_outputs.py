@@ -1,4 +1,4 @@
-"""Write or compare what a user of texts gets: matrices, explanations, files, printed output.
+"""Write or compare what a user of texts gets: matrices, explanations, printed output.
 
 ``python tests/golden_outputs.py --write`` records `golden_outputs.json`; without ``--write`` what
 differs from it is printed. ``test_golden.py`` compares: strings exactly, numbers as in `golden`.
@@ -16,14 +16,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from golden import deviation, documents, summary
+from golden import deviation, summary
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.cli import main as command_line
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, make_text_classifier
 
 PATH = Path(__file__).with_name("golden_outputs.json")
@@ -165,36 +164,6 @@ def trimmed(document):
     return document | {"tokens": [len(tokens), *tokens[:: max(1, len(tokens) // 8)]]}
 
 
-def model_arrays(model, X):
-    names = ("token_importance_", "attention_scores_", "token_values_", "intercept_")
-    arrays = {name: summary(getattr(model, name)) for name in names}
-    return arrays | {
-        "decisions": summary(model.decision_function(X)),
-        "selection_counts_": np.asarray(model.selection_counts_).tolist(),
-        "n_iter_": int(model.n_iter_),
-    }
-
-
-def files():
-    X, y, weights = documents("topics", 3, 300, 31)
-    X = sp.csr_matrix(X)
-    for C in (0.3, 1.0):
-        with tempfile.TemporaryDirectory() as folder:
-            batches = [(X[i::3], y[i::3], weights[i::3]) for i in range(3)]
-            counts = ChunkedCounts.write(Path(folder) / "chunks", batches)
-            model = ClsAttentionClassifier(C=C, class_weight="balanced").fit_chunks(counts)
-            yield f"chunks, C={C}", model_arrays(model, X)
-            save_model(model, Path(folder) / "model.skops")
-            again = load_model(Path(folder) / "model.skops")
-            yield f"saved, C={C}", model_arrays(again, X)
-    for name, model, asked in pipelines():
-        with tempfile.TemporaryDirectory() as folder:
-            save_model(model, Path(folder) / "model.skops")
-            again = load_model(Path(folder) / "model.skops")
-            same = np.array_equal(again.predict_proba(asked), model.predict_proba(asked))
-            yield f"saved, {name}", {"same": same, "said": summary(again.predict_proba(asked))}
-
-
 COMMANDS = (
     "fit reviews.csv -o model.skops --C 1.0",
     "predict model.skops new.csv",
@@ -226,7 +195,7 @@ def printed():
             yield command, {"code": code, "stdout": said[0], "stderr": said[1]}
 
 
-GROUPS = {function.__name__: function for function in (vectorizers, explanations, files, printed)}
+GROUPS = {function.__name__: function for function in (vectorizers, explanations, printed)}
 
 
 def differences(found, expected, tolerance, path=""):
@@ -269,7 +238,7 @@ def compared(group):
     """Return where a group differs from what was recorded."""
     expected = json.loads(PATH.read_text())[group]
     found = outcomes(group)
-    tolerance = {"explanations": DOUBLE, "files": 1e-6}.get(group, SINGLE)
+    tolerance = DOUBLE if group == "explanations" else SINGLE
     return list(differences(found, expected, tolerance))
 
 

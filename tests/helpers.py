@@ -1,32 +1,22 @@
 """Small things that several test files share."""
 
-import sys
-from multiprocessing import get_context
+import warnings
+from copy import copy
+from functools import cache
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
+import torch
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]
-
-
-# Where forks are safe, processes of tests are forked from one that has imported what takes seconds.
-START_METHOD = "forkserver" if sys.platform == "linux" else "spawn"
-
-
-def process_context():
-    """Return a context whose processes need not import everything again."""
-    context = get_context(START_METHOD)
-    if START_METHOD == "forkserver":
-        from multiprocessing import forkserver  # of POSIX systems alone
-
-        imported = ["dask", "datasets"]
-        context.set_forkserver_preload([f"sklearn_clsattn.{name}" for name in imported])
-        forkserver.ensure_running()
-    return context
 
 
 def data(n_classes=2, seed=0, n_documents=60, n_tokens=20):
@@ -49,10 +39,82 @@ def settled(**parameters):
     return ClsAttentionClassifier(**{"tol": 1e-12, "max_iter": 3000, **parameters})
 
 
+@cache
+def hardly_fitted(n_classes, n_tokens, attend_cls=True):
+    """Return a classifier whose arrays a test replaces."""
+    y = np.arange(2 * n_classes) % n_classes
+    X = np.random.default_rng(0).poisson(1.0, (len(y), n_tokens))
+    return ClsAttentionClassifier(attend_cls=attend_cls, max_iter=1, tol=1e9).fit(X, y)
+
+
+@st.composite
+def drawn_models(draw, classes=(2, 3, 4)):
+    """Return a model with drawn scores and values, in half of the cases integers, and counts.
+
+    Integers make ties; a sixth of the documents has no token. In half of the cases scores are so
+    far apart that attention shares underflow.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_tokens = draw(st.integers(1, 7))
+    model = copy(hardly_fitted(draw(st.sampled_from(classes)), n_tokens, draw(st.booleans())))
+    shape, whole = model.token_values_.shape, draw(st.booleans())
+    model.entry_scale_ = draw(st.sampled_from([1.0, 2.5]))
+    model.token_values_ = rng.integers(-3, 4, shape) * 1.0 if whole else rng.normal(size=shape)
+    model.intercept_ = 0.5 * rng.integers(-2, 3, model.intercept_.shape)
+    far = draw(st.sampled_from([0, 400])) * rng.integers(-3, 4, n_tokens + 1)
+    model.attention_scores_ = far[1:] + (0.0 if whole else 2 * rng.normal(size=n_tokens))
+    if model.cls_weight_:
+        model.cls_score_ = float(far[0] + (0.0 if whole else rng.normal()))
+        model.cls_weight_ = draw(st.sampled_from([1.0, 1e-300]))
+    X = rng.integers(0, 2 if whole else 3, (draw(st.integers(1, 3)), n_tokens)).astype(float)
+    return model, sp.csr_array(X)
+
+
+def network(X, y, **parameters):
+    """Return a network after two epochs, of which it is not asked how well it does."""
+    few = {"embedding_dim": 4, "max_iter": 2, "early_stopping": False, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return AttentionNetworkClassifier(**few, **parameters).fit(X, y)
+
+
 def assert_same_fit(one, other):
     """Require every number that was fitted to be the same to the last bit."""
     for name in ARRAYS:
         assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def assert_close_fit(one, other, tol=1e-10):
+    """Require two fits to have taken the same way to the same model, up to rounding."""
+    assert one.n_iter_ == other.n_iter_
+    assert_array_equal(one.classes_, other.classes_)
+    for name in [*ARRAYS, "C_", "cls_score_", "cls_weight_", "optimality_gap_"]:
+        mine, its = getattr(one, name), getattr(other, name)
+        assert_allclose(mine, its, rtol=tol, atol=tol, err_msg=name)
+    assert_array_equal(one.selected_tokens_, other.selected_tokens_)
+    assert_array_equal(one.selection_counts_, other.selection_counts_)
+
+
+def assert_gradient(function, x, free=1.0):
+    """Compare a gradient with differences along directions of those numbers that are free."""
+    rng, gradient, h = np.random.default_rng(0), function(x)[1], 1e-4
+    for _ in range(3):
+        direction = free * torch.from_numpy(rng.normal(size=tuple(x.shape)))
+        above, below = (function(x + step * direction)[0] for step in (h, -h))
+        slope = pytest.approx((above - below) / (2 * h), rel=1e-6, abs=1e-7)
+        assert float((gradient * direction).sum()) == slope
+
+
+def refused(match, call, *arguments, error=ValueError, **options):
+    """Require a call to fail with an error that says so."""
+    with pytest.raises(error, match=match):
+        call(*arguments, **options)
+
+
+def put(path, content):
+    """Write bytes or text into a file; return its path."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
 
 
 def documents(X, codes, weights=None, n_classes=None):

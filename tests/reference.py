@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
+from sklearn_clsattn._core.statistics import SMOOTHING
+
 PADDING = -1
 
 
@@ -112,3 +114,23 @@ def counts(seed, n_documents=12, n_tokens=9, mean=0.7, *, empty=True):
         X[n_documents // 2] = 0
         X[:, n_tokens // 2] = 0
     return sp.csr_matrix(X)
+
+
+def slow_log_odds(X, codes, weights, n_classes, document=None):
+    """Return log-odds of all tokens without a document and its copies, (1 or K, n_tokens)."""
+    dense = X.toarray()
+    same = np.zeros(len(dense), dtype=bool)
+    if document is not None and weights[document] > 0:
+        same = (dense == dense[document]).all(axis=1)
+    shares = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1e-300)
+    unit = (weights @ (dense > 0).sum(axis=1)) / weights.sum()
+    priors = np.bincount(codes, weights, n_classes) / weights.sum()
+    smoothing = SMOOTHING * n_classes * priors[:, None]
+    of_class = np.arange(n_classes)[:, None] == codes
+    whole = of_class * weights @ shares * unit
+    seen = whole.any(axis=0)
+    sums = (whole + smoothing)[:, seen].sum(axis=1)
+    left = of_class * (weights * ~same) @ shares * unit + smoothing
+    constants = np.log(sums / (sums.sum() - sums))
+    odds = np.log(left / (left.sum(axis=0) - left)) - constants[:, None]
+    return odds[1:] if n_classes == 2 else odds

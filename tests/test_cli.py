@@ -17,6 +17,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import put
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -103,11 +104,6 @@ def few_models(monkeypatch):
 
 def fewer_generated(**parameters):
     return make_token_classification(**{**parameters, "n_samples": 200})
-
-
-def put(path, content):
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 # compare and report
@@ -373,7 +369,6 @@ def test_bad_arguments(argv, message, data, model, tmp_path, refused):
     [
         ("text,label\n" + "good,a\n" * 9 + "good,b\n", [], "smallest, b, has 1"),
         ("text,label\n" + "x,a\nx,b\nx,c\nx,d\nx,e\n" * 2, [], "all 5 classes"),
-        ("text,label\ngood,pos\nbad,neg\n", ["--test"], "no test label occurs in training"),
         ("review,label\ngood,1\nbad,0\n", ["--test"], "has no column 'text'"),
     ],
 )
@@ -383,9 +378,7 @@ def test_no_test_set(content, option, message, data, tmp_path, refused):
 
 
 def test_no_model_of_texts(data, tmp_path, refused):
-    path = put(tmp_path / "damaged", b"\x80\x05\x95")
-    assert "not a model that can be loaded" in refused("predict", path, data)
-    put(path, pickle.dumps({"a": 1}))
+    path = put(tmp_path / "other", pickle.dumps({"a": 1}))
     assert "holds a dict" in refused("predict", path, data)
     X, y = np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]
     joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), path)
@@ -526,19 +519,3 @@ sys.exit(main(sys.argv[1:]))
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
     assert list(tmp_path.iterdir()) == [data]
-
-
-def test_arguments_are_read_without_the_heavy_libraries():
-    code = """
-import sys
-import sklearn_clsattn
-package = set(sys.modules)
-from sklearn_clsattn.cli import main
-try:
-    main(["compare", "--help"])
-except SystemExit:
-    pass
-added = set(sys.modules) - package
-print([name for name in ("torch", "pandas", "sklearn", "rich") if name in added])
-"""
-    assert python(code).stdout.splitlines()[-1] == "[]"

@@ -1,9 +1,11 @@
 """compare: every model measured alike, against what scikit-learn gives step by step."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
+from helpers import network
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
@@ -17,11 +19,9 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.comparison import Model, compare, default_models
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection.important_tokens import class_tokens, read_documents
-from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import make_text_classifier
 
 NAIVE = Model("nb", make_pipeline(CountVectorizer(ngram_range=(1, 2)), MultinomialNB()))
-FLOOR = default_models()[-1]
 
 
 @pytest.fixture(scope="module")
@@ -50,35 +50,29 @@ def test_all_models_are_measured(result):
     assert repr(result).startswith("<Comparison on 50 test texts: accuracy ClsAttentionC")
 
 
-def test_every_model_has_its_own_features(reviews, result):
-    train, y, test, _ = reviews
-    tfidf = (TfidfTransformer(), LogisticRegression())
-    for name, model in (
-        ("ClsAttentionClassifier", make_text_classifier()),
-        ("LogisticRegression, TF-IDF", make_pipeline(CountVectorizer(ngram_range=(1, 2)), *tfidf)),
-    ):
-        entrant = next(one for one in result.entrants if one.result.name == name)
-        np.testing.assert_allclose(
-            entrant.proba, model.fit(train, y).predict_proba(test), rtol=1e-4
-        )
-
-
-def test_measurements_are_those_of_scikit_learn(reviews):
+def test_every_model_has_its_own_features_and_scikit_learns_measurements(reviews, result):
     train, y, test, y_test = reviews
-    compared = compare(*reviews, models=[NAIVE, FLOOR])
-    measured, floor = compared.models
-    vectorizer = CountVectorizer(ngram_range=(1, 2))
-    model = MultinomialNB().fit(vectorizer.fit_transform(train), y)
-    X_test = vectorizer.transform(test)
-    assert measured.accuracy == accuracy_score(y_test, model.predict(X_test))
-    assert measured.macro_f1 == f1_score(y_test, model.predict(X_test), average="macro")
-    assert measured.log_loss == pytest.approx(log_loss(y_test, model.predict_proba(X_test)))
-    vote = DummyClassifier(strategy="most_frequent").fit(train, y).predict(test)
-    assert floor.accuracy == accuracy_score(y_test, vote)
-    for entrant in compared.entrants:
-        assert (entrant.predicted == entrant.estimator.predict(test)).all()
-        proba = entrant.estimator.predict_proba(test)
-        np.testing.assert_allclose(entrant.proba, proba, rtol=1e-12)
+    counts = CountVectorizer(ngram_range=(1, 2))
+    tfidf = make_pipeline(counts, TfidfTransformer(), LogisticRegression())
+    by_hand = {
+        "ClsAttentionClassifier": make_text_classifier(),
+        "LogisticRegression, TF-IDF": tfidf,
+        "MultinomialNB": make_pipeline(counts, MultinomialNB()),
+        "majority vote": DummyClassifier(),
+    }
+    for entrant in result.entrants:
+        measured, fitted = entrant.result, entrant.estimator
+        np.testing.assert_array_equal(entrant.predicted, fitted.predict(test))
+        assert measured.accuracy == accuracy_score(y_test, entrant.predicted)
+        assert measured.macro_f1 == f1_score(y_test, entrant.predicted, average="macro")
+        if entrant.proba is not None:
+            np.testing.assert_allclose(entrant.proba, fitted.predict_proba(test), rtol=1e-12)
+            assert measured.log_loss == pytest.approx(log_loss(y_test, entrant.proba))
+        if measured.name in by_hand:
+            expected = by_hand.pop(measured.name).fit(train, y).predict_proba(test)
+            np.testing.assert_allclose(entrant.proba, expected, rtol=1e-4)
+    assert not by_hand
+    compare(*reviews, models=[NAIVE])
     assert not hasattr(NAIVE.estimator, "classes_")
 
 
@@ -128,14 +122,8 @@ def test_progress_and_a_model_without_probabilities(reviews):
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_effects_are_spreads_of_contributions_less_their_mean(n_classes, n_layers):
     counts, y = make_token_classification(n_samples=60, n_classes=n_classes, random_state=3)
-    classifier = ClsAttentionClassifier()
-    if n_layers == 2:
-        classifier = AttentionNetworkClassifier(
-            n_layers=2, embedding_dim=4, max_iter=1, early_stopping=False, random_state=0
-        )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        classifier.fit(counts, y)
+    fit = ClsAttentionClassifier().fit if n_layers == 1 else partial(network, n_layers=2)
+    classifier = fit(counts, y)
     added = classifier.contributions(counts)
     of_classes = [-added, added] if n_classes == 2 else added
     added = np.array([of_class.toarray() for of_class in of_classes])

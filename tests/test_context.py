@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import slow_log_odds
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
@@ -102,60 +103,29 @@ def slow_loss(texts, codes, weights, n_classes, scores, known, scale, intercepts
     bags = [Counter(words + pairs) for words, pairs in ngrams]
     bags = [{name: 1 + math.log(c) for name, c in bag.items()} for bag in bags]
     names = sorted(set().union(*bags))
-    total = sum(weights)
-    priors = [
-        sum(w for w, c in zip(weights, codes, strict=True) if c == k) / total
-        for k in range(n_classes)
-    ]
-    mean = sum(w * sum(bag.values()) for w, bag in zip(weights, bags, strict=True)) / total
-    mean_entry = mean * total / sum(w * len(bag) for w, bag in zip(weights, bags, strict=True))
-    unit = mean / mean_entry
-
-    def totals(left_out=None):
-        table = {name: [0.5 * n_classes * prior for prior in priors] for name in names}
-        for bag, code, weight in zip(bags, codes, weights, strict=True):
-            if bag != left_out:
-                for name, value in bag.items():
-                    table[name][code] += weight * unit * value / sum(bag.values())
-        return table
-
-    everything = totals()
-    sums = [sum(everything[name][k] for name in names) for k in range(n_classes)]
-
-    def odds(table, name, k):
-        rest = sum(table[name]) - table[name][k]
-        all_rest = sum(sum(everything[name]) - everything[name][k] for name in names)
-        return math.log(table[name][k] / rest) - math.log(sums[k] / all_rest)
-
-    outputs = [1] if n_classes == 2 else list(range(n_classes))
-    importance = {
-        name: 0.1 + math.sqrt(sum(odds(everything, name, k) ** 2 for k in outputs) / len(outputs))
-        for name in names
-    }
-    mass_of_cls = 0.0
-    for bag, weight in zip(bags, weights, strict=True):
-        for name, value in bag.items():
-            mass_of_cls += weight * value / sum(bag.values()) * importance[name] / total * mean
+    X = sparse.csr_array([[bag.get(name, 0.0) for name in names] for bag in bags])
+    lengths = X.sum(axis=1)
+    odds_of = slow_log_odds(X, codes, weights, n_classes)
+    importance = 0.1 + np.sqrt((odds_of**2).mean(axis=0))
+    # The mass of <cls> is that of the mean document of mean length.
+    shares = weights @ (X.toarray() / np.maximum(lengths, 1e-300)[:, None]) / weights.sum()
+    mass_of_cls = shares @ importance * (weights @ lengths) / weights.sum()
     loss = 0.5 * sum(p * s * s for p, s in zip(penalties, scores, strict=True))
-    for text, code, weight, (words, pairs), bag in zip(
-        texts, codes, weights, ngrams, bags, strict=True
-    ):
-        table, counts = totals(left_out=bag), Counter(words + pairs)
-        mass, numerators = mass_of_cls, [0.0] * len(outputs)
+    for i, (text, (words, pairs), bag) in enumerate(zip(texts, ngrams, bags, strict=True)):
+        odds, counts = slow_log_odds(X, codes, weights, n_classes, i), Counter(words + pairs)
+        mass, numerators = mass_of_cls, 0.0
         for j, (start, end, before) in enumerate(positions_of(text)):
             for order, one in enumerate((words, pairs)):
                 if j < len(one):
                     score = scores[order * N_CELLS + start] + scores[(2 + order) * N_CELLS + end]
                     if before in known:
                         score += scores[4 * N_CELLS + known.index(before)]
-                    factor = math.exp(score) * bag[one[j]] / counts[one[j]]
-                    mass += factor * importance[one[j]]
-                    for at, k in enumerate(outputs):
-                        numerators[at] += factor * 2 * mass_of_cls * odds(table, one[j], k)
-        F = [b + scale * N / mass for b, N in zip(intercepts, numerators, strict=True)]
-        if n_classes == 2:
-            F = [0.0, *F]
-        loss += weight * (math.log(sum(map(math.exp, F))) - F[code])
+                    factor, at = math.exp(score) * bag[one[j]] / counts[one[j]], names.index(one[j])
+                    mass += factor * importance[at]
+                    numerators = numerators + factor * 2 * mass_of_cls * odds[:, at]
+        F = intercepts + scale * numerators / mass
+        F = np.append(0.0, F) if n_classes == 2 else F
+        loss += weights[i] * (np.log(np.exp(F).sum()) - F[codes[i]])
     return loss
 
 
@@ -381,16 +351,6 @@ def test_occurrences_sum_to_the_bag(characters, words):
 # As an estimator.
 
 
-def test_documents_without_known_words():
-    texts, codes = reviews()
-    model = vectorizer().fit([*texts, "", " \n"], [*codes, 0, 1])
-    X = model.transform(["", "   ", "zzz", "good"])
-    assert X.shape == (4, len(model.get_feature_names_out()))
-    assert np.diff(X.indptr)[:3].tolist() == [0, 0, 0]
-    assert X[3].nnz
-    assert model.transform([]).shape == (0, X.shape[1])
-
-
 def test_other_token_patterns():
     texts, codes = reviews()
     fast = vectorizer().fit_transform(texts, codes)
@@ -416,6 +376,7 @@ def test_bags_are_sparse_and_of_single_precision_by_default():
     assert sparse.issparse(X)
     assert (X.dtype, exact.dtype, X.indices.dtype) == (np.float32, np.float64, np.int32)
     assert single.transform(texts).dtype == np.float32
+    assert single.transform([]).shape == (0, X.shape[1])
     assert abs(X - exact).max() < 1e-5
     np.testing.assert_array_equal(X.indices, exact.indices)
 
@@ -426,26 +387,20 @@ TWO = ["a", "b"]
 @pytest.mark.parametrize(
     ("parameters", "arguments", "error", "message"),
     [
-        ({}, ("one text", [0]), ValueError, "one text"),
         ({}, ([b"a", "b"], [0, 1]), ValueError, "position 0 is b'a': leave"),
         ({}, (["a", 1], [0, 1]), ValueError, "position 1 is 1: leave"),
-        ({}, (["a", None], [0, 1]), ValueError, r"position 1 is None: leave.*pass ''"),
         ({}, (["a", pd.NA], [0, 1]), ValueError, r"position 1 is <NA>: leave"),
         ({}, (TWO, None), ValueError, "expected y, got None"),
         ({}, (TWO, [0]), ValueError, "inconsistent"),
-        ({}, (TWO, [0, 0]), ValueError, "one class only: 0. Add documents of another"),
         ({}, (TWO, [0, 1], [0, 1]), ValueError, "positive weight in at least two"),
-        ({}, (TWO, ["x", None]), ValueError, r"missing labels.*position 1: leave these out"),
         ({}, (TWO, [0, 1], [0.0, 0.0]), ValueError, "non-zero|positive weight"),
         ({}, (TWO, [0, 1], [1.0, -1.0]), ValueError, "egative"),
         ({"min_df": 2}, (TWO, [0, 1]), ValueError, "lower min_df"),
         ({"min_df": 0.9}, (TWO, [0, 1]), ValueError, r"in 1.8 to 2 of the 2 documents"),
         ({"max_df": 1}, (["a", "a"], [0, 1]), ValueError, "raise max_df"),
-        ({"min_df": 1.5}, (TWO, [0, 1]), ValueError, "'min_df' parameter"),
         ({}, (["", " "], [0, 1]), ValueError, "No n-gram"),
         ({"ngram_range": (2, 1)}, (TWO, [0, 1]), ValueError, "ngram_range must be"),
         ({"characters": (0, 2)}, (TWO, [0, 1]), ValueError, "characters must be"),
-        ({"characters": "word"}, (TWO, [0, 1]), ValueError, "'characters' parameter"),
         ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), ValueError, "no white space and have no capt"),
         ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), ValueError, "no white space"),
     ],
@@ -471,11 +426,3 @@ def test_a_pipeline_that_goes_on_learning():
     with pytest.raises(AttributeError, match="partial_fit"):
         balanced.partial_fit(texts[:10], y[:10])
     assert not hasattr(balanced[0], "vocabulary_")
-
-
-@pytest.mark.parametrize("text", [None, np.nan, pd.NA, b"good"])
-def test_what_is_no_text_is_refused_with_its_position(text):
-    model = make_text_classifier().fit(["good", "bad"], [1, 0])
-    for call in (lambda: model.predict(["fine", text]), lambda: model.fit(["a", text], [0, 1])):
-        with pytest.raises(ValueError, match=r"the one at position 1 is .*leave it out"):
-            call()

@@ -23,8 +23,7 @@ from sklearn_clsattn._core.chunk import (
     with_weights,
 )
 from sklearn_clsattn._core.corpus import Corpus, added
-from sklearn_clsattn._core.documents import CorpusLoss, Documents
-from sklearn_clsattn._core.fit import fit_attention
+from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.prior_mean import prior_mean
 from sklearn_clsattn._core.statistics import token_scaling
 
@@ -112,21 +111,6 @@ def test_any_cut_gives_the_sums_of_one_chunk(cut, attend_cls, again):
     found, expected = sums_of(cut, attend_cls, again), sums_of(whole(cut), attend_cls)
     for one, other in zip(found, expected, strict=True):
         assert_allclose(one, other, rtol=1e-10, atol=1e-10)
-
-
-@settings(max_examples=10)
-@given(cuts(), st.booleans())
-def test_a_fit_on_chunks_is_that_of_the_whole(cut, attend_cls):
-    X, y, _, _ = cut
-    how = {"C": 1.0, "attention_C": 0.3, "attend_cls": attend_cls, "max_iter": 5, "tol": 0.0}
-    one, other = (
-        fit_attention(documents_of(corpus_of(*some), X, y), **how) for some in (cut, whole(cut))
-    )
-    assert (one.n_iter, one.not_converged) == (other.n_iter, other.not_converged)
-    assert_allclose(one.loss_curve, other.loss_curve, rtol=1e-8)
-    for name in ("scores", "values", "intercept", "cls_weight", "cls_score"):
-        mine, its = getattr(one.model, name), getattr(other.model, name)
-        assert_allclose(mine, its, rtol=1e-8, atol=1e-8, err_msg=name)
 
 
 def test_sums_of_single_precision_are_in_double():

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import data
+from helpers import data, network, refused
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import LogisticRegression
@@ -35,7 +35,6 @@ from sklearn_clsattn.inspection import (
 )
 from sklearn_clsattn.inspection.displays import binned_means, spread
 from sklearn_clsattn.inspection.important_tokens import class_tokens, read_documents
-from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import ContextVectorizer
 
 TEXTS = ["a good film", "good fun, good plot", "a bad film", "a dull, bad plot"] * 6
@@ -222,21 +221,15 @@ def test_bars_without_documents_are_signed_frequencies(two, three):
         assert tick_labels(display.ax_) == [f"x{s}" for s in best]
 
 
-@pytest.mark.parametrize("parameters", [{"n_layers": 2}, {"mlp": True}])
-def test_effects_of_networks(parameters):
+def test_effects_of_networks():
     X, y = data(2, n_documents=40)
-    model = AttentionNetworkClassifier(
-        embedding_dim=4, max_iter=2, early_stopping=False, random_state=0, **parameters
-    )
-    with pytest.warns(ConvergenceWarning):
-        model.fit(X, y)
+    model = network(X, y, n_layers=2)
     display = TokenImportanceDisplay.from_estimator(model, X, y, min_count=1)
-    if model.mlp:
-        assert SelectionDisplay.from_estimator(model, X).tokens["label"].isna().all()
-        return
     terms = model.contributions(X).toarray()[:, :-1]
     expected = np.sign(terms.sum(axis=0)) * terms.std(axis=0)
     assert_allclose(display.tokens[1]["importance"], expected, atol=1e-12)
+    model = network(X, y, mlp=True)
+    assert SelectionDisplay.from_estimator(model, X).tokens["label"].isna().all()
 
 
 @pytest.mark.parametrize(
@@ -315,12 +308,10 @@ def test_an_empty_document_has_its_answer(pipeline, document):
 
 
 def test_wrong_documents_are_refused(pipeline):
-    with pytest.raises(ValueError, match="None of the 2 documents has a token"):
-        SelectionDisplay.from_estimator(pipeline, ["zzz", ""])
-    with pytest.raises(ValueError, match="Expected one document, got 2"):
-        AttentionDisplay.from_estimator(pipeline, ["good", "bad"])
-    with pytest.raises(ValueError, match="top == 0, must be >= 1"):
-        AttentionDisplay.from_estimator(pipeline, "good", top=0)
+    selection, attention = SelectionDisplay.from_estimator, AttentionDisplay.from_estimator
+    refused("None of the 2 documents has a token", selection, pipeline, ["zzz", ""])
+    refused("Expected one document, got 2", attention, pipeline, ["good", "bad"])
+    refused("top == 0, must be >= 1", attention, pipeline, "good", top=0)
 
 
 # ContextDisplay
@@ -368,12 +359,10 @@ def test_context_bars_are_the_words_that_matter_most():
 
 
 def test_context_errors():
-    with pytest.raises(TypeError, match="got CountVectorizer"):
-        ContextDisplay.from_estimator(CountVectorizer())
-    with pytest.raises(NotFittedError):
-        ContextDisplay.from_estimator(ContextVectorizer())
-    with pytest.raises(ValueError, match="context=False"):
-        ContextDisplay.from_estimator(ContextVectorizer(context=False, min_df=1).fit(TEXTS))
+    draw, plain = ContextDisplay.from_estimator, ContextVectorizer(context=False, min_df=1)
+    refused("got CountVectorizer", draw, CountVectorizer(), error=TypeError)
+    refused("not fitted", draw, ContextVectorizer(), error=NotFittedError)
+    refused("context=False", draw, plain.fit(TEXTS))
 
 
 # Estimators and input of every kind

@@ -18,7 +18,6 @@ from sklearn_clsattn.importance import (
 )
 
 KINDS = ["counts", "shares"]
-STATISTICS = ["signed_frequency", "centred", "posterior_difference", "log_odds"]
 
 
 def slow_totals(X, y, n_classes, weights, kind):
@@ -92,41 +91,6 @@ def test_formulas_are_their_definitions(data):
         rest = np.delete(smoothed, k, axis=0).sum(axis=0)
         expected = np.log(smoothed[k] / smoothed[k].sum()) - np.log(rest / rest.sum())
         assert_allclose(odds[row], expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", STATISTICS)
-@settings(max_examples=20)
-@given(data=documents(), seed=st.integers(0, 1000))
-def test_repetition_order_and_names_of_classes(name, data, seed):
-    X, y, n_classes, weights = data
-    expected = statistic(name, X, y, n_classes, weights)
-    repeated = statistic(name, np.repeat(X, weights, axis=0), np.repeat(y, weights), n_classes)
-    assert_allclose(repeated, expected, atol=1e-12)
-    rng = np.random.default_rng(seed)
-    rows, columns = rng.permutation(X.shape[0]), rng.permutation(X.shape[1])
-    shuffled = sparse.csr_array(X[rows][:, columns])
-    values = statistic(name, shuffled, y[rows], n_classes, weights[rows])
-    assert_allclose(values, expected[..., columns], atol=1e-12)
-    swapped = statistic(name, X, n_classes - 1 - y, n_classes, weights)
-    assert_allclose(swapped, -expected if n_classes == 2 else expected[::-1], atol=1e-12)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_empty_documents_and_unseen_tokens(n_classes):
-    X = np.array([[2, 1, 0], [1, 2, 0], [0, 3, 0], [0, 0, 0]])
-    y = np.array([0, 1, n_classes - 1, 0])
-    for name in STATISTICS:
-        values = statistic(name, sparse.csr_matrix(X), y, n_classes)
-        assert np.isfinite(values).all()
-        if name != "log_odds":
-            assert_array_equal(values[..., 2], 0)
-    # The empty document counts among the n documents, and for nothing else.
-    alpha = statistic("signed_frequency", X, y, n_classes)
-    assert_allclose(alpha * 4 / 3, statistic("signed_frequency", X[:3], y[:3], n_classes))
-    # Only the centred form ignores the class prior.
-    X, y = np.ones((5, 2)), np.array([0, 1, 1, 1, 1])
-    assert_allclose(statistic("signed_frequency", X, y, 2), [0.3, 0.3])
-    assert_allclose(statistic("centred", X, y, 2), [0, 0], atol=1e-15)
 
 
 def test_overall_importance():

@@ -127,6 +127,12 @@ import sklearn_clsattn
 added = {name for name in set(sys.modules) - before if not name.startswith("sklearn_clsattn")}
 assert not {name.split(".")[0] for name in added} - {*sys.stdlib_module_names}, added
 assert not [name for name in sys.modules if name.startswith("sklearn_clsattn.")]
+from sklearn_clsattn.cli import main
+try:
+    main(["compare", "--help"])
+except SystemExit:
+    pass
+assert not {"torch", "pandas", "sklearn", "rich"} & {*sys.modules}
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.text import make_text_classifier
 assert not {"torch", "matplotlib", "jinja2", "sklearn_clsattn.inspection"} & {*sys.modules}
@@ -134,7 +140,7 @@ assert not {"sklearn.linear_model", "sklearn.ensemble", "sklearn.model_selection
 """
 
 
-def test_importing_the_package_imports_nothing_else():
+def test_the_package_and_arguments_are_read_without_other_libraries():
     run(LIGHT)
 
 

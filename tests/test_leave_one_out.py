@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from reference import counts
+from reference import counts, slow_log_odds
 
 from sklearn_clsattn._core import leave_one_out
 from sklearn_clsattn._core.leave_one_out import (
@@ -16,7 +16,7 @@ from sklearn_clsattn._core.leave_one_out import (
     own_weights,
     same_documents,
 )
-from sklearn_clsattn._core.statistics import SMOOTHING, CorpusStatistics, TokenTotals
+from sklearn_clsattn._core.statistics import CorpusStatistics, TokenTotals
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 4])
 
@@ -30,24 +30,6 @@ def corpus(n_classes, seed=0):
     weights = rng.uniform(0.5, 2.0, 36)
     weights[[2, 7]] = 0.0
     return X, codes, weights
-
-
-def slow_log_odds(X, codes, weights, n_classes, document):
-    """Log-odds of all tokens by totals of which the document and its copies are taken out."""
-    dense = X.toarray()
-    same = (dense == dense[document]).all(axis=1) & (weights[document] > 0)
-    shares = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1e-300)
-    unit = (weights @ (dense > 0).sum(axis=1)) / weights.sum()
-    priors = np.bincount(codes, weights, n_classes) / weights.sum()
-    smoothing = SMOOTHING * n_classes * priors[:, None]
-    of_class = np.arange(n_classes)[:, None] == codes
-    whole = of_class * weights @ shares * unit
-    seen = whole.any(axis=0)
-    sums = (whole + smoothing)[:, seen].sum(axis=1)
-    left = of_class * (weights * ~same) @ shares * unit + smoothing
-    constants = np.log(sums / (sums.sum() - sums))
-    odds = np.log(left / (left.sum(axis=0) - left)) - constants[:, None]
-    return odds[1:] if n_classes == 2 else odds
 
 
 @CLASSES

@@ -22,8 +22,6 @@ from sklearn_clsattn.metrics import (
     sufficiency,
 )
 
-METRICS = [comprehensiveness, sufficiency]
-
 
 class Softmax:
     """A model with random coefficients: rows are independent of each other, nothing is trained."""
@@ -84,34 +82,6 @@ def test_drops_are_those_of_a_slow_loop(problem, k):
                 assert_allclose(answer, expected, rtol=0, atol=1e-14)
 
 
-@settings(max_examples=30)
-@given(problems(), st.randoms(use_true_random=False))
-def test_what_must_not_matter(problem, random):
-    model, X, scores = problem
-    order = list(range(X.shape[1]))
-    random.shuffle(order)
-    shuffled = Softmax(1, 2)
-    shuffled.classes_, shuffled.coef = model.classes_, model.coef[order]
-    untied = scores + np.arange(X.shape[1]) / 100
-    stretched = np.where(scores > 0, np.exp(scores), 5 * scores)  # order and sign are the same
-    elsewhere = np.where(X == 0, random.random(), scores)  # of tokens that are not there
-    for metric in METRICS:
-        answer = metric(model, X, scores, k=2)
-        assert_array_equal(answer, metric(model, X, stretched, k=2))
-        assert_array_equal(answer, metric(model, X, elsewhere, k=2))
-        assert_allclose(
-            metric(shuffled, X[:, order], untied[:, order], k=2),
-            metric(model, X, untied, k=2),
-            rtol=0,
-            atol=1e-14,
-        )
-    nothing, everything, n = np.zeros_like(X), np.ones_like(X), X.shape[1]
-    assert not comprehensiveness(model, X, nothing).any()
-    assert not comprehensiveness(model, X, -everything).any()
-    assert not sufficiency(model, X, everything, k=n).any()
-    assert not sufficiency(model, X, everything, fractions=[1]).any()
-
-
 def test_defaults_ties_and_rounding_of_shares():
     model, X = Softmax(100, 2), sp.csr_array(np.ones((1, 100)))
     scores = np.arange(100.0, 0, -1)[None]
@@ -145,27 +115,14 @@ def test_target_and_scores_for_each_class():
     assert_array_equal(comprehensiveness(model, X, contributions, k=2, target="y"), by_class[1])
 
 
-@pytest.mark.parametrize(
-    ("model", "form"),
-    [
-        (ClsAttentionClassifier(), sp.csr_array),
-        (LogisticRegression(), lambda X: pd.DataFrame(X).add_prefix("t")),
-        (make_pipeline(TfidfTransformer(), LogisticRegression()), sp.csc_matrix),
-    ],
-    ids=["ours", "frame", "pipeline"],
-)
-def test_any_classifier_and_format(model, form):
+def test_frames_and_pipelines():
     X, y = data()
-    X = X.toarray()
-    model.fit(form(X), y)
+    frame = pd.DataFrame(X.toarray()).add_prefix("t")
     scores = np.random.default_rng(0).normal(size=X.shape)
-    codes = model.predict_proba(form(X)).argmax(axis=1)
-    without = X.copy()
-    for row, z in zip(without, scores, strict=True):
-        row[slow_order(row, z)[:3]] = 0
-    before, after = (model.predict_proba(form(one))[np.arange(60), codes] for one in (X, without))
-    answer = comprehensiveness(model, form(X), scores, k=3)
-    assert_allclose(answer, before - after, rtol=0, atol=1e-12)
+    model = make_pipeline(TfidfTransformer(), LogisticRegression()).fit(X, y)
+    expected = comprehensiveness(model, X, scores, k=3)
+    model.fit(frame, y)  # which warns of documents that have lost their names
+    assert_allclose(comprehensiveness(model, frame, scores, k=3), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -174,11 +131,7 @@ def test_any_classifier_and_format(model, form):
         ({"X": ["a text", "another"]}, ValueError, "output of the vectorizer"),
         ({"X": np.ones(3)}, ValueError, r"a document, got shape \(3,\)"),
         ({"scores": sp.csr_array((3, 2))}, ValueError, r"shape of X, \(2, 3\), got \(3, 2\)"),
-        (
-            {"scores": np.array([["a"] * 3] * 2)},
-            ValueError,
-            "scores must be numbers without NaN, got dtype <U1",
-        ),
+        ({"scores": np.full((2, 3), "a")}, ValueError, "numbers without NaN, got dtype <U1"),
         ({"scores": sp.csr_array([[np.nan, 0, 0]] * 2)}, ValueError, "without NaN"),
         ({"scores": [np.ones((2, 3))]}, ValueError, "each of the 2 classes, got a list of 1"),
         ({"k": 0}, ValueError, "k == 0, must be >= 1"),

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from reference import PaddedDocuments, counts
 from torch.testing import assert_close
 
@@ -24,7 +24,6 @@ from sklearn_clsattn._core.statistics import Scaling
 
 HAS_KERNELS = torch.backends.mkl.is_available()
 BACKENDS = ["torch", "scipy"] if HAS_KERNELS else ["scipy"]
-BACKEND = pytest.mark.parametrize("backend", BACKENDS)
 N_OUTPUTS = pytest.mark.parametrize("n_outputs", [1, 3], ids=["K=2", "K=3"])
 CLS = pytest.mark.parametrize("cls_weight", [2.5, 0.0], ids=["cls", "no cls"])
 DTYPES = {np.float32: torch.float32, np.float64: torch.float64}
@@ -33,8 +32,8 @@ DTYPES = {np.float32: torch.float32, np.float64: torch.float64}
 # Bags
 
 
-def check_against_dense(bag, dense, rtol, *, once=True):
-    """Compare what a bag offers with products of a dense matrix whose entries it has `once`."""
+def check_against_dense(bag, dense, rtol):
+    """Compare what a bag offers with products of a dense matrix."""
     n_documents, n_tokens = dense.shape
     rng = np.random.default_rng(0)
     tolerance = {"rtol": rtol, "atol": rtol * max(1.0, np.square(dense).sum())}
@@ -47,7 +46,7 @@ def check_against_dense(bag, dense, rtol, *, once=True):
             (bag.sum_over_documents(documents), dense.T @ per_document),
             (bag.squared_sum_over_documents(documents), (dense**2).T @ per_document),
         ]
-        for result, expected in pairs if once else pairs[:2]:
+        for result, expected in pairs:
             assert result.dtype == bag.dtype
             assert_allclose(result.numpy(), expected, **tolerance)
     documents, tokens, weights = bag.entries()
@@ -77,15 +76,6 @@ def test_products_are_those_of_the_dense_matrix(
     assert (bag.backend, bag.shape) == (backend, X.shape)
     rtol = 1e-6 if bag.dtype == torch.float32 else 1e-13
     check_against_dense(bag, X.toarray().astype(float), rtol)
-
-
-@BACKEND
-def test_explicit_zeros_unsorted_indices_and_split_entries(backend):
-    entries = np.array([2.0, 0.0, 1.0, 4.0, 0.5]), np.array([3, 1, 0, 2, 2]), np.array([0, 3, 3, 5])
-    X = sp.csr_matrix(entries, shape=(3, 4))
-    dense = np.array([[1.0, 0, 0, 2], [0, 0, 0, 0], [0, 0, 4.5, 0]])
-    check_against_dense(TokenBag(X, backend=backend), dense, 1e-13, once=False)
-    assert_array_equal(X.indices, [3, 1, 0, 2, 2])
 
 
 def test_scipy_multiplies_on_the_cpu_only():
@@ -143,49 +133,40 @@ def assert_same(result, expected, rtol=1e-9, atol=1e-11):
     assert_close(result[1].double(), expected[1].double(), rtol=rtol, atol=atol)
 
 
-@N_OUTPUTS
-@CLS
-@BACKEND
-@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
-@pytest.mark.parametrize(
-    "kind", ["counts", "weights", "scores a thousand apart", "certain", "no tokens", "zeros"]
+@settings(max_examples=150)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(["counts", "weights", "scores far apart", "certain", "empty", "zeros"]),
+    constant=st.sampled_from([0.0, -700.0, 3.0, 5000.0]),
+    n_outputs=st.sampled_from([1, 3]),
+    cls_weight=st.sampled_from([2.5, 0.0]),
+    dtype=st.sampled_from([*DTYPES]),
+    backend=st.sampled_from(BACKENDS),
 )
 def test_objective_and_gradient_are_those_of_the_padded_model(
-    n_outputs, cls_weight, backend, dtype, kind
+    seed, kind, constant, n_outputs, cls_weight, dtype, backend
 ):
-    X = counts(0) if kind != "no tokens" else sp.csr_matrix((4, 3))
+    """With a constant on all scores, as far as digits reach, and documents that weigh nothing."""
+    X = counts(seed) if kind != "empty" else sp.csr_matrix((4, 3))
+    rng = np.random.default_rng(seed)
     if kind in ("weights", "zeros"):
-        X.data *= np.random.default_rng(0).uniform(0.1, 2.0, len(X.data)) * (kind == "weights")
-    spread = 1000.0 if kind == "scores a thousand apart" else 1.0
+        X.data *= rng.uniform(0.1, 2.0, len(X.data)) * (kind == "weights")
+    spread = 1000.0 if kind == "scores far apart" else 1.0
     size = 1e4 if kind == "certain" else 1.0
-    problem = Problem.drawn(n_outputs, cls_weight, X=X, spread=spread, size=size)
+    problem = Problem.drawn(n_outputs, cls_weight, X=X, seed=seed, spread=spread, size=size)
+    weights = problem.weights * (rng.random(X.shape[0]) < 0.8)
+    weights[0] = 1.0
+    start = problem.scaling.starting_scores + constant * (dtype == np.float64)
+    units = replace(problem.scaling, starting_scores=start)
+    problem = replace(problem, weights=weights, scaling=units)
     loss, gradient = problem.objective(dtype, backend)(problem.x.to(DTYPES[dtype]))
     assert gradient.dtype == DTYPES[dtype]
-    documents, weights = PaddedDocuments.from_counts(X), torch.from_numpy(problem.weights)
-    penalties = *(1 / (C * problem.weights.sum()) for C in (0.7, 0.3)), CLS_PENALTY
-    settings = problem.targets, weights, problem.scaling, penalties
-    expected = reference.objective(problem.x, documents, *settings)
+    penalties = *(1 / (C * weights.sum()) for C in (0.7, 0.3)), CLS_PENALTY
+    settings = problem.targets, torch.from_numpy(weights), problem.scaling, penalties
+    expected = reference.objective(problem.x, PaddedDocuments.from_counts(X), *settings)
     size = max(1.0, float(expected[1].abs().max()))
-    close = (1e-9, 1e-11) if dtype == np.float64 else (2e-5, 1e-5 * size)
+    close = (1e-9, 1e-10) if dtype == np.float64 else (2e-5, 1e-5 * size)
     assert_same((loss, gradient), expected, *close)
-
-
-@N_OUTPUTS
-@CLS
-def test_gradient_against_finite_differences(n_outputs, cls_weight):
-    problem = Problem.drawn(n_outputs, cls_weight, seed=1)
-    objective, generator = problem.objective(), torch.Generator().manual_seed(0)
-    gradient = objective(problem.x)[1]
-    for _ in range(5):
-        direction = torch.randn(problem.x.shape, generator=generator, dtype=torch.float64)
-        direction[-1, 0] *= bool(cls_weight)
-        # Richardson's extrapolation of central differences: error O(h^4).
-        slopes = []
-        for h in (2e-3, 1e-3):
-            after, before = (objective(problem.x + s * direction)[0] for s in (h, -h))
-            slopes.append((after - before) / (2 * h))
-        slope = (4 * slopes[1] - slopes[0]) / 3
-        assert float((gradient * direction).sum()) == pytest.approx(slope, rel=1e-8, abs=1e-9)
 
 
 @N_OUTPUTS
@@ -200,63 +181,6 @@ def test_curvature_is_that_of_second_differences(n_outputs, cls_weight):
         values = [loss(problem.x + factor * step)[0] for factor in (-1, 0, 1)]
         expected = (values[0] - 2 * values[1] + values[2]) / h**2
         assert float(found[token, k]) == pytest.approx(expected, rel=1e-3, abs=1e-3)
-
-
-def equivalent(law, X, codes, weights, matrix, rng):
-    """Return problems whose losses add up to the same, and their summed gradient's map to this."""
-    others, tokens, gradient_of = [], np.arange(X.shape[1]), torch.clone
-    if law == "documents in any order":
-        others = [rng.permutation(len(codes))]
-    elif law == "sums over shards":
-        others = [slice(0, 5), slice(5, None)]
-    elif law == "weights are repetitions":
-        others, weights = [np.repeat(np.arange(len(codes)), weights)], np.ones(len(codes))
-    elif law == "tokens in any order":
-        tokens = rng.permutation(tokens)
-        X, matrix = X[:, tokens], matrix[[*tokens, -1]]
-
-        def gradient_of(gradient):
-            return gradient[[*np.argsort(tokens), -1]]
-
-    elif law == "a constant on all scores":
-        matrix = matrix.clone()
-        matrix[:, 0] += rng.choice([-700.0, 3.0, 5000.0])
-    else:
-        dense, share = X.toarray(), rng.uniform(0, 1, X.shape[0])
-        parts = share * dense[:, 0], dense[:, 1:], (1 - share) * dense[:, 0]
-        X, matrix = sp.csr_matrix(np.column_stack(parts)), matrix[[*tokens, 0, -1]]
-
-        def gradient_of(gradient):
-            return torch.cat([gradient[:1] + gradient[-2:-1], gradient[1:-2], gradient[-1:]])
-
-    others = others or [slice(None)]
-    return [(X[rows], codes[rows], weights[rows], matrix) for rows in others], gradient_of
-
-
-@N_OUTPUTS
-@CLS
-@pytest.mark.parametrize("spread", [1.0, 1000.0], ids=["fast", "saturated"])
-@pytest.mark.parametrize(
-    "law",
-    [
-        "documents in any order",
-        "tokens in any order",
-        "a token in two of the same score and value",
-        "weights are repetitions",
-        "sums over shards",
-        "a constant on all scores",
-    ],
-)
-def test_laws_of_the_loss(n_outputs, cls_weight, spread, law):
-    for seed in range(3):
-        problem = Problem.drawn(n_outputs, cls_weight, seed=seed, spread=spread)
-        rng = np.random.default_rng(seed)
-        weights = rng.integers(0, 4, len(problem.codes))
-        value, gradient = replace(problem, weights=weights).loss()(problem.x)
-        others, gradient_of = equivalent(law, problem.X, problem.codes, weights, problem.x, rng)
-        found = [replace(problem, X=X, codes=y, weights=w).loss()(M) for X, y, w, M in others]
-        losses, gradients = zip(*found, strict=True)
-        assert_same((sum(losses), gradient_of(sum(gradients))), (value, gradient), 1e-9, 1e-10)
 
 
 @N_OUTPUTS

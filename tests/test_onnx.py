@@ -1,7 +1,10 @@
 """Models as ONNX give the probabilities that they give here."""
 
+import sys
+
 import numpy as np
 import pytest
+from helpers import refused
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -92,14 +95,6 @@ def test_texts(vectorizer):
         check(model, some, texts=np.array(some, dtype=object))
 
 
-def test_many_classes_of_real_words():
-    requests = load_requests()
-    model = make_pipeline(TokenVectorizer(), ClsAttentionClassifier())
-    model.fit(requests.data[:1000], requests.target[:1000])
-    assert len(model.classes_) > 2
-    check(model, requests.data[1000:1200], texts=requests.data[1000:1200])
-
-
 @pytest.mark.parametrize(
     ("vectorizer", "message"),
     [
@@ -119,12 +114,9 @@ def test_vectorizers_without_a_counterpart(vectorizer, message):
 
 def test_other_models_labels_and_a_missing_package(monkeypatch):
     X = np.eye(2)
-    with pytest.raises(TypeError, match="got LogisticRegression"):
-        to_onnx(LogisticRegression().fit(X, [0, 1]))
-    with pytest.raises(ValueError, match="integers or strings, got float64"):
-        to_onnx(ClsAttentionClassifier().fit(X, [1.0, 2.0]))
-    with pytest.raises(ValueError, match="not fitted"):
-        to_onnx(ClsAttentionClassifier())
-    monkeypatch.setitem(__import__("sys").modules, "skl2onnx", None)
-    with pytest.raises(ImportError, match=r"pip install sklearn-clsattn\[onnx\]"):
-        to_onnx(ClsAttentionClassifier())
+    model, other = ClsAttentionClassifier(), LogisticRegression().fit(X, [0, 1])
+    refused("got LogisticRegression", to_onnx, other, error=TypeError)
+    refused("not fitted", to_onnx, model)
+    refused("integers or strings, got float64", to_onnx, model.fit(X, [1.0, 2.0]))
+    monkeypatch.setitem(sys.modules, "skl2onnx", None)
+    refused(r"pip install sklearn-clsattn\[onnx\]", to_onnx, model, error=ImportError)

@@ -166,18 +166,6 @@ def test_mini_batches(kind):
     assert np.abs(whole.token_embeddings_ - estimator.token_embeddings_).max() > 1e-4
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"embedding_dim": None, "train_embeddings": "one_step"}, "set embedding_dim"),
-        ({"train_embeddings": "two_steps"}, "train_embeddings"),
-    ],
-)
-def test_one_step_refuses_what_makes_no_sense(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        EmbeddingClassifier(**{**ADAM, **parameters}).fit(*problem(2))
-
-
 @unfinished
 @CLASSES
 @pytest.mark.parametrize(("n_layers", "mlp"), [(1, False), (2, False), (1, True), (2, True)])

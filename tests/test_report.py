@@ -1,17 +1,17 @@
 """The model report: its numbers are scikit-learn's; its page shows everything and runs nothing."""
 
-import html as html_module
 import pickle
 import re
 from dataclasses import asdict, replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import network
+from pages import Page, page_of
 from scipy.stats import binomtest
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import (
     CountVectorizer,
     HashingVectorizer,
@@ -27,80 +27,7 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, label_issues
 from sklearn_clsattn.inspection.report import calibration
-from sklearn_clsattn.paper import AttentionNetworkClassifier
 from sklearn_clsattn.text import make_text_classifier
-
-VOID = {"meta", "br", "img", "link", "input", "hr", "wbr"}
-SVG = {"svg", "title", "line", "rect", "circle", "polyline", "text"}
-ALLOWED = SVG | {
-    *("html", "head", "meta", "title", "body", "style", "div", "p", "section", "article"),
-    *("header", "nav", "span", "b", "bdi", "i", "em", "code", "small", "pre", "h1", "h2", "h3"),
-    *("h4", "ul", "ol", "li", "dl", "dt", "dd", "a", "details", "summary", "figure"),
-    *("figcaption", "table", "caption", "thead", "tbody", "tr", "th", "td", "wbr"),
-}
-
-
-class Page(HTMLParser):
-    """Reads HTML, requires it to be balanced and harmless, and gathers what it has."""
-
-    def __init__(self, html):
-        super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.ids, self.links, self.rows = [], [], [], [], []
-        self.text = self.title = ""
-        self.feed(html)
-        self.close()
-        assert not self.open
-        html.encode("utf-8")
-        assert set(self.tags) <= ALLOWED
-        assert len(self.ids) == len(set(self.ids))
-        assert set(self.links) <= set(self.ids)
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", html)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        names = [name for name, _ in attrs]
-        assert len(names) == len(set(names))
-        for name, value in attrs:
-            assert not name.startswith("on")
-            assert name not in ("src", "srcset", "action", "formaction", "xlink:href")
-            if name == "href":
-                assert value.startswith("#")
-                self.links.append(value[1:])
-            if name == "id":
-                self.ids.append(value)
-            if name == "style":
-                assert re.fullmatch(r"[a-z:;.%\d,()\- ]+", value)
-                assert "url" not in value
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("th", "td"):
-            self.rows[-1].append("")
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        raise AssertionError(f"<{tag}/> is no HTML")
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_comment(self, data):
-        raise AssertionError("there are no comments to be closed by a text")
-
-    def handle_data(self, data):
-        if "style" in self.open:
-            return
-        self.text += data
-        if self.open[-1:] == ["title"] and "svg" not in self.open:
-            self.title += data
-        if {"th", "td"} & set(self.open):
-            self.rows[-1][-1] += data
-
-    def words(self):
-        return " ".join(self.text.split())
-
-    def row(self, head):
-        return next(row for row in self.rows if row[0] == head)
 
 
 def texts_and_labels(n_classes=2, n=120, labels=None, seed=0):
@@ -128,8 +55,8 @@ def report_of(train, y, test, y_test, **parameters):
     )
 
 
-def fitted(parts, kind=ClsAttentionClassifier, **parameters):
-    return make_pipeline(CountVectorizer(min_df=2), kind(**parameters)).fit(*parts[:2])
+def fitted(parts):
+    return make_pipeline(CountVectorizer(min_df=2), ClsAttentionClassifier()).fit(*parts[:2])
 
 
 def test_measures_are_those_of_scikit_learn(made):
@@ -216,25 +143,11 @@ def test_the_page_has_it_all_and_nothing_else(made):
 def test_page_and_fragment():
     parts = texts_and_labels()
     report = report_of(*parts, title="A <b>title</b> & more", n_mistakes=0)
-    html = report.to_html()
-    assert html.startswith("<!doctype html>")
-    assert "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in html
-    page = Page(html)
+    page = page_of(report)
     assert page.title == "A <b>title</b> & more"
     assert "article" not in page.tags
     assert "Mistakes" not in page.words()
-    (framed,) = re.findall(r' srcdoc="([^"]*)"', report._repr_html_())
-    assert html_module.unescape(framed) == html
-    tags = Page(report.to_html(fragment=True)).tags
-    assert tags[0] == "div"
-    assert not {"html", "head", "body", "meta"} & set(tags)
-    for outside in ("http:", "https:", "url(", "@import", "<script", "javascript:"):
-        assert outside not in html
-    style = html[html.index('<div class="clsreport">') :].split("style>")[1]
-    assert style.count("{") == style.count("}")
-    assert "prefers-color-scheme:dark" in style
-    assert "@media print" in style
-    assert pickle.loads(pickle.dumps(report)).to_html() == html
+    assert pickle.loads(pickle.dumps(report)).to_html() == report.to_html()
     assert repr(report).startswith("<ModelReport: 60 test texts, accuracy 0.")
 
 
@@ -394,9 +307,7 @@ def test_from_estimator_of_other_shapes():
     weighted = ClsAttentionClassifier().fit(X, y, sample_weight=1.0 + np.arange(len(y)))
     report = ModelReport.from_estimator(weighted, X_test, y_test, X_train=X, y_train=y)
     assert report.labels is None
-    deeper = {"embedding_dim": 4, "max_iter": 2, "n_layers": 2}
-    with pytest.warns(ConvergenceWarning):
-        pipeline = fitted((train, y), AttentionNetworkClassifier, random_state=0, **deeper)
+    pipeline = make_pipeline(vectorizer, network(X, y, n_layers=2))
     report = ModelReport.from_estimator(pipeline, test, y_test, X_train=train, y_train=y)
     assert report.labels is None
     assert "AttentionNetworkClassifier" in Page(report.to_html()).words()
@@ -416,7 +327,6 @@ HASHED = make_pipeline(
         ((PIPELINE, "one text", [0]), {}, ValueError, "one text"),
         ((PIPELINE, [], []), {}, ValueError, "documents"),
         ((PIPELINE, ["a", "b"], [0]), {}, ValueError, "inconsistent numbers of samples"),
-        ((PIPELINE, ["a"], ["0"]), {}, ValueError, "no test label occurs in training"),
         ((PIPELINE[-1], ["a"], [0]), {}, ValueError, "expected a matrix"),
         ((LinearSVC(), ["a"], [0]), {}, TypeError, "LinearSVC"),
         ((UNFITTED, ["a"], [0]), {}, NotFittedError, "not fitted"),

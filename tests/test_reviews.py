@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import put, refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -33,11 +34,6 @@ def write(frame, path):
     else:
         content = frame.to_parquet()
         path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    return path
-
-
-def put(path, content):
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 
 
@@ -225,13 +221,10 @@ def test_damaged_compression(tmp_path, frame, name):
 def test_pyarrow_is_not_installed(tmp_path, frame, monkeypatch):
     path = write(frame, tmp_path / "a.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match="pyarrow is required"):
-        load_reviews(path)
+    refused("pyarrow is required", load_reviews, path, error=ImportError)
 
 
 def test_errors_of_the_system_are_its_own(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        load_reviews(tmp_path / "a.csv")
+    refused("there is no file", load_reviews, tmp_path / "a.csv", error=FileNotFoundError)
     (tmp_path / "b.csv").mkdir()
-    with pytest.raises(IsADirectoryError):
-        load_reviews(tmp_path / "b.csv")
+    refused(None, load_reviews, tmp_path / "b.csv", error=IsADirectoryError)

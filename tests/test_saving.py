@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import skops.io
+from helpers import refused
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
@@ -159,10 +160,15 @@ def test_versions_are_saved_and_compared(tmp_path, monkeypatch):
                 load_model(path)
 
 
-@pytest.mark.parametrize("suffix", ["skops", "joblib"])
-def test_smaller_files(tmp_path, suffix):
+@pytest.fixture(scope="module")
+def requests_model():
     texts, y = load_requests(return_X_y=True)
-    model = make_text_classifier().fit(texts[:1000], y[:1000], unlabeled=texts[1000:])
+    return make_text_classifier().fit(texts[:1000], y[:1000], unlabeled=texts[1000:]), texts, y
+
+
+@pytest.mark.parametrize("suffix", ["skops", "joblib"])
+def test_smaller_files(tmp_path, suffix, requests_model):
+    model, texts, y = requests_model
     before, size = model.predict_proba(texts[1000:1100]), len(model[1].attention_scores_)
     save_model(model, tmp_path / f"full.{suffix}")
     every, some = (tmp_path / f"{name}.{suffix}" for name in ("every", "some"))
@@ -192,13 +198,12 @@ def test_what_cannot_be_smaller(tmp_path):
     save_model(model, tmp_path / "half.skops", dtype=np.float32)
     assert load_model(tmp_path / "half.skops").token_values_.dtype == np.float32
     weighted = make_pipeline(TfidfVectorizer(), ClsAttentionClassifier()).fit(TEXTS, LABELS)
+    path = tmp_path / "other.skops"
     for one in (model, weighted):
-        with pytest.raises(ValueError, match="needs a pipeline of a CountVectorizer"):
-            save_model(one, tmp_path / "less.skops", max_tokens=3)
+        refused("needs a pipeline of a CountVectorizer", save_model, one, path, max_tokens=3)
     counted = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(TEXTS, LABELS)
     save_model(counted, tmp_path / "few.joblib", max_tokens=2)
     assert load_model(tmp_path / "few.joblib").predict_proba(TEXTS).shape == (6, 2)
-    with pytest.raises(TypeError, match="pipelines that end in one"):
-        save_model(LogisticRegression(), tmp_path / "other.skops", max_tokens=3)
-    with pytest.raises(ValueError, match="max_tokens == 0"):
-        save_model(model, tmp_path / "none.skops", max_tokens=0)
+    linear, error = LogisticRegression(), TypeError
+    refused("pipelines that end in one", save_model, linear, path, max_tokens=3, error=error)
+    refused("max_tokens == 0", save_model, model, path, max_tokens=0)

@@ -1,7 +1,6 @@
 """TokenImportanceTransformer: its numbers and its place in pipelines."""
 
 import pickle
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -11,12 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import FeatureUnion, make_pipeline
 
 from sklearn_clsattn import TokenImportanceTransformer
 from sklearn_clsattn.importance import overall_importance
@@ -53,29 +48,6 @@ def test_importance_by_hand():
     fitted = TokenImportanceTransformer("log_odds", smoothing=2).fit(X, y)
     expected = np.log([3 / 10, 5 / 10, 2 / 10]) - np.log([5 / 10, 3 / 10, 2 / 10])
     assert_allclose(fitted.token_importance_, expected, atol=1e-15)
-
-
-def test_nbsvm_is_the_hand_written_one():
-    model = make_pipeline(
-        CountVectorizer(ngram_range=(1, 2), binary=True),
-        TokenImportanceTransformer("log_odds"),
-        LogisticRegression(),
-    ).fit(TEXTS, LABELS)
-
-    grams = []
-    for text in TEXTS:
-        words = [word for word in text.split() if len(word) > 1]
-        grams.append({*words, *(" ".join(pair) for pair in pairwise(words))})
-    vocabulary = sorted(set().union(*grams))
-    B = np.array([[float(gram in document) for gram in vocabulary] for document in grams])
-    p = 1 + B[LABELS == "pos"].sum(axis=0)
-    q = 1 + B[LABELS == "neg"].sum(axis=0)
-    r = np.log((p / p.sum()) / (q / q.sum()))
-    by_hand = LogisticRegression().fit(B * r, LABELS)
-
-    assert_allclose(model[:-1].transform(TEXTS).toarray(), B * np.abs(r), rtol=1e-12)
-    assert_allclose(model.predict_proba(TEXTS), by_hand.predict_proba(B * r), rtol=1e-4)
-    assert_array_equal(model.predict(["good heart", "a dull mess"]), ["pos", "neg"])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -136,36 +108,25 @@ def test_batches_are_one_fit_and_weights_are_repetition(seed, importance, n_clas
 # Input and output
 
 
-@settings(max_examples=60)
-@given(
-    parameters=st.sampled_from(SELECTIONS),
-    layout=st.sampled_from(["dense", "csr", "csc", "coo", "lil", "dok", "bsr", "dia"]),
-    container=st.sampled_from(["matrix", "array"]),
-    dtype=st.sampled_from([np.float32, np.float64, np.int64, np.uint8]),
-    wide=st.booleans(),
-)
-def test_every_format_and_number_type(parameters, layout, container, dtype, wide):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8])
+@pytest.mark.parametrize("parameters", SELECTIONS, ids=str)
+def test_what_comes_back_is_compressed_rows_of_its_own(parameters, dtype):
     X, y = problem(3)
-    dense = X.toarray().astype(dtype)
+    dense, scaled = X.toarray().astype(dtype), parameters.get("scale", True)
     fitted = TokenImportanceTransformer("log_odds", **parameters).fit(X, y)
     expected = fitted.transform(X).toarray()
-    Z = dense.copy() if layout == "dense" else getattr(sparse, f"{layout}_{container}")(dense)
-    if layout == "csr" and wide:  # 64-bit indices, in no order
-        for entries in (slice(*ends) for ends in pairwise(Z.indptr)):
-            Z.indices[entries], Z.data[entries] = Z.indices[entries][::-1], Z.data[entries][::-1]
-        Z.has_sorted_indices = False
-        Z.indices, Z.indptr = Z.indices.astype(np.int64), Z.indptr.astype(np.int64)
-    result = clone(fitted).fit_transform(Z, y)
-    assert_allclose(as_dense(result), expected, rtol=1e-6)
-    scaled = parameters.get("scale", True)
-    assert result.dtype == (dtype if dtype == np.float32 or not scaled else np.float64)
-    if layout == "dense":
-        assert not np.shares_memory(result, Z)
-    else:
-        assert type(result) is getattr(sparse, f"csr_{container}")
-        result.sort_indices()  # in place: nothing of it may be shared with X
-        result.data[:] = 7
-    assert_array_equal(as_dense(Z), dense)
+    for made in (np.array, sparse.csr_matrix, sparse.csr_array, sparse.coo_array):
+        Z = made(dense)
+        result = clone(fitted).fit_transform(Z, y)
+        assert_allclose(as_dense(result), expected, rtol=1e-6)
+        assert result.dtype == (dtype if dtype == np.float32 or not scaled else np.float64)
+        if made is np.array:
+            result[:] = 7
+        else:
+            assert type(result) is {sparse.csr_matrix: made}.get(made, sparse.csr_array)
+            result.sort_indices()  # in place: nothing of it may be shared with X
+            result.data[:] = 7
+        assert_array_equal(as_dense(Z), dense)
 
 
 # Pipelines
@@ -184,42 +145,7 @@ def test_data_frames_and_set_output():
         assert_allclose(frame, transformer.set_output(transform="default").transform(X))
 
 
-def test_column_transformer_feature_union_and_grid_search():
-    frame = pd.DataFrame({"text": TEXTS, "stars": np.arange(8.0)})
-    weighted = make_pipeline(CountVectorizer(), TokenImportanceTransformer("log_odds", k=3))
-    assert_array_equal(weighted.fit(TEXTS, LABELS).get_feature_names_out(), ["bad", "dull", "good"])
-    columns = ColumnTransformer([("words", weighted, "text")], remainder="passthrough")
-    model = make_pipeline(columns, LogisticRegression()).fit(frame, LABELS)
-    assert model.score(frame, LABELS) == 1
-
-    weights = TokenImportanceTransformer("log_odds")
-    union = FeatureUnion([("few", TokenImportanceTransformer(k=2)), ("all", weights)])
-    both = make_pipeline(CountVectorizer(), union)
-    names = both.fit(TEXTS, LABELS).get_feature_names_out()
-    assert_array_equal(names[:2], ["few__bad", "few__good"])
-    assert both.transform(TEXTS).shape == (8, len(names))
-
-    model = make_pipeline(CountVectorizer(), TokenImportanceTransformer(), LogisticRegression())
-    grid = {"importance": STATISTICS, "k": [3, 0.5, None]}
-    grid = {f"tokenimportancetransformer__{name}": values for name, values in grid.items()}
-    search = GridSearchCV(model, grid, cv=2).fit(TEXTS, LABELS)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    model.fit(TEXTS, LABELS, tokenimportancetransformer__sample_weight=[1, 0, 1, 1] * 2)
-    assert_array_equal(model[1].class_weight_, [3, 3])
-
-
 # Errors and warnings
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csc_array])
-def test_negative_missing_and_infinite_values(make):
-    fitted = TokenImportanceTransformer().fit(make(np.array([[1.0, 2.0], [3.0, 0.0]])), [0, 1])
-    for value, message in ((-2.5, r"a minimum of -2\.5"), (np.nan, "NaN"), (np.inf, "infinity")):
-        wrong = make(np.array([[1.0, 2.0], [value, 0.0]]))
-        with pytest.raises(ValueError, match=message):
-            fitted.partial_fit(wrong, [0, 1])
-        with pytest.raises(ValueError, match=message):
-            fitted.transform(wrong)
 
 
 def test_classes_that_do_not_fit():
@@ -227,11 +153,9 @@ def test_classes_that_do_not_fit():
     new = TokenImportanceTransformer
     first = new().partial_fit(X, ["a", "b", "a"])
     for method, y, classes, message in (
-        (new().partial_fit, ["a"] * 3, None, r"at least 2 classes; got 1 class: \['a'\]"),
         (new().partial_fit, ["a", "b", "c"], ["a", "b"], r"not among the classes .*: \['c'\]"),
         (first.partial_fit, ["a", "b", "c"], None, r"not among the classes .*: \['c'\]"),
         (first.partial_fit, ["a", "b", "a"], ["a", "b", "c"], "at first they were"),
-        (new().fit, [0.5, 1.5, 2.5], None, "Unknown label type"),
         (new().fit, None, None, "requires y"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -253,13 +177,8 @@ def test_a_refused_batch_changes_nothing():
     assert_allclose(fitted.token_importance_, other.token_importance_)
 
 
-def test_wrong_parameters_and_weights():
+def test_sums_out_of_range_and_what_is_not_fitted():
     X, y = problem(2)
-    wrong = {"k": [0, 1.5, 0.0, "all"], "threshold": [-1], "smoothing": [0]}
-    wrong |= {"importance": ["chi2"], "scale": ["yes"], "centred": [0.5]}
-    for name, value in [(name, value) for name, values in wrong.items() for value in values]:
-        with pytest.raises(ValueError, match=f"The '{name}' parameter"):
-            TokenImportanceTransformer(**{name: value}).fit(X, y)
     with pytest.raises(ValueError, match="Sums over documents leave the range"):
         TokenImportanceTransformer("posterior_difference").fit(X * 1e300, y, np.full(40, 1e10))
     with pytest.raises(NotFittedError):
