@@ -23,7 +23,7 @@ from sklearn_clsattn._core.chunk import (
     with_weights,
 )
 from sklearn_clsattn._core.corpus import Corpus, added
-from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._core.documents import CorpusLoss, Documents
 from sklearn_clsattn._core.prior_mean import prior_mean
 from sklearn_clsattn._core.statistics import token_scaling
 

@@ -68,16 +68,20 @@ def test_a_line_holds_if_every_start_does_and_the_page_sums_lines_up():
         record.row("rises", "a", [1.0, 0.95]),
         record.row("rises", "b", [1.0, 0.9499]),
         record.row("rises", "c", [1.0, np.nan]),
-        record.row("theorem direction", "d", 2e-5),
+        record.row("flow direction", "d", 2e-5),
+        record.row("scatter E.v", "f", [4.0, 16.0]),
+        record.row("scatter E.v", "g", [8.0, 16.1]),
         record.row("distance", "e", 0.119),
     ]
-    assert [row.verdict for row in rows] == ["holds", "fails", "fails", "holds", "reported"]
+    verdicts = ["holds", "fails", "fails", "holds", "holds", "fails", "reported"]
+    assert [row.verdict for row in rows] == verdicts
     frame = record.frame([("joint", row) for row in rows])
     assert frame["least"].tolist()[:2] == [0.95, 0.9499]
     lines = record.summary(frame).splitlines()[2:]
     assert "| 0.975 (1 not defined) | 1 of 3 |" in lines[0]
     assert lines[1].endswith("| 2.0e-05 | 1 of 1 |")
-    assert len(lines) == 2  # what is only reported is in the record
+    assert "| 4 to 16 | 8 | 10 to 12.1 | 1 of 2 |" in lines[2]
+    assert len(lines) == 3  # what is only reported is in the record
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # matplotlib's and pyparsing's
