@@ -1,0 +1,35 @@
+"""One step and the flow on all IMDB reviews: ``python -m benchmarks.paper.speed [--reviews F]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer
+
+from benchmarks.command_line import ROOT
+from benchmarks.timing import timed
+from sklearn_clsattn.datasets import load_reviews
+from sklearn_clsattn.paper import OneStepClassifier
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print tokens, seconds, steps and how the flow ended."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reviews", type=Path, default=ROOT.parent / "shared" / "data")
+    options = parser.parse_args(argv)
+    texts, y = load_reviews(options.reviews / "imdb_train.csv.gz", return_X_y=True)
+    X = CountVectorizer(token_pattern=r"(?u)\b\w+\b").fit_transform(texts)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model, seconds = timed(lambda: OneStepClassifier().fit(X, y))
+    end = str(caught[-1].message).split(":")[0] if caught else "converged"
+    size = f"{X.shape[0]:,} reviews, {X.shape[1]:,} tokens"
+    print(f"{size}: {seconds:.1f} s, {model.n_iter_} steps; {end}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
