@@ -49,9 +49,10 @@ def made(request):
     return parts, report, make_text_classifier().fit(*parts[:2]), tfidf.fit(*parts[:2])
 
 
-def report_of(train, y, test, y_test, **parameters):
+def report_of(train, y, test, y_test, estimator=None, **parameters):
+    estimator = estimator or make_text_classifier()
     return ModelReport.from_estimator(
-        make_text_classifier(), test, y_test, X_train=train, y_train=y, **parameters
+        estimator, test, y_test, X_train=train, y_train=y, **parameters
     )
 
 
@@ -193,7 +194,7 @@ def test_hostile_texts_labels_and_tokens_are_shown_and_not_run():
 
 
 def test_many_classes():
-    report = report_of(*texts_and_labels(24, n=400), n_mistakes=2, n_top=2)
+    report = report_of(*texts_and_labels(24, n=400), UNFITTED, n_mistakes=2, n_top=2)
     page = Page(report.to_html())
     assert "Framed: right" not in page.text
     assert "4 more classes" in page.text
