@@ -30,9 +30,9 @@ from sklearn_clsattn.inspection.report import calibration
 from sklearn_clsattn.text import make_text_classifier
 
 
-def texts_and_labels(n_classes=2, n=120, labels=None, seed=0):
+def texts_and_labels(n_classes=2, n=120, labels=None):
     texts, y = make_token_classification(
-        n_samples=n, n_classes=n_classes, flip_y=0.2, as_text=True, random_state=seed
+        n_samples=n, n_classes=n_classes, flip_y=0.2, as_text=True, random_state=0
     )
     labels = y if labels is None else np.array(labels)[y]
     return texts[: n // 2], labels[: n // 2], texts[n // 2 :], labels[n // 2 :]
