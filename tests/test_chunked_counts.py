@@ -27,14 +27,14 @@ def cut(bounds, *arrays):
     ]
 
 
-def documents(n_classes=2, n_documents=300, weighted=True):
+def documents(n_classes=2):
     """Return counts in double precision, labels and weights; some documents stand there twice."""
-    X, y = make_token_classification(n_documents, n_classes=n_classes, random_state=0)
-    again = np.arange(0, n_documents, 7)
+    X, y = make_token_classification(300, n_classes=n_classes, random_state=0)
+    again = np.arange(0, 300, 7)
     X = sp.csr_array(sp.vstack([X, X[again]])).astype(float)
     y = np.array(["bad", "fair", "good"])[np.concatenate([y, y[again]])]
-    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
-    weights[5:9] = 0.0 if weighted else 1.0
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    weights[5:9] = 0.0
     return X, y, weights
 
 

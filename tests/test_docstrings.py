@@ -1,8 +1,9 @@
-"""Public docstrings say what numpydoc asks for: every parameter, what comes back, an example."""
+"""Public names have docstrings as numpydoc asks for, and are on the pages of the documentation."""
 
 import inspect
 import re
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -112,3 +113,53 @@ def test_fitted_attributes_are_documented(kind):
     fitted = {key for key in fitted if key.endswith("_") and not key.startswith("_")}
     stated = re.findall(r"^([\w, ]+) :", section(inspect.getdoc(kind), "Attributes"), re.M)
     assert fitted == {key.strip() for line in stated for key in line.split(",")}
+
+
+# docs/api.md is the contract: it has every public name and every parameter of a classifier
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "api.md").read_text("utf-8")
+PACKAGE = "sklearn_clsattn"
+
+
+@pytest.mark.parametrize("module", sklearn_clsattn._SUBMODULES)
+def test_every_public_name_is_on_the_page(module):
+    names = import_module(f"{PACKAGE}.{module}").__all__
+    assert [name for name in names if not re.search(rf"`(paper\.)?{name}[`(]", PAGE)] == []
+
+
+def test_every_name_of_the_page_is_public():
+    rows = re.findall(r"^\| `(\w+)` \| (`.*) \|$", PAGE.split("## Other modules")[1], re.M)
+    assert {module for module, _ in rows} == {PACKAGE, *sklearn_clsattn._SUBMODULES}
+    for module, cell in rows:
+        home = import_module(PACKAGE if module == PACKAGE else f"{PACKAGE}.{module}")
+        text = re.sub(r"\((?:[^()]|\([^()]*\))*\)", "", cell)  # without parameters and methods
+        names = re.findall(r"`(\w+)", text.split("`: ")[0] + "`")
+        assert [name for name in names if name not in home.__all__] == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FITTED if hasattr(kind, "predict")])
+def test_the_page_has_a_classifiers_parameters(kind):
+    row = re.search(rf"^\| `(?:paper\.)?{kind.__name__}` \| (.*?)(?:;.*)?\|$", PAGE, re.M)
+    assert row
+    assert re.findall(r"`(\w+)`", row[1]) == parameters(kind)
+
+
+def test_the_reference_has_every_public_name_and_no_other():
+    """Each is below the module that it is imported from, where an estimator's drawing links to."""
+    page = (DOCS / "reference.rst").read_text("utf-8")
+    listed = {
+        home: re.findall(r"^(?:   |\.\. data:: )(\w+)$", names, re.M)
+        for home, names in re.findall(
+            r"currentmodule:: (\S+)\n(.*?)(?=\.\. currentmodule|\Z)", page, re.S
+        )
+    }
+    for module in MODULES:
+        home = module.__name__
+        public = [name for name in module.__all__ if name != "__version__"]
+        assert sorted(listed.pop(home)) == sorted(public)
+        for kind in map(module.__dict__.get, public):
+            if hasattr(kind, "_get_doc_link"):
+                address = f"{sklearn_clsattn._SITE}/docs/reference/{home}.{kind.__name__}.html"
+                assert kind._get_doc_link(kind()) == address
+    assert not listed

@@ -1,14 +1,8 @@
 """The golden master: fits of every regime are what they were, up to rounding."""
 
-import json
-
 import golden_outputs
 import pytest
-from golden import CASES, PATH, deviations
-
-
-def test_every_case_is_recorded():
-    assert list(json.loads(PATH.read_text())) == list(CASES)
+from golden import CASES, deviations
 
 
 @pytest.mark.parametrize("name", CASES)

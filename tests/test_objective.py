@@ -32,29 +32,6 @@ DTYPES = {np.float32: torch.float32, np.float64: torch.float64}
 # Bags
 
 
-def check_against_dense(bag, dense, rtol):
-    """Compare what a bag offers with products of a dense matrix."""
-    n_documents, n_tokens = dense.shape
-    rng = np.random.default_rng(0)
-    tolerance = {"rtol": rtol, "atol": rtol * max(1.0, np.square(dense).sum())}
-    for columns in (1, 2, 4):
-        per_token = rng.normal(size=(n_tokens, columns))
-        per_document = rng.normal(size=(n_documents, columns))
-        tokens, documents = (torch.from_numpy(a).to(bag.dtype) for a in (per_token, per_document))
-        pairs = [
-            (bag.sum_over_tokens(tokens), dense @ per_token),
-            (bag.sum_over_documents(documents), dense.T @ per_document),
-            (bag.squared_sum_over_documents(documents), (dense**2).T @ per_document),
-        ]
-        for result, expected in pairs:
-            assert result.dtype == bag.dtype
-            assert_allclose(result.numpy(), expected, **tolerance)
-    documents, tokens, weights = bag.entries()
-    assert documents.dtype == tokens.dtype == torch.int64
-    entries = weights.numpy().astype(float), (documents.numpy(), tokens.numpy())
-    assert_allclose(sp.coo_array(entries, shape=dense.shape).toarray(), dense, rtol=rtol)
-
-
 @settings(max_examples=100)
 @given(
     shape=st.tuples(st.integers(1, 8), st.integers(1, 8)),
@@ -75,7 +52,24 @@ def test_products_are_those_of_the_dense_matrix(
     assert bag.dtype == bag.entries()[2].dtype == DTYPES[dtype]
     assert (bag.backend, bag.shape) == (backend, X.shape)
     rtol = 1e-6 if bag.dtype == torch.float32 else 1e-13
-    check_against_dense(bag, X.toarray().astype(float), rtol)
+    dense, (n_documents, n_tokens) = X.toarray().astype(float), X.shape
+    tolerance = {"rtol": rtol, "atol": rtol * max(1.0, np.square(dense).sum())}
+    for columns in (1, 2, 4):
+        per_token = rng.normal(size=(n_tokens, columns))
+        per_document = rng.normal(size=(n_documents, columns))
+        tokens, documents = (torch.from_numpy(a).to(bag.dtype) for a in (per_token, per_document))
+        pairs = [
+            (bag.sum_over_tokens(tokens), dense @ per_token),
+            (bag.sum_over_documents(documents), dense.T @ per_document),
+            (bag.squared_sum_over_documents(documents), (dense**2).T @ per_document),
+        ]
+        for result, expected in pairs:
+            assert result.dtype == bag.dtype
+            assert_allclose(result.numpy(), expected, **tolerance)
+    documents, tokens, weights = bag.entries()
+    assert documents.dtype == tokens.dtype == torch.int64
+    entries = weights.numpy().astype(float), (documents.numpy(), tokens.numpy())
+    assert_allclose(sp.coo_array(entries, shape=dense.shape).toarray(), dense, rtol=rtol)
 
 
 def test_scipy_multiplies_on_the_cpu_only():

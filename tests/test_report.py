@@ -30,9 +30,9 @@ from sklearn_clsattn.inspection.report import calibration
 from sklearn_clsattn.text import make_text_classifier
 
 
-def texts_and_labels(n_classes=2, n=120, labels=None, seed=0):
+def texts_and_labels(n_classes=2, n=120, labels=None):
     texts, y = make_token_classification(
-        n_samples=n, n_classes=n_classes, flip_y=0.2, as_text=True, random_state=seed
+        n_samples=n, n_classes=n_classes, flip_y=0.2, as_text=True, random_state=0
     )
     labels = y if labels is None else np.array(labels)[y]
     return texts[: n // 2], labels[: n // 2], texts[n // 2 :], labels[n // 2 :]
@@ -49,9 +49,10 @@ def made(request):
     return parts, report, make_text_classifier().fit(*parts[:2]), tfidf.fit(*parts[:2])
 
 
-def report_of(train, y, test, y_test, **parameters):
+def report_of(train, y, test, y_test, estimator=None, **parameters):
+    estimator = estimator or make_text_classifier()
     return ModelReport.from_estimator(
-        make_text_classifier(), test, y_test, X_train=train, y_train=y, **parameters
+        estimator, test, y_test, X_train=train, y_train=y, **parameters
     )
 
 
@@ -193,7 +194,7 @@ def test_hostile_texts_labels_and_tokens_are_shown_and_not_run():
 
 
 def test_many_classes():
-    report = report_of(*texts_and_labels(24, n=400), n_mistakes=2, n_top=2)
+    report = report_of(*texts_and_labels(24, n=400), UNFITTED, n_mistakes=2, n_top=2)
     page = Page(report.to_html())
     assert "Framed: right" not in page.text
     assert "4 more classes" in page.text

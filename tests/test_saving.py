@@ -204,6 +204,6 @@ def test_what_cannot_be_smaller(tmp_path):
     counted = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(TEXTS, LABELS)
     save_model(counted, tmp_path / "few.joblib", max_tokens=2)
     assert load_model(tmp_path / "few.joblib").predict_proba(TEXTS).shape == (6, 2)
-    linear, error = LogisticRegression(), TypeError
-    refused("pipelines that end in one", save_model, linear, path, max_tokens=3, error=error)
+    linear = LogisticRegression()
+    refused("pipelines that end in one", save_model, linear, path, max_tokens=3, error=TypeError)
     refused("max_tokens == 0", save_model, model, path, max_tokens=0)

@@ -127,7 +127,6 @@ def test_predictions(data):
     restored = pickle.loads(pickle.dumps(model))
     assert_array_equal(restored.predict(X), found)
     assert not model.fit(X, Y[:, 0]).multilabel_
-    assert model.predict(X).ndim == 1
 
 
 def test_labels_that_all_or_none_have(data):
