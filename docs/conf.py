@@ -1,7 +1,7 @@
 """The documentation site: ``make docs``.
 
-The source folder is the repository, so that links between pages, READMEs and measurements are the
-same on the site as in a checkout. The tutorial, a notebook without outputs, is executed and shown
+The source folder is the repository, so that links between pages and measurements are the same on
+the site as in a checkout. The tutorial, a notebook without outputs, is executed and shown
 with them. Nothing is fetched while the site is built, and its pages load nothing from elsewhere:
 formulas are MathML, which browsers show without a script, and ``inventories.txt`` lists the names
 of other projects that pages link to.
@@ -28,7 +28,6 @@ version = release = sklearn_clsattn.__version__
 
 root_doc = "docs/index"
 include_patterns = [
-    "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "CODE_OF_CONDUCT.md",
@@ -98,8 +97,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {
-    page: []
-    for page in ("docs/index", "README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT")
+    page: [] for page in ("docs/index", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT")
 }
 
 sphinx_gallery_conf = {
