@@ -126,9 +126,9 @@ $(SITE_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c $(CONSTRAINTS) -e ".[docs]"
 	touch $@
 
-# Every warning is an error; the examples of the gallery run.
+# Every warning is an error; the examples of the gallery and the tutorial run.
 docs: $(SITE_STAMP)
-	rm -rf docs/reference
+	rm -rf docs/reference docs/auto_examples
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -c docs . $(SITE)
 	@echo "$(SITE)/index.html"
 

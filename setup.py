@@ -12,16 +12,16 @@ SITE = re.search(r'_SITE = "(.*)"', (HERE / "sklearn_clsattn/__init__.py").read_
 def on_the_site(link):
     """Return a link of the README as the site has it: pages as HTML, pictures in one folder."""
     path, _, place = link[1].partition("#")
-    if path.endswith(".png"):
-        return f"]({SITE}/_images/{Path(path).name})"
-    if not path.endswith(".md"):
+    page = Path(path)
+    if page.suffix == ".png":
+        return f"]({SITE}/_images/{page.name})"
+    if page.suffix not in {".md", ".ipynb"}:
         raise ValueError(f"README.md links to {path}, which is no page or picture of the site")
-    return f"]({SITE}/{path.removesuffix('.md')}.html{'#' * bool(place)}{place})"
+    return f"]({SITE}/{page.with_suffix('.html').as_posix()}{'#' * bool(place)}{place})"
 
 
 readme = (HERE / "README.md").read_text("utf-8")
 setup(
     long_description=re.sub(r"\]\((?!https?:|#)([^)]+)\)", on_the_site, readme),
     long_description_content_type="text/markdown",
-    project_urls={"Documentation": SITE},
 )

@@ -1,9 +1,10 @@
 """The documentation site: ``make docs``.
 
-The source folder is the repository, so that links between pages, READMEs and measurements are the
-same on the site as in a checkout. Nothing is fetched while it is built, and its pages load nothing
-from elsewhere: formulas are MathML, which browsers show without a script, and ``inventories.txt``
-lists the names of other projects that pages link to.
+The source folder is the repository, so that links between pages and measurements are the same on
+the site as in a checkout. The tutorial, a notebook without outputs, is executed and shown
+with them. Nothing is fetched while the site is built, and its pages load nothing from elsewhere:
+formulas are MathML, which browsers show without a script, and ``inventories.txt`` lists the names
+of other projects that pages link to.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ version = release = sklearn_clsattn.__version__
 
 root_doc = "docs/index"
 include_patterns = [
-    "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "CODE_OF_CONDUCT.md",
@@ -43,6 +43,7 @@ exclude_patterns = [
     "docs/examples",
     "docs/_*",
     "docs/inventories.txt",
+    "docs/auto_examples/**.ipynb",
     "**/GALLERY_HEADER.rst",
 ]
 templates_path = [str(HERE / "_templates")]  # autosummary looks in the source folder
@@ -52,7 +53,7 @@ extensions = [
     "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
     "numpydoc",
-    "myst_parser",
+    "myst_nb",
     "sphinx_design",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
@@ -60,6 +61,11 @@ extensions = [
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
@@ -91,8 +97,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {
-    page: []
-    for page in ("docs/index", "README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT")
+    page: [] for page in ("docs/index", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT")
 }
 
 sphinx_gallery_conf = {
@@ -102,6 +107,7 @@ sphinx_gallery_conf = {
     "reference_url": {"sklearn_clsattn": None},
     "backreferences_dir": "docs/reference/backreferences",
     "abort_on_example_error": True,
+    "within_subsection_order": "FileNameSortKey",
     "min_reported_time": 10,
     "write_computation_times": False,
     "show_signature": False,

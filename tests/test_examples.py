@@ -1,5 +1,6 @@
-"""Every example of the gallery runs, without a warning, and ends in a picture."""
+"""Every example of the gallery runs without a warning and ends in a picture. The tutorial runs."""
 
+import json
 import runpy
 from pathlib import Path
 
@@ -23,6 +24,21 @@ def test_example(example, monkeypatch):
     finally:
         plt.close("all")
     assert shown
+
+
+def test_the_tutorial_runs_and_has_no_outputs(tmp_path, monkeypatch):
+    notebook = json.loads((EXAMPLES.parent / "tutorial.ipynb").read_text("utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in cells)
+    script = tmp_path / "tutorial.py"
+    script.write_text("\n".join("".join(cell["source"]) for cell in cells), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    plt.switch_backend("Agg")
+    try:
+        names = runpy.run_path(str(script))
+    finally:
+        plt.close("all")
+    assert (names["loaded"].predict(names["new_texts"]) == names["new_truth"]).mean() > 0.95
 
 
 def test_what_draws_the_figures_finds_what_it_imports():

@@ -252,7 +252,8 @@ def test_an_installed_wheel_has_its_templates(tmp_path):
         (metadata,) = (name for name in names if name.endswith("METADATA"))
         links = re.findall(r"\]\(([^)]+)\)", archive.read(metadata).decode())  # of the README
     assert links
-    assert all(re.fullmatch(r"https://.*\.(html|png)", link) for link in links)
+    elsewhere = r"https://(github\.com|arxiv\.org)/.*"
+    assert all(re.fullmatch(rf"https://.*\.(html|png)|{elsewhere}", link) for link in links)
     folder = "sklearn_clsattn/inspection/templates/"
     installed = {name.removeprefix(folder) for name in names if name.startswith(folder)}
     assert installed == {path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.*")}

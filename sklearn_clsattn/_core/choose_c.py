@@ -24,8 +24,8 @@ Where tokens have vectors, there is such a path for every scale gamma, each of w
 where the last was least, and gamma is that of least held-out loss.
 
 Few documents say little about C, so the choice is the mean of the held-out and the guessed log C
-with weights n and 1,000, n being the number of different documents. ``docs/model.md`` has the
-measurements.
+with weights n and 1,000, n being the number of different documents.
+``benchmarks/results/defaults.md`` has the measurements.
 """
 
 from __future__ import annotations

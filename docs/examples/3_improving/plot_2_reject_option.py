@@ -1,6 +1,6 @@
 """
-Leaving the doubtful ones to somebody
-=====================================
+Leaving doubtful texts to a person
+==================================
 
 A classifier need not decide everything. Predictions are ranked by the probability of the predicted
 class, or by how little a text says: the share of attention that ``<cls>`` keeps.
