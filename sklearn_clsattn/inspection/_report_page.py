@@ -56,6 +56,7 @@ def report_html(report: Any, *, fragment: bool) -> str:
         report=report,
         fragment=fragment,
         title=report.title,
+        p_text=_p_text,
         max_classes=_MAX_CLASSES,
         parts={key: title for key, title in _SECTIONS.items() if not empty.get(key)},
         **_summary(report),
@@ -80,7 +81,6 @@ def _summary(report: Any) -> dict[str, Any]:
     others = [one for one in report.models if one.kind == "baseline" and one is not beside]
     best = beside is not None and all(one.accuracy < beside.accuracy for one in others)
     strongest = "stronger of two" if len(others) == 1 else f"strongest of {len(others) + 1}"
-    difference = None if beside is None else report.differences.to_dict("index")[beside.name]
     bins = report.calibration[0].bins
     confidence = np.average(bins["confidence"], weights=bins["texts"])
     return {
@@ -88,8 +88,7 @@ def _summary(report: Any) -> dict[str, Any]:
         "interval": wilson_interval(round(ours.accuracy * n_test), n_test),
         "beside": beside,
         "standing": f", the {strongest} baselines," if others and best else "",
-        "difference": difference,
-        "p_value": "" if difference is None else _p_text(difference["p_value"]),
+        "difference": None if beside is None else report.differences.loc[beside.name],
         "floor": next((model for model in report.models if model.kind == "floor"), None),
         "gap": float(100 * (confidence - ours.accuracy)),
     }
@@ -113,10 +112,9 @@ def _differences(report: Any) -> list[tuple[Any, None, list[tuple[str, bool]]]]:
     """Return rows of the table of differences, in the form of those of `_models`."""
     rows = []
     for one in report.differences.itertuples():
-        points = f"{100 * one.accuracy:+.2f} ± {196 * one.standard_error:.2f}"
-        numbers = f"{one.only_ours:,}", f"{one.only_other:,}", _p_text(one.p_value)
-        cells = [(text, False) for text in (points.replace("-", MINUS), *numbers)]
-        rows.append((one.Index, None, cells))
+        points = f"{100 * one.accuracy:+.2f} ± {196 * one.standard_error:.2f}".replace("-", MINUS)
+        cells = points, f"{one.only_ours:,}", f"{one.only_other:,}", _p_text(one.p_value)
+        rows.append((one.Index, None, [(text, False) for text in cells]))
     return rows
 
 
@@ -128,12 +126,11 @@ def _p_text(p: float) -> str:
 def _confused(report: Any) -> list[tuple[Any, Any, int, float]]:
     """Return the most frequent confusions: true, predicted, texts, share of the true class."""
     counts, classes = report.confusion[:-1], report.data.classes
-    wrong = np.where(np.eye(len(counts), dtype=bool), 0, counts).ravel()
-    order = np.argsort(-wrong, kind="stable")[:_N_CONFUSIONS]
+    wrong = counts - np.diag(np.diag(counts))
+    order = np.argsort(-wrong, axis=None, kind="stable")[: min(_N_CONFUSIONS, (wrong > 0).sum())]
     return [
-        (classes[true], classes[predicted], int(wrong[at]), wrong[at] / counts[true].sum())
-        for at in order[wrong[order] > 0]
-        for true, predicted in [divmod(int(at), len(counts))]
+        (classes[i], classes[j], int(wrong[i, j]), wrong[i, j] / counts[i].sum())
+        for i, j in zip(*np.unravel_index(order, wrong.shape), strict=True)
     ]
 
 

@@ -88,16 +88,9 @@ class Display:
         plt = import_pyplot()
         if ax is None:
             n_rows = -(-n_panels // n_columns)
-            _, grid = plt.subplots(
-                n_rows,
-                n_columns,
-                figsize=(size[0] * n_columns, size[1] * n_rows),
-                layout="constrained",
-                squeeze=False,
-            )
-            for surplus in grid.flat[n_panels:]:
-                surplus.remove()
-            ax = grid.flat[:n_panels]
+            figsize = size[0] * n_columns, size[1] * n_rows
+            figure = plt.figure(figsize=figsize, layout="constrained")
+            ax = [figure.add_subplot(n_rows, n_columns, at + 1) for at in range(n_panels)]
         axes = np.ravel(np.asarray(ax, dtype=object))
         if len(axes) != n_panels:
             raise ValueError(f"ax must be {n_panels} axes, as many as are drawn, got {len(axes)}")
@@ -150,14 +143,6 @@ def few_ticks(axis: Any, at_most: int, *, integer: bool = False) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(at_most, steps=[1, 2, 2.5, 5, 10], integer=integer))
-
-
-def no_ticks_above_100(axis: Any) -> None:
-    """Remove an axis's ticks above 100 %, where only annotations are."""
-    low, high = axis.get_view_interval()
-    if high > 100:
-        ticks = axis.get_majorticklocs()
-        axis.set_ticks(ticks[(ticks >= low) & (ticks <= 100)])
 
 
 def named_bars(
@@ -334,40 +319,33 @@ class TokenImportanceDisplay(Display):
                 'kind="bars".'
             )
         check_scalar(min_count, "min_count", Integral, min_val=1)
-        if kind == "scatter" and named_classifier(estimator)[0].multilabel_:
+        classifier, names = named_classifier(estimator)
+        if kind == "scatter" and classifier.multilabel_:
             raise ValueError('Of several labels a document there is kind="bars" alone.')
         if X is None:
-            classifier, names = named_classifier(estimator)
-            shared: dict[str, Any] = {"attention_score": classifier.attention_scores_}
-            by_class = {
-                "value": values_by_class(classifier.token_values_),
-                "importance": values_by_class(classifier.token_importance_),
-            }
             importance_label, chosen = "signed frequency", np.ones(len(names), dtype=bool)
+            columns = {"token": names, "attention_score": classifier.attention_scores_}
+            columns["value"] = values_by_class(classifier.token_values_)
+            columns["importance"] = values_by_class(classifier.token_importance_)
         else:
             read = read_documents(estimator, X)
-            classifier, names, counts = read.classifier, read.names, documents_with(read.X)
-            shared = {"attention_score": read.fitted.scores, "documents": counts}
-            chosen = counts >= min_count
+            counts = documents_with(read.X)
+            importance_label, chosen = "effect on decisions (std. dev.)", counts >= min_count
             if not chosen.any():
                 raise ValueError(
                     f"No token is in {min_count} documents of X or more (the most frequent is in "
                     f"{counts.max(initial=0)}): lower min_count, or pass more documents."
                 )
-            by_class = {"value": read.values, "importance": read.effects}
-            importance_label = "effect on decisions (std. dev.)"
+            columns = {"token": read.names, "attention_score": read.fitted.scores}
+            columns |= {"documents": counts, "value": read.values, "importance": read.effects}
             if y is not None:
-                of_class = _posterior_difference(read.X, y, classifier.classes_)
-                by_class["posterior_difference"] = of_class
-        labels, shared = classifier.classes_.tolist(), {"token": names} | shared
-        tokens = {
-            label: pd.DataFrame(shared | {name: rows[at] for name, rows in by_class.items()})
-            for at, label in enumerate(labels)
-        }
-        display = cls(
-            tokens={label: of_class[chosen] for label, of_class in tokens.items()},
-            importance_label=importance_label,
-        )
+                of_classes = _posterior_difference(read.X, y, classifier.classes_)
+                columns["posterior_difference"] = of_classes
+        tokens = {}
+        for at, label in enumerate(classifier.classes_.tolist()):
+            of_class = {name: rows[at] if rows.ndim > 1 else rows for name, rows in columns.items()}
+            tokens[label] = pd.DataFrame(of_class)[chosen]
+        display = cls(tokens=tokens, importance_label=importance_label)
         return display.plot(ax, kind=kind, target=target, k=k)
 
     def plot(
@@ -380,17 +358,14 @@ class TokenImportanceDisplay(Display):
     ) -> Self:
         """Draw one kind of plot of some classes."""
         check_scalar(k, "k", Integral, min_val=1)
-        labels = known = list(self.tokens)
-        if target is not None:
-            if target not in known:
-                raise ValueError(f"target must be one of the classes {known}, got {target!r}.")
-            labels = [target]
-        elif kind == "scatter" and len(known) == 2:
-            labels = known[1:]
+        known = list(self.tokens)
+        if target is not None and target not in known:
+            raise ValueError(f"target must be one of the classes {known}, got {target!r}.")
+        labels = known if target is None else [target]
         if kind == "bars":
             self._draw_bars(ax, labels, k)
-        elif kind == "scatter" and "posterior_difference" in self.tokens[labels[0]]:
-            self._draw_scatter(ax, labels)
+        elif kind == "scatter" and "posterior_difference" in self.tokens[known[0]]:
+            self._draw_scatter(ax, known[1:] if target is None and len(known) == 2 else labels)
         else:
             raise ValueError(
                 'kind must be "bars" or, where documents and labels are known, "scatter", got '
@@ -492,10 +467,8 @@ def binned_means(x: Array, y: Array, n_bins: int, min_points: int = _MIN_POINTS)
     edges = np.linspace(x.min(), x.max(), n_bins + 1)
     # Not scipy.stats.binned_statistic, which refuses x that differ by rounding alone.
     points = pd.Series(y).groupby(np.digitize(x, edges[1:-1]))
-    bins = pd.DataFrame(
-        {"mean": points.mean(), "deviation": points.std(ddof=0), "count": points.size()}
-    )
-    bins = bins[bins["count"] >= min_points].reindex(range(n_bins))
+    columns = {"mean": points.mean(), "deviation": points.std(ddof=0), "count": points.size()}
+    bins = pd.DataFrame(columns).query("count >= @min_points").reindex(range(n_bins))
     return bins.assign(centre=(edges[1:] + edges[:-1]) / 2)
 
 
@@ -564,12 +537,10 @@ class SelectionDisplay(Display):
                 "no attention to draw."
             )
         selected = read.selection_counts
-        entropy, even_entropy = (entropies(weights[filled]) for weights in (attention, X))
         labels = np.full(X.shape[1], None, dtype=object)
         if not fitted.mlp:
-            values = read.values
-            differ = np.ptp(values, axis=0) > 0
-            labels[differ] = np.array(classes.tolist(), dtype=object)[values.argmax(axis=0)[differ]]
+            differ, best = np.ptp(read.values, axis=0) > 0, read.values.argmax(axis=0)
+            labels[differ] = np.array(classes.tolist(), dtype=object)[best[differ]]
         order = np.argsort(-selected, kind="stable")[: np.count_nonzero(selected)]
         tokens = {
             "token": pd.Series(names[order], dtype=object),
@@ -580,7 +551,7 @@ class SelectionDisplay(Display):
         of_cls = np.maximum(1.0 - of_tokens[filled], 0.0).mean() if fitted.cls_weight else 0.0
         return cls(
             tokens=pd.DataFrame(tokens),
-            entropy=(entropy, even_entropy),
+            entropy=(entropies(attention[filled]), entropies(X[filled])),
             cls_share=float(of_cls),
             classes=classes,
         ).plot(ax, k=k)
@@ -624,12 +595,11 @@ class SelectionDisplay(Display):
             (self.entropy[0], "attention", {"color": FOR, "alpha": 0.75}),
             (self.entropy[1], "if all scores were equal", even_style),
         ):
-            median = float(np.median(numbers))
+            median = np.median(numbers)
             n_even = np.exp(median)
             even = f"{n_even:.1f}" if n_even < 9.95 else f"{n_even:,.0f}"
             label = f"{name}: median {median:.2f},\nas if evenly over {even} tokens"
-            bins = np.linspace(low, high, 31)
-            ax.hist(numbers.clip(low, high), bins=bins, label=label, **style)
+            ax.hist(numbers.clip(low, high), bins=np.linspace(low, high, 31), label=label, **style)
         if self.cls_share:
             ax.plot([], [], " ", label=f"(<cls> has {100 * self.cls_share:.3g} % on average)")
         few_ticks(ax.yaxis, 6, integer=True)
@@ -639,10 +609,8 @@ class SelectionDisplay(Display):
 
 def entropies(weights: sp.csr_array) -> Array:
     """Return the entropy of each row's entries as shares of their sum, (n_documents,), in nats."""
-    n_documents = weights.shape[0]
-    documents = np.repeat(np.arange(n_documents), np.diff(weights.indptr))
-    shares = normalize(weights, norm="l1").data
-    return np.abs(np.bincount(documents, entr(shares), n_documents))
+    shares = normalize(weights, norm="l1").tocoo()
+    return np.abs(np.bincount(shares.row, entr(shares.data), shares.shape[0]))
 
 
 @dataclass(eq=False, repr=False)
@@ -723,7 +691,8 @@ class AttentionDisplay(Display):
         notes = ["" if np.isnan(share) else f"{100 * share:.1f} %" for share in attention]
         named_bars(ax, names, shares, NEUTRAL, notes)
         ax.set_xlim(0, 1.22 * max(shares.max(), 1e-9))
-        no_ticks_above_100(ax.xaxis)
+        if ax.get_xlim()[1] > 100:  # where only notes are
+            ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= 100])
 
     def _draw_contributions(self, ax: Any, names: list[str], terms: Array, k: int) -> None:
         one, target = self.explanation, self.explanation.targets.tolist()[k]

@@ -16,8 +16,7 @@ from .terminal import render_text
 from .terms import DecisionTerms, difference, pairs
 from .view import views
 
-# The maximum number of documents in a notebook's cell.
-_SHOWN_IN_NOTEBOOK = 10
+_SHOWN_IN_NOTEBOOK = 10  # documents at most
 _HEIGHT = 340  # about that of a document in a notebook, in pixels; the frame fits itself
 
 
@@ -202,7 +201,7 @@ class Explanation(DecisionTerms):
         """
         k, j = pairs(self, target)
         n, every, nan = len(self), np.arange(len(self)), np.full(len(self), np.nan)
-        zero = np.zeros_like(self.decision)
+        zero, unknown = np.zeros_like(self.decision), np.full_like(self.decision, np.nan)
         rows = np.concatenate([np.repeat(every, np.diff(self.indptr)), every, every])
         labels = [*self.targets.tolist(), None]
 
@@ -217,15 +216,16 @@ class Explanation(DecisionTerms):
             "kind": np.repeat(["token", "cls", "intercept"], [len(self.tokens), n, n]),
             "weight": np.concatenate([self.weights, nan, nan]),
             "attention": np.concatenate([self.attention, self.cls_attention, nan]),
-            "value": compared(self.values, zero, zero + np.nan),
+            "value": compared(self.values, zero, unknown),
             "contribution": compared(self.contributions, zero, zero + self.intercept),
         }
-        unknown = zero + np.nan
-        for name in ("own_contribution", "vector_contribution"):
-            if (known := getattr(self, f"{name}s")) is not None:
+        for name, known in (
+            ("own_contribution", self.own_contributions),
+            ("vector_contribution", self.vector_contributions),
+            ("decision_without", self.decision_without),
+        ):
+            if known is not None:
                 columns[name] = compared(known, unknown, unknown)
-        if self.decision_without is not None:
-            columns["decision_without"] = compared(self.decision_without, unknown, unknown)
         if len(self.targets) == 1:
             del columns["against"]
         order = np.argsort(rows, kind="stable")
@@ -311,13 +311,7 @@ class Explanation(DecisionTerms):
         """
         return render_text(self, target, top, color, width)
 
-    def to_html(
-        self,
-        *,
-        target: Any = None,
-        top: int = 8,
-        fragment: bool = False,
-    ) -> str:
+    def to_html(self, *, target: Any = None, top: int = 8, fragment: bool = False) -> str:
         """Return the explanation as HTML that needs no network, and no scripts.
 
         More than 20 documents are folded to a line each, and of long texts the parts that matter

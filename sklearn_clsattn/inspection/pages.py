@@ -94,9 +94,10 @@ def spaces(views: Sequence[View]) -> list[Space]:
     made, used = [], 0
     for one in views:
         excerpts = [
-            excerpt(text.segments, limit) if text.length > longest else None for text in one.texts
+            excerpt(text.segments, limit) if len(text.text) > longest else None
+            for text in one.texts
         ]
-        used += sum(text.length for text in one.texts)
+        used += sum(len(text.text) for text in one.texts)
         is_whole = not is_folded and used <= _LARGEST_PAGE
         made.append(Space(is_folded, n > MAX_IN_FULL, is_whole, excerpts))
     return made

@@ -51,6 +51,7 @@ _N_BINS = 10
 _LEAST_IN_BIN = 20
 _N_LABELS = 15
 _EXCERPT = 140  # characters
+_DEPENDENCIES = "scikit-learn", "numpy", "scipy", "torch"
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,18 +254,16 @@ class ModelReport:
         if train_labels is not None:
             train = _Documents(X_train, codes_of(train_labels, classes))
         estimator, entrants, more = _measured(estimator, train, test, classes, fits, progress)
-        notes += more
-        read = of_test = read_documents(estimator, X_test)
-        if train is not None:
-            read = read_documents(estimator, X_train)
-        n_known = np.diff(of_test.X.indptr)
-        names = named_classifier(estimator)[1]
+        of_test = read_documents(estimator, X_test)
+        read = of_test if train is None else read_documents(estimator, X_train)
+        names, n_classes = named_classifier(estimator)[1], len(classes)
         first, *others = entrants
         known = [one for one in others if one.result.kind == "baseline" and one.proba is not None]
         # The first of equals.
         baseline = max(known, key=lambda one: one.result.accuracy, default=None)
-        compared = {"": first} if baseline is None else {"": first, "baseline_": baseline}
-        n_classes = len(classes)
+        compared: dict[str, Any] = {"": first}  # these have probabilities
+        if baseline is not None:
+            compared["baseline_"] = baseline
         data = DataSummary(
             source=source,
             classes=classes,
@@ -274,25 +273,23 @@ class ModelReport:
             n_test=len(y),
             n_unknown=int(np.count_nonzero(y < 0)),
             n_tokens=sum(CHARACTER_PREFIX not in str(name) for name in names),
-            n_empty=int(np.count_nonzero(n_known == 0)),
-            notes=notes,
+            n_empty=int(np.count_nonzero(np.diff(of_test.X.indptr) == 0)),
+            notes=notes + more,
         )
+        versions = [f"sklearn-clsattn {__version__}", f"Python {platform.python_version()}"]
+        versions += [f"{name} {version(name)}" for name in _DEPENDENCIES]
         return cls(
             title=title,
             data=data,
             models=[entrant.result for entrant in entrants],
             baseline=None if baseline is None else baseline.result.name,
             differences=_differences(first, others, y),
-            calibration=[
-                calibration(one.result.name, one.proba, y)
-                for one in compared.values()
-                if one.proba is not None
-            ],
+            calibration=[calibration(one.result.name, one.proba, y) for one in compared.values()],
             confusion=confusion_matrix(y, first.predicted, labels=[*range(n_classes), -1])[:, :-1],
             tokens=class_tokens(read, n_top=n_top),
             mistakes=_mistakes(estimator, test, compared, classes, n_mistakes),
             labels=_labels_to_look_at(estimator, train, classes),
-            made={"Model": str(estimator), **(made or {}), "Versions": _versions()},
+            made={"Model": str(estimator), **(made or {}), "Versions": ", ".join(versions)},
         )
 
     def to_html(self, *, fragment: bool = False) -> str:
@@ -362,13 +359,6 @@ def _measured(
     return estimator, entrants, notes
 
 
-def _versions() -> str:
-    """Return the versions of this package, Python and the dependencies."""
-    named = [f"sklearn-clsattn {__version__}", f"Python {platform.python_version()}"]
-    named += [f"{name} {version(name)}" for name in ("scikit-learn", "numpy", "scipy", "torch")]
-    return ", ".join(named)
-
-
 def _indexable(documents: Any, labels: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
     """Return documents that can be indexed by row and their labels, of shape (n_documents,)."""
     if isinstance(documents, str):
@@ -382,11 +372,6 @@ def _indexable(documents: Any, labels: ArrayLike | None) -> tuple[Any, NDArray[A
         raise ValueError("there are no documents: expected one or more")
     check_consistent_length(documents, labels)
     return documents, column_or_1d(labels)
-
-
-def _take(documents: Any, positions: list[int]) -> Any:
-    """Return some of the documents, as a container of the same type."""
-    return documents.iloc[positions] if hasattr(documents, "iloc") else documents[positions]
 
 
 def _baselines(
@@ -451,31 +436,26 @@ def _differences(ours: Entrant, others: list[Entrant], y: Codes) -> pd.DataFrame
 
 
 def _mistakes(
-    estimator: Any, test: _Documents, compared: dict[str, Entrant], classes: list[Any], n_shown: int
+    estimator: Any, test: _Documents, compared: dict[str, Any], classes: list[Any], n_shown: int
 ) -> Mistakes:
     """Return our most confident mistakes, with predictions of all in `compared`, ours first."""
     ours, y = compared[""], test.y
-    assert ours.proba is not None
     wrong = np.flatnonzero((y >= 0) & (ours.predicted != y))
     # Ties are in the order of the texts.
     order = np.argsort(-ours.proba[wrong].max(axis=1), kind="stable")
     positions = wrong[order[:n_shown]]
-
-    def labels(codes: Codes) -> pd.Series:
-        # Not of a type for strings: labels may hold lone surrogates.
-        return pd.Series([classes[code] for code in codes], dtype=object)
-
-    columns: dict[str, Any] = {"index": positions, "true": labels(y[positions])}
+    # Not of a type for strings: labels may hold lone surrogates.
+    labels = pd.Series(classes, dtype=object)
+    columns: dict[str, Any] = {"index": positions, "true": labels[y[positions]].array}
     for prefix, entrant in compared.items():
-        assert entrant.proba is not None
         predicted = entrant.predicted[positions]
-        columns[f"{prefix}predicted"] = labels(predicted)
+        columns[f"{prefix}predicted"] = labels[predicted].array
         columns[f"{prefix}probability"] = entrant.proba[positions, predicted]
         columns[f"{prefix}true_probability"] = entrant.proba[positions, y[positions]]
     explanation = None
     if len(positions):
-        documents = _take(test.documents, positions.tolist())
-        explanation = explain(estimator, documents, y_true=columns["true"])
+        rows = getattr(test.documents, "iloc", test.documents)
+        explanation = explain(estimator, rows[positions.tolist()], y_true=columns["true"])
         explanation = replace(explanation, index=positions)
     return Mistakes(len(wrong), pd.DataFrame(columns), explanation)
 
@@ -494,10 +474,8 @@ def _labels_to_look_at(
             return None
     issues = issues[issues["margin"] < 0].head(_N_LABELS)
     texts = train.texts()
-    excerpts = [None if texts is None else _excerpt(texts[at]) for at in issues["document"]]
+    excerpts: list[Any] = [None] * len(issues)
+    if texts is not None:
+        words = (" ".join(text.split()) for text in texts[issues["document"]])
+        excerpts = [one if len(one) <= _EXCERPT else f"{one[:_EXCERPT]}…" for one in words]
     return issues.assign(excerpt=pd.Series(excerpts, index=issues.index, dtype=object))
-
-
-def _excerpt(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"

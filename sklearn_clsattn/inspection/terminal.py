@@ -98,7 +98,7 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
             name = token_text(token.name) + times
             names.append(_marked(view, name, token.contribution, color=color))
         parts.append(Text(" ").join(names))
-    if view.knows_nothing:
+    if not view.tokens:
         parts += [Text(), Text("No token that the model knows: the decision is the intercept.")]
     parts += _tables(view, color=color, width=width)
     remarks = view.remarks()

@@ -18,8 +18,8 @@ Positions = NDArray[np.intp]
 # Fields that are indexed by entry, and those that are not indexed by entry or document.
 _PER_ENTRY = {"columns", "tokens", "weights", "attention", "values"}
 _PER_ENTRY |= {"contributions", "own_contributions", "vector_contributions", "decision_without"}
-_NEAR = 0.25  # least cosine between the vectors of two tokens that are called near
 _OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model"}
+_NEAR = 0.25  # least cosine between the vectors of two tokens that are called near
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +128,11 @@ class DecisionTerms:
         indptr = np.append(0, np.cumsum(lengths)).astype(self.indptr.dtype)
         # Positions in the old arrays are the new ones, shifted by document.
         entries = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], lengths)
-        parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in parts.keys() - _OTHERWISE:
-            if parts[name] is not None:
-                parts[name] = parts[name][entries if name in _PER_ENTRY else chosen]
-        parts.update(indptr=indptr, texts=tuple(self.texts[i] for i in chosen))
-        return type(self)(**parts)
+        parts: dict[str, Any] = {"indptr": indptr, "texts": tuple(self.texts[i] for i in chosen)}
+        for name in {field.name for field in fields(self)} - _OTHERWISE:
+            if (numbers := getattr(self, name)) is not None:
+                parts[name] = numbers[entries if name in _PER_ENTRY else chosen]
+        return replace(self, **parts)
 
     def decision_terms(self) -> Array:
         """Return the decisions less the intercepts (n_documents, n_targets), from contributions."""
@@ -167,30 +166,7 @@ def pairs(explanation: DecisionTerms, target: Any) -> tuple[Positions, Positions
     return shown, np.where(shown != predicted, predicted, rivals)
 
 
-def between(one: DecisionTerms, k: int, j: int) -> DecisionTerms:
-    """Return one document's terms for the class at position k alone, less those of j unless -1."""
-
-    def of(by_class: Array) -> Array:
-        return difference(by_class, np.array([k]), np.array([j]))[:, None]
-
-    def known(by_class: Array | None) -> Array | None:
-        return None if by_class is None else of(by_class)
-
-    return replace(
-        one,
-        targets=one.targets[[k]],
-        intercept=of(one.intercept[None])[0],
-        values=of(one.values),
-        contributions=of(one.contributions),
-        own_contributions=known(one.own_contributions),
-        vector_contributions=known(one.vector_contributions),
-        decision_without=known(one.decision_without),
-        decision=of(one.decision),
-        probability=one.probability[:, [k]],
-    )
-
-
-def difference(by_class: Array, k: Positions, j: Positions) -> Array:
-    """Return column k less column j unless -1 of (n, n_targets), for `k`, `j` of (n,) or (1,)."""
+def difference(by_class: Array, k: Any, j: Any) -> Array:
+    """Return column k less column j unless -1 of (n, n_targets), for numbers or (n,) of them."""
     rows = np.arange(len(by_class))
     return by_class[rows, k] - np.where(j < 0, 0.0, by_class[rows, j])

@@ -22,7 +22,7 @@ from .formatting import (
     token_text,
     visible,
 )
-from .terms import DecisionTerms, between, pairs
+from .terms import DecisionTerms, difference, pairs
 from .token_positions import Segment, cut
 
 N_SHADES = 5  # by contribution
@@ -47,7 +47,7 @@ class Token:
     contribution: float
     without: float | None = None  # the decision without the token, where it was computed
     own: float | None = None  # of a word with character n-grams, what it adds without them
-    by_vector: float | None = None  # what of the contribution its vector adds
+    by_vector: Any = None  # what of the contribution its vector adds
 
 
 class Side(NamedTuple):
@@ -63,8 +63,8 @@ class Side(NamedTuple):
 
 # A class with its probability and decision, and whether the document is explained for it.
 ShownClass = namedtuple("ShownClass", "label probability decision shown")
-# A text in segments, named where a document has several texts, and its number of characters.
-ShownText = namedtuple("ShownText", "name segments length beginning")
+# A text in segments and as a whole, named where a document has several texts.
+ShownText = namedtuple("ShownText", "name segments text")
 # The decision as a bar, in percent of its width: `zero` is where two classes are level, or None,
 # `rows` the sign and the parts of each side: left end, width and token, None for all others.
 Bar = namedtuple("Bar", "start end zero rows")
@@ -79,7 +79,6 @@ class View:
         true = None if one.true is None else one.true.tolist()[0]
         rivals = [labels[j]] if j >= 0 else [label for label in classes if label != labels[k]]
         self.one, self.k, self.j = one, k, j
-        shown = between(one, k, j)  # with the decision that is shown alone
         self.number, self.probability = int(one.index[0]), float(one.predicted_probability[0])
         self.predicted, self.target = label_text(predicted), label_text(labels[k])
         self.true = None if one.true is None else label_text(true)
@@ -90,29 +89,19 @@ class View:
         self.is_binary = self.other is not None
         self.is_compared = self.is_binary and len(classes) > 2
         self.decision_name = f"lead over {self.other}" if self.is_compared else "decision"
-        self.start, self.end = float(shown.intercept[0]), float(shown.decision[0, 0])
+        self.start = float(difference(one.intercept[None], k, j)[0])
+        self.end = float(difference(one.decision, k, j)[0])
         self.has_without = one.decision_without is not None
 
-        added = shown.contributions[:, 0]
+        added = difference(one.contributions, k, j)
         self.texts = [
-            ShownText(
-                text.name,
-                cut(text, added, one.attention),
-                len(text.text),
-                text.text[: 4 * _OPENING],
-            )
+            ShownText(text.name, cut(text, added, one.attention), text.text)
             for text in one.texts[0]
         ]
+        self.tokens = _tokens(one, k, j)  # in the order of the columns
         located = [text.occurrences for text in one.texts[0] if text.occurrences is not None]
-        self.tokens = _tokens(shown)  # in the order of the columns
-        self.unknown_words = [
-            token_text(token.name)
-            for token in self.tokens
-            if token.own is not None and isnan(token.own)
-        ]
-        with_positions = set(np.concatenate([at[:, 2] for at in located]) if located else ())
-        self.unplaced = [at for i, at in enumerate(self.tokens) if i not in with_positions]
-        self.knows_nothing = not self.tokens
+        placed = {token for occurrences in located for token in occurrences[:, 2].tolist()}
+        self.unplaced = [token for at, token in enumerate(self.tokens) if at not in placed]
         segments = [segment for text in self.texts for segment in text.segments]
         self.has_text = bool(segments)
         self.has_lines = any(segment.lines for segment in segments)
@@ -207,9 +196,7 @@ class View:
             if token.without is not None:
                 line += f", decision without {signed(token.without, MINUS)}"
             if token.own is not None and token.own != token.contribution:
-                by_characters = np.nan_to_num(
-                    token.contribution - token.own, nan=token.contribution
-                )
+                by_characters = token.contribution - np.nan_to_num(token.own)
                 line += f"; {signed(by_characters, MINUS)} of it by its characters"
             if token.by_vector:
                 line += f"; {signed(token.by_vector, MINUS)} of it by its vector"
@@ -219,7 +206,7 @@ class View:
     @property
     def opening(self) -> str:
         """The first words of the document's text."""
-        text = " ".join(self.texts[0].beginning.split()) if self.texts else ""
+        text = self.texts[0].text[: 4 * _OPENING] if self.texts else ""
         return shorten(text, _OPENING, placeholder=" …")
 
     def classes(self) -> tuple[list[ShownClass], int]:
@@ -253,15 +240,15 @@ class View:
             for side in self.sides
             if side.more
         ]
-        if self.unknown_words:
-            more = "" if len(self.unknown_words) <= _MAX_PARTS else ", ..."
-            words = ", ".join(f'"{word}"' for word in self.unknown_words[:_MAX_PARTS])
+        unknown = [token for token in self.tokens if token.own is not None and isnan(token.own)]
+        if unknown:
+            words = ", ".join(f'"{token_text(token.name)}"' for token in unknown[:_MAX_PARTS])
+            more = ", ..." if len(unknown) > _MAX_PARTS else ""
             remarks.append(f"not in the vocabulary, counted by their characters: {words}{more}")
         by_vector = [token for token in self.listed if token.by_vector]
-        for token in sorted(by_vector, key=lambda token: -abs(token.by_vector or 0.0))[:_MAX_NEAR]:
+        for token in sorted(by_vector, key=lambda token: -abs(token.by_vector))[:_MAX_NEAR]:
             if near := self._near(token):
-                part = f"{signed(token.by_vector or 0.0, minus)} of"
-                part += f" {signed(token.contribution, minus)}"
+                part = f"{signed(token.by_vector, minus)} of {signed(token.contribution, minus)}"
                 remarks.append(f'"{token_text(token.name)}" adds {part} as it is near {near}')
         if self.one.cls_attention[0]:
             share = percent(float(self.one.cls_attention[0]))
@@ -275,7 +262,7 @@ class View:
         if self.one.model is None or self.one.model.likeness is None:
             return ""
         of_class = np.zeros(len(self.one.targets))
-        of_class[self.k] = np.copysign(1.0, token.by_vector or 0.0)
+        of_class[self.k] = np.sign(token.by_vector)
         if self.j >= 0:
             of_class[self.j] = -of_class[self.k]
         return ", ".join(map(token_text, self.one.model.likeness.near(token.name, of_class)))
@@ -288,21 +275,20 @@ def views(explanation: DecisionTerms, target: Any, top: int) -> list[View]:
     return [View(one, k, j, top) for one, k, j in each]
 
 
-def _tokens(one: DecisionTerms) -> list[Token]:
-    """Return the tokens of one document and one decision, in order."""
+def _tokens(one: DecisionTerms, k: int, j: int) -> list[Token]:
+    """Return the tokens of one document in order, for the class at k against that at j."""
     names = [str(name) for name in one.tokens]
     parts = [name.partition("__") for name in names]
     # Names have a prefix where all are such as those of a ColumnTransformer.
-    has_prefixes = all(before and after for before, _, after in parts)
-    numbers = [one.weights.tolist(), one.attention.tolist(), one.contributions[:, 0].tolist()]
-    for known in (one.decision_without, one.own_contributions, one.vector_contributions):
-        numbers.append([None] * len(names) if known is None else known[:, 0].tolist())
-    return [
-        Token(name, before if has_prefixes else "", after if has_prefixes else name, *of_token)
-        for name, (before, _, after), of_token in zip(
-            names, parts, zip(*numbers, strict=True), strict=True
-        )
-    ]
+    if not all(before and after for before, _, after in parts):
+        parts = [("", "", name) for name in names]
+    numbers = [one.weights.tolist(), one.attention.tolist()]
+    known = (one.contributions, one.decision_without, one.own_contributions)
+    for by_class in (*known, one.vector_contributions):
+        nothing = [None] * len(names)
+        numbers.append(nothing if by_class is None else difference(by_class, k, j).tolist())
+    each = zip(names, parts, *numbers, strict=True)
+    return [Token(name, prefix, term, *of_token) for name, (prefix, _, term), *of_token in each]
 
 
 def _side(sign: int, label: str, tokens: Sequence[Token], top: int) -> Side:
@@ -310,9 +296,7 @@ def _side(sign: int, label: str, tokens: Sequence[Token], top: int) -> Side:
     largest = max((abs(token.contribution) for token in tokens), default=0.0)
     every = _strongest(tokens, sign)
     listed = [one for one in every if not rounds_to_nothing(one.contribution, largest)][:top]
-    total, of_listed = (
-        float(np.sum([token.contribution for token in some])) for some in (every, listed)
-    )
+    total, of_listed = (sum(token.contribution for token in some) for some in (every, listed))
     return Side(sign, label, total, listed, len(every) - len(listed), total - of_listed)
 
 
