@@ -10,12 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from .._base import (
-    checked_documents,
-    fitted_attention,
-    of_label,
-    vector_embeddings,
-)
+from .._base import checked_documents, fitted_attention, of_label, vector_embeddings
 from .._core.fitted import FittedAttention
 from .._documents import canonical, row_sums
 from .._factored import factors_of
@@ -89,10 +84,14 @@ def explain(
     True
     """
     origins = feature_origins(estimator)
-    if origins.classifier.multilabel_:
-        one, target, y_true = _of_label(origins.classifier, target, y_true)
-        origins = replace(origins, classifier=one)
-    classifier = origins.classifier
+    classifier, true = origins.classifier, None if y_true is None else label_array(y_true).copy()
+    if classifier.multilabel_:
+        several, classifier = classifier, of_label(classifier, target)
+        origins = replace(origins, classifier=classifier)
+        if true is not None:
+            has_label = true if true.ndim == 1 else true[:, several.classes_ == target].ravel()
+            true = classifier.classes_[has_label.astype(np.intp)]
+        target = str(classifier.classes_[1])
     outputs, classes, sign = _explained(classifier.classes_, target)
     documents = _checked_documents(documents, origins)
     given = origins.transform(documents)
@@ -116,7 +115,6 @@ def explain(
     decision, probability = fitted.outputs(X), classifier.predict_proba(given)
     X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
     n_documents = X.shape[0]
-    true = None if y_true is None else np.array(y_true)
     if true is not None and true.shape != (n_documents,):
         raise ValueError(
             f"expected one label in y_true for each of {n_documents} documents, got an array of "
@@ -128,10 +126,11 @@ def explain(
         """Return the numbers of the classes explained."""
         return sign * by_output[..., outputs] + 0.0  # so that no zero is negative
 
-    without = model = likeness = None
+    without = model = likeness = by_vectors = None
     if embeddings is not None:
         names, told = origins.columns.names[embeddings.tokens], embeddings.own[embeddings.tokens]
         likeness = Likeness(names, embeddings.vectors, of(told))
+        by_vectors = of(attention[:, None] * shared[X.indices])
     if fitted.n_layers == 1:  # contributions are attention times the tokens' own values
         without = of(_decisions_without(fitted, X, attention, terms, cls_attention))
         model = ExplainedModel(columns.names, fitted, outputs, sign, likeness)
@@ -152,9 +151,7 @@ def explain(
         values=of(values),
         contributions=of(terms),
         own_contributions=None if own is None else of(attention[:, None] * own[X.indices]),
-        vector_contributions=None
-        if likeness is None
-        else of(attention[:, None] * shared[X.indices]),
+        vector_contributions=by_vectors,
         decision_without=without,
         cls_attention=cls_attention,
         decision=of(decision),
@@ -165,17 +162,6 @@ def explain(
         texts=document_texts(origins, columns, documents, X) if places else ((),) * n_documents,
         model=model,
     )
-
-
-def _of_label(classifier: Any, label: Any, y_true: Any) -> tuple[Any, str, Any]:
-    """Return the classifier without and with one of several labels, its name, and true classes."""
-    one = of_label(classifier, label)
-    if y_true is not None:
-        y_true = label_array(y_true)
-        at = classifier.classes_.tolist().index(label)
-        has_label = y_true[:, at] if y_true.ndim == 2 else y_true
-        y_true = one.classes_[has_label.astype(np.intp)]
-    return one, str(one.classes_[1]), y_true
 
 
 def _by_units(
@@ -198,11 +184,11 @@ def _by_units(
         part = X[:, chosen]
         if abs(left @ table - part).max() <= 1e-6 * abs(part).max():
             filled = np.diff(table.indptr) > 0
-            shape = np.count_nonzero(filled), X.shape[1]
             entries = table.data, chosen[table.indices], np.append(0, table.indptr[1:][filled])
+            right = sp.csr_array(entries, shape=(np.count_nonzero(filled), X.shape[1]))
             lefts.append(left[:, filled])
-            rights.append(sp.csr_array(entries, shape=shape))
-            first = rights[-1].indices[rights[-1].indptr[:-1]]
+            rights.append(right)
+            first = right.indices[right.indptr[:-1]]
             of_units.append(columns[first].of_terms(names[filled]))
             is_own[chosen] = False
     others = np.flatnonzero(is_own)

@@ -72,13 +72,11 @@ class Columns:
         return cls(named, np.full(len(named), -1), named)
 
     @classmethod
-    def joined(cls, parts: list[Columns], names: NDArray[np.object_] | None = None) -> Columns:
-        """Return the columns of several matrices side by side, under other names if given."""
-        own, sources, terms = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("names", "sources", "terms")
-        )
-        return cls(own if names is None else names, sources, terms)
+    def joined(cls, parts: list[Columns]) -> Columns:
+        """Return the columns of several matrices side by side."""
+        names, sources = [part.names for part in parts], [part.sources for part in parts]
+        terms = np.concatenate([part.terms for part in parts])
+        return cls(np.concatenate(names), np.concatenate(sources), terms)
 
     def of_terms(self, terms: NDArray[np.object_]) -> Columns:
         """Return columns from the same vectorizers with other terms, and the prefixes of names."""
@@ -221,10 +219,8 @@ def _steps_of_prediction(steps: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 def _input_columns(step: Any) -> Columns:
     """Return the columns of the table that a step reads."""
-    names = getattr(step, "feature_names_in_", None)
-    return Columns.without_text(
-        [f"x{at}" for at in range(step.n_features_in_)] if names is None else names
-    )
+    unnamed = [f"x{at}" for at in range(step.n_features_in_)]
+    return Columns.without_text(getattr(step, "feature_names_in_", unnamed))
 
 
 def _followed(name: str, step: Any, columns: Columns) -> Columns:
@@ -259,18 +255,17 @@ def _untraceable(name: str, step: Any, reason: str) -> ValueError:
 
 def _joined(branches: Iterable[tuple[str, TextInput | Columns]]) -> Columns:
     """Return concatenated columns, prefixed with the branches' names if there are several."""
-    parts = []
+    names, parts = list[str](), list[Columns]()
     for name, part in branches:
         if isinstance(part, TextInput):
             raise ValueError(
                 f"cannot trace {name!r} back to tokens: its columns have no names. {_INSTEAD}"
             )
         if len(part.names):
-            parts.append((name, part))
-    if len(parts) == 1:
-        return parts[0][1]
-    names = [f"{name}__{column}" for name, part in parts for column in part.names]
-    return Columns.joined([part for _, part in parts], np.array(names, dtype=object))
+            parts.append(part)
+            names += [f"{name}__{column}" for column in part.names]
+    joined = Columns.joined(parts)
+    return joined if len(parts) == 1 else replace(joined, names=np.array(names, dtype=object))
 
 
 def _kind(estimator: Any) -> str:

@@ -32,7 +32,6 @@ from ..terms import DecisionTerms
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 Choice = NDArray[np.bool_]
-Span = tuple[int, int]
 
 # The numbers of the units, the most effective first, None where none were found; and a proven lower
 # bound of how many it takes, None where no number will do.
@@ -86,12 +85,6 @@ class Margin:
         """Return the margin over one of the others alone."""
         one = [rival]
         return Margin(self.base[one], self.logs, self.gains[:, one], self.sizes[:, one])
-
-    def weighted(self, weights: Any) -> Margin:
-        """Return the margin where every token has these times its weight, (m, 1 or R)."""
-        of_all = np.vstack([weights, np.ones(weights.shape[1])])
-        with np.errstate(divide="ignore"):
-            return replace(self, logs=self.logs + np.log(of_all))
 
     def now(self) -> Array:
         """Return the margin (R,) of all tokens."""
@@ -194,7 +187,10 @@ class Units:
 
     def changed(self, margin: Margin, chosen: Choice) -> Margin:
         """Return a margin of the document that a choice makes."""
-        return margin.weighted(self.weights(margin, chosen))
+        weights = self.weights(margin, chosen)
+        of_all = np.vstack([weights, np.ones(weights.shape[1])])
+        with np.errstate(divide="ignore"):
+            return replace(margin, logs=margin.logs + np.log(of_all))
 
     def weights(self, margin: Margin, chosen: Choice) -> NDArray[Any]:
         """Return the share of its weight that every token has with a choice, (m, 1 or R)."""
@@ -202,14 +198,12 @@ class Units:
             return ~chosen[:, None]
         if self.change == "keep":
             return chosen[:, None] | (margin.net[:-1] <= 0)
-        counts = self.document.weights
+        counts, weigh = self.document.weights, self.document.model.token_weights
         if self.change == "add":
             return np.append(np.ones(len(counts)), chosen)[:, None]
         lost = self.shares.T @ np.append(chosen, self.shared @ chosen > 0)
-        left = self.document.model.token_weights(counts * (1 - lost).clip(min=0.0))
-        return np.where(lost > _WHOLE, 0.0, left / self.document.model.token_weights(counts))[
-            :, None
-        ]
+        left = weigh(counts * (1 - lost).clip(min=0.0)) / weigh(counts)
+        return np.where(lost > _WHOLE, 0.0, left)[:, None]
 
     def conditions(self, margin: Margin) -> tuple[Array, Array, Array]:
         """Return a margin's constant (R,), and the terms of units that are not, and are, chosen.
@@ -268,33 +262,29 @@ def mask(numbers: Any, n: int) -> Choice:
 def units_of(one: DecisionTerms, change: str) -> Units:
     """Return the units of one document; raise ValueError where places of words are not known."""
     if change == "words":
-        return Units(one, change, *_words(one))
+        return _words(one)
     if change == "add":
         assert one.model is not None
         return Units(one, change, one.model.names, [])
     spans = []
     for text in one.texts[0]:
-        rows: Any = []
+        rows = np.empty((0, 3), dtype=np.intp)
         if text.words is not None and text.occurrences is not None:
             first, length, token = text.occurrences.T
             last = first + length - 1
             rows = np.stack([text.words[first, 0], text.words[last, 1], token], axis=1)
-        spans.append(_rows(rows))
+        spans.append(rows)
     return Units(one, change, one.tokens, spans)
 
 
-def _rows(rows: Any) -> Integers:
-    return np.array(rows, dtype=np.intp).reshape(-1, 3)
-
-
-def _words(one: DecisionTerms) -> tuple[Any, ...]:
-    """Return `names`, `spans`, `shared` and `shares` of the words of one document."""
+def _words(one: DecisionTerms) -> Units:
+    """Return the words of one document as units."""
     numbers: dict[tuple[str | None, str], int] = {}
     names, known, entries, all_spans = list[str](), set[int](), [], []
     for text in one.texts[0]:
-        unit_of: dict[Span, int] = {}
+        unit_of: dict[Any, int] = {}
         if text.words is not None and text.occurrences is not None and text.shares is not None:
-            bounds: list[Span] = [(start, stop) for start, stop in text.words.tolist()]
+            bounds = list(map(tuple, text.words.tolist()))
             found = text.occurrences.tolist()
             covered = {span for at, length, _ in found for span in bounds[at : at + length]}
             for start, stop in sorted(covered):
@@ -305,7 +295,8 @@ def _words(one: DecisionTerms) -> tuple[Any, ...]:
                 words = bounds[at : at + length]
                 known.add(token)
                 entries.append((tuple(sorted({unit_of[word] for word in words})), token, share))
-        all_spans.append(_rows([(*span, unit) for span, unit in unit_of.items()]))
+        rows = [(*span, unit) for span, unit in unit_of.items()]
+        all_spans.append(np.array(rows, dtype=np.intp).reshape(-1, 3))
     lost = [str(name) for at, name in enumerate(one.tokens) if at not in known]
     if lost:
         raise ValueError(
@@ -318,10 +309,10 @@ def _words(one: DecisionTerms) -> tuple[Any, ...]:
     ends = [row_of.get(units, units[0]) for units, _, _ in entries], [at for _, at, _ in entries]
     size = len(names) + len(several), len(one.tokens)
     shares = sp.csr_array(([float(share) for *_, share in entries], ends), shape=size)
-    pairs = [(at, unit) for at, units in enumerate(several) for unit in units]
-    of_sets = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-    shared = sp.csr_array((np.ones(len(pairs)), of_sets), shape=(len(several), len(names)))
-    return np.array(names, dtype=object), all_spans, shared, shares
+    shared = sp.lil_array((len(several), len(names)))
+    for at, units in enumerate(several):
+        shared[at, list(units)] = 1.0
+    return Units(one, "words", np.array(names, dtype=object), all_spans, shared.tocsr(), shares)
 
 
 def fewest(units: Units, margin: Margin, time_limit: float, *, over_any: bool = False) -> Found:

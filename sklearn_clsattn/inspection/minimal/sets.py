@@ -18,8 +18,8 @@ from ..pages import framed, render
 from ..terms import DecisionTerms
 from .search import Array, Found, Integers, fewest, units_of
 
-# The maximum number of documents in a notebook's cell.
-_SHOWN_IN_NOTEBOOK = 10
+_SHOWN_IN_NOTEBOOK = 10  # documents at most
+_NOTHING: Found = np.arange(0), 0
 _TITLES = {
     "tokens": "The fewest tokens whose removal changes the prediction",
     "words": "The fewest words whose removal changes the prediction",
@@ -55,9 +55,9 @@ def minimal_sets(
         raise ValueError(f"change must be one of 'tokens', 'words', 'add', got {change!r}")
     if to is not None and (np.ndim(to) != 0 or to not in labels):
         raise ValueError(f"to must be None or one of the classes {labels}, got {to!r}")
-    number = None if to is None else labels.index(to)
+    target = None if to is None else labels.index(to)
     change = "keep" if is_kept else change
-    return MinimalSets(many, tuple(_minimal_set(one, change, number, time_limit) for one in many))
+    return MinimalSets(many, tuple(_minimal_set(one, change, target, time_limit) for one in many))
 
 
 def _minimal_set(one: DecisionTerms, change: str, to: int | None, time_limit: float) -> MinimalSet:
@@ -66,13 +66,13 @@ def _minimal_set(one: DecisionTerms, change: str, to: int | None, time_limit: fl
     # Of classes that tie, the first is predicted.
     present = int(units.of_classes(one.decision[0]).argmax())
     margin = units.margin(present if to is None else to)
-    found: Found = np.arange(0), 0
+    chosen, at_least = _NOTHING
     if to is None and change != "keep":
         of_rivals = replace(margin, base=-margin.base, gains=-margin.gains)
-        found = fewest(units, of_rivals, time_limit, over_any=True)
+        chosen, at_least = fewest(units, of_rivals, time_limit, over_any=True)
     elif to != present:
-        found = fewest(units, margin, time_limit)
-    numbers = np.arange(0) if found[0] is None else found[0]
+        chosen, at_least = fewest(units, margin, time_limit)
+    numbers = np.arange(0) if chosen is None else chosen
     if change == "keep":
         margins, after = margin.lowest(numbers), present
         probabilities = np.full(len(margins), np.nan)
@@ -85,10 +85,10 @@ def _minimal_set(one: DecisionTerms, change: str, to: int | None, time_limit: fl
     return MinimalSet(
         document=int(one.index[0]),
         change=change,
-        found=found[0] is not None,
+        found=chosen is not None,
         tokens=tuple(map(str, units.names[numbers])),
         entries=numbers,
-        at_least=found[1],
+        at_least=at_least,
         before=labels[present],
         after=labels[after],
         margins=margins,
@@ -200,8 +200,8 @@ class MinimalSets(Sequence[MinimalSet]):
         """Return a data frame with a row for each document; NaN stands where there is no set."""
         names = ["document", "before", "after", "size", "at_least", "tokens", "margin"]
         frame = pd.DataFrame({name: [getattr(one, name) for one in self] for name in names})
-        numbers = dict.fromkeys(["size", "at_least"], np.float64)
-        return frame.astype(numbers).assign(margin=frame["margin"].where(~np.isnan(self.sizes)))
+        frame = frame.astype({"size": np.float64, "at_least": np.float64})
+        return frame.assign(margin=frame["margin"].where(frame["size"].notna()))
 
     def to_text(self, *, top: int = 12) -> str:
         """Return statements and at most `top` tokens each, with the probability after each."""
@@ -258,6 +258,7 @@ class MinimalSets(Sequence[MinimalSet]):
         if one.change == "keep":
             what, odds = ("probability", "") if self._is_binary else ("lead", " in log-odds")
             unit = f"lowest {what} of {before}{odds}, whatever becomes of the others"
+        texts = zip(document.texts[0], one.marks, strict=False)
         return {
             "set": one,
             "sign": {"add": "+", "keep": ""}.get(one.change, MINUS),
@@ -267,35 +268,29 @@ class MinimalSets(Sequence[MinimalSet]):
             # Where the prediction of two classes changes, in percent of a bar.
             "middle": 50.0 if self._is_binary else None,
             "more": more,
-            "texts": [
-                (text.name, _segments(text.text, marks))
-                for text, marks in zip(document.texts[0], one.marks, strict=False)
-            ],
+            "texts": [(text.name, _segments(text.text, marks)) for text, marks in texts],
         }
 
     def _steps(self, one: MinimalSet) -> list[dict[str, Any]]:
         """Return the tokens of a set, and the probability or margin that is left after each."""
-        margins, widths = one.margins, one.probabilities
-        if one.change == "keep" and self._is_binary:
-            widths = expit(margins)
+        is_kept, margins = one.change == "keep", one.margins
+        widths = expit(margins) if is_kept else one.probabilities
         numbers = [percent(share) for share in widths.tolist()]
-        if one.change == "keep" and not self._is_binary:
+        if is_kept and not self._is_binary:
             widths = (margins - margins.min()) / (np.ptp(margins) or 1.0)
             numbers = [signed(margin, MINUS) for margin in margins.tolist()]
-        names = ["none fixed" if one.change == "keep" else "as it is", *one.tokens]
+        names = ["none fixed" if is_kept else "as it is", *one.tokens]
+        each = zip(names, numbers, widths.tolist(), margins.tolist(), strict=True)
         return [
             {"name": name, "number": number, "width": 100.0 * width, "is_other": margin <= 0}
-            for name, number, width, margin in zip(
-                names, numbers, widths.tolist(), margins.tolist(), strict=True
-            )
+            for name, number, width, margin in each
         ]
 
 
 def _segments(text: str, marks: Integers) -> list[tuple[str, bool]]:
     """Return a text in segments, and whether each is marked."""
-    depth = np.zeros(len(text) + 1, dtype=np.int64)
-    np.add.at(depth, marks[:, 0], 1)
-    np.add.at(depth, marks[:, 1], -1)
-    marked = np.cumsum(depth)[:-1] > 0
+    marked = np.zeros(len(text), dtype=bool)
+    for start, stop in marks:
+        marked[start:stop] = True
     edges = [0, *(np.flatnonzero(np.diff(marked)) + 1).tolist(), len(text)]
     return [(text[i:j], bool(marked[i])) for i, j in pairwise(edges) if j > i]
