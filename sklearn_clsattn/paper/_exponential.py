@@ -105,10 +105,9 @@ class ExponentialIntegrator:
         space = f.new_empty((_LARGEST_SPACE + 1, *f.shape))
         space[0] = f / length
         H = np.zeros((_LARGEST_SPACE + 1, _LARGEST_SPACE))
-        scale = self._difference * (1 + float(self.y[0].abs().max()))
         for m in range(1, _LARGEST_SPACE + 1):
             v = space[m - 1]
-            short = scale / float(v[0].abs().max())
+            short = self._difference / float(v[0].abs().max())
             product = self._field(torch.add(self.y, v, alpha=short))[0].sub_(f).div_(short)
             before = math.sqrt(max(_inner(product, product), 0.0))
             for _ in range(2):  # a second time where little is left, which rounding blurs
