@@ -14,6 +14,7 @@ from .._base import checked_documents, fitted_attention, of_label, vector_embedd
 from .._core.fitted import FittedAttention
 from .._documents import canonical, row_sums
 from .._factored import factors_of
+from .._types import Array
 from .._validation import label_array
 from ..text._context_vectorizer import ContextVectorizer
 from ..text._units import units_of
@@ -21,8 +22,6 @@ from .explanation import Explanation
 from .feature_origins import Columns, FeatureOrigins, Source, feature_origins
 from .terms import ExplainedModel, Likeness
 from .token_positions import document_texts
-
-Array = NDArray[np.float64]
 
 # Smaller shares of attention have lost digits to underflow.
 _SMALLEST_SHARE = 1e-200

@@ -22,6 +22,7 @@ from sklearn.utils import check_consistent_length, check_scalar
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from .._types import Array
 from .._validation import codes_of
 from ..importance import class_totals, posterior_difference
 from ..text import ContextVectorizer
@@ -29,8 +30,6 @@ from ._explain import explain
 from .explanation import Explanation
 from .formatting import MINUS, aligned, signed, token_text
 from .important_tokens import documents_with, named_classifier, read_documents, values_by_class
-
-Array = NDArray[np.float64]
 
 FOR, AGAINST, NEUTRAL = "#0072B2", "#D55E00", "#8C8C8C"
 

@@ -13,9 +13,8 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from .._base import BaseAttentionClassifier, checked_documents, fitted_attention
 from .._core.fitted import FittedAttention
 from .._factored import factors_of
+from .._types import Array
 from .feature_origins import feature_origins, split_pipeline, without_name_warnings
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

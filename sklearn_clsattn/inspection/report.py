@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from .. import __version__
 from .._classifier import ClsAttentionClassifier
 from .._factored import factors_of
+from .._types import Array
 from .._validation import codes_of
 from ..comparison import (
     Entrant,
@@ -42,7 +43,6 @@ from .feature_origins import split_pipeline, without_name_warnings
 from .important_tokens import ClassTokens, class_tokens, named_classifier, read_documents
 from .pages import framed
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 _TITLE = "Model report"

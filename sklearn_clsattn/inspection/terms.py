@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .._core.fitted import FittedAttention
 from .._documents import row_sums
+from .._types import Array
 
-Array = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
 # Fields that are indexed by entry, and those that are not indexed by entry or document.

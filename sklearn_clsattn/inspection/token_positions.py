@@ -16,12 +16,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
+from .._types import Array
 from ..text._context_vectorizer import ContextVectorizer
 from ..text._symbols import ranges
 from .feature_origins import Columns, FeatureOrigins, Source
 from .terms import DocumentText
 
-Array = NDArray[np.float64]
 Integers = NDArray[Any]
 
 N_LANES = 3  # of lines below each other

@@ -11,10 +11,9 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._documents import as_csr, canonical
+from .._types import Array
 from .._validation import check_two_classes
 from ..importance import class_totals, signed_frequency
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

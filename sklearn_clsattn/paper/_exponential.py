@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.linalg import expm
 
-Array = NDArray[np.float64]
+from .._types import Array
 
 _LARGEST_SPACE = 40  # of the dimensions of a Krylov space, which grows ...
 _LOOKS = {2, 3, 4, 6, 8, 11, 14, 18, 22, 27, 33, _LARGEST_SPACE}  # ... and is looked at here

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from .._core.fitted import FittedAttention, in_the_layout_of, most_probable
+from .._types import Array
 
-Array = NDArray[np.float64]
 AnyPrecision = NDArray[np.floating[Any]]
 
 

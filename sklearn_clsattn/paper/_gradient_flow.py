@@ -19,14 +19,13 @@ from .._core.documents import Documents
 from .._core.fitted import FittedAttention, StoredEmbeddings, in_the_layout_of
 from .._core.result import FitResult, Report
 from .._documents import row_totals
+from .._types import Array
 from ._exponential import ExponentialIntegrator
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
 from ._selection_law import selection_law
 from ._selective import SelectiveGradient, SelectiveObjective
 from ._training import add_step, draw_embeddings, to_array
-
-Array = NDArray[np.float64]
 
 LARGEST_VALUE = 5.0  # above this the logistic loss saturates, and training of p takes longer
 # Largest local error of a score in a step along the flow, relative to one more than its size.

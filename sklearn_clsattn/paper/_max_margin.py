@@ -16,9 +16,9 @@ from scipy.sparse import csgraph
 from sklearn.utils import check_array
 
 from .._core.fitted import select_tokens
+from .._types import Array
 from ._documents import checked_counts, listed
 
-Array = NDArray[np.float64]
 Matrix = Any  # an ndarray, or a CSR array where the embeddings are sparse
 
 # An answer that is not proven optimal up to this is rejected. Where the multiplier of a tight pair

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state, check_scalar
 
+from .._types import Array
 from ._documents import coded_documents, listed
-
-Array = NDArray[np.float64]
 
 # Spectral norm of what the default step writes, at most: for more than two classes, and in finite
 # dimensions, below the gap in which the flow selects one class's relevant tokens only.

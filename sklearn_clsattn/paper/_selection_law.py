@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.utils import check_scalar
 
+from .._types import Array
 from ._assumptions import check_single_relevant_token
 from ._documents import coded_documents
 from ._one_step_embeddings import default_step_size, shifts_per_step
 
-Array = NDArray[np.float64]
 Verdict = Literal["selects", "may fail", "fails"]
 
 LARGEST_LEAD = 9.0

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.special import softmax
 
+from ..._types import Array
 from ..terms import DecisionTerms
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 Choice = NDArray[np.bool_]
 
