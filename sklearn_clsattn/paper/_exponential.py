@@ -29,7 +29,8 @@ _LARGEST_SPACE = 40  # of the dimensions of a Krylov space, which grows ...
 _LOOKS = {2, 3, 4, 6, 8, 11, 14, 18, 22, 27, 33, _LARGEST_SPACE}  # ... and is looked at here
 _SHARE_OF_SPACE = 0.1  # of the error that a step may have, what the space may leave out
 _FIRST_STEP = 0.1
-_BLUR = 0.4  # of the rounding: differences that long hide it, and are still short
+# Length of differences, a power of the rounding: longer ones hide it better and cost accuracy.
+_BLUR = 0.3
 _MOST_GROWTH, _MOST_SHRINKING = 5.0, 0.1
 
 
