@@ -14,7 +14,7 @@ with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("matplotlib.mathtext")
 
-from benchmarks.paper import known, networks, record, run, shapes
+from benchmarks.paper import known, law, networks, record, run, shapes
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -95,6 +95,30 @@ def test_a_trial_run(tmp_path):
         assert f"images/{picture.name})" in page
     assert page.count("](images/") == len(list((tmp_path / "images").iterdir())) == 6
     assert len(page.split()) < 2000
+
+
+def test_a_trial_of_the_law(tmp_path):
+    assert law.main(["--fast", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    rows = [
+        line for line in (tmp_path / "selection_law.md").read_text().splitlines() if "|" in line
+    ]
+    assert sum("misjudged" in row for row in rows) == 4
+    assert {picture.name for picture in tmp_path.glob("*.png")} == {
+        "selection_law.png",
+        "selection_mechanism.png",
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_threshold_misjudges_the_fewest(seed):
+    rng = np.random.default_rng(seed)
+    measure, fails = rng.integers(0, 6, 15).astype(float), rng.random(15) < 0.4
+    wrong = [
+        np.sum(fails != (sign * measure > sign * threshold))
+        for sign in (-1, 1)
+        for threshold in np.arange(-0.5, 6)
+    ]
+    assert law.fewest_misjudged(measure, fails) == min(wrong)
 
 
 def test_without_reviews(tmp_path):

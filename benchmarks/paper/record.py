@@ -116,7 +116,9 @@ STATEMENTS = {
     "descent direction": Statement(
         "The same for normalised descent, after 3,000 steps", "≤", 1e-4, "0"
     ),
-    "norm": Statement("|p| grows like the logarithm of time, share of squares", "≥", 0.99, "1"),
+    "norm": Statement(
+        "The length of p grows like the logarithm of time, share of squares", "≥", 0.99, "1"
+    ),
     "with v": Statement(
         "Documents that select the same if v is trained with p", "≥", 1.0, "the same"
     ),

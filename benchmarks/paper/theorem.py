@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._core.fitted import FittedAttention
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
@@ -234,10 +235,9 @@ def starting_loss(data: Data, seed: int, dimension: int | None, value: float) ->
     step = one_step_embeddings(
         X, y, step_size=value * usual_step(X, y), embedding_dim=dimension, random_state=seed
     )
-    scores = step.embeddings @ step.cls_embedding
-    weights = X.multiply(np.exp(scores - scores.max())).tocsr()
-    outputs = weights @ (step.embeddings @ step.output_vectors[0])
-    outputs /= np.asarray(weights.sum(axis=1)).ravel()
+    scores, values = step.embeddings @ step.cls_embedding, step.embeddings @ step.output_vectors.T
+    model = FittedAttention(scores, values, np.zeros(1), cls_weight=0.0, cls_score=-np.inf)
+    outputs = model.outputs(sp.csr_array(X))[:, 0]
     return float(np.logaddexp(0, (1 - 2 * y) * outputs).mean())
 
 
