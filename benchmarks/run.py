@@ -18,7 +18,7 @@ from . import command_line, machine, pages, problems, report
 from .competitors import COMPETITORS, from_texts
 from .problems import Spec
 from .processes import in_process
-from .timing import compare, few_labels, short_fit, tuned_value
+from .timing import compare, few_labels, short_fit, small_texts, tuned_value
 
 README = command_line.ROOT / "README.md"
 CHART = command_line.ROOT / "docs" / "images" / "benchmark.png"
@@ -87,6 +87,7 @@ def run(
             }
     short = problems.load(problems.SHORT, None, cache=cache)
     results["short_fit"] = short_fit(short, runs=5 if fast else 50)
+    results["small_texts"] = small_texts(runs=1 if fast else 7)
     return results
 
 

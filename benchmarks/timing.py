@@ -21,10 +21,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
+from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.metrics import expected_calibration_error
-from sklearn_clsattn.text import WordVectors, make_text_classifier
+from sklearn_clsattn.text import make_text_classifier
 
-from .competitors import COMPETITORS, Competitor
+from .competitors import COMPETITORS, Competitor, from_texts
 from .problems import Problem, read
 
 _WARM_UP_ROWS = 500
@@ -136,17 +138,21 @@ def warm_up_rows(y: NDArray[Any]) -> NDArray[np.intp]:
     return np.unique(np.concatenate([np.arange(min(_WARM_UP_ROWS, len(y))), firsts]))
 
 
-def interleaved(*functions: Callable[[], Any], runs: int) -> list[float]:
+def interleaved(
+    *functions: Callable[[], Any], runs: int, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Return each function's median seconds over some rounds."""
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(runs):
         for function, measured in zip(functions, times, strict=True):
-            measured.append(timed(function)[1])
+            measured.append(timed(function, clock)[1])
     return [statistics.median(measured) for measured in times]
 
 
 def few_labels(problem: Problem, n_labels: int = 100) -> dict[str, float]:
     """Return accuracies with few labels, and the seconds that vectors of all words take."""
+    from sklearn_clsattn.text import WordVectors  # older checkouts have none (bench_against.py)
+
     X, y = problem.X_train, problem.y_train
     few, others = np.split(np.random.default_rng(0).permutation(len(y)), [n_labels])
     _, seconds = timed(lambda: WordVectors().fit(X))
@@ -164,3 +170,15 @@ def short_fit(problem: Problem, *, runs: int) -> tuple[float, float]:
         *[lambda model=model: model.fit(X, y) for model in models], runs=runs
     )
     return ours, logistic
+
+
+def small_texts(*, runs: int) -> dict[str, float]:
+    """Return processor seconds of fits on 3,000 short texts, and seconds to explain a long one."""
+    texts, y = load_requests(target="topic", return_X_y=True)
+    models = [from_texts({})[name].make(None, 2) for name in ("front_end", "logistic_tfidf")]
+    fits = [lambda model=model: model.fit(texts, y) for model in models]
+    ours, linear = interleaved(*fits, runs=runs, clock=time.process_time)
+    words = " ".join(texts).split()
+    long = " ".join((words * (50_000 // len(words) + 1))[:50_000])
+    _, seconds = timed(lambda: explain(models[0], [long]).to_text())
+    return {"ours": ours, "linear": linear, "explained": seconds}

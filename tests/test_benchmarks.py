@@ -170,9 +170,10 @@ def test_pages_have_every_target_and_the_place_of_the_table():
             "problems": {"imdb_bigrams": entry},
             "from_text": {"imdb_bigrams": texts},
             "short_fit": (0.1, 0.1),
+            "small_texts": {"ours": 3.0, "linear": 1.0, "explained": 1.5},
         }
     )
     assert "| fit, C chosen | at most 1 x LinearSVC | imdb_bigrams 1.00 | met |" in page
     assert "| accuracy, counts, imdb_bigrams | at least 0.917 | 0.9300 | met |" in page
-    assert "| vectors of words | at most 8 x 1 s | imdb_bigrams 9.00 | **missed** |" in page
+    assert "| vectors of words | at most 8 s | imdb_bigrams 9.00 | **missed** |" in page
     assert "| fit, C given | at most 0.7 x LinearSVC | imdb_bigrams 1.00 | **missed** |" in page

@@ -18,7 +18,9 @@ import pandas as pd
 import scipy.sparse as sp
 import torch
 from joblib import Parallel, delayed
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
@@ -278,20 +280,20 @@ def draw(fits: pd.DataFrame) -> Figure:
     """Return the picture: the share of fits that fail, over the value and over A."""
     points = by_point(fits[np.isfinite(fits["d"])])
     figure = Figure(figsize=(9, 3.6), layout="constrained")
-    for ax, axis, label in zip(
-        figure.subplots(1, 2, sharey=True),
-        ("value", "A"),
-        ("largest value after the step", "lead A of the mean field"),
-        strict=True,
-    ):
-        x = points[axis].clip(lower=0.5)
-        ax.scatter(x, points["fails"], c=np.log(points["T"]), cmap="viridis", s=22, alpha=0.8)
+    panels = figure.subplots(1, 2, sharey=True)
+    axes = {"value": "largest value after the step", "A": "lead A of the mean field"}
+    for ax, (axis, label) in zip(panels, axes.items(), strict=True):
+        x, colours = points[axis].clip(lower=0.5), LogNorm(min(LENGTHS), max(LENGTHS))
+        dots = ax.scatter(x, points["fails"], 24, points["T"], norm=colours, alpha=0.8)
         ax.set_xscale("log")
         ax.set_xlabel(label)
-        if axis == "A":
-            ax.axvline(LARGEST_LEAD, color="#8c8c8c", linewidth=1)
-        else:
-            ax.set_ylabel("share of fits that fail")
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+        ax.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("fits that fail")
+    panels[1].axvline(LARGEST_LEAD, color="#8c8c8c", linewidth=1)
+    bar = figure.colorbar(dots, ax=panels, label="tokens of a document")
+    bar.set_ticks(LENGTHS, labels=[str(length) for length in LENGTHS])
+    bar.minorticks_off()
     return figure
 
 
@@ -329,7 +331,8 @@ def mechanism() -> Figure:
         ):
             ax.plot(ways, lead, color=colour, label=f"relevant tokens of the {name} class")
         ax.axhline(0, color="#8c8c8c", linewidth=1)
-        ax.set_title(f"largest value {value:g}", fontsize=10)
+        ax.set_title(f"largest value {value:g}", fontsize=10, loc="left")
+        ax.spines[["top", "right"]].set_visible(False)
         ax.set_xlabel("way along the flow, in score units")
     figure.axes[0].set_ylabel("score above irrelevant tokens'")
     figure.axes[0].legend(frameon=False, fontsize=8.5)
