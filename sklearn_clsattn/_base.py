@@ -73,7 +73,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         device = resolve_device(self.device)
         earlier = self._earlier()
         csr, labels, weights = validated(self, X, y, sample_weight)
-        classes, codes, members = coded(y, labels)
+        classes, codes, members = coded(y, labels, weights)
         documents, dtype = documents_in_memory(self, csr, codes, classes, weights, members=members)
         self._fit_documents(documents, dtype, device, classes, earlier, **more)
 

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 
 from ._documents import damped_entries
-from ._factored import factors_of, n_stored
+from ._factored import FactoredMatrix, factors_of, n_stored
 from ._types import Array
 from ._validation import check_entries, check_total_weight, check_two_classes
 
@@ -56,7 +56,8 @@ def summary_of(X: Any, labels: NDArray[Any], names: list[str] | None = None) -> 
         least = factors.left.data.min(initial=np.inf) * factors.right.data.min(initial=np.inf)
         largest = (factors.left @ factors.right.max(axis=1).toarray()).max(initial=0)
     ends = float(least), float(largest)
-    return Summary(X.shape, n_entries, X.dtype, *ends, labels, names, factors is not None)
+    is_damped = isinstance(X, FactoredMatrix)  # whether or not somebody has asked for its entries
+    return Summary(X.shape, n_entries, X.dtype, *ends, labels, names, is_damped)
 
 
 def joined(summaries: Sequence[Summary]) -> Summary:
@@ -83,6 +84,7 @@ def joined(summaries: Sequence[Summary]) -> Summary:
         max(summary.largest for summary in summaries),
         np.unique(np.concatenate(labels)) if labels else np.empty(0),
         first.names,
+        all(summary.is_damped for summary in summaries),
     )
 
 

@@ -170,17 +170,20 @@ def check_multilabel(estimator: Any, y: Any) -> None:
         )
 
 
-def coded(y: Any, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], Any]:
+def coded(
+    y: Any, labels: NDArray[Any], weights: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.intp], Any]:
     """Return the classes, the documents' codes, and members of several labels, else None.
 
-    `labels` are `y` as :func:`validated` returned it. Where documents have several, codes are those
-    of the rarest (:class:`._core.chunk.Chunk`); a data frame's columns name them.
+    `labels` are `y` as :func:`validated` returned it, with the documents' weights. Where documents
+    have several, codes are those of the rarest (:class:`._core.chunk.Chunk`); a data frame's
+    columns name them.
     """
     if labels.ndim == 1:
         return *np.unique(labels, return_inverse=True), None
     members = np.hstack([labels != 0, np.ones((len(labels), 1), dtype=bool)])
     # The last column is that of documents without labels.
-    sizes = members.sum(axis=0) + np.append(np.zeros(labels.shape[1]), 1)
+    sizes = weights @ members + np.append(np.zeros(labels.shape[1]), 1)
     codes = np.where(members, sizes, np.inf).argmin(axis=1)
     names = getattr(y, "columns", range(labels.shape[1]))
     return np.asarray(list(names)), codes, members

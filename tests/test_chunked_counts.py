@@ -162,8 +162,8 @@ def test_what_is_wrong_with_a_batch_is_said(tmp_path, batch, said):
     [
         (None, "it is no file"),
         (b"[]", "TypeError"),
-        (b'{"format": 2}', "KeyError"),
-        (b'{"format": 99}', "it is of format 99, expected 2"),
+        (b'{"format": 3}', "KeyError"),
+        (b'{"format": 99}', "it is of format 99, expected 3"),
         (b"\xff", "UnicodeDecodeError"),
     ],
 )

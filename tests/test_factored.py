@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -178,18 +179,16 @@ def test_texts_go_through_chunks_batches_and_other_estimators(tmp_path):
     # What a ContextVectorizer counts is damped: it is not damped again, whatever is asked for.
     hasty = make_pipeline(ContextVectorizer(dtype=np.float64), ClsAttentionClassifier(C=1.0))
     assert_allclose(hasty.fit(TEXTS, LABELS).predict_proba(TEXTS), expected, rtol=1e-9)
-    counts = ChunkedCounts.write(
-        tmp_path / "counts", [(X[:50], LABELS[:50]), (X[50:], LABELS[50:])]
-    )
-    chunked = ClsAttentionClassifier(C=1.0, sublinear_counts=False, tol=1e-12)
-    assert_allclose(
-        chunked.fit_chunks(counts).decision_function(X),
-        chunked.fit(model[0].transform(TEXTS), LABELS).decision_function(X),
-        atol=1e-4,
-    )
+    batches = [(X[:50], LABELS[:50]), (X[50:], LABELS[50:])]
+    counts, whole = ChunkedCounts.write(tmp_path / "counts", batches), X.copy()
+    assert whole.nnz > 0  # its entries have been asked for
+    settled = ClsAttentionClassifier(C=1.0, tol=1e-12)
+    decision = settled.fit(X, LABELS).decision_function(X)
+    for fitted in (clone(settled).fit_chunks(counts), clone(settled).fit(whole, LABELS)):
+        assert_allclose(fitted.decision_function(X), decision, atol=1e-4)
     search = GridSearchCV(model, {"classifier__C": [0.1, 1.0]}, cv=2)
     assert search.fit(TEXTS, LABELS).score(TEXTS, LABELS) > 0.8
-    stream = ClsAttentionClassifier(sublinear_counts=False)
+    stream = ClsAttentionClassifier()
     for batch in (slice(0, 60), slice(60, 120)):
         stream.partial_fit(model[0].transform(TEXTS[batch]), LABELS[batch], classes=[0, 1])
     assert stream.score(X, LABELS) > 0.8

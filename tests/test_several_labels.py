@@ -23,7 +23,7 @@ from sklearn_clsattn._validation import coded
 from sklearn_clsattn.inspection import ModelReport, TokenImportanceDisplay, explain, label_issues
 from sklearn_clsattn.paper import OneStepClassifier
 from sklearn_clsattn.saving import to_onnx
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
 
 N_LABELS = 3
 WORDS = np.array(["apple", "bread", "cheese", *(f"word{at}" for at in range(9))])
@@ -43,7 +43,7 @@ def data():
 def documents_of(X, Y, weights=None):
     weights = np.ones(len(Y)) if weights is None else weights
     model = ClsAttentionClassifier(sublinear_counts=False)
-    _, codes, members = coded(Y, Y)
+    _, codes, members = coded(Y, Y, weights)
     names = np.arange(Y.shape[1])
     return documents_in_memory(model, X.astype(float), codes, names, weights, members=members)[0]
 
@@ -140,13 +140,15 @@ def test_labels_that_all_or_none_have(data):
     assert alone.max() < 0.01
 
 
-def test_weights_are_repetitions(data):
+def test_weights_are_repetitions(data, texts):
     X, Y = data[0].astype(float), data[1]
-    weights = np.arange(len(Y)) % 3
+    weights = np.arange(len(Y)) % 3 + 5 * Y[:, 2]  # the rarest label becomes the commonest
     rows = np.repeat(np.arange(len(Y)), weights)
-    one = settled(tol=1e-8, C=1.0).fit(X, Y, weights)
-    other = settled(tol=1e-8, C=1.0).fit(X[rows], Y[rows])
+    one, other = settled(tol=1e-8).fit(X, Y, weights), settled(tol=1e-8).fit(X[rows], Y[rows])
     assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-4)
+    one, other = ContextVectorizer(dtype=np.float64), ContextVectorizer(dtype=np.float64)
+    one.fit(texts, Y, weights), other.fit([texts[row] for row in rows], Y[rows])
+    assert_allclose(one.start_scores_, other.start_scores_, atol=1e-9)
 
 
 def test_choice_of_C_and_search(data):

@@ -178,15 +178,15 @@ def test_they_are_the_same_again_near_where_texts_are_alike_and_kept_in_clones()
 
 def test_files_and_mappings(tmp_path):
     path = tmp_path / "vectors.txt"
-    VECTORS.save(path)
-    read = WordVectors.from_file(path)
-    assert_array_equal(read.words_, VECTORS.words_)
-    assert_allclose(read.vectors_, VECTORS.vectors_, atol=1e-5)
+    for vectors in (VECTORS, WordVectors.from_mapping({"a": [1], "b": [-1]})):
+        vectors.save(path)
+        read = WordVectors.from_file(path)
+        assert_array_equal(read.words_, vectors.words_)
+        assert_allclose(read.vectors_, vectors.vectors_, atol=1e-5)
     zipped = tmp_path / "word2vec.txt.gz"
-    with gzip.open(zipped, "wt", encoding="utf-8") as file:
-        file.write("3 2\nGood 1 0\ngood 0 1\nbad 0 -2\n")
-    found = WordVectors.from_file(zipped).of(["good", "bad", "?"])
-    assert found.tolist() == [[1, 0], [0, -1], [0, 0]]
+    zipped.write_bytes(gzip.compress(b"4 2\nGood 1 0\ngood 0 1\n. 1 . 3 0\nbad 0 -2\n"))
+    found = WordVectors.from_file(zipped).of(["good", "bad", "?", ". 1 ."])
+    assert found.tolist() == [[1, 0], [0, -1], [0, 0], [1, 0]]
     assert WordVectors.from_file(zipped, words=["BAD"]).words_.tolist() == ["bad"]
     keyed = SimpleNamespace(index_to_key=["a", "b"], vectors=np.eye(2))
     static = SimpleNamespace(tokens=["a", "b"], embedding=np.eye(2))

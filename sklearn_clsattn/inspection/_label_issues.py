@@ -78,7 +78,7 @@ def label_issues(
     X, labels = checked_documents(classifier, X), label_array(y)
     check_consistent_length(X, labels)
     if classifier.multilabel_:
-        _, codes, members = coded(y, labels)
+        _, codes, members = coded(y, labels, np.ones(len(labels)))
         outputs = _left_out(classifier, X, codes, sample_weight, members)
         document, label = np.indices(outputs.shape).reshape(2, -1)
         margin = np.where(members[:, :-1], outputs, -outputs).ravel()

@@ -525,7 +525,8 @@ def _checked_labels(texts: list[str], y: Any, sample_weight: Any) -> Labels:
         )
     if has_several_labels(y):  # gates are learned from the rarest label of each
         check_multilabel(None, y)
-        _, y, _ = coded(y, label_array(y))
+        labels = label_array(y)
+        _, y, _ = coded(y, labels, checked_labels(texts, labels[:, 0], sample_weight)[1])
     y, weights = checked_labels(texts, y, sample_weight)
     classes, codes = np.unique(y, return_inverse=True)
     check_two_classes(classes, np.bincount(codes, weights).astype(np.float64))

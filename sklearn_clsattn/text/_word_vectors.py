@@ -194,9 +194,13 @@ class WordVectors(SavedMixin, BaseEstimator):
         opened: Any = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
             for number, line in enumerate(file, start=1):
-                word, _, rest = line.rstrip().partition(" ")
-                if number == 1 and len(rest.split()) == 1:  # how many there are, and their length
-                    continue
+                line = line.rstrip()
+                word, _, rest = line.partition(" ")
+                if number == 1 and word.isdecimal() and rest.strip().isdecimal():
+                    continue  # how many there are, and their length
+                if size and line.count(" ") > size:  # GloVe has some words with spaces
+                    word = line.rsplit(" ", size)[0]
+                    rest = line[len(word) :]
                 if wanted is not None and word.lower() not in wanted:
                     continue
                 vector = np.fromstring(rest, dtype=np.float32, sep=" ")
