@@ -451,7 +451,7 @@ def with_weight(value):
 
 X, Y = data()
 TEXTS = np.array(["so good", "so bad"], dtype=object)[Y]
-ARE_TEXTS = r"X holds texts.*make_pipeline\(CountVectorizer\(\).*make_text_classifier"
+ARE_TEXTS = r"X contains texts.*make_pipeline\(CountVectorizer\(\).*make_text_classifier"
 BAD_FITS = {
     "negative": ((with_entry(-1.0), Y), "Negative.*HashingVectorizer.*clip=True.*TruncatedSVD"),
     "negative, sparse": ((sp.csr_matrix(with_entry(-1.0)), Y), "Negative values"),
@@ -464,7 +464,7 @@ BAD_FITS = {
     "one class": ((X, ["spam"] * 60), r"one class|got 1 class: \['spam'\]"),
     "continuous labels": ((X, Y + 0.5 * np.arange(60) + 0.1), "continuous"),
     "several labels": ((X, [["a", "b"]] * 60), r"several labels.*MultiLabelBinarizer"),
-    "no label": ((X, with_label(None)), r"1 missing labels.*position 7.*leave these out"),
+    "no label": ((X, with_label(None)), r"1 missing labels.*position 7.*remove these documents"),
     "label nan": ((X, with_label(np.nan).tolist()), r"1 missing labels.*position 7"),
     "label NA": ((X, pd.Series(with_label(pd.NA))), r"1 missing labels.*position 7"),
     "another length": ((X, Y[:-1]), "inconsistent numbers of samples"),

@@ -213,7 +213,7 @@ def test_files_and_mappings(tmp_path):
                 TOPICS[:20],
             ),
             ValueError,
-            "with which only fit learns",
+            "which partial_fit does not support",
         ),
     ],
 )

@@ -80,7 +80,7 @@ class Explanation(DecisionTerms):
     >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
     >>> explanation = explain(model, ["a terrific but boring film", "fun"])
     >>> explanation
-    <Explanation of 2 documents: what speaks for 'good'>
+    <Explanation of 2 documents: evidence for 'good'>
     >>> fun = explanation[1]
     >>> fun.tokens.tolist(), fun.predicted.tolist()
     (['fun'], ['good'])
@@ -91,8 +91,8 @@ class Explanation(DecisionTerms):
     def __repr__(self) -> str:
         count = f"{len(self):,} document{'' if len(self) == 1 else 's'}"
         if len(self.targets) > 1:
-            return f"<Explanation of {count}: what speaks for each of {len(self.targets)} classes>"
-        return f"<Explanation of {count}: what speaks for {self.targets.tolist()[0]!r}>"
+            return f"<Explanation of {count}: evidence for each of {len(self.targets)} classes>"
+        return f"<Explanation of {count}: evidence for {self.targets.tolist()[0]!r}>"
 
     def counterfactual(
         self,
