@@ -133,7 +133,7 @@ def test_writing_that_was_stopped_leaves_a_folder_that_says_so(tmp_path):
 
 def test_an_error_in_a_batch_names_it_and_leaves_the_mark(tmp_path):
     batches = [(X, y), (X[:, :-1], y)]
-    with pytest.raises(ValueError, match=r"Batch 1 \(from 0\): There are 539 tokens, and 540"):
+    with pytest.raises(ValueError, match=r"Batch 1 \(from 0\): Got documents with 539 tokens"):
         ChunkedCounts.write(tmp_path / "counts", batches)
     with pytest.raises(ValueError, match="incomplete"):
         ChunkedCounts(tmp_path / "counts")
@@ -170,7 +170,7 @@ def test_what_is_wrong_with_a_batch_is_said(tmp_path, batch, said):
 def test_what_is_no_folder_of_chunks(tmp_path, header, said):
     if header is not None:
         (tmp_path / "corpus.json").write_bytes(header)
-    with pytest.raises(ValueError, match=rf"no file of ChunkedCounts \(.*{said}"):
+    with pytest.raises(ValueError, match=rf"not a ChunkedCounts file \(.*{said}"):
         ChunkedCounts(tmp_path)
 
 

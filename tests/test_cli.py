@@ -348,7 +348,7 @@ def test_bad_files(content, message, command, tmp_path, refused):
         ("fit DATA -o DATA --force", "read as well"),
         ("predict MODEL", "DATA"),
         ("predict gone DATA", "no file gone"),
-        ("predict DATA DATA", "not a model that can be loaded"),
+        ("predict DATA DATA", "is not a model"),
         ("predict MODEL DATA --text gone", "has no column 'gone'"),
         ("predict MODEL DATA -o MODEL", "read as well"),
         ("explain MODEL", "either a file DATA or --say TEXT"),

@@ -401,8 +401,13 @@ TWO = ["a", "b"]
         ({}, (["", " "], [0, 1]), ValueError, "No n-gram"),
         ({"ngram_range": (2, 1)}, (TWO, [0, 1]), ValueError, "ngram_range must be"),
         ({"characters": (0, 2)}, (TWO, [0, 1]), ValueError, "characters must be"),
-        ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), ValueError, "no white space and have no capt"),
-        ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), ValueError, "no white space"),
+        (
+            {"token_pattern": "(a)|b"},
+            (TWO, [0, 1]),
+            ValueError,
+            "not match white space or have a capt",
+        ),
+        ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), ValueError, "not match white space"),
     ],
 )
 def test_errors_say_what_to_do(parameters, arguments, error, message):

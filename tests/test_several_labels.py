@@ -195,7 +195,7 @@ def test_texts_are_counted_once_and_explained_by_label(data, texts):
     assert model.predict([left])[0, 1] == 0
     assert "it is not bakery" in sets.statement(0)
     refused("several labels: target must be one of", explain, model, texts[:1])
-    refused("one label a document", to_onnx, model)
+    refused("one label per document", to_onnx, model)
 
 
 def test_wrong_labels_come_first(data):

@@ -200,8 +200,8 @@ def test_files_and_mappings(tmp_path):
         (lambda: WordVectors().fit("one text"), ValueError, "got one text"),
         (lambda: WordVectors().fit(["a b", "c"]), ValueError, "Only 0 words"),
         (lambda: WordVectors.from_mapping([1]), TypeError, "got list"),
-        (lambda: WordVectors.from_mapping({"a": [np.inf]}), ValueError, "finite numbers"),
-        (lambda: VECTORS.most_similar("zzz"), ValueError, "no vector of 'zzz'"),
+        (lambda: WordVectors.from_mapping({"a": [np.inf]}), ValueError, "finite vectors"),
+        (lambda: VECTORS.most_similar("zzz"), ValueError, "'zzz' has no vector"),
         (
             lambda: make_text_classifier(word_vectors=WordVectors()).fit(["a", "b"], [0, 1]),
             ValueError,
