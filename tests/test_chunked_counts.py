@@ -163,7 +163,7 @@ def test_what_is_wrong_with_a_batch_is_said(tmp_path, batch, said):
         (None, "it is not a file"),
         (b"[]", "TypeError"),
         (b'{"format": 2}', "KeyError"),
-        (b'{"format": 99}', "it is of format 99, expected 2"),
+        (b'{"format": 99}', "its format is 99, expected 2"),
         (b"\xff", "UnicodeDecodeError"),
     ],
 )

@@ -258,8 +258,8 @@ def test_bad_texts_are_refused(documents, message):
 def test_bad_matrices_and_arguments_are_refused():
     model, X = fitted()
     for documents, message in (
-        (TEXTS, "got texts: pass the Pipeline"),
-        (pd.Series(TEXTS), "got texts: pass the Pipeline"),
+        (TEXTS, "got texts: pass a matrix"),
+        (pd.Series(TEXTS), "got texts: pass a matrix"),
         (sp.csr_matrix((2, 21)), "21 features"),
         (-X, "Negative"),
     ):

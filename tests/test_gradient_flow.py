@@ -137,7 +137,7 @@ def test_relevant_tokens_that_always_come_together_are_selected_together():
 def test_where_documents_balance_each_other():
     """They want different tokens ahead: that is said, and no direction is given out."""
     X, y = reference.counts(0, 12, 9, mean=0.8), np.arange(12) % 2
-    with pytest.warns(ConvergenceWarning, match="all but come to rest"):
+    with pytest.warns(ConvergenceWarning, match="almost stopped"):
         model = fit(X, y)
     assert model.direction_error_ == 2
 

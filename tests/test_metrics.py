@@ -188,7 +188,7 @@ def test_calibration_error_is_that_of_a_slow_loop(n_classes, n, n_bins, seed):
     ("change", "error", "message"),
     [
         ({"y_true": [0, 1, 2]}, ValueError, "inconsistent numbers of samples"),
-        ({"y_true": [0, 0]}, ValueError, "2 classes, but there are 1 labels: pass labels="),
+        ({"y_true": [0, 0]}, ValueError, "2 columns, but there are 1 labels: pass labels="),
         ({"y_true": [[0, 1], [1, 0]]}, ValueError, "should be a 1d array"),
         ({"y_proba": [[-0.5, 1.5]] * 2}, ValueError, "must be probabilities"),
         ({"y_proba": [[0.5, 0.6]] * 2}, ValueError, "must be probabilities"),

@@ -72,7 +72,7 @@ def test_scores_far_apart():
     X = X.toarray()
     check(model, X, X=X.astype(np.float32))
     model.attention_scores_ *= 2
-    with pytest.raises(ValueError, match="Attention scores are 1000 apart"):
+    with pytest.raises(ValueError, match="Attention scores differ by up to 1000"):
         to_onnx(model)
 
 

@@ -161,18 +161,18 @@ CHARACTERS = '{"text": "a", "label": 1}\n'
 @pytest.mark.parametrize(
     ("name", "content", "match", "parameters"),
     [
-        *((name, "text", "format is not known; expected a name", {}) for name in ("a.xlsx", "a")),
+        *((name, "text", "format is unknown; expected a name", {}) for name in ("a.xlsx", "a")),
         *((f"a{kind}", "", "is empty", {}) for kind in (".csv", ".tsv", ".jsonl", ".parquet")),
         *(("a.csv", content, "is empty", {}) for content in ("\n\n", "\ufeff", ONE)),
         ("a.json", "[]", "is empty", {}),
-        ("a.csv", ONE + "a,1\n", "no column 'b'; .* name one with text=", {"text": "b"}),
-        ("a.csv", ONE + "a,1\n", "no column 'b'; .* name one with label=", {"label": "b"}),
+        ("a.csv", ONE + "a,1\n", "no column 'b'; .* choose one with text=", {"text": "b"}),
+        ("a.csv", ONE + "a,1\n", "no column 'b'; .* choose one with label=", {"label": "b"}),
         ("a.csv", "text,other\na,1\n", "for the label; its columns are 'text', 'other'", {}),
         ("a.csv", ONE + "a,1\n", "both column 'text'", {"label": "text"}),
         ("a.csv", "a long text " * 9 + "\nb\n", "'a long text a long text a long text a l:", {}),
-        ("a.csv", ONE + "a,1\nhello, you,0\n", "line 3, saw 3 .* with ',' into quotes", {}),
-        ("a.csv", ONE + "hello, you,0\na,1\n", "Rows are longer .* cut at ',': put texts with", {}),
-        ("a.csv", "text;label\na;1\nyou; me;0\n", "line 3, saw 3 .* cut at ';'", {}),
+        ("a.csv", ONE + "a,1\nhello, you,0\n", "line 3, saw 3 .* quote texts that contain ','", {}),
+        ("a.csv", ONE + "hello, you,0\na,1\n", "rows are longer .* split at ',': quote texts", {}),
+        ("a.csv", "text;label\na;1\nyou; me;0\n", "line 3, saw 3 .* split at ';'", {}),
         ("a.csv", ONE + '"a,1\nb,2\n', "cannot be read: ", {}),
         ("a.csv", ONE + "1,1\n2,0\n", "row 1 of .* has 1 and no text .*2 of 2 rows", {}),
         ("a.jsonl", CHARACTERS + '{"text": 7}', "row 2 of .* has 7 and no text", {}),
@@ -191,8 +191,8 @@ CHARACTERS = '{"text": "a", "label": 1}\n'
             for name, content in (("a.csv", "text\ncafé\n"), ("a.jsonl", '{"text": "café"}'))
             for encoding, match in (
                 ("utf-8", "encoding='latin-1'"),
-                ("klingon", "encoding must be one that Python knows"),
-                ("base64", "encoding must be one that Python knows"),
+                ("klingon", "encoding must be a Python encoding"),
+                ("base64", "encoding must be a Python encoding"),
             )
         ),
         *((f"a.csv{kind}", "no such", "cannot be read: ", {}) for kind in (".gz", ".bz2", ".zip")),

@@ -112,7 +112,7 @@ def test_saving_warns_of_types_that_loading_refuses(kind, tmp_path):
 def test_a_model_that_could_never_be_loaded_is_not_saved(tokenizer, tmp_path):
     path = tmp_path / "model.skops"
     path.write_bytes(b"the old file")
-    with pytest.raises(ValueError, match=r"model.skops has not been saved.*top level"):
+    with pytest.raises(ValueError, match=r"model.skops was not saved.*top level"):
         save_model(counted(tokenizer), path)
     assert path.read_bytes() == b"the old file"
 
@@ -205,5 +205,5 @@ def test_what_cannot_be_smaller(tmp_path):
     save_model(counted, tmp_path / "few.joblib", max_tokens=2)
     assert load_model(tmp_path / "few.joblib").predict_proba(TEXTS).shape == (6, 2)
     linear = LogisticRegression()
-    refused("pipelines that end in one", save_model, linear, path, max_tokens=3, error=TypeError)
+    refused("a pipeline that ends in one", save_model, linear, path, max_tokens=3, error=TypeError)
     refused("max_tokens == 0", save_model, model, path, max_tokens=0)

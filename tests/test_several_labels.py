@@ -231,5 +231,5 @@ def test_what_several_labels_cannot_do(data, texts, tmp_path):
     refused("several labels per document", OneStepClassifier().fit, X, Y)
     refused("several labels per document", ChunkedCounts.write, tmp_path / "counts", [(X, Y)])
     fitted = model.fit(X, Y)
-    refused("not several", ModelReport.from_estimator, fitted, X, Y)
+    refused("model of several", ModelReport.from_estimator, fitted, X, Y)
     refused('kind="bars"', TokenImportanceDisplay.from_estimator, fitted, X, Y)

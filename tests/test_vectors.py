@@ -205,7 +205,7 @@ def test_files_and_mappings(tmp_path):
         (
             lambda: make_text_classifier(word_vectors=WordVectors()).fit(["a", "b"], [0, 1]),
             ValueError,
-            "Only 0 words are in 3 texts",
+            "Only 0 words occur in at least 3 texts",
         ),
         (
             lambda: ClsAttentionClassifier().partial_fit(
