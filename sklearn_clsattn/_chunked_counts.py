@@ -119,8 +119,7 @@ class ChunkedCounts:
         Parameters
         ----------
         path : str or path-like
-            The folder to create; an empty folder may exist. It contains a file ``INCOMPLETE``
-            until writing ends.
+            The folder to create, or an empty one. It has a file ``INCOMPLETE`` until writing ends.
         batches : iterable of tuple
             (X, y) or (X, y, sample_weight), with counts X of shape (n_documents, n_tokens), or
             texts if there is a `vectorizer`. Only one batch, of any size, is in memory at a time.

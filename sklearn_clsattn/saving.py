@@ -152,8 +152,7 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     Returns
     -------
     model : estimator
-        The model. If other versions of this package or scikit-learn saved it, there is a
-        UserWarning.
+        The model. Loading warns if other versions of this package or scikit-learn saved it.
 
     Raises
     ------
@@ -344,9 +343,7 @@ def _check_convertible(model: Any, classifier: Any) -> None:
     check_is_fitted(model)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
     if any(getattr(step, "sublinear_tf", False) for step in steps):
-        raise ValueError(
-            "to_onnx does not support sublinear_tf=True, which skl2onnx computes as ln(1 + c)."
-        )
+        raise ValueError("sublinear_tf=True is not supported: skl2onnx computes ln(1 + c).")
     if classifier.multilabel_:
         raise ValueError("to_onnx supports one label per document, got a model of several labels.")
     labels, fitted = classifier.classes_, fitted_attention(classifier)

@@ -339,7 +339,7 @@ def test_bad_files(content, message, command, tmp_path, refused):
         ("compare --min-df many", "expected a whole number above 0, got 'many'"),
         ("compare --test DATA", "--test needs a file"),
         ("compare DATA --test gone.csv", "no file gone.csv"),
-        ("compare DATA --label gone", "no column 'gone'; its columns are 'text', 'label': name"),
+        ("compare DATA --label gone", "no column 'gone'; its columns are 'text', 'label': choose"),
         ("compare DATA --encoding gone", "Python encoding"),
         ("report DATA -o nowhere/OUT", "no folder"),
         ("fit DATA", "-o"),
@@ -379,7 +379,7 @@ def test_no_test_set(content, option, message, data, tmp_path, refused):
 
 def test_no_model_of_texts(data, tmp_path, refused):
     path = put(tmp_path / "other", pickle.dumps({"a": 1}))
-    assert "holds a dict" in refused("predict", path, data)
+    assert "contains a dict" in refused("predict", path, data)
     X, y = np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]
     joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), path)
     assert "does not take texts" in refused("predict", path, data)

@@ -212,7 +212,7 @@ def test_names_of_frames_are_followed():
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        ([HashingVectorizer(alternate_sign=False)], "leads to 0 with names"),
+        ([HashingVectorizer(alternate_sign=False)], "have names for 0 columns"),
         (
             [CountVectorizer(), TruncatedSVD(3), Binarizer()],
             r"TruncatedSVD \(step 'truncatedsvd'\).*each of them mixes several",

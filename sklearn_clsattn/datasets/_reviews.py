@@ -280,8 +280,8 @@ def _as_texts(column: "pd.Series[Any]", file: str) -> NDArray[np.object_]:
     if wrong:
         raise ValueError(
             f"row {wrong[0] + 1} of {file} has {texts[wrong[0]]!r:.40} instead of a text in column "
-            f"{column.name!r}, like {len(wrong)} of {len(texts)} rows: fill or remove them, or "
-            "choose the column of the texts with text="
+            f"{column.name!r} ({len(wrong)} of {len(texts)} rows are affected): fill or remove "
+            "them, or choose the column of the texts with text="
         )
     return texts
 
