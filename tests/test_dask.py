@@ -237,7 +237,7 @@ def test_wrong_input(client):
     refused(clone(model).set_params(C=-1.0), "'C' parameter")
     refused(model, "X has no documents", in_blocks()[:0], da.from_array(y[:0], 1))
     refused(model, "one class only", labels=da.zeros(240, chunks=120, dtype=int))
-    with pytest.raises(TypeError, match=r"X has to be a Dask .* ClsAttentionClassifier"):
+    with pytest.raises(TypeError, match=r"X must be a Dask .* ClsAttentionClassifier"):
         model.fit(X, y)
     model.set_params(vectorizer=CountVectorizer())
     refused(model, "Vocabulary not fitted", texts, labels)
