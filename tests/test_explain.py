@@ -278,7 +278,7 @@ def test_bad_matrices_and_arguments_are_refused():
 @pytest.mark.parametrize("target", ["bad", [0], np.array([0, 1]), 0.5])
 def test_unknown_targets_are_refused(target):
     model, X = fitted()
-    with pytest.raises(ValueError, match=r"target must be None or one of the \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"target must be None or one of the classes \[0, 1\]"):
         explain(model, X, target=target)
     explanation = explain(model, X)
     for render in (explanation.to_text, explanation.to_html, explanation[:0].to_text):
