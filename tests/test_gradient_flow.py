@@ -148,7 +148,7 @@ def test_a_selection_that_does_not_settle():
         model = OneStepClassifier(max_iter=12).fit(X, y)
     (warning,) = caught
     assert re.search(
-        r"stopped at max_iter=12: before the selected tokens settled \(they changed in "
+        r"stopped at max_iter=12 before the selected tokens settled \(they changed in "
         r"\d+ of 12 steps\).*Theorem 4.3 does not apply.*ClsAttentionClassifier",
         str(warning.message),
     )
