@@ -145,26 +145,26 @@ def interval(values: Array) -> tuple[float, float]:
 
 
 _NOTES = f"""\
-Every explanation is of the same model, ours on counts of words, and is judged on it by the drop in
-the probability of the predicted class. *Comprehensiveness*: the {K} tokens that speak most for the
-class are removed, in all their occurrences; higher is better. *Sufficiency*: only they are kept;
+All explanations are of the same model, ours on word counts, and are judged by the drop in the
+probability of the predicted class. *Comprehensiveness*: the {K} tokens that support the class most
+are removed, with all their occurrences; higher is better. *Sufficiency*: only they are kept;
 lower is better. *AOPC*: the same, averaged over the top 1, 5, 10, 20 and 50 % of the tokens
-(ERASER). Tokens that do not speak for the class are never taken. Means over documents, ± half a
+(ERASER). Tokens that do not support the class are never used. Means over documents, ± half a
 95 % interval.
 
-*Contributions* are those of `explain`: of the predicted class, of several less those of the next.
+*Contributions* are those of `explain` for the predicted class; for several, minus the runner-up's.
 LIME and SHAP of tokens remove a word in all its occurrences and have {{samples:,}} evaluations of
 the model; SHAP of texts is that package's own choice for texts and has its default. Anchors' tokens
 come first in the order found, the others by their precision alone."""
 
 _GAINS = """\
-The mean of the differences, document by document, ± half its 95 % interval; positive is better for
-our contributions, and **bold** where it is so by more than the interval."""
+Mean of the differences per document, ± half its 95 % interval. Positive values favour our
+contributions; they are **bold** if they exceed the interval."""
 
 _TIMES = """\
-The processor's time, without waiting, from a text to its scores, one document at a time and each
-by all in turn: a busy machine slows all alike. What takes less than 50 ms is the median of seven
-calls. *Times as fast*: median over documents of the other's time over that of ours, and the lowest
+CPU time, without waiting, from a text to its scores, one document at a time with all methods in
+turn, so that a busy machine slows all alike. Times below 50 ms are medians of seven calls.
+*Times as fast*: the median over documents of the other's time divided by ours, and the lowest
 tenth."""
 
 

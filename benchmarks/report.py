@@ -41,7 +41,7 @@ _MARKS = {
 
 def markdown(results: dict[str, Any]) -> str:
     """Return the page."""
-    fast = "**A fast run**: few rows, nothing tuned; the numbers mean little."
+    fast = "**A fast run**: few rows, no tuning; the numbers are not meaningful."
     notes = (
         "Medians of interleaved runs after a warm-up. Baselines, and C if given, are tuned by "
         "accuracy on an 80/20 split of the training documents. ECE: calibration error in 15 bins. "
@@ -60,7 +60,7 @@ def markdown(results: dict[str, Any]) -> str:
             for entry in results["problems"].values()
         ),
         "## From raw text",
-        "Vectorizing is inside the timing; all have their defaults. *One*: a single text.",
+        "Times include vectorizing; all have their defaults. *One*: a single text.",
         *(_from_text(entry, titles) for entry in results["from_text"].values()),
         f"A fit on 1,000 generated documents of 20 words takes {1e3 * ours:.3g} ms, "
         f"LogisticRegression's {1e3 * logistic:.3g} ms.",

@@ -36,7 +36,7 @@ _SUBMODULES = (
 
 
 def __getattr__(name: str) -> Any:
-    """Import an estimator when it is first asked for: the command line's help must not wait."""
+    """Import an estimator on first use, which keeps the command line's help fast."""
     if name in _SUBMODULES:
         return import_module(f".{name}", __name__)
     if name not in _HOME:

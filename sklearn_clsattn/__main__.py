@@ -1,4 +1,4 @@
-"""Make ``python -m sklearn_clsattn`` do what the ``sklearn-clsattn`` command does."""
+"""Run the ``sklearn-clsattn`` command as ``python -m sklearn_clsattn``."""
 
 import sys
 

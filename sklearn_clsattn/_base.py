@@ -1,4 +1,4 @@
-"""What all classifiers share: prediction, reading, and validating, storing and reporting a fit."""
+"""The base of all classifiers: prediction, inspection, and handling the result of a fit."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from ._training import Summary
 
 Earlier = tuple[FittedAttention, list[Any]]
-"""A fitted model, and what its parameters are of: number and names of tokens, and classes."""
+"""A fitted model, with the number and names of its tokens and its classes."""
 
 
 @documented
 class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
-    """Base of all classifiers: a fitted model is read and predicts in one way.
+    """Base of all classifiers, which share prediction and inspection.
 
-    A subclass has the parameters `class_weight`, `max_iter`, `verbose` and `device` beside its
-    own, and trains in `_train`.
+    A subclass has the parameters `class_weight`, `max_iter`, `verbose` and `device` in addition to
+    its own, and trains in `_train`.
     """
 
-    mlp = False  # whether one follows the softmax, so that decisions are no sums over tokens
+    mlp = False  # whether an MLP follows the softmax: decisions are then not sums over tokens
     multilabel_ = False  # whether documents have several labels
 
     _criterion = "gap"
@@ -67,7 +67,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _fit_in_memory(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> None:
-        """Fit on documents in memory, with more options of training."""
+        """Fit on documents in memory, with further training options."""
         from ._core.backend import resolve_device
 
         device = resolve_device(self.device)
@@ -85,21 +85,21 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         decision : ndarray of shape (n_documents,) or (n_documents, n_classes)
-            For two classes the log-odds of ``classes_[1]``, else one value per class; of several
-            labels the log-odds of each.
+            For two classes, the log-odds of ``classes_[1]``; for more, one value per class; for
+            several labels, the log-odds of each label.
         """
         outputs = self._answer(X, "outputs")
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of every document.
+        """Return the most probable class of each document.
 
         {X}
 
         Returns
         -------
         labels : ndarray of shape (n_documents,) or (n_documents, n_classes)
-            Labels from `classes_`; of several labels 1 for those that are more probable than not.
+            Labels from `classes_`; for several labels, 1 for each with a probability above 0.5.
         """
         if self.multilabel_:
             return (self.decision_function(X) > 0).astype(np.intp)
@@ -107,17 +107,17 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         return self.classes_[numbers]
 
     def predict_proba(self, X: Any, priors: ArrayLike | None = None) -> Array:
-        """Return the probability of every class.
+        """Return the probability of each class.
 
         {X}
         priors : array-like of shape (n_classes,), default=None
-            Shares of the classes where the documents come from, if these are others than in
-            training, `class_prior_`: the decisions are shifted by the logarithms of the ratios.
+            Class frequencies among the documents to predict, if they differ from those in
+            training (`class_prior_`). The logarithms of the ratios are added to the decisions.
 
         Returns
         -------
         probabilities : ndarray of shape (n_documents, n_classes)
-            In the order of `classes_`; rows sum to 1, but for several labels.
+            In the order of `classes_`. Rows sum to 1, except with several labels.
         """
         decision = self.decision_function(X)
         if priors is not None:
@@ -125,13 +125,13 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         return np.asarray(expit(decision)) if self.multilabel_ else probabilities(decision)
 
     def _shift(self, priors: ArrayLike) -> Array:
-        """Return what other shares of the classes add to decisions, () or (n_classes,)."""
+        """Return what other class frequencies add to the decisions, () or (n_classes,)."""
         given = check_array(priors, ensure_2d=False, dtype=np.float64, input_name="priors")
         is_valid = (given < 1).all() if self.multilabel_ else np.isclose(given.sum(), 1.0)
         if given.shape != self.class_prior_.shape or not (given > 0).all() or not is_valid:
             what = "between 0 and 1" if self.multilabel_ else "above 0 that add up to 1"
             raise ValueError(
-                f"priors must be {len(self.class_prior_)} shares {what}, one for each of "
+                f"priors must be {len(self.class_prior_)} numbers {what}, one for each of "
                 f"{self.classes_.tolist()}, got {priors!r}."
             )
         of_shares = logit if self.multilabel_ else np.log
@@ -139,14 +139,14 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         return np.asarray(shift[1] - shift[0] if len(self.intercept_) == 1 else shift)
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithm of the probability of every class.
+        """Return the logarithm of the probability of each class.
 
         {X}
 
         Returns
         -------
         log_probabilities : ndarray of shape (n_documents, n_classes)
-            Finite also where probabilities round to 0.
+            Finite even if a probability rounds to 0.
         """
         decision = self.decision_function(X)
         if self.multilabel_:
@@ -156,14 +156,15 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         return log_softmax(decision, axis=1)
 
     def attention(self, X: Any) -> sp.csr_array:
-        """Return the attention weights of every document's tokens.
+        """Return the attention weights of each document's tokens.
 
         {X}
 
         Returns
         -------
         attention : csr_array of shape (n_documents, n_tokens)
-            Rows sum to 1 less the share of ``<cls>``; a document without tokens has none.
+            Each row sums to 1 minus the share of ``<cls>``. A document without tokens has no
+            entries.
         """
         return self._answer(X, "attention")
 
@@ -175,35 +176,35 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         contributions : csr_array of shape (n_documents, n_tokens), or a list of them
-            Attention weight times token value; for more than two classes one array per class.
-            Row sums plus `intercept_` are :meth:`decision_function`.
+            Attention weight times token value; for more than two classes, one array per class.
+            Row sums plus `intercept_` equal :meth:`decision_function`.
         """
         terms = self._answer(X, "contributions")
         return terms[0] if len(terms) == 1 else terms
 
     def select_tokens(self, X: Any) -> sp.csr_array:
-        """Return which tokens have the highest attention score of their document.
+        """Return the tokens with the highest attention score in each document.
 
         {X}
 
         Returns
         -------
         selected : boolean csr_array of shape (n_documents, n_tokens)
-            The selected tokens S_X(p), ties within 1e-6 included.
+            The selected tokens S_X(p), including ties within 1e-6.
         """
         fitted, X = self._checked(X)
         return fitted.selected(X)
 
     @property
     def cls_embedding_(self) -> Array:
-        """The embedding p of ``<cls>``; the first unit vector where any basis will do."""
+        """The embedding p of ``<cls>``; the first unit vector if the basis is arbitrary."""
         check_is_fitted(self)
         n_outputs, stored = len(self.intercept_), self._embeddings
         return np.eye(1, 1 + n_outputs)[0] if stored is None else stored.cls_embedding
 
     @property
     def output_vector_(self) -> Array:
-        """The output vector v, or one row per class; other unit vectors where any basis will do."""
+        """The output vector v, or one row per class; unit vectors if the basis is arbitrary."""
         check_is_fitted(self)
         n_outputs, stored = len(self.intercept_), self._embeddings
         vectors = np.eye(1 + n_outputs)[1:] if stored is None else stored.output_vectors
@@ -211,7 +212,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def token_embeddings_(self) -> NDArray[np.floating[Any]]:
-        """The embeddings E, made when asked for."""
+        """The embeddings E, computed on demand."""
         check_is_fitted(self)
         if self._embeddings is not None:
             return self._embeddings.matrix
@@ -227,8 +228,8 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         return hasattr(self, "attention_scores_")
 
     def _model(self) -> FittedAttention:
-        """Return the fitted model, made of the fitted attributes."""
-        # A file may have smaller numbers (save_model).
+        """Return the fitted model, built from the fitted attributes."""
+        # A file may store smaller numbers (save_model).
         values = self.token_values_.astype(np.float64, copy=False)
         return FittedAttention(
             scores=self.attention_scores_.astype(np.float64, copy=False),
@@ -240,25 +241,25 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         )
 
     def _answer(self, X: Any, question: str) -> Any:
-        """Return what a method of the fitted model returns for documents."""
+        """Call a method of the fitted model on validated documents."""
         is_damped = hasattr(self, "entry_scale_") and not hasattr(self, "feature_names_in_")
         if is_damped and is_plain(X, self.n_features_in_, positive=False):
-            # Damping finds negative counts as well as a look at all entries beforehand would.
+            # Damping detects negative counts, so no separate pass over all entries is needed.
             with suppress(NegativeEntriesError):
                 return getattr(self._model(), question)(X)
         fitted, X = self._checked(X)
         return getattr(fitted, question)(X)
 
     def _checked(self, X: Any) -> tuple[FittedAttention, Any]:
-        """Return the fitted model, and documents as it takes them."""
+        """Return the fitted model, and the documents in the form that it expects."""
         check_is_fitted(self)
         if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
             X, _, _ = validated(self, X, reset=False)
-        # Of an entry in several parts, the sum is damped.
+        # An entry that is stored in several parts is summed before it is damped.
         return self._model(), canonical(X) if hasattr(self, "entry_scale_") else X
 
     def _train(self, *documents: Any, **options: Any) -> FitResult:
-        """Train on the documents; every classifier has its own way."""
+        """Train on the documents; each classifier implements this."""
         raise NotImplementedError
 
     def _fit_documents(
@@ -270,9 +271,9 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         earlier: Earlier | None,
         **more: Any,
     ) -> None:
-        """Train on documents, from `earlier` if it fits, and store the result.
+        """Train on documents, starting from `earlier` if compatible, and store the result.
 
-        Warnings are of the line that called `fit`, five calls above this one.
+        Warnings point to the line that called `fit`, five calls above this one.
         """
         from ._core.backend import ThreadShare
 
@@ -288,17 +289,17 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
             check_finite(result)
         counts = documents.count_selected(result.model.scores)
         self._store(result, classes, documents.statistics, counts, documents.entry_scale)
-        self.__dict__.pop("_stream", None)  # of batches that this model knows nothing of
+        self.__dict__.pop("_stream", None)  # it remembers batches that this model has not seen
         warn(result, stacklevel=7)
 
     def _earlier(self) -> Earlier | None:
-        """Return what is fitted already, if anything is, for a warm start."""
+        """Return the model that is already fitted, if any, for a warm start."""
         if not (getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()):
             return None
         return self._model(), self._trained_on(self.classes_, self.multilabel_)
 
     def _trained_on(self, classes: NDArray[Any], several: bool) -> list[Any]:
-        """Return number and names of the tokens, as scikit-learn noted them, and the classes."""
+        """Return the number and names of tokens that scikit-learn stored, and the classes."""
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else list(names)
         return [self.n_features_in_, names, classes.tolist(), several]
@@ -311,7 +312,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         selection_counts: Numbers,
         entry_scale: float | None,
     ) -> None:
-        for name in [*vars(self)]:  # of an earlier fit, with other parameters perhaps
+        for name in [*vars(self)]:  # from an earlier fit, perhaps with other parameters
             if name.endswith("_") and not name.endswith("_in_"):
                 del self.__dict__[name]
         self.classes_ = classes
@@ -330,7 +331,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     def _model_attributes(
         self, model: FittedAttention, entry_scale: float | None
     ) -> dict[str, Any]:
-        """Return the fitted attributes that predictions are made from."""
+        """Return the fitted attributes that prediction needs."""
         values = model.values
         scale = {} if entry_scale is None else {"entry_scale_": entry_scale}
         return scale | {
@@ -343,30 +344,30 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         }
 
     def _report(self, n_iter: int, loss: float, criterion: float) -> None:
-        """Print what `verbose` asks for."""
+        """Print progress as `verbose` requests."""
         if self.verbose and n_iter % int(self.verbose) == 0:
             measure = "" if np.isnan(criterion) else f"   {self._criterion} {criterion:.2e}"
             print(f"iteration {n_iter:4d}   loss {loss:.6f}{measure}", flush=True)
 
 
 def fitted_attention(classifier: BaseAttentionClassifier) -> FittedAttention:
-    """Return the fitted model of a classifier, made of its fitted attributes."""
+    """Return the fitted model of a classifier, built from its fitted attributes."""
     check_is_fitted(classifier)
     return classifier._model()
 
 
 def vector_embeddings(classifier: BaseAttentionClassifier) -> VectorEmbeddings | None:
-    """Return the embeddings of a fitted classifier whose tokens have vectors, else None."""
+    """Return the embeddings of a fitted classifier if its tokens have vectors, else None."""
     stored = classifier._embeddings
     return stored if isinstance(stored, VectorEmbeddings) else None
 
 
 def of_label(classifier: Any, label: Any) -> Any:
-    """Return the classifier of documents without and with one of several labels."""
+    """Return a binary classifier for one of several labels."""
     labels = classifier.classes_.tolist()
     if label not in labels:
         raise ValueError(
-            f"Documents have several labels: expected one of {labels} as target, got {label!r}."
+            f"Documents have several labels: target must be one of {labels}, got {label!r}."
         )
     at, one = labels.index(label), copy(classifier)
     one.multilabel_ = False
@@ -380,7 +381,7 @@ def of_label(classifier: Any, label: Any) -> Any:
 
 
 def checked_documents(classifier: BaseAttentionClassifier, X: Any) -> Any:
-    """Return documents as the fitted model of a classifier takes them."""
+    """Return documents in the form that the fitted model of a classifier expects."""
     return classifier._checked(X)[1]
 
 
@@ -404,7 +405,7 @@ def documents_in_memory(
 
 
 def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary, **more: Any) -> None:
-    """Fit a classifier on documents in chunks, of which `summary` is, on the CPU."""
+    """Fit a classifier on the CPU to documents in chunks, which `summary` describes."""
     import torch
 
     earlier = classifier._earlier()

@@ -1,4 +1,4 @@
-"""A corpus of counts in files, read chunk by chunk where they are needed."""
+"""A corpus of counts in files, read chunk by chunk as needed."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _LEAST_CHUNK, _CHUNK_PER_TOKEN = 4_000_000, 8  # entries; more for many tokens
 
 @public("sklearn_clsattn")
 class ChunkedCounts:
-    """Token counts with labels in a folder, for fits on more documents than memory holds.
+    """Token counts with labels in a folder, for out-of-core fits.
 
-    :meth:`write` makes the folder and :meth:`ClsAttentionClassifier.fit_chunks` reads it, one
-    memory-mapped chunk after another. Lengths and bounds are checked when a file is first read: a
-    damaged folder can be refused, but do no harm. Files must not change while in use.
+    :meth:`write` creates the folder and :meth:`ClsAttentionClassifier.fit_chunks` reads it, one
+    memory-mapped chunk after another. Lengths and bounds are checked when a file is first read, so
+    that a damaged folder raises an error. Files must not change while in use.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class ChunkedCounts:
     classes : ndarray of shape (n_classes,)
         Labels, sorted.
     feature_names : list of str or None
-        Names of the tokens, where the counts came with any.
+        Names of the tokens, if the counts had any.
 
     Examples
     --------
@@ -85,12 +85,13 @@ class ChunkedCounts:
         self.path = Path(path).expanduser()
         if (self.path / _MARK).exists():
             raise ValueError(
-                f"{self.path} is incomplete: writing it was stopped. Remove it and write it again."
+                f"{self.path} is incomplete, because writing stopped early. Remove it and write it "
+                "again."
             )
         with _intact(self.path / _HEADER) as file:
             header = json.loads(file.read_text("utf-8"))
             if header["format"] != _FORMAT:
-                raise ValueError(f"it is of format {header['format']}, expected {_FORMAT}")
+                raise ValueError(f"its format is {header['format']}, expected {_FORMAT}")
             self._n_chunks: int = header["n_chunks"]
             self.shape: tuple[int, int] = tuple(header["shape"])
             self.n_entries: int = header["n_entries"]
@@ -119,16 +120,16 @@ class ChunkedCounts:
         Parameters
         ----------
         path : str or path-like
-            The folder to make, or an empty one. Until it is complete it has a file ``INCOMPLETE``.
+            The folder to create, or an empty one. It has a file ``INCOMPLETE`` until writing ends.
         batches : iterable of tuple
             (X, y) or (X, y, sample_weight), with counts X of shape (n_documents, n_tokens), or
-            texts where there is a `vectorizer`. One batch, of any size, is in memory at a time.
+            texts if there is a `vectorizer`. Only one batch, of any size, is in memory at a time.
         vectorizer : transformer, default=None
-            Makes counts of texts: one that needs no fit, such as
-            :class:`~sklearn.feature_extraction.text.HashingVectorizer`, or one that is fitted.
+            Turns texts into counts: a fitted vectorizer, or one that needs no fit, such as
+            :class:`~sklearn.feature_extraction.text.HashingVectorizer`.
         chunk_entries : int, default=None
-            Stored counts in a chunk, about, each of which takes 12 to 24 bytes. By default four
-            million, or eight for each token if that is more.
+            Approximate number of stored counts per chunk; each takes 12 to 24 bytes. By default
+            four million, or eight per token if that is more.
 
         Returns
         -------
@@ -143,8 +144,8 @@ class ChunkedCounts:
             check_is_fitted(vectorizer)
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise FileExistsError(f"{folder} is not empty: choose another name, or remove it.")
-        (folder / _MARK).write_text("The folder is being written, or writing it was stopped.\n")
+            raise FileExistsError(f"{folder} is not empty: choose another name or remove it.")
+        (folder / _MARK).write_text("This folder is being written, or writing stopped early.\n")
         writer = _Writer(folder, vectorizer, chunk_entries)
         for number, batch in enumerate(batches):
             try:
@@ -160,7 +161,7 @@ class ChunkedCounts:
         return self._n_chunks
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
-        """Yield the counts, the labels and the weights of the documents of each chunk."""
+        """Yield the counts, labels and document weights of each chunk."""
         for chunk in map(self._chunk, range(len(self))):
             yield chunk.X, self._labels[chunk.codes], chunk.weights
             chunk.release()
@@ -177,13 +178,13 @@ class ChunkedCounts:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Corpus, Summary]]:
-        """Let one fit at a time have the documents and their summary."""
+        """Lock the documents for one fit, and yield them with their summary."""
         with self._lock:
             corpus = Corpus([*map(self._chunk, range(len(self)))])
             yield corpus, self._summary
 
     def _chunk(self, number: int) -> Chunk:
-        """Return a chunk, memory-mapped, which is checked when it is first read."""
+        """Return a memory-mapped chunk, which is checked when it is first read."""
         if number not in self._chunks:
             maps: WeakSet[mmap.mmap] = WeakSet()
             arrays = {name: self._array(_file(number, name), maps) for name in _ARRAYS}
@@ -195,7 +196,7 @@ class ChunkedCounts:
                     one.check_format()
                 shapes = rows.shape == columns.shape[::-1] == (len(codes), self.shape[1])
                 if not (shapes and all(0 <= code < len(self._labels) for code in np.unique(codes))):
-                    raise ValueError("its sizes are not those of the other files")
+                    raise ValueError("its sizes do not match the other files")
             keep, release = partial(_keep, self.path, maps), partial(_release, maps)
             chunk = Chunk(rows, codes, arrays["weights"], number, self._labels, columns)
             self._chunks[number] = replace(chunk, keep=keep, release=release)
@@ -203,13 +204,13 @@ class ChunkedCounts:
         return self._chunks[number]
 
     def _array(self, name: str, maps: WeakSet[mmap.mmap]) -> NDArray[Any]:
-        """Return the array of an intact file, memory-mapped."""
+        """Return the memory-mapped array of an intact file."""
         with _intact(self.path / name) as file:
             return _mapped(file, maps)
 
 
 class _Writer:
-    """Writes chunks of about as many entries, whatever the batches."""
+    """Writes chunks of about equal size, whatever the sizes of the batches."""
 
     def __init__(self, folder: Path, vectorizer: Any, chunk_entries: int | None) -> None:
         self._folder, self._vectorizer, self._size = folder, vectorizer, chunk_entries
@@ -220,14 +221,14 @@ class _Writer:
         self._n_chunks = 0
 
     def add(self, batch: Any) -> None:
-        """Take a batch."""
+        """Add a batch."""
         if not (isinstance(batch, tuple | list) and len(batch) in (2, 3)):
             raise TypeError(
                 f"Expected (X, y) or (X, y, sample_weight), got a {type(batch).__name__}."
             )
         X, y, sample_weight = (*batch, None)[:3]
         if self._vectorizer is not None:
-            if not len(X):  # not every vectorizer takes no texts
+            if not len(X):  # some vectorizers fail without texts
                 return
             X = self._vectorizer.transform(X)
         X, y, weights, names = checked_part(X, y, sample_weight, "ChunkedCounts")
@@ -251,7 +252,7 @@ class _Writer:
         self._flush()
         summary = self._summary
         if summary is None or not summary.shape[0]:
-            raise ValueError("There is no document in any batch.")
+            raise ValueError("The batches have no documents: expected at least one.")
         labels = np.concatenate(self._labels)
         first = np.unique([self._codes[label] for label in labels.tolist()], return_index=True)[1]
         plain = labels.astype(str) if labels.dtype == object else labels
@@ -272,7 +273,7 @@ class _Writer:
             json.dump(header, file)
 
     def _flush(self) -> None:
-        """Write what waits as one chunk."""
+        """Write the waiting documents as one chunk."""
         if not self._waiting:
             return
         parts, codes, weights = zip(*self._waiting, strict=True)
@@ -301,20 +302,20 @@ def _file(number: int, name: str) -> str:
 
 @contextmanager
 def _intact(path: Path) -> Iterator[Path]:
-    """Raise whatever goes wrong with a file as a ValueError that names it."""
+    """Turn any error in reading a file into a ValueError that names the file."""
     try:
-        if not path.is_file():  # to open a pipe would wait for ever
-            raise FileNotFoundError("it is no file")
+        if not path.is_file():  # opening a pipe would wait for ever
+            raise FileNotFoundError("it is not a file")
         yield path
     except Exception as error:  # a damaged file can raise anything
         raise ValueError(
-            f"{path} is damaged, or no file of ChunkedCounts ({type(error).__name__}: {error}). "
+            f"{path} is damaged or not a ChunkedCounts file ({type(error).__name__}: {error}). "
             "Copy or write the folder again."
         ) from error
 
 
 def _mapped(path: Path, maps: WeakSet[mmap.mmap]) -> NDArray[Any]:
-    """Return the array of a .npy file, memory-mapped; its map joins `maps`."""
+    """Return the memory-mapped array of a .npy file, and add its map to `maps`."""
     array: Any = np.lib.format.open_memmap(path, mode="r")
     if array.size:
         maps.add(array._mmap)
@@ -322,7 +323,7 @@ def _mapped(path: Path, maps: WeakSet[mmap.mmap]) -> NDArray[Any]:
 
 
 def _keep(folder: Path, maps: WeakSet[mmap.mmap], array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array in a file without a name, which is gone with the array."""
+    """Return a copy of an array in an unnamed file, which is deleted with the array."""
     where = folder if os.access(folder, os.W_OK) else None
     handle, name = tempfile.mkstemp(prefix="fit-", suffix=".npy", dir=where)
     try:
@@ -335,7 +336,7 @@ def _keep(folder: Path, maps: WeakSet[mmap.mmap], array: NDArray[Any]) -> NDArra
 
 
 def _release(maps: WeakSet[mmap.mmap]) -> None:
-    """Give back the memory of mapped files, whose pages stay in the system's cache."""
+    """Release the memory of mapped files; their pages stay in the system's cache."""
     advice = getattr(mmap, "MADV_DONTNEED", None)
     if advice is not None:
         for one in maps:

@@ -1,4 +1,4 @@
-"""The classifier: validates, calls the core, stores what comes back."""
+"""The classifier: it validates, calls the core and stores the result."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
-    """Whether there is `partial_fit`."""
+    """Whether `partial_fit` is available."""
     if classifier.class_weight == "balanced":
-        why = "class_weight='balanced' needs all documents at once: weigh documents or classes"
+        why = "class_weight='balanced' needs all documents at once: use a dict or sample_weight"
     elif hasattr(classifier, "classes_") and not hasattr(classifier, "_stream"):
-        why = "fit remembers no documents: train a clone() by partial_fit from the start"
+        why = "fit keeps no memory of its documents: train a clone() with partial_fit instead"
     else:
         return True
-    raise AttributeError(f"There is no partial_fit here, because {why}.")
+    raise AttributeError(f"partial_fit is not available, because {why}.")
 
 
 @public("sklearn_clsattn")
@@ -42,56 +42,56 @@ def _learns_from_batches(classifier: ClsAttentionClassifier) -> bool:
 class ClsAttentionClassifier(BaseAttentionClassifier):
     r"""Text classifier with one layer of ``<cls>`` attention over token counts.
 
-    A document is a bag of tokens. Each token has one attention score and, per class, one
-    value; the prediction is the attention-weighted mean of the values, so that every
-    prediction is a sum over the document's tokens. Training is deterministic, on scores and
-    values alone, at the price of logistic regression; it is the exact equivalent of training
+    A document is a bag of tokens. Each token has one attention score and one value per class.
+    The decision is the attention-weighted mean of the values, so each decision is a sum over
+    the document's tokens. Training is deterministic and costs about as much as logistic
+    regression. It optimises only scores and values, which is exactly equivalent to training
     embeddings of any dimension (see Notes).
 
     Parameters
     ----------
     C : float or "auto", default="auto"
-        Inverse strength of the L2 penalty on what token values have beyond their prior mean (see
-        Notes), in units in which 1.0 is good whatever the documents' length and the scale of X.
-        Larger fits the training data more closely. "auto" chooses it by the log loss of held-out
-        documents, of a sample of some 8,000: deterministic. From 20,000 documents on that adds half
-        a fit's time or less, at 8,000 one fit's, below 4,000 up to six.
+        Inverse strength of the L2 penalty on the deviation of token values from their prior mean
+        (see Notes), in units in which 1.0 is a good value for any document length and any scale of
+        X. A larger C fits the training data more closely. "auto" chooses it by the log loss of
+        held-out documents, in a deterministic sample of some 8,000. This takes at most half a fit's
+        time from 20,000 documents on, one fit's at 8,000, and up to six fits' below 4,000.
     attention_C : float, default=0.03
-        Inverse strength of the L2 penalty on what the attention scores learn beyond their
-        starting point. Large (1 and more) lets attention select sharply.
+        Inverse strength of the L2 penalty on the deviation of attention scores from their starting
+        point. With large values (1 or more), attention selects sharply.
     attend_cls : bool, default=True
-        Whether ``<cls>`` attends to itself as well: the share of attention it keeps grows as
-        a document gets shorter or says less. False is the model of the paper [1]_.
+        Whether ``<cls>`` also attends to itself. The share of attention it keeps is larger if a
+        document is short or has few informative tokens. False is the model of the paper [1]_.
     token_scaling : {"log_odds"} or None, default="log_odds"
         How values are scaled and where attention starts: by the tokens' log-odds between the
-        classes (as in NB-SVM [2]_), or all alike.
+        classes (as in NB-SVM [2]_), or the same for all tokens.
     sublinear_counts : bool, default=True
         Whether a count c enters as :math:`m \log_2 (1 + c / m)`, m being the mean positive entry
-        of the training data: the tenth occurrence of a token says less than the first. Bags of 0
-        and 1 stay as they are, and so does what a
-        :class:`~sklearn_clsattn.text.ContextVectorizer` with characters counts: it is damped.
+        of the training data: the tenth occurrence of a token adds less than the first. Binary
+        counts stay as they are, and so do the counts of a
+        :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, which are damped already.
     token_vectors_scale : float or "auto", default="auto"
-        How much of the tokens' values comes from their vectors, where `fit` has any: the standard
-        deviation of that part in units of that of their own part. "auto" chooses among 0, 0.5, 1
-        and 2, together with `C`, by the loss of held-out documents.
+        How much the token vectors contribute, if `fit` gets any: the standard deviation of the part
+        of the values that comes from vectors, relative to the tokens' own part. "auto" chooses
+        among 0, 0.5, 1 and 2, together with `C`, by the loss of held-out documents.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
     max_iter : int, default=300
         Maximum number of iterations.
     tol : float or "auto", default="auto"
-        Training stops when the optimality gap is at most this, in nats per document. For the
-        values it is a duality gap: at the attention and intercepts reached, no values bring
-        the penalised mean log loss lower by more than `tol`. For scores and intercepts it is
-        an estimate. "auto" is 2e-6 for fewer than 10,000 documents, so that more iterations would
-        change no probability by more than some 0.02, and 1e-4 for more.
+        Training stops when the optimality gap is at most `tol`, in nats per document. For the
+        values it is a duality gap: at the attention and intercepts reached, no values lower the
+        penalised mean log loss by more than `tol`. For scores and intercepts it is an estimate.
+        "auto" is 2e-6 for fewer than 10,000 documents, so that more iterations would change no
+        probability by more than some 0.02, and 1e-4 for more.
     warm_start : bool, default=False
-        Whether a fit starts from the last one's result, where that has the same classes and
-        the same tokens: the same names, or as many where they have none.
+        Whether a fit starts from the previous result, if that has the same classes and the same
+        tokens (the same names or, without names, the same number).
     verbose : int, default=0
-        Prints what the choice of `C` tries, and the loss and the gap of every `verbose`-th
-        iteration.
+        If positive, print the values of `C` that are tried, and the loss and gap of every
+        `verbose`-th iteration.
     device : str or torch.device, default="cpu"
-        Where training computes: "cpu", "cuda", "cuda:1", "auto" (CUDA where there is one) or a
+        Device for training: "cpu", "cuda", "cuda:1", "auto" (CUDA if available) or a
         ``torch.device``. Prediction always runs on the CPU, without PyTorch.
 
     Attributes
@@ -99,19 +99,19 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     C_ : float
         The value of `C` used.
     Cs_ : ndarray of shape (n_Cs,)
-        With ``C="auto"``, the values tried, ascending; empty where there are fewer than eight
+        With ``C="auto"``, the values tried, ascending; empty if there are fewer than eight
         different documents.
     scores_ : ndarray of shape (n_folds, n_Cs)
-        Minus the mean log loss of the documents that were held out, for each of them.
+        Negative mean log loss on the held-out documents, for each fold and value.
     token_vectors_scale_ : float
         The value of `token_vectors_scale` used; absent without vectors.
     vector_weights_ : ndarray of shape (d,) or (n_classes, d)
-        What a token's vector is multiplied by in its values; absent without vectors.
+        Weights of the vectors in the token values; absent without vectors.
     entry_scale_ : float
-        The m of `sublinear_counts`; absent without.
+        The m of `sublinear_counts`; absent if that is False.
     multilabel_ : bool
-        Whether documents have several labels: each has values and an intercept of its own,
-        attention is that of all, and losses are added up.
+        Whether documents have several labels. Each label then has its own values and intercept;
+        all labels share the attention, and the loss is the sum of theirs.
     {attributes}
     optimality_gap_ : float
         The gap reached (see `tol`).
@@ -119,7 +119,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     See Also
     --------
     TokenImportanceTransformer : Scale or select tokens by the same importances.
-    sklearn_clsattn.paper : The regimes of the paper, as classifiers with the same methods.
+    sklearn_clsattn.paper : The paper's training regimes as classifiers with the same methods.
 
     Notes
     -----
@@ -130,15 +130,15 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         F_{ik} = \beta_k + \frac{\sum_s c_{is} e^{a_s} b_{sk}}
                                 {S_0 e^{a_0} + \sum_s c_{is} e^{a_s}} .
 
-    Before training, the values have a prior mean: a share of what a naive Bayes says of the token,
-    fitted without the document at hand (``docs/model.md``). What training adds is penalised.
+    The values have a prior mean: a fraction of the token's naive Bayes log-odds, computed without
+    the document at hand (``docs/model.md``). Deviations from the prior mean are penalised.
 
-    In terms of embeddings, :math:`a_s = E_s \cdot p` and :math:`b_{sk} = E_s \cdot v_k`. For p
-    and v_k fixed and orthogonal, an L2 penalty on E is two L2 penalties, on a and on b: the
-    dimension of the embeddings drops out.
+    In terms of embeddings, :math:`a_s = E_s \cdot p` and :math:`b_{sk} = E_s \cdot v_k`. If p and
+    v_k are fixed and orthogonal, an L2 penalty on E equals two L2 penalties, on a and on b, so
+    the dimension of the embeddings drops out.
 
-    Integer counts and float32 input are trained on in single precision, other input in double.
-    Predictions, attention and contributions are always in double precision.
+    Training uses single precision for integer counts and float32 input, and double precision for
+    other input. Predictions, attention and contributions are always in double precision.
 
     {references}
 
@@ -197,18 +197,18 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     ) -> Self:
         """Fit the classifier.
 
-        Where a document may have several labels, `y` is a matrix of 0 and 1, (n_documents,
-        n_labels), dense, sparse or a data frame, whose columns' names are then the classes.
+        If documents can have several labels, `y` is a matrix of 0 and 1 of shape (n_documents,
+        n_labels): dense, sparse, or a data frame, whose column names are then the classes.
 
         Parameters
         ----------
         {training}
         token_vectors : array-like of shape (n_tokens, d), default=None
             Vectors of the tokens, such as those of
-            :class:`~sklearn_clsattn.text.WordVectors`: tokens with similar ones share what is
-            learned, and a token that no document has is given what its vector says. Only their
-            directions count; a row of 0 is no vector. What a
-            :class:`~sklearn_clsattn.text.ContextVectorizer` with `word_vectors` returns has them.
+            :class:`~sklearn_clsattn.text.WordVectors`. Tokens with similar vectors share what is
+            learned, and a token that occurs in no document gets its value from its vector. Only
+            directions matter; a row of zeros means no vector. The output of a
+            :class:`~sklearn_clsattn.text.ContextVectorizer` with `word_vectors` contains them.
 
         {self}
         """
@@ -218,11 +218,11 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     @all_or_nothing
     def fit_chunks(self, counts: ChunkedCounts, token_vectors: ArrayLike | None = None) -> Self:
-        """Fit the classifier on documents in files, chunk by chunk.
+        """Fit the classifier out-of-core, on documents in files.
 
-        The model is that of :meth:`fit` on all documents at once, but for rounding. In memory are
-        one chunk at a time, some vectors as large as the model, and, while equal documents are
-        looked for, some 150 bytes for each document.
+        Up to rounding, the model equals that of :meth:`fit` on all documents at once. Memory holds
+        one chunk at a time, some vectors as large as the model, and some 150 bytes per document
+        while it looks for equal documents.
 
         Parameters
         ----------
@@ -251,8 +251,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
         if resolve_device(self.device).type != "cpu":
             raise ValueError(
-                f"Fits on ChunkedCounts compute on the CPU, but device={self.device!r}: chunks "
-                "that fit into a GPU's memory can be fitted on at once, by fit."
+                f"fit_chunks runs on the CPU only, got device={self.device!r}. Set device='cpu', "
+                "or use fit if the documents fit into the GPU's memory."
             )
         with counts.opened() as (corpus, summary):
             fit_corpus(self, corpus, summary, **vector_options(self, token_vectors))
@@ -268,13 +268,12 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn a batch of documents after those of earlier calls, which are not needed again.
+        """Learn from a batch of documents, in addition to the batches of earlier calls.
 
-        Every call trains to convergence on the batch and on what is remembered of all earlier
-        documents: the statistics of their tokens, exactly, and their losses, to second order
-        around the model reached with them. The first call is :meth:`fit`, in double precision.
-        Batches should mix the classes: what is remembered of one class gives way when only others
-        come for long.
+        Each call trains to convergence on the batch and on a memory of all earlier documents:
+        their exact token statistics, and a second-order expansion of their losses around the
+        current model. The first call is :meth:`fit` in double precision. Batches should mix the
+        classes: the model forgets a class that is missing from many batches in a row.
 
         Parameters
         ----------
@@ -286,14 +285,14 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Raises
         ------
         AttributeError
-            If the model comes from :meth:`fit`, which remembers no documents, or with
-            ``class_weight="balanced"``, which has to know all documents.
+            After :meth:`fit`, which keeps no memory of its documents, and with
+            ``class_weight="balanced"``, which needs all documents.
 
         Notes
         -----
         The memory is one gradient and one curvature per parameter: variational Bayesian online
-        learning with a diagonal covariance. `loss_curve_`, `n_iter_` and `optimality_gap_` are the
-        last call's; `selection_counts_` count each document by the model that had just learnt it.
+        learning with a diagonal covariance. `loss_curve_`, `n_iter_` and `optimality_gap_` describe
+        the last call; `selection_counts_` use, for each document, the model of that call.
 
         Examples
         --------
@@ -312,12 +311,12 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         from ._core.streaming import learn_batch
 
         if getattr(X, "token_vectors", None) is not None:
-            raise ValueError("X carries vectors of words, with which only fit learns.")
+            raise ValueError("X has word vectors, which partial_fit does not support: use fit.")
         stream: Stream | None = getattr(self, "_stream", None)
         device = resolve_device(self.device)
         csr, labels, weights = validated(self, X, y, sample_weight, reset=stream is None)
         if labels.ndim > 1:
-            raise ValueError("partial_fit learns one label per document: of several only fit does.")
+            raise ValueError("partial_fit supports one label per document: for several, use fit.")
         known, codes = code_labels(labels, classes, None if stream is None else self.classes_)
         if stream is None:
             stream = Stream.empty(len(known), csr.shape[1])
@@ -334,17 +333,17 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         return self
 
     def cls_attention(self, X: Any) -> NDArray[np.float64]:
-        """Return the share of attention that ``<cls>`` keeps: how little a document says.
+        """Return the share of attention that ``<cls>`` keeps: how uninformative a document is.
 
-        Where it is near 1, the decision is near the intercept. Reject documents by it, or by their
-        probabilities.
+        If it is near 1, the decision is near the intercept. You can reject documents by this share
+        or by their probabilities.
 
         {X}
 
         Returns
         -------
         shares : ndarray of shape (n_documents,)
-            From 0 to 1: 1 for a document without tokens that the model knows, 0 for all with
+            From 0 to 1: 1 for a document without known tokens; always 0 with
             ``attend_cls=False``.
         """
         return self._answer(X, "cls_shares")
@@ -355,21 +354,21 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         return tags
 
     def _train(self, documents: Documents, **options: Any) -> FitResult:
-        # Imported when a fit starts: predicting needs no PyTorch.
+        # Imported only when a fit starts, because prediction does not need PyTorch.
         from ._core.fit import fit_attention
 
         vectors, n_tokens = options.get("vectors"), documents.shape[1]
         if vectors is not None and vectors.n_tokens != n_tokens:
             raise ValueError(
                 f"token_vectors has {vectors.n_tokens} rows, but X has {n_tokens} columns: "
-                "expected a vector for each token, of zeros where there is none."
+                "expected one row per token, zeros for a token without a vector."
             )
 
         tell = partial(print, flush=True) if self.verbose else None
         return fit_attention(documents, tell=tell, **options, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
-        """Return the parameters of training."""
+        """Return the training parameters."""
         names = ("C", "attention_C", "attend_cls", "max_iter", "tol")
         settings = {name: getattr(self, name) for name in names} | {"scaling": self.token_scaling}
         return {name: None if value == "auto" else value for name, value in settings.items()}
@@ -378,7 +377,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 def vector_options(
     classifier: ClsAttentionClassifier, given: Any, carried: TokenVectors | None = None
 ) -> dict[str, Any]:
-    """Return the options of training with vectors of tokens: those given, else those carried."""
+    """Return the training options for token vectors: those given, else those that X carries."""
     if given is not None:
         given = check_array(given, dtype=np.float64, input_name="token_vectors")
         carried = TokenVectors.of_rows(given)

@@ -1,4 +1,4 @@
-"""Document-token matrices: conversions, blocks of rows, and counts that are damped."""
+"""Document-term matrices: conversions, blocks of rows, and damping of counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._factored import Factors, factors_of
 _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.int32)))
 _LARGEST_EXACT_FLOAT64 = 2**53
 _BITS_PER_NAT = 1.0 / np.log(2.0)
-BLOCK_ENTRIES = 250_000  # small arrays are made and read within the processor's caches
+BLOCK_ENTRIES = 250_000  # small arrays stay in the processor's caches
 _EMPTY = sp.csr_array((0, 0))
 
 
@@ -32,8 +32,8 @@ def native(X: Any) -> Any:
 def is_plain(X: Any, n_features: int, *, positive: bool = True) -> bool:
     """Return whether X needs neither validation by scikit-learn, names aside, nor :func:`as_csr`.
 
-    For a single document validation takes three times as long as the prediction. Not `positive` is
-    for integers whose sign somebody else checks.
+    For a single document validation takes three times as long as prediction. ``positive=False`` is
+    for integers whose sign is checked elsewhere.
     """
     if (factors := factors_of(X)) is not None:
         both = factors.left, factors.right
@@ -55,15 +55,15 @@ def is_plain(X: Any, n_features: int, *, positive: bool = True) -> bool:
 
 
 def as_csr(X: Any) -> Any:
-    """Return an ndarray or sparse matrix as CSR: native numbers, and no zeros among its entries.
+    """Return an ndarray or sparse matrix as CSR, with native numbers and without explicit zeros.
 
-    A copy only where it has to be one. Integers whose sums float64 does not hold become float64.
+    It copies only if necessary. Integers whose sums do not fit into float64 become float64.
     """
     if factors_of(X) is not None:
         return X
     X = native(X)
     if not sp.issparse(X):
-        half = X.dtype == np.float16  # SciPy has no sparse arrays of it
+        half = X.dtype == np.float16  # SciPy has no sparse arrays of this type
         X = sp.csr_array(X.astype(np.float32) if half else X)
     X = X.tocsr()
     if len(X.data) > X.nnz or not X.data.min(initial=1) > 0:
@@ -75,20 +75,20 @@ def as_csr(X: Any) -> Any:
 
 
 def canonical(X: Any) -> Any:
-    """Return what :func:`as_csr` returned, or a copy, with sorted entries, each stored once."""
+    """Return the result of :func:`as_csr`, or a copy, with sorted entries, each stored once."""
     if factors_of(X) is not None or X.has_canonical_format:
         return X
-    # In small integers, sums of duplicates could overflow.
+    # Sums of duplicates could overflow small integers.
     X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
     X.sum_duplicates()
     return X
 
 
 def with_columns(X: Any) -> tuple[Any, Any]:
-    """Return a CSR matrix with every entry stored once, and its transpose as CSR if known by then.
+    """Return a CSR matrix with each entry stored once, and its transpose as CSR if computed.
 
     CountVectorizer does not sort the entries of a row. Sorting them takes twice as long as the
-    transpose, which is needed anyway and tells whether an entry is stored in several parts.
+    transpose, which is needed anyway and shows whether an entry is stored in several parts.
     """
     if factors_of(X) is not None or X.has_canonical_format:
         return X, None
@@ -99,8 +99,8 @@ def with_columns(X: Any) -> tuple[Any, Any]:
 def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, Any]]:
     """Yield slices of the rows of a CSR matrix and CSR arrays of these rows, which share memory.
 
-    A block has about `n_entries` entries, or else one row. Without rows there is no block. Of a
-    matrix with factors each block is made when its turn comes.
+    A block has about `n_entries` entries, and at least one row. Blocks of a matrix with factors
+    are computed one at a time.
     """
     if (factors := factors_of(X)) is not None:
         for rows, left in left_blocks(factors, n_entries):
@@ -116,7 +116,7 @@ def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, 
 
 
 def left_blocks(factors: Factors, n_entries: int) -> Iterator[tuple[slice, Any]]:
-    """Yield slices of rows, and those of the left factor whose product has some `n_entries`."""
+    """Yield slices of rows and the left factor's rows, whose products have some `n_entries`."""
     left, lengths = factors.left, np.diff(factors.right.indptr)
     total = int(np.bincount(left.indices, minlength=len(lengths)) @ lengths)
     yield from row_blocks(left, max(1, int(n_entries * left.nnz / max(total, 1))))
@@ -125,8 +125,8 @@ def left_blocks(factors: Factors, n_entries: int) -> Iterator[tuple[slice, Any]]
 def csr_of(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_columns: int
 ) -> sp.csr_array:
-    """Return the CSR array of these arrays, unchecked, and no copies even if they are views."""
-    X = copy(_EMPTY)  # to construct one takes ten times as long
+    """Return the CSR array of these arrays without checks or copies, even if they are views."""
+    X = copy(_EMPTY)  # constructing one takes ten times as long
     X._shape = len(indptr) - 1, n_columns
     X.data, X.indices, X.indptr = data, indices, indptr
     return X
@@ -140,7 +140,7 @@ def row_sums(entries: NDArray[Any], indptr: NDArray[Any]) -> NDArray[np.float64]
 def reduced_rows(
     reduce: np.ufunc, entries: NDArray[Any], indptr: NDArray[Any], empty: Any
 ) -> NDArray[Any]:
-    """Return what a ufunc makes of the entries of every row, of the type of `empty`."""
+    """Reduce the entries of each row with a ufunc; the result has the type of `empty`."""
     results = np.full((len(indptr) - 1, *entries.shape[1:]), empty)
     filled = np.flatnonzero(np.diff(indptr))
     if len(filled):
@@ -149,7 +149,7 @@ def reduced_rows(
 
 
 def row_totals(X: Any) -> NDArray[np.float64]:
-    """Return the sum of every row of a CSR matrix, added up in float64."""
+    """Return the sum of each row of a CSR matrix, computed in float64."""
     if (factors := factors_of(X)) is not None:
         return np.asarray(factors @ np.ones(X.shape[1]))
     sums = [np.zeros(0)]
@@ -159,10 +159,10 @@ def row_totals(X: Any) -> NDArray[np.float64]:
 
 
 def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:
-    """Return ``scale * log1p(c / scale) / log(2)`` for every entry c of an ndarray or CSR matrix.
+    """Return ``scale * log1p(c / scale) / log(2)`` for each entry c of an ndarray or CSR matrix.
 
-    An entry as large as `scale` stays as it is, and so do all of a matrix of 0 and `scale`. Index
-    arrays are shared.
+    An entry equal to `scale` stays as it is, and so does a matrix of 0 and `scale`. Index arrays
+    are shared.
     """
     if not sp.issparse(X):
         return damped_entries(X, scale, dtype)
@@ -175,20 +175,20 @@ def damped_entries(
     dtype: type[np.floating[Any]] = np.float64,
     out: NDArray[Any] | None = None,
 ) -> NDArray[np.floating[Any]]:
-    """Return :func:`damped` of an array of any shape, in `out` if that is given.
+    """Return :func:`damped` of an array of any shape, in `out` if given.
 
-    Of few different integers by a table. Negative integers are a NegativeEntriesError.
+    Few different integers are looked up in a table. Negative ones raise NegativeEntriesError.
     """
     out = np.empty(entries.shape, dtype) if out is None else out
     if entries.dtype.kind in "iu":
-        # As unsigned numbers negative ones are the largest: one look at all entries is enough.
+        # As unsigned numbers, negative ones are the largest: one pass over the entries is enough.
         largest = int(entries.view(f"u{entries.itemsize}").max(initial=0))
         if largest < entries.size:
             table = damped_entries(np.arange(largest + 1.0), scale)
             if largest == 1 and entries.min() == 1:
                 out.fill(table[1])
                 return out
-            # "clip" checks no bounds.
+            # "clip" skips the check of bounds.
             return np.take(table.astype(out.dtype), entries, out=out, mode="clip")
         if entries.min(initial=0) < 0:
             raise NegativeEntriesError

@@ -1,8 +1,8 @@
-"""A CSR matrix that is kept as a product of two, until somebody asks for its entries.
+"""A CSR matrix that is stored as a product of two, until its entries are accessed.
 
-A document's character n-grams are those of its words: counted document by document they would be
-nine tenths of all entries. Kept apart are the documents' words (and pairs of words), and how often
-these have each n-gram. A product with the matrix is then one with either factor.
+A document's character n-grams are those of its words. Counted document by document, they would be
+nine tenths of all entries. Instead, one factor has the documents' words (and pairs of words), and
+the other the n-grams of each word. Multiplying by the matrix is multiplying by both factors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class TokenVectors:
 
     tokens : (n_vectors,), numbers of the columns, ascending
     matrix : (n_vectors, d), of length 1
-    n_tokens : how many columns there are, with and without vectors
+    n_tokens : number of columns, with and without vectors
     """
 
     tokens: NDArray[np.intp]
@@ -30,7 +30,7 @@ class TokenVectors:
 
     @classmethod
     def of_rows(cls, vectors: NDArray[Any]) -> Self:
-        """Return the vectors in rows, (n_tokens, d), of any length; a row of 0 is none."""
+        """Return the vectors in rows, (n_tokens, d), of any length; a row of 0 means no vector."""
         lengths = np.linalg.norm(vectors, axis=1)
         tokens = np.flatnonzero(lengths)
         matrix = (vectors[tokens] / lengths[tokens, None]).astype(np.float32)
@@ -61,10 +61,10 @@ class Factors(NamedTuple):
 
 
 class FactoredMatrix(sp.csr_matrix):
-    """A CSR matrix (n_documents, n_columns) that is the product of two, made when it is needed.
+    """A CSR matrix (n_documents, n_columns) that is a product of two, computed on demand.
 
-    It has `factors` until its arrays are asked for, as scikit-learn's own estimators do. From then
-    on it is a CSR matrix like any other, since whoever has the arrays may change them.
+    It has `factors` until its arrays are accessed, as scikit-learn's own estimators do. From then
+    on it is an ordinary CSR matrix, because the arrays may be changed.
     """
 
     factors: Factors | None = None
@@ -104,7 +104,7 @@ class FactoredMatrix(sp.csr_matrix):
 
     def __getitem__(self, key: Any) -> Any:
         rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
-        # Two sequences would be entries, one by one.
+        # Two sequences would select single entries.
         is_block = isinstance(rows, slice) or isinstance(columns, slice)
         if not (is_block and all(map(_is_selection, (rows, columns)))):
             return super().__getitem__(key)
@@ -124,7 +124,7 @@ class FactoredMatrix(sp.csr_matrix):
         return self.of(factors, lengths, vectors)
 
     def copy(self) -> Any:
-        """Return a copy, which shares the factors: nothing changes these."""
+        """Return a copy that shares the factors, which nothing changes."""
         if self.factors is None:
             return super().copy()
         return self.of(self.factors, self.row_lengths, self.token_vectors)
@@ -147,19 +147,19 @@ def _is_everything(key: Any) -> bool:
 
 
 def n_stored(X: Any) -> int:
-    """Return the number of stored entries of a sparse matrix, of both factors if it has any."""
+    """Return the number of stored entries of a sparse matrix, or of its two factors."""
     factors = factors_of(X)
     return int(X.nnz if factors is None else factors.left.nnz + factors.right.nnz)
 
 
 def without_unused_columns(X: Any) -> tuple[Any, NDArray[np.intp]]:
-    """Return a CSR matrix without columns that have no entries, but for the first, and the rest.
+    """Return a CSR matrix without its empty columns, except the first, and the columns kept.
 
-    Of a matrix with factors, units that no document has go as well.
+    A matrix with factors also loses the units that occur in no document.
     """
     if (factors := factors_of(X)) is None:
         used = np.bincount(X.indices, minlength=X.shape[1]) > 0
-        used[:1] = True  # a matrix has a column
+        used[:1] = True  # a matrix needs a column
         numbers = np.cumsum(used, dtype=X.indices.dtype) - 1
         columns = np.flatnonzero(used)
         shape = X.shape[0], len(columns)

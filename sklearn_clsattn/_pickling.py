@@ -27,7 +27,7 @@ _VERSIONS = "_saved_with"
 
 
 def public(module: str) -> Callable[[Kind], Kind]:
-    """Set a class's public module, for files and documentation; its doctests stay where it is."""
+    """Set a class's public module, for files and documentation, without moving its doctests."""
 
     def decorate(kind: Kind) -> Kind:
         home = sys.modules[kind.__module__]
@@ -39,7 +39,7 @@ def public(module: str) -> Callable[[Kind], Kind]:
 
 
 class SavedMixin:
-    """Save state as dictionaries and arrays with versions; warn when others load it."""
+    """Save state as dictionaries and arrays with versions; warn if other versions load it."""
 
     _doc_link_module = "sklearn_clsattn"
     _doc_link_template = f"{_SITE}/docs/reference/{{estimator_module}}.{{estimator_name}}.html"
@@ -58,8 +58,8 @@ class SavedMixin:
         if saved != here:
             warnings.warn(
                 f"This {type(self).__name__} was saved with {saved} and is loaded with {here}: "
-                "predictions may differ or fail. Fit it again, or install the versions it was "
-                "saved with.",
+                "predictions may differ or fail. Fit it again, or install the versions that saved "
+                "it.",
                 stacklevel=2,
             )
         estimator: Any = super()
@@ -67,7 +67,7 @@ class SavedMixin:
 
 
 def _versions() -> str:
-    """Return the versions that an estimator depends on, in words."""
+    """Return the versions that an estimator depends on, as text."""
     return f"sklearn-clsattn {__version__} and scikit-learn {sklearn.__version__}"
 
 

@@ -1,4 +1,4 @@
-"""From validated input to the documents of a fit, and what a fit tells, refuses and leaves."""
+"""From validated input to the documents of a fit; warnings, errors and state of a fit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LARGEST_INTEGER, _LARGEST_FLOAT, _LARGEST_TOTAL, _LEAST = 2**24, 1e8, 1e10, 1e-
 
 @dataclass(frozen=True)
 class Summary:
-    """What is to be known of documents before training."""
+    """Facts about the documents that training needs beforehand."""
 
     shape: tuple[int, int]  # (n_documents, n_tokens)
     n_entries: int  # stored ones
@@ -43,11 +43,11 @@ class Summary:
     largest: float  # entry, or 0
     labels: NDArray[Any]  # sorted
     names: list[str] | None = None  # of the tokens, if they have any
-    is_damped: bool = False  # already, as what a ContextVectorizer counts is
+    is_damped: bool = False  # already, as the counts of a ContextVectorizer are
 
 
 def summary_of(X: Any, labels: NDArray[Any], names: list[str] | None = None) -> Summary:
-    """Return the summary of a CSR matrix without zeros, of documents with these labels."""
+    """Return the summary of documents: a CSR matrix without zeros, and labels."""
     n_entries = n_stored(X)
     if (factors := factors_of(X)) is None:
         least = X.data.min() if n_entries else np.inf
@@ -61,13 +61,13 @@ def summary_of(X: Any, labels: NDArray[Any], names: list[str] | None = None) -> 
 
 
 def joined(summaries: Sequence[Summary]) -> Summary:
-    """Return the summary of all documents of several, or raise ValueError if they do not match."""
+    """Combine the summaries of parts; raise ValueError if they do not match."""
     first = summaries[0]
     for other in summaries:
         if (other.shape[1], other.names) != (first.shape[1], first.names):
             raise ValueError(
-                f"There are {other.shape[1]:,} tokens, and {first.shape[1]:,} in the documents "
-                "before: expected the same tokens, by the same names if they have any, in all."
+                f"Got documents with {other.shape[1]:,} tokens after documents with "
+                f"{first.shape[1]:,}: expected the same tokens, with the same names, in all parts."
             )
     labels = [summary.labels for summary in summaries if len(summary.labels)]
     names = dict.fromkeys("biuf", "numbers") | {"U": "str"}
@@ -95,7 +95,7 @@ def weighted_documents(
     entry_scale: float | None = None,
     seen: Array | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
-    """Return the documents as a classifier trains on them, and the precision for that.
+    """Return the documents in the form for training, and the precision of training.
 
     They have the weights of their classes, and damped counts where the classifier wants these.
     Earlier documents, if there were any, had the unit `entry_scale`, and their classes the weights
@@ -138,7 +138,7 @@ def weighted_documents(
 
 
 def _is_exact(dtype: np.dtype[Any]) -> bool:
-    """Whether single precision holds the usual numbers of a type."""
+    """Whether single precision represents the usual numbers of a type exactly."""
     return dtype == np.float32 or dtype.kind in "biu"
 
 
@@ -157,24 +157,24 @@ def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array
 
 @contextmanager
 def in_range(classifier: Any, total_weight: float) -> Iterator[None]:
-    """Turn what leaves the range of floating-point numbers into a ValueError with the sizes."""
+    """Turn floating-point overflow into a ValueError that names the sizes."""
     try:
-        with np.errstate(all="ignore"):  # what comes of it is checked
+        with np.errstate(all="ignore"):  # the results are checked
             yield
     except (ArithmeticError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "without overflow" not in str(error):
-            raise  # PyTorch says no more of a number that single precision does not hold
+            raise  # PyTorch says no more about a number that overflows single precision
         names = ("C", "attention_C", "learning_rate", "step_size", "class_weight")
         given = {name: getattr(classifier, name, None) for name in names}
         sizes = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
         raise ValueError(
-            f"Training leaves the range of floating-point numbers, with document weights of "
-            f"{total_weight:.2g} together{sizes}: choose less extreme ones."
+            f"Training leaves the range of floating-point numbers, with a sum of document weights "
+            f"of {total_weight:.2g}{sizes}: choose less extreme values."
         ) from error
 
 
 def check_finite(result: FitResult) -> None:
-    """Raise FloatingPointError unless a fit's model and its losses are finite."""
+    """Raise FloatingPointError unless the model and losses of a fit are finite."""
     model = result.model
     arrays = (model.scores, model.values, model.intercept, [model.cls_weight], result.loss_curve)
     numbers = [np.asarray(value) for value in (*result.attributes.values(), *arrays)]
@@ -183,7 +183,7 @@ def check_finite(result: FitResult) -> None:
 
 
 def warn(result: FitResult, stacklevel: int) -> None:
-    """Warn of what training says, past scikit-learn's wrapper of `fit`."""
+    """Issue the warnings of training, past scikit-learn's wrapper of `fit`."""
     if result.warning:
         warnings.warn(result.warning, stacklevel=stacklevel)
     if result.not_converged:
@@ -193,10 +193,10 @@ def warn(result: FitResult, stacklevel: int) -> None:
 def all_or_nothing(
     method: Callable[Concatenate[Any, Options], Returned],
 ) -> Callable[Concatenate[Any, Options], Returned]:
-    """Validate the parameters for a method that fits, and leave the estimator as it was on errors.
+    """Validate the parameters of a fitting method, and restore the estimator if it fails.
 
-    On Ctrl-C too. What an attribute held is put back, not a copy: fits make new arrays and change
-    none in place.
+    This includes Ctrl-C. The attributes are restored without copies, because fits create new
+    arrays and change none in place.
     """
     validating = _fit_context(prefer_skip_nested_validation=True)(method)
 
@@ -206,7 +206,7 @@ def all_or_nothing(
         try:
             return validating(self, *args, **options)
         except BaseException:
-            self.__dict__ = before  # one assignment: nothing can come between
+            self.__dict__ = before  # one assignment, which nothing can interrupt
             raise
 
     return fitting

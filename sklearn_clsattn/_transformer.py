@@ -33,9 +33,9 @@ from .importance import (
 class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
     """Scale tokens by their importance for the classes, select the most important, or both.
 
-    For use between a vectorizer and any estimator. It computes a statistic of each token from X and
-    y, multiplies the columns of X by it, and selects those where it is largest if `k` or
-    `threshold` is given. Binary counts scaled by ``"log_odds"`` before a linear classifier are
+    Use it between a vectorizer and any estimator. It computes a statistic of each token from X and
+    y and multiplies the columns of X by it. If `k` or `threshold` is given, it selects the columns
+    with the largest values. Binary counts scaled by ``"log_odds"`` before a linear classifier are
     NB-SVM [2]_. The formulas are in :mod:`sklearn_clsattn.importance`.
 
     Parameters
@@ -44,28 +44,28 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
             default="signed_frequency"
         The statistic:
 
-        - ``"signed_frequency"``: the mean over documents of y_i times the token's share of the
-          document, y_i = +1 or -1, which one gradient step on the embeddings of an attention
-          model learns [1]_;
+        - ``"signed_frequency"``: the mean over documents of y_i = +1 or -1 times the token's share
+          of the document. One gradient step on the embeddings of an attention model learns this
+          [1]_;
         - ``"posterior_difference"``: P(class 1 | token) - P(class 0 | token), from occurrences;
         - ``"log_odds"``: the smoothed log-count ratio of the classes, from occurrences.
 
         Occurrences are the values of X. Binarise X to count documents instead.
     k : int, float or None, default=None
-        How many tokens to select: a number (int), a share of them (float above 0, up to 1), or
-        all (``None``). Of equally important tokens, the first columns are selected.
+        How many tokens to select: a number (int), a fraction (float above 0, up to 1), or all
+        (``None``). If tokens are equally important, the first columns are selected.
     threshold : float or None, default=None
-        Select only tokens whose overall importance is greater: the absolute importance for two
+        Select only tokens with a larger overall importance: the absolute importance for two
         classes, the root mean square over the classes for more. With `k`, both conditions must
         hold.
     scale : bool, default=True
         Multiply columns by the overall importance, which is not negative. ``False`` only selects
         columns. `inverse_transform` undoes the selection, not the scaling.
     smoothing : float, default=1.0
-        Added to every token's total in every class by ``"log_odds"``.
+        Added to the total of each token in each class by ``"log_odds"``.
     centred : bool, default=False
-        Whether ``"signed_frequency"`` gives all classes the same total weight, so that it is not
-        biased towards larger ones.
+        Whether ``"signed_frequency"`` gives all classes the same total weight, which removes the
+        bias towards larger classes.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         The statistic: for two classes one number per token, positive for ``classes_[1]``; for more,
         one row per class.
     scale_ : ndarray of shape (n_tokens,) or None
-        Factors of the columns; ``None`` where ``scale=False``.
+        Factors of the columns; ``None`` if ``scale=False``.
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     token_totals_ : ndarray of shape (n_classes, n_tokens)
@@ -177,7 +177,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         Returns
         -------
         X_new : {ndarray, sparse matrix} of shape (n_documents, n_selected)
-            Sparse (CSR) if X is sparse; float32 if X is, integers become float64 if scaled.
+            Sparse (CSR) if X is sparse; float32 if X is float32; scaled integers become float64.
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
@@ -193,7 +193,7 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         if len(selected) < self.n_features_in_:
             X = X[:, selected]
         elif self.scale_ is None:
-            return X.copy()  # the following steps may change it in place
+            return X.copy()  # later steps may change it in place
         if self.scale_ is None:
             return X
         factors = self.scale_[selected]
@@ -220,12 +220,12 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         kind: Any = "shares" if self.importance == "signed_frequency" else "counts"
         if not afresh and kind != self._totals_kind:
             raise ValueError(
-                f"importance={self.importance!r} needs other sums than earlier batches: call "
-                "fit, or use a new transformer."
+                f"importance={self.importance!r} needs other sums than those of earlier batches: "
+                "call fit, or use a new transformer."
             )
         class_weight: Any = np.bincount(codes, weights, len(classes))
         check_total_weight(class_weight)
-        with np.errstate(all="ignore"):  # what comes of it is checked
+        with np.errstate(all="ignore"):  # the results are checked
             totals = class_totals(X, codes, len(classes), weights, kind=kind)
             if not afresh:
                 totals += self.token_totals_

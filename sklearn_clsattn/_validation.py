@@ -1,4 +1,4 @@
-"""The door for what estimators are given: checks beyond scikit-learn's."""
+"""Checks of the input of estimators, in addition to scikit-learn's."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def validated(
     *,
     reset: bool = True,
 ) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
-    """Return documents as CSR, labels and weights: the door for what estimators are given.
+    """Validate the input of an estimator; return documents as CSR, labels and weights.
 
-    X is not negative and has no zeros among its entries. Where `y` is not given, as for a
-    prediction, there are no labels. `reset` says whether the estimator learns number and names of
-    the tokens or has to know them.
+    The result has no negative entries and no explicit zeros. Without `y`, as for prediction, there
+    are no labels. With `reset`, the estimator stores the number and names of the tokens; otherwise
+    they must match.
     """
     check_not_texts(X, estimator)
     if isinstance(y, str) and y == "no_validation":
@@ -64,7 +64,7 @@ def validated(
 def _by_scikit_learn(
     estimator: Any, X: Any, y: Any, reset: bool, *, multi_output: bool = False
 ) -> Any:
-    """Return what `validate_data` returns, which would ask for the entries of a product."""
+    """Return the result of `validate_data`, without computing the entries of a product."""
     options = {"accept_sparse": "csr", "accept_large_sparse": True}
     of_labels: dict[str, Any] = {"multi_output": True} if multi_output else {}
     y = label_array(y) if multi_output else y
@@ -81,9 +81,9 @@ def _by_scikit_learn(
 def checked_part(
     X: Any, y: Any, sample_weight: Any, name: str
 ) -> tuple[Any, NDArray[Any], NDArray[np.float64], list[str] | None]:
-    """Return documents, perhaps none, as canonical CSR, with labels, weights and tokens' names.
+    """Return documents, perhaps none, as canonical CSR, with labels, weights and token names.
 
-    They are a part of more documents: of one class, or with weights of 0, they may be as well.
+    They are part of a larger set, so one class or weights of 0 are allowed.
     """
     check_not_texts(X, name)
     names = _get_feature_names(X)
@@ -101,7 +101,7 @@ def checked_labels(X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], ND
     check_consistent_length(X, y)
     if not len(y):
         return y, np.ones(0)
-    # Each label thrice: scikit-learn warns of few documents for the labels.
+    # Each label three times: scikit-learn warns if there are many labels for few documents.
     check_classification_targets(np.repeat(np.array([*dict.fromkeys(y.tolist())], y.dtype), 3))
     return y, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
@@ -115,14 +115,14 @@ def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:
     if values.size and (minimum := values.min()) < 0:
         raise ValueError(
             f"Negative values in data passed to {_check_estimator_name(estimator)}: expected "
-            f"non-negative token counts, got a minimum of {minimum:.6g}. Use counts or TF-IDF: "
-            "HashingVectorizer needs alternate_sign=False and norm=None, MinMaxScaler clip=True; "
-            "leave out StandardScaler (MaxAbsScaler will do), TruncatedSVD, PCA and embeddings."
+            f"non-negative token counts, got a minimum of {minimum:.6g}. Use counts or TF-IDF. "
+            "HashingVectorizer needs alternate_sign=False and norm=None, and MinMaxScaler needs "
+            "clip=True; replace StandardScaler by MaxAbsScaler; drop TruncatedSVD, PCA, embeddings."
         )
 
 
 def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
-    """Raise ValueError for texts in place of counts, with what to put before."""
+    """Raise a ValueError that suggests a vectorizer if X contains texts instead of counts."""
     if sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"):
         return
     first = X
@@ -134,9 +134,9 @@ def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
         return
     if isinstance(first, str):
         raise ValueError(
-            f"X holds texts, such as {first[:40]!r}: expected token counts. Put a vectorizer "
-            f"before, such as make_pipeline(CountVectorizer(), {_check_estimator_name(estimator)}()"
-            "), or take sklearn_clsattn.text.make_text_classifier()."
+            f"X contains texts, such as {first[:40]!r}: expected token counts. Add a vectorizer, "
+            f"as in make_pipeline(CountVectorizer(), {_check_estimator_name(estimator)}()), or use "
+            "sklearn_clsattn.text.make_text_classifier()."
         )
 
 
@@ -149,24 +149,24 @@ def has_several_labels(y: Any) -> bool:
 
 
 def label_array(y: Any) -> NDArray[Any]:
-    """Return labels, perhaps a sparse matrix or a data frame of them, as an array."""
+    """Return labels as an array; they may be a sparse matrix or a data frame."""
     return np.asarray(y.toarray() if sparse.issparse(y) else y)
 
 
 def check_multilabel(estimator: Any, y: Any) -> None:
-    """Raise ValueError unless y says of every document and label whether it has it, by 1 or 0."""
+    """Raise ValueError unless y is a matrix of 0 and 1 with a column for each label."""
     kind = ""
-    with suppress(ValueError, TypeError):  # of lists of different lengths
+    with suppress(ValueError, TypeError):  # lists of different lengths raise
         kind = type_of_target(y)
     if kind != "multilabel-indicator" or not np.isin(label_array(y), (0, 1)).all():
         raise ValueError(
             "y has several labels per document: expected a matrix of 0 and 1 with a column for "
-            "each label, as MultiLabelBinarizer().fit_transform(y) makes it."
+            "each label, such as MultiLabelBinarizer().fit_transform(y)."
         )
     if getattr(estimator, "class_weight", None) is not None:
         raise ValueError(
-            "class_weight is for one label per document: with several, weigh documents by "
-            "sample_weight."
+            "class_weight supports only one label per document: with several, use sample_weight "
+            "instead."
         )
 
 
@@ -175,14 +175,14 @@ def coded(
 ) -> tuple[NDArray[Any], NDArray[np.intp], Any]:
     """Return the classes, the documents' codes, and members of several labels, else None.
 
-    `labels` are `y` as :func:`validated` returned it, with the documents' weights. Where documents
+    `labels` are `y` as :func:`validated` returned it, with the documents' weights. If documents
     have several, codes are those of the rarest (:class:`._core.chunk.Chunk`); a data frame's
     columns name them.
     """
     if labels.ndim == 1:
         return *np.unique(labels, return_inverse=True), None
     members = np.hstack([labels != 0, np.ones((len(labels), 1), dtype=bool)])
-    # The last column is that of documents without labels.
+    # The last column is for documents without labels.
     sizes = weights @ members + np.append(np.zeros(labels.shape[1]), 1)
     codes = np.where(members, sizes, np.inf).argmin(axis=1)
     names = getattr(y, "columns", range(labels.shape[1]))
@@ -190,12 +190,12 @@ def coded(
 
 
 def check_labels(y: Any, name: str = "y") -> None:
-    """Raise ValueError for labels that are missing, or for several of them per document."""
+    """Raise ValueError for missing labels, or for several labels per document."""
     if has_several_labels(y):
         raise ValueError(
-            f"{name} has several labels per document, expected one. For several classes at once "
-            "put MultiLabelBinarizer before and wrap the classifier in OneVsRestClassifier; for "
-            "several questions wrap it in MultiOutputClassifier."
+            f"{name} has several labels per document, expected one. For several classes at once, "
+            "apply MultiLabelBinarizer to it and wrap the classifier in OneVsRestClassifier; for "
+            "several targets, wrap it in MultiOutputClassifier."
         )
     kind = getattr(getattr(y, "dtype", None), "kind", "O")
     missing = []
@@ -205,8 +205,8 @@ def check_labels(y: Any, name: str = "y") -> None:
     if missing:
         raise ValueError(
             f"{name} has {len(missing)} missing labels (None or NaN), the first at position "
-            f"{missing[0]}: leave these out, or give the documents without a label a class of "
-            "their own, such as 'none'."
+            f"{missing[0]}: remove these documents, or give them a class of their own, such as "
+            "'none'."
         )
 
 
@@ -220,7 +220,7 @@ def is_missing(value: Any) -> bool:
 
 
 def codes_of(labels: Any, classes: Any) -> NDArray[np.intp]:
-    """Return the position of each label (n_labels,) among the classes, -1 where it has none."""
+    """Return the position of each label (n_labels,) among the classes, -1 for unknown labels."""
     position = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
     return np.array([position.get(label, -1) for label in np.asarray(labels).tolist()], np.intp)
 
@@ -240,11 +240,13 @@ def code_labels(
     known = given if known is None else known
     if len(known) < 2:
         raise ValueError(
-            f"Expected at least 2 classes; got 1 class: {known.tolist()}. Where others come in "
+            f"Expected at least 2 classes; got 1 class: {known.tolist()}. If others occur in "
             "later batches, pass all to partial_fit as classes=[...]."
         )
     if classes is not None and not np.array_equal(given, known):
-        raise ValueError(f"classes={given.tolist()}, but at first they were {known.tolist()}.")
+        raise ValueError(
+            f"Expected the classes of the first call, {known.tolist()}, got {given.tolist()}."
+        )
     positions = codes_of(labels, known)
     if unknown := labels[positions < 0].tolist():
         raise ValueError(
@@ -255,24 +257,24 @@ def code_labels(
 
 
 def check_entries(least: float, largest: float) -> None:
-    """Raise ValueError for positive entries of X that training cannot bear."""
+    """Raise ValueError if positive entries of X are too small or too large for training."""
     if largest > _LARGEST_ENTRY or least < _LEAST_ENTRY:
         raise ValueError(
             f"Training leaves the range of floating-point numbers: expected positive entries of X "
             f"from {_LEAST_ENTRY:.0e} to {_LARGEST_ENTRY:.0e}, got {least:.2g} to {largest:.2g}. "
-            "Multiply X, or its columns, by constants, and set what is as good as 0 to 0."
+            "Multiply X or its columns by constants, and set negligible entries to 0."
         )
 
 
 def check_total_weight(class_weights: NDArray[np.float64]) -> None:
-    """Raise ValueError for class weights (n_classes,) whose sum training cannot bear."""
+    """Raise ValueError if the sum of class weights (n_classes,) is too extreme for training."""
     with np.errstate(over="ignore"):
         total = float(class_weights.sum())
     if not _LEAST_TOTAL <= total <= _LARGEST_TOTAL:
         raise ValueError(
-            f"Document weights add up to {total:.2g}, outside the range of training, "
-            f"{_LEAST_TOTAL:.0e} to {_LARGEST_TOTAL:.0e}: divide sample_weight (or class_weight) "
-            "by a constant, or pass some that are positive."
+            f"Document weights add up to {total:.2g}, expected {_LEAST_TOTAL:.0e} to "
+            f"{_LARGEST_TOTAL:.0e}: divide sample_weight (or class_weight) by a constant, or make "
+            "some weights positive."
         )
 
 
@@ -281,15 +283,15 @@ def check_two_classes(
     class_weights: NDArray[np.float64],
     seen: NDArray[np.float64] | None = None,
 ) -> None:
-    """Raise ValueError unless training can begin: two classes (n_classes,) have positive weight.
+    """Raise ValueError unless at least two classes (n_classes,) have positive weight.
 
-    Of a batch after others, whose classes had the weights `seen`, one class is enough.
+    For a batch after others, whose classes had the weights `seen`, one class is enough.
     """
     present = classes[class_weights > 0].tolist()
     if seen is not None and not present:
         raise ValueError(
             "The batch has no document of positive weight: check sample_weight and class_weight, "
-            "or leave it out."
+            "or skip this batch."
         )
     if seen is None and len(present) < 2:
         got = f"one class only: {present[0]!r}" if present else "none"

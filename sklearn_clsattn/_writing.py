@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and text that is safe to show."""
+"""Atomic writing of files, and text that is safe to show."""
 
 import os
 import re
@@ -19,9 +19,9 @@ _NOT_SHOWN = re.compile(
 
 @contextmanager
 def written_whole(path: Path, *, text: bool) -> Iterator[IO[Any]]:
-    """Yield a file beside `path` that replaces it once it is complete, and is removed on errors."""
-    path = path.expanduser().resolve()  # links are followed
-    is_device = path.exists() and not path.is_file()  # which must not be replaced by a file
+    """Yield a file beside `path` that replaces it when complete, and is removed on errors."""
+    path = path.expanduser().resolve()  # follows links
+    is_device = path.exists() and not path.is_file()  # a device must not be replaced by a file
     part = path if is_device else path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     mode, encoding, newline = ("", "utf-8", "") if text else ("b", None, None)
     try:
@@ -52,7 +52,7 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
 
 
 def _sign(character: str, keep_lines: bool) -> str:
-    """Return what is shown in place of a character."""
+    """Return the replacement of a character."""
     code = ord(character)
     if character in "\n\t\u2028\u2029":
         line = character if code < 0x20 else "\n"

@@ -1,4 +1,4 @@
-"""The checks of scikit-learn that do not apply to this package's estimators."""
+"""The estimator checks of scikit-learn that do not apply to this package."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _NEGATIVE = "passes negative numbers, although the tag positive_only is set"
 
 
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
-    """Return the checks of scikit-learn that an estimator of this package fails, with the reason.
+    """Return the scikit-learn checks that an estimator is expected to fail, with reasons.
 
     Parameters
     ----------
     estimator : estimator
-        One of this package.
+        An estimator of this package.
 
     Returns
     -------
     checks : dict
-        From the name of a check to the reason, for the parameter `expected_failed_checks` of
-        :func:`~sklearn.utils.estimator_checks.check_estimator`.
+        Maps the name of a check to the reason. Pass it to
+        :func:`~sklearn.utils.estimator_checks.check_estimator` as `expected_failed_checks`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Our classifier and the usual ones on the same texts, measured alike."""
+"""Comparison of the attention classifier with common baselines on the same texts."""
 
 import time
 import warnings
@@ -41,11 +41,11 @@ class Model:
     Parameters
     ----------
     name : str
-        Its name in tables.
+        The name in tables.
     estimator : estimator
-        An unfitted classifier of texts; it is cloned, never fitted itself.
+        An unfitted classifier of texts. A clone is fitted, never the estimator itself.
     kind : {"ours", "baseline", "floor"}
-        Its role. A floor is what any model must beat; it is never marked as the best.
+        The role. A floor is a result that any model should beat; it is never marked as best.
     """
 
     name: str
@@ -60,13 +60,13 @@ class ModelResult:
     Parameters
     ----------
     name, kind : str
-        As of the :class:`Model`.
+        As in :class:`Model`.
     accuracy, macro_f1 : float
-        Of all test texts.
+        On all test texts.
     log_loss, calibration_error : float or None
-        The former of the texts whose class is in training; None for a model without probabilities.
+        None for a model without probabilities. Log loss covers texts whose class is in training.
     fit_seconds, predict_seconds : float or None
-        Of all training and all test texts, from the texts on; None where not measured.
+        For all training and all test texts, including vectorizing; None if not measured.
     """
 
     name: str
@@ -81,7 +81,7 @@ class ModelResult:
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """A fitted model, its predicted positions among the classes, (n_test,), and probabilities.
+    """A fitted model, its predicted class positions, (n_test,), and its probabilities.
 
     `proba`, (n_test, n_classes), is None for a model without them.
     """
@@ -99,8 +99,8 @@ class Comparison:
     Parameters
     ----------
     entrants : list
-        For each model in the given order its `result`, the fitted `estimator`, and for the test
-        texts the `predicted` positions among the classes and the probabilities `proba`, or None.
+        For each model, in the given order: its `result`, the fitted `estimator`, and for the test
+        texts the `predicted` class positions and the probabilities `proba`, or None.
     classes : list
         The classes of the training labels.
     n_train, n_test : int
@@ -121,7 +121,7 @@ class Comparison:
         return [entrant.result for entrant in self.entrants]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the measurements, one row for each model, with the models' names as index."""
+        """Return the measurements, one row per model, with the model names as index."""
         return pd.DataFrame([asdict(model) for model in self.models]).set_index("name")
 
     def __repr__(self) -> str:
@@ -138,18 +138,18 @@ def compare(
     models: Sequence[Model] | None = None,
     progress: Callable[[int, int, ModelResult], None] | None = None,
 ) -> Comparison:
-    """Fit models on the same texts, and measure them on others.
+    """Fit models on the same texts and measure them on test texts.
 
     Parameters
     ----------
     train_texts, test_texts : sequence of str of length n_train and n_test
-        The texts to fit on and to measure on.
+        The texts for fitting and for measuring.
     train_labels, test_labels : array-like of shape (n_train,) and (n_test,)
         Their classes, of any type that can be sorted.
     models : sequence of Model, default=None
-        None for our classifier, the usual linear ones and a majority vote.
+        By default this package's classifier, common linear classifiers and the majority class.
     progress : callable, default=None
-        Called after each model with the number of models done, that of all, and a
+        Called after each model with the number of models done, the number of all models, and a
         :class:`ModelResult`.
 
     Returns
@@ -159,7 +159,7 @@ def compare(
 
     Notes
     -----
-    Seconds are from texts to a fitted model and to predictions, without loading libraries.
+    Times run from texts to a fitted model and to predictions, without loading libraries.
 
     Examples
     --------
@@ -174,10 +174,10 @@ def compare(
     test_texts, test_labels = _checked_texts(test_texts, test_labels, "test")
     models = default_models(len(train_texts)) if models is None else list(models)
     if not models:
-        raise ValueError("there are no models to compare")
+        raise ValueError("there are no models to compare: pass at least one")
     classes = np.unique(train_labels).tolist()
     if len(classes) < 2:
-        raise ValueError(f"all training labels are {classes[0]!r}; expected two classes or more")
+        raise ValueError(f"all training labels are {classes[0]!r}: expected at least two classes")
     y_test, notes = code_test_labels(test_labels, classes)
     notes += shared_texts(train_texts, test_texts)
     entrants: list[Entrant] = []
@@ -191,9 +191,9 @@ def compare(
 
 
 def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> list[Model]:
-    """Return our classifier first, the usual linear ones, and a majority vote last.
+    """Return this package's classifier, common linear classifiers, and the majority class.
 
-    Words and pairs in fewer than `min_df` of the `n_train` texts are left out; "auto" is 1 for
+    Words and pairs in fewer than `min_df` of the `n_train` texts are dropped; "auto" is 1 for
     fewer than 5,000 texts, else 2.
     """
     least = (1 if n_train < 5000 else 2) if min_df == "auto" else min_df
@@ -219,7 +219,7 @@ def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> 
 def measure(
     model: Model, X: Any, y: NDArray[Any], X_test: Any, y_test: Codes
 ) -> tuple[Entrant, list[str]]:
-    """Return a model fitted on labels `y` and scored, and a note if the fit did not converge."""
+    """Fit and score a model; return the result, and a note if the fit did not converge."""
     estimator = clone(model.estimator)
     _warm_up(estimator, X, y)
     start = time.perf_counter()
@@ -232,14 +232,14 @@ def measure(
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     classes = np.unique(y).tolist()
     entrant = score(model.name, model.kind, estimator, X_test, y_test, classes, fit_seconds=seconds)
-    note = f"{model.name} did not converge in the iterations it has by default."
+    note = f"{model.name} did not converge within its default number of iterations."
     return entrant, [note] if len(caught) > len(others) else []
 
 
 def score(
     name: str, kind: Kind, estimator: Any, documents: Any, y: Codes, classes: list[Any], **more: Any
 ) -> Entrant:
-    """Return a fitted model's predictions for documents, with time and quality."""
+    """Return a fitted model's predictions for documents, with times and measures."""
     start = time.perf_counter()
     labels = estimator.predict(documents)
     seconds = time.perf_counter() - start
@@ -247,7 +247,7 @@ def score(
     if hasattr(estimator, "predict_proba"):
         proba = np.zeros((len(y), len(classes)))
         given = np.asarray(estimator.predict_proba(documents), dtype=np.float64)
-        # Rows of float32 do not add up to exactly 1 in double precision.
+        # Rows of float32 do not sum to exactly 1 in double precision.
         given = given / given.sum(axis=1, keepdims=True)
         proba[:, codes_of(estimator.classes_, classes)] = given
         is_seen, codes = y >= 0, np.arange(len(classes))
@@ -278,7 +278,7 @@ def code_test_labels(test_labels: NDArray[Any], classes: list[Any]) -> tuple[Cod
         )
     note = (
         f"{is_unseen.sum():,} of {len(y_test):,} test texts have labels that are not in training "
-        f"({labels}): all models miss them, and log loss leaves them out."
+        f"({labels}): no model can predict these, and log loss excludes them."
     )
     return y_test, [note] if labels else []
 

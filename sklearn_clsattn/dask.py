@@ -1,4 +1,4 @@
-"""Fits on the workers of a Dask cluster, by Dask's own tasks."""
+"""Fits on the workers of a Dask cluster, as Dask tasks."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ __all__ = ["DaskClsAttentionClassifier"]
 
 
 class DaskCorpus(Corpus):
-    """Chunks on the workers of a cluster, which Dask computes again where a worker is lost."""
+    """Chunks on the workers of a cluster; Dask recomputes the chunks of a lost worker."""
 
     def __init__(self, client: Client, futures: list[Future]) -> None:
         self._client, self._futures = client, futures
 
     def map(self, function: Callable[..., Chunk], *arguments: Any) -> DaskCorpus:
-        """Return the corpus of what a function of a chunk returns, which stays on its worker."""
+        """Apply a function to each chunk; the results stay on their workers as a new corpus."""
         return DaskCorpus(self._client, self._tasks(function, arguments))
 
     def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum of what a function of a chunk returns, added up as a tree."""
+        """Apply a function to each chunk and return the sum, computed as a tree."""
         terms = self._tasks(function, arguments)
         while len(terms) > 1:
             sums = self._client.map(added, terms[:-1:2], terms[1::2], pure=False)
@@ -49,24 +49,24 @@ class DaskCorpus(Corpus):
         return terms[0].result()
 
     def gather(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return what a function of a chunk returns, in the order of the chunks."""
+        """Apply a function to each chunk and return the results in the order of the chunks."""
         return list(self._client.gather(self._tasks(function, arguments)))
 
     def _tasks(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[Future]:
-        # The scheduler keeps the arguments, once for all chunks: no worker has the only copy.
+        # The scheduler keeps one copy of the arguments, so a lost worker cannot lose them.
         shared = self._client.submit(tuple, arguments, pure=False)
         n = len(self._futures)
         return self._client.map(_call, [function] * n, self._futures, [shared] * n, pure=False)
 
 
 def _call(function: Callable[..., Any], chunk: Any, arguments: tuple[Any, ...]) -> Any:
-    """Return what a function returns for a chunk, computed on this worker's share of threads."""
+    """Apply a function to a chunk, with this worker's share of threads."""
     with ThreadShare():
         return function(chunk, *arguments)
 
 
 def _lazy(name: str) -> Callable[[Any, Any], Any]:
-    """Return a method of the local estimator as one that is lazy for Dask's collections."""
+    """Return a method of the local estimator that is lazy for Dask collections."""
     of_matrix = getattr(ClsAttentionClassifier, name)
 
     @wraps(of_matrix)
@@ -95,28 +95,28 @@ def _lazy(name: str) -> Callable[[Any, Any], Any]:
 class DaskClsAttentionClassifier(ClsAttentionClassifier):
     """:class:`~sklearn_clsattn.ClsAttentionClassifier` on the workers of a Dask cluster.
 
-    The same model as on one machine: documents stay on their workers, which return sums over them.
-    The chunks of a worker that is lost are computed again on others, and the fit goes on. For
-    Dask's collections predictions are lazy Arrays.
+    The model is the same as on one machine: documents stay on their workers, which return sums over
+    them. If a worker is lost, its chunks are recomputed on others and the fit continues.
+    Predictions for Dask collections are lazy Arrays.
 
     Parameters
     ----------
     vectorizer : transformer or None, default=None
-        Makes counts of texts: one that needs no fit, such as
+        Turns texts into counts. It needs no fit, such as
         :class:`~sklearn.feature_extraction.text.HashingVectorizer` with ``alternate_sign=False``,
-        or one that is fitted; within :class:`~sklearn.frozen.FrozenEstimator` it stays fitted in
-        clones. None for X of counts.
+        or is fitted; inside a :class:`~sklearn.frozen.FrozenEstimator` it stays fitted in clones.
+        None if X contains counts.
     client : distributed.Client or None, default=None
-        The cluster. None takes the current client.
+        The cluster. By default the current client.
     **params : dict
         Parameters of :class:`~sklearn_clsattn.ClsAttentionClassifier`.
 
     Notes
     -----
     Fitted attributes are those of :class:`~sklearn_clsattn.ClsAttentionClassifier`. A fit evaluates
-    the loss some 10 to 40 times, each a round of tasks that takes 30 ms beside its sums: it pays
-    where the sums of one machine take a second or more. Where each worker has fewer than 50 entries
-    of X for every trained number, one machine is as fast.
+    the loss some 10 to 40 times, and each evaluation is a round of tasks with some overhead. So a
+    cluster is faster only if an evaluation takes a second or more on one machine. If each worker
+    has fewer than 50 entries of X per trained number, one machine is as fast.
 
     A saved or pickled model needs no cluster; :meth:`to_local` returns one that needs no Dask.
 
@@ -160,11 +160,11 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         ----------
         X : dask Array, DataFrame, Series or Bag
             Counts: an Array of dense or CSR blocks, (n_documents, n_tokens), or a DataFrame. With a
-            `vectorizer`, what it takes: a Bag or a Series of texts. Sizes of chunks may be unknown.
+            `vectorizer`, its input: a Bag or a Series of texts. Sizes of chunks may be unknown.
         y : dask Array, Series or Bag
-            Class labels, in as many partitions of the same sizes as X.
+            Class labels, in partitions of the same sizes as those of X.
         sample_weight : dask Array, Series or Bag, default=None
-            Non-negative weights, likewise.
+            Non-negative document weights, in the same partitions.
         token_vectors : array-like of shape (n_tokens, d), default=None
             As in :meth:`~sklearn_clsattn.ClsAttentionClassifier.fit`, in memory.
 
@@ -181,7 +181,7 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
             sizes = ", ".join(str(len(parts)) for parts in columns)
             raise ValueError(
                 f"X, y and sample_weight have different numbers of partitions, {sizes}: "
-                "repartition them alike."
+                "repartition them in the same way."
             )
         make: Any = delayed(_chunk, pure=False, nout=2)
         vectorizer = None if self.vectorizer is None else delayed(self.vectorizer, traverse=False)
@@ -192,7 +192,7 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
             summaries: list[Summary] = client.gather(futures[1::2])
             filled = [number for number, one in enumerate(summaries) if one.shape[0]]
             if not filled:
-                raise ValueError("X has no documents: expected some of two classes.")
+                raise ValueError("X has no documents: expected documents of two classes.")
             chunks = client.map(_numbered, [futures[2 * i] for i in filled], range(len(filled)))
             summary = joined([summaries[number] for number in filled])
             more = vector_options(self, token_vectors)
@@ -205,7 +205,7 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
     decision_function: Any = _lazy("decision_function")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of predictions, computed.
+        """Compute the accuracy of the predictions.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         Returns
         -------
         accuracy : float
-            The share of the documents, by weight, whose label is predicted.
+            The share of documents, by weight, whose label is predicted correctly.
         """
         with (self.client or get_client()).as_current():
             predicted, labels = self.predict(X).compute(), y.compute()
@@ -223,7 +223,7 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         return float(accuracy_score(labels, predicted, sample_weight=weights))
 
     def to_local(self) -> Any:
-        """Return the fitted estimator for one machine, which knows nothing of Dask.
+        """Return the fitted estimator for one machine, without Dask.
 
         Returns
         -------
@@ -258,9 +258,9 @@ def _partitions(collection: Any, name: str, like: Any = None) -> list[Any]:
     """Return a collection's delayed partitions, as those of `like` for Arrays of its length."""
     if not (is_dask_collection(collection) and hasattr(collection, "to_delayed")):
         raise TypeError(
-            f"{name} has to be a Dask Array, DataFrame, Series or Bag, got "
-            f"{type(collection).__name__}: make one of it, as by dask.array.from_array, or use "
-            "ClsAttentionClassifier, which takes what is in memory."
+            f"{name} must be a Dask Array, DataFrame, Series or Bag, got "
+            f"{type(collection).__name__}: convert it, for example with dask.array.from_array, or "
+            "use ClsAttentionClassifier for data in memory."
         )
     if not isinstance(collection, da.Array):
         return list(collection.to_delayed())
@@ -268,14 +268,14 @@ def _partitions(collection: Any, name: str, like: Any = None) -> list[Any]:
         collection = collection.rechunk({0: like.chunks[0]})
     if collection.numblocks[1:] not in ((), (1,)):
         raise ValueError(
-            f"{name} is divided into {collection.numblocks[1]} blocks of columns: every block has "
-            f"to hold whole documents, as after {name}.rechunk({{1: -1}})."
+            f"{name} has {collection.numblocks[1]} blocks of columns, but each block must contain "
+            f"whole documents: use {name}.rechunk({{1: -1}})."
         )
     return list(collection.to_delayed().ravel())
 
 
 def _chunk(number: int, columns: tuple[Any, Any, Any], vectorizer: Any) -> tuple[Chunk, Summary]:
-    """Return a partition of X, y and weights as a chunk and its summary, or say which is wrong."""
+    """Return a partition of X, y and weights as a chunk and its summary; errors name it."""
     try:
         X, y, weights = (
             one if one is None or hasattr(one, "__len__") else list(one) for one in columns
@@ -292,11 +292,11 @@ def _chunk(number: int, columns: tuple[Any, Any, Any], vectorizer: Any) -> tuple
 
 
 def _numbered(chunk: Chunk, number: int) -> Chunk:
-    """Return a chunk with its number among those that have documents."""
+    """Return a chunk with its number among the non-empty chunks."""
     return replace(chunk, number=number)
 
 
 def _predicted(model: Any, method: str, X: Any, empty: Any) -> Any:
-    """Return what a method of the model returns for a partition; `empty` if it has no documents."""
+    """Call a method of the model on a partition; return `empty` if it has no documents."""
     X = X if hasattr(X, "shape") else list(X)
     return getattr(model, method)(X) if (X.shape[0] if hasattr(X, "shape") else len(X)) else empty

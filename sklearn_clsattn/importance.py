@@ -1,6 +1,6 @@
 """Token statistics: the importance of each token for each class.
 
-:func:`class_totals` sums a document-token matrix by class; every other function is a formula on
+:func:`class_totals` sums a document-term matrix by class; the other functions are formulas on
 such totals. Sample weights act as repetition: a document of weight 2 counts as two documents.
 
 Sources: D. Wu, A. Shevchenko, S. Oymak, M. Mondelli (2025), arXiv:2505.17282, and S. Wang,
@@ -40,15 +40,15 @@ def class_totals(
     *,
     kind: Literal["counts", "shares"] = "counts",
 ) -> Array:
-    """Sum a document-token matrix over the documents of each class.
+    """Sum a document-term matrix over the documents of each class.
 
     Parameters
     ----------
     X : {ndarray, sparse matrix or array} of shape (n_documents, n_tokens)
         Non-negative token counts or weights c_is.
     y : array-like of shape (n_documents,) or (n_documents, n_classes)
-        Class codes, integers from 0 to ``n_classes - 1``; or, where a document may be of several
-        classes, 1 for each of these, else 0.
+        Class codes, integers from 0 to ``n_classes - 1``; or, if a document can have several
+        classes, a matrix with 1 for each class of a document and 0 otherwise.
     n_classes : int
         Number of classes K.
     sample_weight : array-like of shape (n_documents,), default=None
@@ -60,7 +60,7 @@ def class_totals(
     Returns
     -------
     totals : ndarray of shape (n_classes, n_tokens)
-        Weighted sums, in float64 whatever the type of `X`.
+        Weighted sums in float64, for any type of `X`.
 
     Examples
     --------
@@ -85,12 +85,12 @@ def class_totals(
     coded = codes.shape == (n_documents,) and codes.dtype.kind in "biu"
     if not ((several or coded) and weights.shape == (n_documents,)):
         raise ValueError(
-            f"Expected {n_documents} class codes (integers) and as many weights, got codes of "
+            f"Expected {n_documents} integer class codes and as many weights, got codes of "
             f"shape {codes.shape} and type {codes.dtype} and weights of shape {weights.shape}."
         )
     if n_documents and not (codes.min() >= 0 and (several or codes.max() < n_classes)):
         raise ValueError(
-            f"y must hold class codes from 0 to {n_classes - 1}, "
+            f"y must contain class codes from 0 to {n_classes - 1}, "
             f"got {codes.min()} to {codes.max()}."
         )
     if kind == "shares":
@@ -133,10 +133,10 @@ def signed_frequency(
     totals_of_shares : array-like of shape (n_classes, n_tokens)
         :func:`class_totals` of kind ``"shares"``.
     class_weight_totals : array-like of shape (n_classes,)
-        Sum of the sample weights of each class: its number of documents without weights.
-        Empty documents count.
+        Sum of the sample weights of each class; without weights, its number of documents, including
+        empty ones.
     centred : bool, default=False
-        Give all classes the same total weight, which removes the bias by the class prior.
+        Give all classes the same total weight, which removes the bias of the class prior.
 
     Returns
     -------
@@ -144,8 +144,8 @@ def signed_frequency(
 
     Notes
     -----
-    For two classes, with :math:`y_i = \pm 1` and n the sum of sample weights, it is the
-    definition of Wu et al. (2025),
+    For two classes, with :math:`y_i = \pm 1` and n the sum of sample weights, the definition of
+    Wu et al. (2025) is
 
     .. math:: \alpha_s = \frac 1 n \sum_i y_i \frac{c_{is}}{T_i},
 
@@ -154,7 +154,7 @@ def signed_frequency(
     .. math:: \alpha_{sk} = \frac 1 n \sum_i \frac{c_{is}}{T_i}
               \Bigl(\frac{K-1}{K} [y_i = k] - \frac 1 K [y_i \ne k]\Bigr).
 
-    A token that is equally frequent in all classes gets the sign of the larger ones. The centred
+    A token that is equally frequent in all classes gets the sign of the larger class. The centred
     form avoids this: it weights each document by n / (K n_k), where n_k is the weight of its class.
 
     Examples
@@ -174,7 +174,7 @@ def signed_frequency(
     shares = _divided(totals, divisors[:, None])
     if n_classes == 2:
         return shares[1] - shares[0]
-    # Less the first class, so that equal shares give exactly 0: their mean may be rounded.
+    # Subtract the first class, so that equal shares give exactly 0: their mean may be rounded.
     shares -= shares[0].copy()
     shares -= shares.mean(axis=0)
     return shares
@@ -196,9 +196,9 @@ def posterior_difference(totals: ArrayLike) -> Array:
     Notes
     -----
     For two classes, :math:`P(1|s) - P(0|s) = (n^+_s - n^-_s) / (n^+_s + n^-_s)`, as in
-    Wu et al. (2025); for K > 2 the posterior of class k less the mean posterior of the others,
-    :math:`(K P(k|s) - 1) / (K - 1)`. 0 for a token that is equally frequent in all classes or was
-    never seen, 1 for one that only class k has. The larger classes have an advantage.
+    Wu et al. (2025); for K > 2, the posterior of class k minus the mean posterior of the others,
+    :math:`(K P(k|s) - 1) / (K - 1)`. It is 0 for a token that is equally frequent in all classes or
+    was never seen, and 1 for a token that only occurs in class k. It favours larger classes.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def log_odds(totals: ArrayLike, *, smoothing: float = 1.0) -> Array:
     totals : array-like of shape (n_classes, n_tokens)
         :func:`class_totals` of kind ``"counts"``.
     smoothing : float, default=1.0
-        Added to every token's total in every class. Positive.
+        Added to the total of each token in each class. Must be positive.
 
     Returns
     -------
@@ -233,14 +233,14 @@ def log_odds(totals: ArrayLike, *, smoothing: float = 1.0) -> Array:
 
     Notes
     -----
-    With :math:`p_k = n_k + \beta`, the smoothed totals, it is for two classes as in Wang and
-    Manning (2012)
+    With the smoothed totals :math:`p_k = n_k + \beta`, the definition for two classes is that of
+    Wang and Manning (2012),
 
     .. math:: r_s = \log \frac{p_{1s}}{\lVert p_1 \rVert_1}
               - \log \frac{p_{0s}}{\lVert p_0 \rVert_1}.
 
-    For K > 2, each class's :math:`p_k` is compared with the sum of the other classes'. The size
-    of a class has no influence.
+    For K > 2, the :math:`p_k` of each class is compared with the sum of the others. The size of a
+    class has no influence.
 
     Examples
     --------
@@ -261,10 +261,10 @@ def log_odds(totals: ArrayLike, *, smoothing: float = 1.0) -> Array:
 def smoothed_totals(
     totals: Array, smoothing: Array, unit: float = 1.0, seen: NDArray[np.bool_] | bool = True
 ) -> tuple[Array, Array, Array]:
-    """Return every class's smoothed totals, those of all other classes, and the sums' log-odds.
+    """Return each class's smoothed totals, those of all other classes, and the sums' log-odds.
 
-    The first two are (n_classes, n_tokens), as `totals`, which are in this unit, the last
-    (n_classes,). With two classes, the second is a view of the first.
+    The first two are (n_classes, n_tokens), in the unit of `totals`; the last is (n_classes,). With
+    two classes, the second is a view of the first.
     """
     smoothed = totals * unit
     smoothed += smoothing[:, None]
@@ -279,18 +279,18 @@ def smoothed_totals(
 
 
 def overall_importance(importance: ArrayLike) -> Array:
-    """One non-negative importance per token, over all classes.
+    """Return one non-negative importance per token, over all classes.
 
     Parameters
     ----------
     importance : array-like of shape (n_tokens,) or (n_classes, n_tokens)
-        Result of any of the other functions.
+        The result of one of the other importance functions.
 
     Returns
     -------
     overall : ndarray of shape (n_tokens,)
-        Absolute values for two classes, the root mean square over the classes for more: the
-        maximum of many noisy numbers would rank rare tokens first.
+        Absolute values for two classes, the root mean square over the classes for more. (The
+        maximum of many noisy numbers would rank rare tokens first.)
 
     Examples
     --------

@@ -23,7 +23,7 @@ from ._validation import codes_of
 __all__ = ["ERASER_FRACTIONS", "comprehensiveness", "expected_calibration_error", "sufficiency"]
 
 ERASER_FRACTIONS: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.5)
-"""The shares of a document's tokens at which ERASER measures, for `fractions`."""
+"""The fractions of a document's tokens at which ERASER measures."""
 
 
 def comprehensiveness(
@@ -35,42 +35,42 @@ def comprehensiveness(
     fractions: ArrayLike | None = None,
     target: Any = None,
 ) -> Array:
-    r"""Return how far a prediction falls when the tokens that explain it are removed.
+    r"""Return how far a probability falls when the tokens that explain it are removed.
 
-    High where the explanation names the tokens that the model needs. Any classifier of a token
-    matrix can be measured, and any scores of tokens.
+    The value is high if the explanation names the tokens that the model needs. It works with any
+    classifier of a document-term matrix and any token scores.
 
     Parameters
     ----------
     estimator : estimator
-        A fitted classifier with `predict_proba`, or a pipeline that ends in one and starts from
-        the token matrix.
+        A fitted classifier with `predict_proba`, or a pipeline that ends in one and takes a
+        document-term matrix.
     X : {sparse matrix, array-like, data frame} of shape (n_documents, n_tokens)
-        Documents, as the estimator takes them. Raw texts have to be vectorized first.
+        The input of the estimator. Vectorize raw texts first.
     scores : {sparse matrix, array-like} of shape (n_documents, n_tokens), or a list of them
         Evidence of each token of each document for the explained class, or a list of such
-        matrices, one for each class; for two classes and scores z of the second, ``[-z, z]``.
+        matrices, one per class. For two classes with scores z for the second, pass ``[-z, z]``.
     k : int, default=None
-        How many tokens are removed; 10 where neither `k` nor `fractions` is given.
+        Number of tokens to remove; 10 if neither `k` nor `fractions` is given.
     fractions : array-like of shape (n_fractions,), default=None
-        Shares of the document's tokens, over 0 and up to 1, each rounded up to whole tokens, over
-        which the result is the mean: with `ERASER_FRACTIONS`, ERASER's area over the perturbation
-        curve.
+        Fractions of the document's tokens, above 0 and up to 1, each rounded up to whole tokens.
+        The result is the mean over them; with `ERASER_FRACTIONS` it is ERASER's area over the
+        perturbation curve.
     target : label or array-like of shape (n_documents,), default=None
-        The explained class, of all documents or of each. By default the most probable one.
+        The explained class, for all documents or for each. By default the most probable class.
 
     Returns
     -------
     drops : ndarray of shape (n_documents,)
-        In units of probability, from -1 (removing makes the class certain) to 1; 0 for a
-        document without tokens. ERASER reports the mean over documents.
+        Probabilities, from -1 (removal makes the class certain) to 1; 0 for a document without
+        tokens. ERASER reports the mean over documents.
 
     Notes
     -----
-    With m the probability of the explained class, x the document and r the tokens taken, it is
-    :math:`m(x) - m(x \setminus r)` [1]_ (section 4.3). Tokens are taken from the highest score
-    down, equal scores in the order of columns, and only those of a score over 0. The perturbed
-    documents are unlike those of training: values of different models are not on the same scale.
+    With m the probability of the explained class, x the document and r the removed tokens, it is
+    :math:`m(x) - m(x \setminus r)` [1]_ (section 4.3). Tokens are removed from the highest score
+    down, in column order for equal scores, and only if their score is above 0. The perturbed
+    documents differ from training documents, so values of different models are not comparable.
 
     References
     ----------
@@ -100,14 +100,14 @@ def sufficiency(
     fractions: ArrayLike | None = None,
     target: Any = None,
 ) -> Array:
-    r"""Return how far a prediction falls when only the tokens that explain it are kept.
+    r"""Return how far a probability falls when only the tokens that explain it are kept.
 
-    Low, or negative, where these tokens are enough for the model to predict as it does.
+    The value is low or negative if these tokens are enough for the model's prediction.
 
     Parameters
     ----------
     estimator, X, scores, k, fractions, target
-        As in :func:`comprehensiveness`, but that `k` tokens, or these shares, are kept.
+        As in :func:`comprehensiveness`, except that `k` tokens, or these fractions, are kept.
 
     Returns
     -------
@@ -135,36 +135,36 @@ def expected_calibration_error(
     n_bins: int = 15,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Return the mean gap between the confidence in predictions and the share that is right.
+    r"""Return the mean gap between the confidence and the accuracy of predictions.
 
     The confidence is the probability of the most probable class.
 
     Parameters
     ----------
     y_true : array-like of shape (n_documents,)
-        The true labels; one that is not among `labels` is never predicted right.
+        The true labels. A label that is not in `labels` counts as predicted wrong.
     y_proba : array-like of shape (n_documents, n_classes) or (n_documents,)
-        Probabilities of the classes, as of ``predict_proba``, or of the second of two.
+        Probabilities of the classes, as from ``predict_proba``, or of the second of two classes.
     labels : array-like of shape (n_classes,), default=None
         The classes in the order of the columns, ``estimator.classes_``. By default the sorted
         labels in `y_true`.
     n_bins : int, default=15
-        Number of bins of equal width, those without documents included.
+        Number of bins of equal width, including empty ones.
     sample_weight : array-like of shape (n_documents,), default=None
         Non-negative weights, not all 0.
 
     Returns
     -------
     error : float
-        From 0, confidence as great as accuracy in every bin, to 1.
+        From 0 (confidence equals accuracy in each bin) to 1.
 
     Notes
     -----
-    With n documents, and bins B of accuracy acc and mean confidence conf [1]_,
+    With n documents, and bins B with accuracy acc and mean confidence conf [1]_, it is
 
     .. math:: \sum_B \frac{|B|}{n} \, |\mathrm{acc}(B) - \mathrm{conf}(B)| .
 
-    Bins of few documents have large gaps by chance: compare models by the same bins and documents.
+    Small bins have large gaps by chance, so compare models on the same bins and documents.
 
     References
     ----------
@@ -186,11 +186,11 @@ def expected_calibration_error(
     if proba.ndim == 1:
         proba = np.column_stack([1.0 - proba, proba])
     if proba.min() < 0 or not np.allclose(proba.sum(axis=1), 1, atol=1e-4):
-        raise ValueError("y_proba must be probabilities: from 0 to 1, in rows of a sum of 1.")
+        raise ValueError("y_proba must be probabilities from 0 to 1, in rows that sum to 1.")
     classes = np.unique(y) if labels is None else np.asarray(labels)
     if classes.shape != (proba.shape[1],):
         raise ValueError(
-            f"y_proba has {proba.shape[1]} classes, but there are {classes.size} labels: pass "
+            f"y_proba has {proba.shape[1]} columns, but there are {classes.size} labels: pass "
             "labels=estimator.classes_."
         )
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
@@ -206,13 +206,12 @@ def _drops(
 ) -> Array:
     """Return the mean drop in probability (n_documents,) when tokens are kept or removed."""
     if k is not None and fractions is not None:
-        raise ValueError("Pass k or fractions, not both: each is a number of tokens.")
+        raise ValueError("Pass either k or fractions, not both.")
     k = check_scalar(10 if k is None else k, "k", Integral, min_val=1)
     shares = np.asarray([1.0] if fractions is None else fractions, dtype=np.float64)
     if shares.ndim != 1 or not len(shares) or not ((shares > 0) & (shares <= 1)).all():
         raise ValueError(
-            "fractions must be one or more shares of a document's tokens, over 0 and up to 1, got "
-            f"{fractions!r}."
+            f"fractions must be one or more numbers above 0 and up to 1, got {fractions!r}."
         )
     rows = _token_rows(X)
     n_tokens, documents = np.diff(rows.indptr), np.arange(rows.shape[0])
@@ -222,11 +221,11 @@ def _drops(
     values = _explained_scores(scores, rows, codes[row_of], probabilities.shape[1])
     n_positive = np.bincount(row_of[values > 0], minlength=len(documents))
     ranks = np.empty(len(row_of), dtype=np.int64)
-    # Stable: equal scores in the order of columns.
+    # Stable: equal scores stay in column order.
     ranks[np.lexsort((-values, row_of))] = np.arange(len(row_of)) - rows.indptr[row_of]
     base, drops = probabilities[documents, codes], np.zeros(len(documents))
     for share in shares:
-        # A share such as 0.07 of 100 tokens is computed as 7.000000000000001.
+        # A fraction such as 0.07 of 100 tokens is computed as 7.000000000000001.
         taken = np.ceil(share * n_tokens - 1e-9).clip(max=n_positive)
         if fractions is None:
             taken = taken.clip(max=k)
@@ -252,9 +251,9 @@ def _token_rows(X: Any) -> sp.csr_array:
     X = X if sp.issparse(X) else np.asarray(X)
     if X.dtype.kind not in "biuf" or X.ndim != 2 or not X.shape[0]:
         raise ValueError(
-            "X must be a matrix of token counts or weights, of shape (n_documents, n_tokens) and "
-            f"with a document, got shape {X.shape} and dtype {X.dtype}: in place of texts pass the "
-            "output of the vectorizer, and the pipeline without the vectorizer."
+            "X must be a matrix of token counts or weights, (n_documents, n_tokens), with at least "
+            f"one document, got shape {X.shape} and dtype {X.dtype}. For texts, pass the "
+            "vectorizer's output, and the pipeline without the vectorizer."
         )
     return canonical(sp.csr_array(as_csr(X)))
 
@@ -281,8 +280,8 @@ def _explained_scores(scores: Any, rows: sp.csr_array, codes: Numbers, n_classes
         return _at_entries(scores, rows)
     if len(scores) != n_classes:
         raise ValueError(
-            f"scores must be one matrix, or one for each of the {n_classes} classes, got a list "
-            f"of {len(scores)}; for two classes and scores z of the second it is [-z, z]."
+            f"scores must be one matrix, or a list of one for each of the {n_classes} classes, got "
+            f"a list of {len(scores)}. For two classes with scores z for the second, pass [-z, z]."
         )
     of_classes = np.array([_at_entries(one, rows) for one in scores])
     return np.asarray(of_classes[codes, np.arange(len(codes))])
@@ -295,8 +294,8 @@ def _at_entries(scores: Any, rows: sp.csr_array) -> Array:
     matrix = sp.csr_matrix(scores) if sparse else np.asarray(scores)
     if matrix.shape != rows.shape:
         raise ValueError(
-            f"scores must have the shape of X, {rows.shape}, got {matrix.shape}: one score for "
-            "each token of each document."
+            f"scores must have the shape of X, {rows.shape}, got {matrix.shape}: pass one score "
+            "for each token of each document."
         )
     if matrix.dtype.kind not in "biuf" or np.isnan(matrix.data if sparse else matrix).any():
         raise ValueError(f"scores must be numbers without NaN, got dtype {matrix.dtype}.")

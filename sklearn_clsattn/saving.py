@@ -1,4 +1,4 @@
-"""Models in files, among them files that are safe to load from others, and models as ONNX."""
+"""Saving models, in files that are safe to load and as ONNX."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .text._tokens import WORDS, WORDS_AND_PUNCTUATION, words_differ
 
 __all__ = ["load_model", "save_model", "to_onnx"]
 
-# The types of this package in .skops files: estimators, whose code does not run when loaded.
+# The types of this package in .skops files: estimators, which run no code when they are loaded.
 TRUSTED_TYPES = (
     "sklearn_clsattn.ClsAttentionClassifier",
     "sklearn_clsattn.TokenImportanceTransformer",
@@ -42,18 +42,18 @@ TRUSTED_TYPES = (
     "sklearn_clsattn.text.TokenVectorizer",
     "sklearn_clsattn.text.WordVectors",
 )
-_LEVEL = 1  # of compression: higher ones save little and load a large model three times as long
+_LEVEL = 1  # of compression: higher levels save little and take three times as long to load
 _LEVEL_OF_SMALL = 9
 _BY_TOKEN = "attention_scores_", "token_values_", "token_importance_"
 
 _WORD = r"[\p{L}\p{N}_]"
-# Token patterns in the language of RE2, onnxruntime's, whose \w has only the letters of ASCII.
+# Token patterns for RE2, which onnxruntime uses and whose \w matches only ASCII letters.
 _PATTERNS = {
     WORDS: f"{_WORD}{{2,}}",
     WORDS_AND_PUNCTUATION: rf"{_WORD}+(?:['’]{_WORD}+)*|[^\p{{L}}\p{{N}}_\s\p{{Z}}]",
     r"(?u)\b\w+(?:'\w+)?\b": f"{_WORD}+(?:'{_WORD}+)?",
 }
-# The parameters of vectorizers that ONNX has in these values alone; max_df can leave words out.
+# Parameters of vectorizers that ONNX supports only with these values; max_df can drop words.
 _FIXED = {"input": "content", "analyzer": "word", "tokenizer": None, "preprocessor": None}
 _FIXED |= {"strip_accents": None, "stop_words": None}
 _VECTORIZERS = (CountVectorizer, TfidfVectorizer, TokenVectorizer)
@@ -72,14 +72,14 @@ def save_model(
     Parameters
     ----------
     model : estimator
-        Of this package or of scikit-learn, such as a Pipeline of both.
+        An estimator of this package or of scikit-learn, such as a Pipeline of both.
     path : str or path-like
         The file, which is replaced if it exists. If its name ends in ``.skops``, loading it runs no
         code from the file, so it is safe to share. Any other file is a pickle, written by joblib.
     max_tokens : int, default=None
-        Save this many tokens, those of the largest `token_importance_`, of a pipeline of a
-        vectorizer and a :class:`~sklearn_clsattn.ClsAttentionClassifier`. Documents lose the
-        others, so that predictions change; vectors of words are left out. None saves all.
+        Save only this many tokens, those with the largest `token_importance_`. The model must be a
+        pipeline of a vectorizer and a :class:`~sklearn_clsattn.ClsAttentionClassifier`. It ignores
+        all other tokens, so predictions change, and has no word vectors. None saves all tokens.
     dtype : {np.float16, np.float32}, default=None
         Type of the tokens' scores, values and importances in the file. None keeps double precision.
 
@@ -91,8 +91,9 @@ def save_model(
     Warns
     -----
     UserWarning
-        If a ``.skops`` file contains functions or classes of your own: :func:`load_model` needs
-        them as `trusted`. A `GridSearchCV` also holds such types; its `best_estimator_` does not.
+        If a ``.skops`` file contains your own functions or classes: pass them to
+        :func:`load_model` as `trusted`. A `GridSearchCV` contains such types as well; its
+        `best_estimator_` does not.
 
     Examples
     --------
@@ -117,18 +118,18 @@ def save_model(
     try:
         content = skops.io.dumps(model, compression=ZIP_DEFLATED, compresslevel=level)
         others = _untrusted(content, ())
-        if others:  # functions are saved by names, which may not lead back to them
+        if others:  # functions are saved by name, and a name may not lead back to its function
             skops.io.loads(content, trusted=[*TRUSTED_TYPES, *others])
     except Exception as error:
         raise ValueError(
-            f"{path} has not been saved: skops could not load it again ({type(error).__name__}: "
+            f"{path} was not saved, because skops could not load it again ({type(error).__name__}: "
             f"{error}). Define functions and classes at the top level of a module, or choose a "
             "name that ends in .joblib."
         ) from error
     if others:
         warnings.warn(
-            f"load_model refuses {path} unless these types, which are neither this package's nor "
-            f"known to be safe, are trusted: load_model(path, trusted={others}).",
+            f"{path} contains types that are not known to be safe. If you trust them, load it with "
+            f"load_model(path, trusted={others}).",
             stacklevel=2,
         )
     with written_whole(path, text=False) as file:
@@ -136,7 +137,7 @@ def save_model(
 
 
 def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] = ()) -> Any:
-    """Load a model that :func:`save_model` has saved.
+    """Load a model that :func:`save_model` saved.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     Returns
     -------
     model : estimator
-        The model; a UserWarning says if other versions of this package or scikit-learn saved it.
+        The model. Loading warns if other versions of this package or scikit-learn saved it.
 
     Raises
     ------
@@ -172,7 +173,7 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     names = [one if isinstance(one, str) else f"{one.__module__}.{one.__name__}" for one in trusted]
     is_pickle = path.suffix.lower() != ".skops"
     if is_pickle and names:
-        raise ValueError(f"{path} is a pickle, which can contain any type: leave `trusted` out.")
+        raise ValueError(f"{path} is a pickle, for which `trusted` has no effect: omit it.")
     content = path.read_bytes()
     try:
         if is_pickle:
@@ -189,36 +190,35 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
         raise
     except Exception as error:  # a damaged file can raise anything
         raise ValueError(
-            f"{path} is not a model that can be loaded: it is damaged, or was saved with other "
-            f"versions or modules than are here ({type(error).__name__}: {error}). Copy or save it "
-            "again."
+            f"{path} cannot be loaded: it is not a model, is damaged, or was saved with other "
+            f"versions or modules ({type(error).__name__}: {error}). Copy or save it again."
         ) from error
     raise ValueError(
-        f"{path} has types that are neither this package's nor known to be safe: "
-        f"{', '.join(others)}. It has not been loaded. If you trust them, name them with `trusted`."
+        f"{path} was not loaded, because it contains types that are not known to be safe: "
+        f"{', '.join(others)}. If you trust them, pass them as `trusted`."
     )
 
 
 def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
-    """Return a model as ONNX, which predicts without Python.
+    """Convert a model to ONNX, for prediction without Python.
 
     Parameters
     ----------
     model : ClsAttentionClassifier or Pipeline
-        Fitted. A pipeline of texts must begin with a `CountVectorizer`, a `TfidfVectorizer` or a
-        `TokenVectorizer` of words, with a token pattern for which `TokenVectorizer` is fastest, or
-        with a `ContextVectorizer` of ``context=False, characters=None``: ONNX has no operators for
-        gates, nor for words that count by their characters.
+        A fitted model. A pipeline of texts must start with a `CountVectorizer`, `TfidfVectorizer`
+        or `TokenVectorizer` of words, with one of the fast token patterns of `TokenVectorizer`, or
+        with a `ContextVectorizer` with ``context=False, characters=None``: ONNX has no operators
+        for gates or for the character n-grams of words.
     locale : str, default="C.UTF-8"
-        The system's locale by which onnxruntime converts texts to lower case. The default exists on
+        The system locale with which onnxruntime converts texts to lower case. The default exists on
         Linux; elsewhere use ``"en_US.UTF-8"``, or ``"C"``, which changes only ASCII letters.
 
     Returns
     -------
     onnx_model : onnx.ModelProto
-        Of ``texts``, (n_documents,), or counts ``X``, (n_documents, n_tokens), in single precision:
-        labels and probabilities, which differ from `predict_proba` by less than 1e-6. A batch takes
-        memory as a dense matrix of its counts does.
+        Computes labels and probabilities from ``texts``, (n_documents,), or from counts ``X``,
+        (n_documents, n_tokens), in single precision. Probabilities differ from `predict_proba` by
+        less than 1e-6. A batch needs as much memory as a dense matrix of its counts.
 
     Examples
     --------
@@ -269,12 +269,12 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
 
 
 def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
-    """Return a copy of a model with fewer tokens, and smaller numbers, as `save_model` says."""
+    """Return a copy of a model with fewer tokens and smaller numbers, as in `save_model`."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     classifier = copy(steps[-1])
     if not isinstance(classifier, ClsAttentionClassifier):
         raise TypeError(
-            "max_tokens and dtype are for ClsAttentionClassifier and pipelines that end in one, "
+            "max_tokens and dtype need a ClsAttentionClassifier, or a pipeline that ends in one, "
             f"got {type(classifier).__name__}."
         )
     check_is_fitted(classifier)
@@ -285,7 +285,7 @@ def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
         if len(steps) != 2 or type(steps[0]) not in able:
             raise ValueError(
                 "max_tokens needs a pipeline of a CountVectorizer, TokenVectorizer or "
-                "ContextVectorizer and a classifier, so that the vectorizer can leave tokens out."
+                "ContextVectorizer and a classifier, so that the vectorizer can drop tokens."
             )
         made[0], columns = _of_fewer_tokens(steps[0], classifier.token_importance_, max_tokens)
         for name in _BY_TOKEN:
@@ -309,7 +309,7 @@ def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
 def _of_fewer_tokens(
     vectorizer: Any, importance: NDArray[Any], max_tokens: int
 ) -> tuple[Any, NDArray[np.intp]]:
-    """Return a copy of a vectorizer with the most important columns, and which these are."""
+    """Return a copy of a vectorizer with its most important columns, and their numbers."""
     vectorizer = copy(vectorizer)
     order = np.argsort(-overall_importance(importance), kind="stable")[:max_tokens]
     columns, first = np.sort(order), 0
@@ -326,7 +326,7 @@ def _of_fewer_tokens(
 
 
 def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
-    """Return the names of the types of a .skops file that are not to be loaded."""
+    """Return the names of the types in a .skops file that are not trusted."""
     import skops.io
 
     known = {*TRUSTED_TYPES, *trusted}
@@ -334,7 +334,7 @@ def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
 
 
 def _check_convertible(model: Any, classifier: Any) -> None:
-    """Raise an error for a model that ends in a classifier which ONNX cannot give alike."""
+    """Raise an error for a classifier that ONNX cannot reproduce."""
     if type(classifier) is not ClsAttentionClassifier:
         raise TypeError(
             "to_onnx converts ClsAttentionClassifier and pipelines that end in one, got "
@@ -343,9 +343,9 @@ def _check_convertible(model: Any, classifier: Any) -> None:
     check_is_fitted(model)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
     if any(getattr(step, "sublinear_tf", False) for step in steps):
-        raise ValueError("skl2onnx takes ln(1 + c) for the 1 + ln c of sublinear_tf=True.")
+        raise ValueError("sublinear_tf=True is not supported: skl2onnx computes ln(1 + c).")
     if classifier.multilabel_:
-        raise ValueError("to_onnx converts classifiers of one label a document, not of several.")
+        raise ValueError("to_onnx supports one label per document, got a model of several labels.")
     labels, fitted = classifier.classes_, fitted_attention(classifier)
     if labels.dtype.kind not in "iu" and not all(isinstance(one, str) for one in labels.tolist()):
         raise ValueError(
@@ -355,24 +355,24 @@ def _check_convertible(model: Any, classifier: Any) -> None:
     spread = float(np.ptp([*fitted.scores, *([fitted.cls_score] if fitted.cls_weight else [])]))
     if spread > _LARGEST_SPREAD:
         raise ValueError(
-            f"Attention scores are {spread:.0f} apart, but ONNX underflows above "
+            f"Attention scores differ by up to {spread:.0f}, but ONNX underflows above "
             f"{_LARGEST_SPREAD:.0f}: fit with a smaller attention_C."
         )
 
 
 def _without_context(vectorizer: ContextVectorizer) -> CountVectorizer:
-    """Return what counts the same c, of which a bag has 1 + ln c, or raise ValueError."""
+    """Return a CountVectorizer with the same counts c, of which a bag has 1 + ln c, or raise."""
     names = "token_pattern", "lowercase", "ngram_range", "tokenizer"
     parameters = {name: getattr(vectorizer, name) for name in names}
     if vectorizer.context or vectorizer.characters is not None:
         raise ValueError(
-            "ONNX has no gates of words in context, and no character n-grams beside words: fit "
-            "with context=False and characters=None."
+            "ONNX does not support context and characters of a ContextVectorizer: fit it with "
+            "context=False and characters=None."
         )
     if words_differ(" ".join(vectorizer.vocabulary_)):
         raise ValueError(
-            "ONNX does not take the characters of Chinese and the like, or letters with marks of "
-            "their own, as ContextVectorizer does: use a CountVectorizer."
+            "ONNX does not split scripts such as Chinese, or combining marks, like "
+            "ContextVectorizer: use a CountVectorizer."
         )
     made = CountVectorizer(**parameters)
     made.vocabulary_ = vectorizer.vocabulary_
@@ -380,23 +380,23 @@ def _without_context(vectorizer: ContextVectorizer) -> CountVectorizer:
 
 
 def _check_vectorizer(vectorizer: Any) -> None:
-    """Raise ValueError for a vectorizer whose counts ONNX would not give alike."""
+    """Raise ValueError for a vectorizer whose counts ONNX cannot reproduce."""
     if type(vectorizer) not in _VECTORIZERS:
         names = ", ".join(kind.__name__ for kind in _VECTORIZERS)
         raise ValueError(
-            f"ONNX has no counterpart of {type(vectorizer).__name__}: expected one of {names}."
+            f"to_onnx does not support {type(vectorizer).__name__}: expected one of {names}."
         )
     allowed = {name: [value] for name, value in _FIXED.items()} | {"token_pattern": [*_PATTERNS]}
     for name, values in allowed.items():
         if (value := getattr(vectorizer, name)) not in values:
             raise ValueError(
-                f"ONNX cannot count as the vectorizer does with {name}={value!r}: "
+                f"to_onnx does not support {name}={value!r} of the vectorizer: "
                 f"expected {' or '.join(map(repr, values))}."
             )
 
 
 def _add_classifier(scope: Any, operator: Any, container: Any) -> None:
-    """Add a fitted classifier's graph, in double precision; probabilities are single."""
+    """Add the graph of a fitted classifier, in double precision; probabilities are single."""
     from onnx import TensorProto
     from skl2onnx.algebra import onnx_ops
 

@@ -125,7 +125,7 @@ def test_writing_that_was_stopped_leaves_a_folder_that_says_so(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         ChunkedCounts.write(folder, batches(), chunk_entries=200)
     assert any(folder.glob("chunk-*"))
-    with pytest.raises(ValueError, match="is incomplete: writing it was stopped"):
+    with pytest.raises(ValueError, match="is incomplete, because writing stopped"):
         ChunkedCounts(folder)
     with pytest.raises(FileExistsError, match="is not empty"):
         written(folder, X, y)
@@ -133,7 +133,7 @@ def test_writing_that_was_stopped_leaves_a_folder_that_says_so(tmp_path):
 
 def test_an_error_in_a_batch_names_it_and_leaves_the_mark(tmp_path):
     batches = [(X, y), (X[:, :-1], y)]
-    with pytest.raises(ValueError, match=r"Batch 1 \(from 0\): There are 539 tokens, and 540"):
+    with pytest.raises(ValueError, match=r"Batch 1 \(from 0\): Got documents with 539 tokens"):
         ChunkedCounts.write(tmp_path / "counts", batches)
     with pytest.raises(ValueError, match="incomplete"):
         ChunkedCounts(tmp_path / "counts")
@@ -146,7 +146,7 @@ def test_an_error_in_a_batch_names_it_and_leaves_the_mark(tmp_path):
         (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
         (lambda X, y: (X, y, -np.ones(len(y))), "Negative values"),
         (lambda X, y: (X, y, np.ones(3)), r"sample_weight\.shape"),
-        (lambda X, y: (["some text"], ["bad"]), "X holds texts"),
+        (lambda X, y: (["some text"], ["bad"]), "X contains texts"),
         (lambda X, y: (X, np.arange(len(y)) % 2), "labels of one type"),
         (lambda X, y: (X,), r"Expected \(X, y\) or .*, got a tuple"),
         (lambda X, y: X, "got a csr_array"),
@@ -160,17 +160,17 @@ def test_what_is_wrong_with_a_batch_is_said(tmp_path, batch, said):
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        (None, "it is no file"),
+        (None, "it is not a file"),
         (b"[]", "TypeError"),
         (b'{"format": 3}', "KeyError"),
-        (b'{"format": 99}', "it is of format 99, expected 3"),
+        (b'{"format": 99}', "its format is 99, expected 3"),
         (b"\xff", "UnicodeDecodeError"),
     ],
 )
 def test_what_is_no_folder_of_chunks(tmp_path, header, said):
     if header is not None:
         (tmp_path / "corpus.json").write_bytes(header)
-    with pytest.raises(ValueError, match=rf"no file of ChunkedCounts \(.*{said}"):
+    with pytest.raises(ValueError, match=rf"not a ChunkedCounts file \(.*{said}"):
         ChunkedCounts(tmp_path)
 
 
@@ -182,7 +182,7 @@ def test_the_path_and_the_size_of_chunks(tmp_path, monkeypatch):
             written("~/counts", X, y, chunk_entries=size)
     assert ChunkedCounts(written("~/counts", X, y).path).path == tmp_path / "counts"
     assert ChunkedCounts("~/counts").shape == X.shape
-    with pytest.raises(ValueError, match="no document in any batch"):
+    with pytest.raises(ValueError, match="batches have no documents"):
         ChunkedCounts.write(tmp_path / "empty", [])
 
 
@@ -211,7 +211,7 @@ def test_fits_in_threads_wait_for_each_other(counts, monkeypatch):
 def test_who_cannot_fit_on_chunks_says_why(tmp_path, counts, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    with pytest.raises(ValueError, match="ChunkedCounts compute on the CPU"):
+    with pytest.raises(ValueError, match="fit_chunks runs on the CPU only"):
         ClsAttentionClassifier(device="cuda").fit_chunks(counts)
     one = ChunkedCounts.write(tmp_path / "one", [(X[y == "bad"], y[y == "bad"])])
     with pytest.raises(ValueError, match="one class only"):
@@ -249,7 +249,7 @@ def folder(whole, tmp_path):
 
 def refused(folder, name):
     """Require that a fit on a folder is refused with the name of a file."""
-    with pytest.raises(ValueError, match="is damaged, or no file of ChunkedCounts") as error:
+    with pytest.raises(ValueError, match="is damaged or not a ChunkedCounts file") as error:
         ClsAttentionClassifier(C=1.0).fit_chunks(ChunkedCounts(folder))
     assert type(error.value) is ValueError
     assert str(error.value).startswith(f"{folder / name} is damaged")

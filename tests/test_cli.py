@@ -239,7 +239,7 @@ def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels):
 def test_files_are_overwritten_only_by_force(argv, data, model, tmp_path, run, refused, few_models):
     given = {"DATA": data, "MODEL": model, "OUT": put(tmp_path / "out", "mine")}
     words = [given.get(word, word) for word in argv.split()]
-    assert "out is there already; pass --force to overwrite it" in refused(*words)
+    assert "out exists already; pass --force to overwrite it" in refused(*words)
     assert run(*words, "--force")[0] == 0
     assert (tmp_path / "out").read_bytes() != b"mine"
     # A device is no file that could be lost, and nothing lies beside what is written.
@@ -270,7 +270,7 @@ def test_predictions_stand_beside_the_columns_of_the_file(model, tmp_path, run, 
     assert [row[:4] for row in found] == rows[1:]
     texts = [row[1] for row in rows[1:]]
     assert [row[4] for row in found] == [str(y) for y in joblib.load(model).predict(texts)]
-    assert "has a column 'prediction' already" in refused("predict", model, out, "--text", "words")
+    assert "already has a column 'prediction'" in refused("predict", model, out, "--text", "words")
 
 
 # explain
@@ -316,7 +316,7 @@ RARE = "text,label\n" + "".join(f"a{i},{i % 2}\n" for i in range(20))
     ("content", "message"),
     [
         ("text,label\ngood,1\nbad,1\n", "are 1; expected two classes"),
-        ("text,other\na,1\n", "name one with --label"),
+        ("text,other\na,1\n", "choose one with --label"),
         ("text^label\na, b^1\n", r"separator with --sep$"),
         (b"text,label\n\xff\xfe,1\n", "--encoding latin-1"),
         (DIFFERENT, "50 different labels in 50 rows"),
@@ -339,18 +339,18 @@ def test_bad_files(content, message, command, tmp_path, refused):
         ("compare --min-df many", "expected a whole number above 0, got 'many'"),
         ("compare --test DATA", "--test needs a file"),
         ("compare DATA --test gone.csv", "no file gone.csv"),
-        ("compare DATA --label gone", "no column 'gone'; its columns are 'text', 'label': name"),
-        ("compare DATA --encoding gone", "Python knows"),
+        ("compare DATA --label gone", "no column 'gone'; its columns are 'text', 'label': choose"),
+        ("compare DATA --encoding gone", "Python encoding"),
         ("report DATA -o nowhere/OUT", "no folder"),
         ("fit DATA", "-o"),
         ("fit DATA -o m --C nan", "expected a number above 0"),
         ("fit DATA -o .", "is a folder"),
-        ("fit DATA -o DATA --force", "read as well"),
+        ("fit DATA -o DATA --force", "also an input"),
         ("predict MODEL", "DATA"),
         ("predict gone DATA", "no file gone"),
-        ("predict DATA DATA", "not a model that can be loaded"),
+        ("predict DATA DATA", "is not a model"),
         ("predict MODEL DATA --text gone", "has no column 'gone'"),
-        ("predict MODEL DATA -o MODEL", "read as well"),
+        ("predict MODEL DATA -o MODEL", "also an input"),
         ("explain MODEL", "either a file DATA or --say TEXT"),
         ("explain MODEL DATA --say x", "either a file DATA or --say TEXT"),
         ("explain MODEL --say x --sep ;", "--sep needs a file"),
@@ -379,7 +379,7 @@ def test_no_test_set(content, option, message, data, tmp_path, refused):
 
 def test_no_model_of_texts(data, tmp_path, refused):
     path = put(tmp_path / "other", pickle.dumps({"a": 1}))
-    assert "holds a dict" in refused("predict", path, data)
+    assert "contains a dict" in refused("predict", path, data)
     X, y = np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]
     joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), path)
     assert "does not take texts" in refused("predict", path, data)

@@ -99,7 +99,7 @@ def test_convergence_warnings_become_notes_and_others_pass(reviews):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         plain = compare(*reviews, models=[stuck])
-    assert plain.notes == ["stuck did not converge in the iterations it has by default."]
+    assert plain.notes == ["stuck did not converge within its default number of iterations."]
     with pytest.warns(UserWarning, match="something else"):
         compare(*reviews, models=[Model("noisy", Noisy())])
 

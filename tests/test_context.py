@@ -387,9 +387,9 @@ TWO = ["a", "b"]
 @pytest.mark.parametrize(
     ("parameters", "arguments", "error", "message"),
     [
-        ({}, ([b"a", "b"], [0, 1]), ValueError, "position 0 is b'a': leave"),
-        ({}, (["a", 1], [0, 1]), ValueError, "position 1 is 1: leave"),
-        ({}, (["a", pd.NA], [0, 1]), ValueError, r"position 1 is <NA>: leave"),
+        ({}, ([b"a", "b"], [0, 1]), ValueError, "position 0 is b'a': remove"),
+        ({}, (["a", 1], [0, 1]), ValueError, "position 1 is 1: remove"),
+        ({}, (["a", pd.NA], [0, 1]), ValueError, r"position 1 is <NA>: remove"),
         ({}, (TWO, None), ValueError, "expected y, got None"),
         ({}, (TWO, [0]), ValueError, "inconsistent"),
         ({}, (TWO, [0, 1], [0, 1]), ValueError, "positive weight in at least two"),
@@ -401,8 +401,8 @@ TWO = ["a", "b"]
         ({}, (["", " "], [0, 1]), ValueError, "No n-gram"),
         ({"ngram_range": (2, 1)}, (TWO, [0, 1]), ValueError, "ngram_range must be"),
         ({"characters": (0, 2)}, (TWO, [0, 1]), ValueError, "characters must be"),
-        ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), ValueError, "no white space and have no capt"),
-        ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), ValueError, "no white space"),
+        ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), ValueError, "white space or have a capt"),
+        ({"token_pattern": "a b"}, (["a b", "b"], [0, 1]), ValueError, "not match white space"),
     ],
 )
 def test_errors_say_what_to_do(parameters, arguments, error, message):

@@ -184,7 +184,7 @@ def test_contributions_add_up_and_attention_is_shared_out(name, n_classes):
         assert_allclose(model.cls_attention(X), (1 - shares) * model.attend_cls, atol=1e-12)
     assert_array_equal(attention.toarray() > 0, X.toarray() > 0)
     if model.mlp:
-        with pytest.raises(ValueError, match="no sum over tokens"):
+        with pytest.raises(ValueError, match="not a sum over tokens"):
             model.contributions(X)
         return
     decision = model.decision_function(X).reshape(len(y), -1)
@@ -451,7 +451,7 @@ def with_weight(value):
 
 X, Y = data()
 TEXTS = np.array(["so good", "so bad"], dtype=object)[Y]
-ARE_TEXTS = r"X holds texts.*make_pipeline\(CountVectorizer\(\).*make_text_classifier"
+ARE_TEXTS = r"X contains texts.*make_pipeline\(CountVectorizer\(\).*make_text_classifier"
 BAD_FITS = {
     "negative": ((with_entry(-1.0), Y), "Negative.*HashingVectorizer.*clip=True.*TruncatedSVD"),
     "negative, sparse": ((sp.csr_matrix(with_entry(-1.0)), Y), "Negative values"),
@@ -464,7 +464,7 @@ BAD_FITS = {
     "one class": ((X, ["spam"] * 60), r"one class|got 1 class: \['spam'\]"),
     "continuous labels": ((X, Y + 0.5 * np.arange(60) + 0.1), "continuous"),
     "several labels": ((X, [["a", "b"]] * 60), r"several labels.*MultiLabelBinarizer"),
-    "no label": ((X, with_label(None)), r"1 missing labels.*position 7.*leave these out"),
+    "no label": ((X, with_label(None)), r"1 missing labels.*position 7.*remove these documents"),
     "label nan": ((X, with_label(np.nan).tolist()), r"1 missing labels.*position 7"),
     "label NA": ((X, pd.Series(with_label(pd.NA))), r"1 missing labels.*position 7"),
     "another length": ((X, Y[:-1]), "inconsistent numbers of samples"),
@@ -687,10 +687,10 @@ def test_texts_in_any_container_are_read_alike(name):
 @pytest.mark.parametrize(
     ("texts", "labels", "message"),
     [
-        (["a film", "b film", None], ["x", "y", "x"], "position 2 is None: leave it out"),
-        (["a film", "b film", np.nan], ["x", "y", "x"], "position 2 is nan: leave it out"),
+        (["a film", "b film", None], ["x", "y", "x"], "position 2 is None: remove it"),
+        (["a film", "b film", np.nan], ["x", "y", "x"], "position 2 is nan: remove it"),
         ("a film", ["x"], "string object received|got one text"),
-        (["a film", "b film", "a film"], ["x", "y", None], r"1 missing labels.*position 2: leave"),
+        (["a film", "b film", "a film"], ["x", "y", None], r"1 missing labels.*position 2: remove"),
         (["a film", "b film"], ["x", "x"], r"one class only: 'x'\. Add documents of another"),
     ],
 )

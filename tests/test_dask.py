@@ -233,11 +233,11 @@ def test_wrong_input(client):
         model, r"inconsistent numbers of samples: \[120, 119\]", labels=da.from_array(y[:-1], 120)
     )
     refused(model, r"2 blocks of columns.*rechunk", da.ones((240, 8), chunks=(120, 4)))
-    refused(model, "X holds texts", texts, labels)
+    refused(model, "X contains texts", texts, labels)
     refused(clone(model).set_params(C=-1.0), "'C' parameter")
     refused(model, "X has no documents", in_blocks()[:0], da.from_array(y[:0], 1))
     refused(model, "one class only", labels=da.zeros(240, chunks=120, dtype=int))
-    with pytest.raises(TypeError, match=r"X has to be a Dask .* ClsAttentionClassifier"):
+    with pytest.raises(TypeError, match=r"X must be a Dask .* ClsAttentionClassifier"):
         model.fit(X, y)
     model.set_params(vectorizer=CountVectorizer())
     refused(model, "Vocabulary not fitted", texts, labels)

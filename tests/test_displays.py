@@ -240,7 +240,7 @@ def test_effects_of_networks():
         ({"y": None}, ValueError, 'kind="scatter" needs documents X and their labels y'),
         ({"target": "green"}, ValueError, r"one of the classes \[0, 1\], got 'green'"),
         ({"min_count": 0}, ValueError, "min_count == 0, must be >= 1"),
-        ({"min_count": 1000}, ValueError, r"No token is in 1000 documents of X or more \(the most"),
+        ({"min_count": 1000}, ValueError, r"at least 1000 documents of X \(the most"),
         ({"k": 2.5}, TypeError, "k must be an instance of int, not float"),
         ({"y": np.zeros(3)}, ValueError, "inconsistent numbers of samples"),
         ({"y": np.full(80, 7)}, ValueError, r"labels of all classes \[0, 1\], got \[7\]"),
@@ -309,7 +309,7 @@ def test_an_empty_document_has_its_answer(pipeline, document):
 
 def test_wrong_documents_are_refused(pipeline):
     selection, attention = SelectionDisplay.from_estimator, AttentionDisplay.from_estimator
-    refused("None of the 2 documents has a token", selection, pipeline, ["zzz", ""])
+    refused("None of the 2 documents contains a token", selection, pipeline, ["zzz", ""])
     refused("Expected one document, got 2", attention, pipeline, ["good", "bad"])
     refused("top == 0, must be >= 1", attention, pipeline, "good", top=0)
 
@@ -415,7 +415,7 @@ def test_axes_that_are_given_are_drawn_on(two, vectorizer):
     assert displays[-1].ax_ is axes[0, 0]
     # One under the other, each needs its names.
     assert axes[1, 0].yaxis.get_tick_params()["labelleft"]
-    with pytest.raises(ValueError, match="ax must be 2 axes, as many as are drawn, got 3"):
+    with pytest.raises(ValueError, match="ax must be 2 axes, one for each plot, got 3"):
         TokenImportanceDisplay.from_estimator(model, X, y, ax=axes[0, 1:])
 
 

@@ -258,8 +258,8 @@ def test_bad_texts_are_refused(documents, message):
 def test_bad_matrices_and_arguments_are_refused():
     model, X = fitted()
     for documents, message in (
-        (TEXTS, "got texts: pass the Pipeline"),
-        (pd.Series(TEXTS), "got texts: pass the Pipeline"),
+        (TEXTS, "got texts: pass a matrix"),
+        (pd.Series(TEXTS), "got texts: pass a matrix"),
         (sp.csr_matrix((2, 21)), "21 features"),
         (-X, "Negative"),
     ):
@@ -282,7 +282,7 @@ def test_unknown_targets_are_refused(target):
         explain(model, X, target=target)
     explanation = explain(model, X)
     for render in (explanation.to_text, explanation.to_html, explanation[:0].to_text):
-        with pytest.raises(ValueError, match="target must be None or one of the classes"):
+        with pytest.raises(ValueError, match="target must be None or one of the"):
             render(target=target)
 
 

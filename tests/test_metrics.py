@@ -128,8 +128,8 @@ def test_frames_and_pipelines():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"X": ["a text", "another"]}, ValueError, "output of the vectorizer"),
-        ({"X": np.ones(3)}, ValueError, r"a document, got shape \(3,\)"),
+        ({"X": ["a text", "another"]}, ValueError, "vectorizer's output"),
+        ({"X": np.ones(3)}, ValueError, r"one document, got shape \(3,\)"),
         ({"scores": sp.csr_array((3, 2))}, ValueError, r"shape of X, \(2, 3\), got \(3, 2\)"),
         ({"scores": np.full((2, 3), "a")}, ValueError, "numbers without NaN, got dtype <U1"),
         ({"scores": sp.csr_array([[np.nan, 0, 0]] * 2)}, ValueError, "without NaN"),
@@ -137,9 +137,9 @@ def test_frames_and_pipelines():
         ({"k": 0}, ValueError, "k == 0, must be >= 1"),
         ({"k": 2.5}, TypeError, "k must be an instance of int, not float"),
         ({"k": 1, "fractions": [0.1]}, ValueError, "not both"),
-        ({"fractions": []}, ValueError, "over 0 and up to 1"),
-        ({"fractions": [0.0, 0.5]}, ValueError, "over 0 and up to 1"),
-        ({"fractions": 0.5}, ValueError, "over 0 and up to 1"),
+        ({"fractions": []}, ValueError, "above 0 and up to 1"),
+        ({"fractions": [0.0, 0.5]}, ValueError, "above 0 and up to 1"),
+        ({"fractions": 0.5}, ValueError, "above 0 and up to 1"),
         ({"target": ["a", "b", "a"]}, ValueError, "inconsistent numbers of samples"),
         ({"target": ["a", "q"]}, ValueError, r"'q' is not a class .* \['a', 'b'\]"),
     ],
@@ -188,7 +188,7 @@ def test_calibration_error_is_that_of_a_slow_loop(n_classes, n, n_bins, seed):
     ("change", "error", "message"),
     [
         ({"y_true": [0, 1, 2]}, ValueError, "inconsistent numbers of samples"),
-        ({"y_true": [0, 0]}, ValueError, "2 classes, but there are 1 labels: pass labels="),
+        ({"y_true": [0, 0]}, ValueError, "2 columns, but there are 1 labels: pass labels="),
         ({"y_true": [[0, 1], [1, 0]]}, ValueError, "should be a 1d array"),
         ({"y_proba": [[-0.5, 1.5]] * 2}, ValueError, "must be probabilities"),
         ({"y_proba": [[0.5, 0.6]] * 2}, ValueError, "must be probabilities"),

@@ -313,7 +313,7 @@ def test_questions_that_are_refused():
         (known, {"change": "letters"}, "change must be one of"),
         (known, {"to": "fair"}, "one of the classes"),
         (known, {"time_limit": 0}, "time_limit"),
-        (explain(model, ASKED, places=False), {"change": "words"}, r"places of \d tokens.*not"),
+        (explain(model, ASKED, places=False), {"change": "words"}, r"positions of \d tokens.*"),
         (explain(mixed, ASKED), {"change": "words"}, "such as 'countvectorizer-2__"),
         (explain(several, X, target=1), {}, "without target"),
         (explain(network(X, LABELS, n_layers=2), X), {}, "one layer"),

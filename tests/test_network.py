@@ -101,7 +101,7 @@ def test_documents_held_out():
     assert_array_equal(np.sort(np.concatenate([trained_on, held_out])), np.arange(124))
     assert_array_equal(hold_out(codes, weights, 0.1, seed=0)[1], held_out)
     assert not np.array_equal(hold_out(codes, weights, 0.1, seed=1)[1], held_out)
-    with pytest.raises(ValueError, match=r"one document only.*early_stopping=False"):
+    with pytest.raises(ValueError, match=r"only one document.*early_stopping=False"):
         hold_out(np.array([0, 0, 1]), np.ones(3), 0.1, seed=0)
 
 

@@ -196,8 +196,8 @@ def test_texts_are_counted_once_and_explained_by_label(data, texts):
     left = " ".join(word for word in texts[at].split() if word not in found.tokens)
     assert model.predict([left])[0, 1] == 0
     assert "it is not bakery" in sets.statement(0)
-    refused("several labels: expected one of", explain, model, texts[:1])
-    refused("one label a document", to_onnx, model)
+    refused("several labels: target must be one of", explain, model, texts[:1])
+    refused("one label per document", to_onnx, model)
 
 
 def test_wrong_labels_come_first(data):
@@ -228,10 +228,10 @@ def test_what_several_labels_cannot_do(data, texts, tmp_path):
     model = ClsAttentionClassifier()
     refused("matrix of 0 and 1", model.fit, X, Y + 1)
     refused("matrix of 0 and 1", model.fit, X, [["a", "b"], ["c"]] * 45)
-    refused("class_weight is for one", ClsAttentionClassifier(class_weight="balanced").fit, X, Y)
-    refused("of several only fit does", model.partial_fit, X, Y)
+    refused("class_weight supports only", ClsAttentionClassifier(class_weight="balanced").fit, X, Y)
+    refused("for several, use fit", model.partial_fit, X, Y)
     refused("several labels per document", OneStepClassifier().fit, X, Y)
     refused("several labels per document", ChunkedCounts.write, tmp_path / "counts", [(X, Y)])
     fitted = model.fit(X, Y)
-    refused("not several", ModelReport.from_estimator, fitted, X, Y)
+    refused("model of several", ModelReport.from_estimator, fitted, X, Y)
     refused('kind="bars"', TokenImportanceDisplay.from_estimator, fitted, X, Y)

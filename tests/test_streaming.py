@@ -210,7 +210,7 @@ def test_what_cannot_be_learnt_is_refused_and_changes_nothing():
         with pytest.raises(ValueError, match="no document of positive weight"):
             model.partial_fit(X[Y == "a"], Y[Y == "a"], ["a", "b"])
         assert vars(model.set_params(class_weight=None)) == before
-    with pytest.raises(ValueError, match="but at first they were"):
+    with pytest.raises(ValueError, match="Expected the classes of the first call"):
         model.partial_fit(X[:2], ["a", "b"], ["a", "z"])
     with pytest.raises(ValueError, match="attend_cls=False, but earlier batches"):
         model.set_params(attend_cls=False).partial_fit(X, Y)
@@ -233,7 +233,7 @@ def test_fit_and_partial_fit_do_not_mix_silently():
     assert_array_equal(streamed.fit(X, Y).token_values_, model.token_values_)
     assert_array_equal(clone(streamed).partial_fit(X, Y).classes_, ["a", "b"])
     balanced = ClsAttentionClassifier(class_weight="balanced")
-    whys = "fit remembers no documents", "needs all documents at once"
+    whys = "fit keeps no memory of its documents", "needs all documents at once"
     for cannot, why in zip((streamed, balanced), whys, strict=True):
         assert not hasattr(cannot, "partial_fit")
         with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:

@@ -241,7 +241,7 @@ def test_missing_texts_have_a_row_number(fast, missing):
     texts = some_texts(30)
     known = TokenVectorizer().fit(texts)
     for call in (TokenVectorizer().fit, known.transform, TokenVectorizer(analyzer="char").fit):
-        with pytest.raises(ValueError, match=r"position 30 is .*: leave it out.*or pass ''"):
+        with pytest.raises(ValueError, match=r"position 30 is .*: remove it.*replace it by ''"):
             call([*texts, missing])
     if missing is not np.nan:  # which scikit-learn refuses whatever reads it
         anything = TokenVectorizer(analyzer=lambda document: [str(document)]).fit([missing])

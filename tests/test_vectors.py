@@ -200,12 +200,12 @@ def test_files_and_mappings(tmp_path):
         (lambda: WordVectors().fit("one text"), ValueError, "got one text"),
         (lambda: WordVectors().fit(["a b", "c"]), ValueError, "Only 0 words"),
         (lambda: WordVectors.from_mapping([1]), TypeError, "got list"),
-        (lambda: WordVectors.from_mapping({"a": [np.inf]}), ValueError, "finite numbers"),
-        (lambda: VECTORS.most_similar("zzz"), ValueError, "no vector of 'zzz'"),
+        (lambda: WordVectors.from_mapping({"a": [np.inf]}), ValueError, "finite vectors"),
+        (lambda: VECTORS.most_similar("zzz"), ValueError, "'zzz' has no vector"),
         (
             lambda: make_text_classifier(word_vectors=WordVectors()).fit(["a", "b"], [0, 1]),
             ValueError,
-            "Only 0 words are in 3 texts",
+            "Only 0 words occur in at least 3 texts",
         ),
         (
             lambda: ClsAttentionClassifier().partial_fit(
@@ -213,7 +213,7 @@ def test_files_and_mappings(tmp_path):
                 TOPICS[:20],
             ),
             ValueError,
-            "with which only fit learns",
+            "which partial_fit does not support",
         ),
     ],
 )

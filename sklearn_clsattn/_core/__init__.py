@@ -1,1 +1,1 @@
-"""The model, its loss, its solver and its fitted form: all that the default fit needs."""
+"""The numerical code of the default fit: model, loss, solver and fitted form."""

@@ -1,4 +1,4 @@
-"""Where a fit computes: its device, its precision, and its share of the threads."""
+"""Device, precision and threads of a fit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return the function's results for some items, on the threads that are this thread's share.
+    """Apply a function to some items, on this thread's share of the threads.
 
     The calling thread takes items too. It waits for items begun, not for threads that the system
     has not started yet.
@@ -56,7 +56,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
 def blocks_in_threads(
     function: Callable[[tuple[slice, Any]], Result], X: Any, n_entries: int = BLOCK_ENTRIES
 ) -> list[Result]:
-    """Return a function's results for :func:`.row_blocks`, made in threads where X has factors."""
+    """Apply a function to :func:`.row_blocks`, in threads if X has factors."""
     if (factors := factors_of(X)) is None:
         return in_threads(function, row_blocks(X, n_entries))
     right = factors.right
@@ -65,7 +65,7 @@ def blocks_in_threads(
 
 
 def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
-    """Start a function on a thread of its own, and return what waits for its result.
+    """Start a function on its own thread, and return a function that waits for the result.
 
     Where one thread is the share of the calling one, so does this.
     """
@@ -118,7 +118,7 @@ _here = threading.local()
 
 
 def _start_anew() -> None:
-    """Forget, in a forked child, the parent's threads and fits, one of which may hold the lock."""
+    """Reset the threads and fits of the parent in a forked child; one may hold the lock."""
     global _lock, _pool
     _lock, _pool = threading.Lock(), None
     _running.clear()
@@ -129,7 +129,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _helpers() -> ThreadPoolExecutor:
-    """Return the threads of :func:`in_threads`, which start when first needed, and stay."""
+    """Return the thread pool of :func:`in_threads`, which starts on first use and persists."""
     global _pool
     with _lock:
         _pool = _pool or ThreadPoolExecutor(os.cpu_count(), "fit", torch.set_num_threads, (1,))
@@ -160,7 +160,7 @@ class ThreadShare:
 
     @property
     def n_threads(self) -> int:
-        """How many threads are due now: all for one fit, half of them for two."""
+        """The number of threads due now: all for one fit, half of them for two."""
         return max(1, _whole // max(1, len(_running)))
 
     def __enter__(self) -> Self:

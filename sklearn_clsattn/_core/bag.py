@@ -176,7 +176,7 @@ class _FactoredProducts:
         return torch.from_numpy(sums).to(per_document)
 
     def rough_squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
-        """Return about the same: as if a document's units were independent of each other.
+        """Return an approximation that treats the units of a document as independent.
 
         Then the square of a sum over units is the sum of the squares, and that of the mean sum.
         """
@@ -198,7 +198,7 @@ def _multiply(blocks: list[_Block], matrix: torch.Tensor, out: torch.Tensor) -> 
 
 
 def _blocks(csr: Any, device: torch.device) -> list[_Block]:
-    """Return a matrix in blocks of rows; on other devices than the CPU, in one."""
+    """Return a matrix in blocks of rows; on devices other than the CPU, in one block."""
     n_entries = BLOCK_ENTRIES if device.type == "cpu" else int(csr.indptr[-1]) + 1
     blocks = []
     for rows, part in row_blocks(csr, n_entries):
@@ -241,5 +241,5 @@ def _torch_csr(shape: Any, indptr: Any, indices: Any, data: Any) -> torch.Tensor
 
 
 def as_tensor(array: NDArray[Any], device: torch.device) -> torch.Tensor:
-    """Return an array, which may be read-only, as a tensor, in its memory where possible."""
+    """Return an array, which may be read-only, as a tensor, without a copy if possible."""
     return torch.from_numpy(array).to(device)

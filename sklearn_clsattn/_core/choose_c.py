@@ -1,4 +1,4 @@
-r"""The choice of C: by the loss of documents held out, along a path of fits, without randomness.
+r"""The deterministic choice of C, by the loss of held-out documents along a path of fits.
 
 **Sample.** Some 8,000 different documents are searched: spread evenly over the classes, of each of
 which there are at least eight, and, within a class, over the documents in an order by content.
@@ -49,13 +49,13 @@ from .statistics import CorpusStatistics
 N_FOLDS = 4
 
 ENOUGH_DOCUMENTS = 4_000
-"""As many folds are held out as this is times the number of documents."""
+"""The number of held-out folds is this, divided by the number of documents."""
 
 GUESS_WORTH = 1_000
-"""In how many documents the guess of log C is trusted."""
+"""The number of documents that the guess of log C is worth."""
 
 GUESS_DOCUMENTS = 10.0
-"""How many documents whose tokens tell nothing the guess counts beside the others."""
+"""The number of uninformative documents that the guess adds to the others."""
 
 SEARCH_TOL = 1e-2
 _MAX_ITER = 100
@@ -91,7 +91,7 @@ def choose_C(
     tell: Callable[[str], None] | None = None,
     **how: Any,
 ) -> Choice:
-    """Choose C for some documents, and where tokens have vectors one of the scales gamma with it.
+    """Choose C for some documents and, if tokens have vectors, one of the scales gamma.
 
     `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
     `how` are the parameters of :class:`~.path.AttentionPath`. A given `C` stays. The choice has
@@ -124,7 +124,7 @@ def _searched(
     scale: float,
     tell: Callable[[str], None] | None,
 ) -> tuple[float, Array, Array]:
-    """Return the C of least loss, those tried, (n_Cs,), and their losses, (n_folds, n_Cs).
+    """Return the best C, the values tried, (n_Cs,), and their losses, (n_folds, n_Cs).
 
     `start` is the exponent to begin with; a given `C` is the only one. `scale` is gamma.
     """
@@ -161,7 +161,7 @@ def guess_C(mean: PriorMean | None, statistics: CorpusStatistics) -> float:
 
 
 def deal(groups: Numbers, codes: Numbers, n_folds: int) -> Numbers:
-    """Return the fold of every document, (n_documents,): that of its group, class by class.
+    """Return the fold of each document, (n_documents,): that of its group, class by class.
 
     `groups`, 0..n-1, are numbered by content. A group with documents of several classes counts as
     of the first of these; classes are taken in the order of their first groups.
@@ -173,7 +173,7 @@ def deal(groups: Numbers, codes: Numbers, n_folds: int) -> Numbers:
 
 
 class HeldOut:
-    """Fits without some documents, and the loss of these, by the tokens that the others have.
+    """Fits without some documents, and the loss of these, on the tokens of the others.
 
     `held_out`, (n_documents,), says which. The other parameters are those of :func:`choose_C`.
     """
@@ -205,7 +205,7 @@ class HeldOut:
         self._tol = SEARCH_TOL if members is None else SEARCH_TOL * documents.n_outputs
 
     def share(self, scale: float) -> None:
-        """Give what values get from vectors of tokens this scale, gamma, and start anew."""
+        """Set the scale gamma of the vectors' part of the values, and start from scratch."""
         self._path.share(scale)
         self._points.clear()
 
@@ -231,7 +231,7 @@ class HeldOut:
 
 
 def _walk(loss: Any, start: int) -> float:
-    """Return where a function of integers is least, between them by a parabola.
+    """Return the minimum of a function of integers, interpolated by a parabola.
 
     It is called for `start` and the next, then upwards or downwards until it rises.
     """

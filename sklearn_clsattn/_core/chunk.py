@@ -1,4 +1,4 @@
-"""Some documents of a corpus, and what a fit asks of them: pure functions of a chunk.
+"""Some documents of a corpus, and the computations of a fit on them: functions of a chunk.
 
 Functions called ``with_...`` return another chunk; the others return numbers. A corpus in memory is
 one chunk, one in files or on Dask has many (:mod:`.corpus`).
@@ -69,7 +69,7 @@ class Chunk:
 
     @property
     def trained_loss(self) -> AttentionLoss:
-        """The loss, which :func:`with_loss` has made."""
+        """The loss, created by :func:`with_loss`."""
         assert self.loss is not None
         return self.loss
 
@@ -91,7 +91,7 @@ def with_weights(
     entry_scale: float | None,
     entry_type: type[np.floating[Any]],
 ) -> Chunk:
-    """Give the documents their codes, the weights of their classes, and damped entries.
+    """Set the documents' codes, class weights and damped entries.
 
     `factors`, (n_classes,), multiply the weights; `entry_scale` is the unit of damped entries,
     which are then of `entry_type`; None leaves the entries as they are.
@@ -115,7 +115,7 @@ def statistics_of(chunk: Chunk, n_classes: int) -> CorpusStatistics:
 
 
 def described(chunk: Chunk, directions: Array) -> tuple[Array, Array, Numbers, Array]:
-    """Return what tells equal documents: two projections, the code and the weight of each.
+    """Return keys that identify equal documents: two projections, the code and the weight.
 
     `directions` are (2, n_tokens), the results (n_documents,).
     """
@@ -135,7 +135,7 @@ def rows_of(chunk: Chunk, starts: Numbers, rows: Numbers) -> Any:
 def with_copies(
     chunk: Chunk, starts: Numbers, copied: Numbers, groups: Numbers, weights: Array
 ) -> Chunk:
-    """Tell the documents what they and their copies weigh in every class.
+    """Set the weights of documents and their copies in each class.
 
     `copied` are the numbers of all documents that have copies, sorted, `groups` the row of each in
     `weights`, (n_groups, n_classes), which sums up the copies' weights.
@@ -151,7 +151,7 @@ def with_copies(
 
 
 def with_bag(chunk: Chunk, dtype: type[np.floating[Any]], device: torch.device | str) -> Chunk:
-    """Make the bag in the precision of training on a device."""
+    """Create the bag on a device, in the precision of training."""
     values, columns = chunk.X, chunk.columns
     if values.dtype != dtype and chunk.keep is not _in_memory:
         values = _with_entries(values, chunk.keep(values.data.astype(dtype)))
@@ -160,7 +160,7 @@ def with_bag(chunk: Chunk, dtype: type[np.floating[Any]], device: torch.device |
 
 
 def with_loss(chunk: Chunk, n_outputs: int, cls_weight: float) -> Chunk:
-    """Make the loss of the documents."""
+    """Create the loss of the documents."""
     bag = chunk.bag
     assert bag is not None
     targets = encode_targets(np.array(chunk.codes), n_outputs, members=chunk.members).numpy()
@@ -175,7 +175,7 @@ def with_loss(chunk: Chunk, n_outputs: int, cls_weight: float) -> Chunk:
 
 
 def with_naive_bayes(chunk: Chunk, scaling: Scaling) -> Chunk:
-    """Find what naive Bayes says of every document without it and its copies."""
+    """Compute the naive Bayes evidence for each document without it and its copies."""
     loss, totals = chunk.trained_loss, scaling.totals
     assert chunk.own is not None
     assert totals is not None
@@ -221,7 +221,7 @@ def multiple_sums(chunk: Chunk, x: Array) -> tuple[float, Array, Array]:
 
 
 def with_evidence(chunk: Chunk, multiple: float) -> Chunk:
-    """Give the loss a multiple of what naive Bayes says."""
+    """Add a multiple of the naive Bayes evidence to the loss."""
     assert chunk.numerators is not None
     evidence = chunk.numerators * multiple
     if chunk.keep is not _in_memory:
@@ -240,7 +240,7 @@ def curvature(chunk: Chunk, matrix: torch.Tensor) -> torch.Tensor:
 
 
 def selections(chunk: Chunk, scores: Array) -> Numbers:
-    """Return in how many documents of positive weight each token is selected, (n_tokens,)."""
+    """Return the number of documents of positive weight that select each token, (n_tokens,)."""
     present = np.asarray(chunk.weights) > 0
     return count_selected(scores, chunk.X if present.all() else chunk.X[present])
 

@@ -1,4 +1,4 @@
-"""Documents in chunks, wherever they are.
+"""Documents in chunks, in memory or elsewhere.
 
 A corpus has :meth:`~Corpus.map`, which makes another corpus by a function of a chunk,
 :meth:`~Corpus.sum`, which adds up what a function returns for the chunks, and
@@ -24,11 +24,11 @@ class Corpus:
         self.chunks = list(chunks)
 
     def map(self, function: Callable[..., Chunk], *arguments: Any) -> Corpus:
-        """Return the corpus of what a function of a chunk returns."""
+        """Apply a function to each chunk; return the results as a corpus."""
         return Corpus(self.gather(function, *arguments))
 
     def sum(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum of what a function of a chunk returns (:func:`added`)."""
+        """Apply a function to each chunk; return the sum of the results (:func:`added`)."""
         total = None
         for chunk in self.chunks:
             result = function(chunk, *arguments)
@@ -37,7 +37,7 @@ class Corpus:
         return total
 
     def gather(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return what a function of a chunk returns, in the order of the chunks."""
+        """Apply a function to each chunk; return the results in the order of the chunks."""
         results = []
         for chunk in self.chunks:
             results.append(function(chunk, *arguments))

@@ -29,10 +29,10 @@ from .loss import AttentionLoss
 from .statistics import CorpusStatistics
 
 SAMPLE_SIZE = 8_000
-"""About how many different documents a sample has at most."""
+"""The approximate maximum number of different documents in a sample."""
 
 LEAST_OF_A_CLASS = 8
-"""How many of every class a sample has at least, if there are."""
+"""The minimum number of documents of each class in a sample, if available."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Documents:
         return chunk.trained_loss
 
     def with_copies(self, corpus: Corpus) -> Corpus:
-        """Return this corpus with what each document and its copies weigh in every class."""
+        """Return this corpus with the weights of documents and their copies in each class."""
         groups, codes, weights, starts = self._described()
         copied = np.flatnonzero((np.bincount(groups) > 1)[groups])
         of_copies = np.unique(groups[copied], return_inverse=True)[1]
@@ -150,7 +150,7 @@ class Documents:
         return corpus.map(with_copies, starts, copied, of_copies, own)
 
     def sample(self) -> tuple[int, Documents]:
-        """Return how many different documents there are, and a sample (:func:`some_of`)."""
+        """Return the number of different documents, and a sample (:func:`some_of`)."""
         groups, codes, weights, starts = self._described()
         present = np.flatnonzero(weights)
         of_present = np.unique(groups[present], return_inverse=True)[1]
@@ -173,7 +173,7 @@ class Documents:
         return self._some(self.X[rows], rows, self.codes[rows], weights, groups)
 
     def without_unseen_tokens(self) -> tuple[Documents, Numbers]:
-        """Return documents with their own tokens alone, and which these are; all if in chunks."""
+        """Return documents with only their own tokens, and these tokens; all if in chunks."""
         if len(getattr(self.corpus, "chunks", ())) != 1:
             return self, np.arange(self.shape[1])
         X, tokens = without_unused_columns(self.X)
@@ -182,7 +182,7 @@ class Documents:
         return replace(self, corpus=corpus, statistics=statistics, shape=X.shape), tokens
 
     def count_selected(self, scores: Array) -> Numbers:
-        """Return in how many documents of positive weight each token is selected, (n_tokens,)."""
+        """Return the number of documents of positive weight that select each token, (n_tokens,)."""
         counts: Numbers = self.corpus.sum(selections, scores)
         return counts
 
@@ -255,7 +255,7 @@ def some_of(
 
 
 def class_by_class(groups: Numbers, codes: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the groups, class by class, (n_groups,), and how many there are of each class."""
+    """Return the groups, class by class, (n_groups,), and their numbers for each class."""
     n_groups = int(groups.max(initial=-1)) + 1
     group_codes = np.full(n_groups, codes.max(initial=0))
     np.minimum.at(group_codes, groups, codes)

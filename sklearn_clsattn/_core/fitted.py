@@ -1,4 +1,4 @@
-r"""A fitted one-layer model: a few NumPy arrays, and all that is computed from them.
+r"""A fitted one-layer model: a few NumPy arrays, and everything computed from them.
 
 Predicting, attention, contributions and selection need no PyTorch and no GPU. All of it is
 computed in double precision, whatever the precision of training, so that a document's
@@ -173,7 +173,7 @@ class FittedAttention:
         return outputs
 
     def most_probable(self, X: Any) -> Numbers:
-        """Return the number of every document's most probable class, by :meth:`outputs`.
+        """Return the number of each document's most probable class, by :meth:`outputs`.
 
         For two classes, the output times the attention mass is linear in the token weights: one
         product tells its sign. Where rounding could decide, outputs do.
@@ -274,7 +274,7 @@ class FittedAttention:
         return in_the_layout_of(X, self._shares(X))
 
     def cls_shares(self, X: Any) -> Array:
-        """Return the attention weight of ``<cls>`` in every document, (n_documents,)."""
+        """Return the attention weight of ``<cls>`` in each document, (n_documents,)."""
         weights, cls_mass = self._masses()
         products = (product[:, 0] for _, _, (product,) in self._products(X, weights[:, None]))
         mass = np.concatenate([np.zeros(0), *products]) + cls_mass
@@ -313,7 +313,7 @@ class FittedAttention:
 
 
 def probabilities(decision: Array) -> Array:
-    """Return the probability of every class, (n_documents, n_classes), rows of a sum of 1.
+    """Return the probability of each class, (n_documents, n_classes), in rows with sum 1.
 
     `decision` holds decision values: (n_documents,) log-odds of the second of two classes, or
     (n_documents, n_classes).
@@ -324,7 +324,7 @@ def probabilities(decision: Array) -> Array:
 
 
 def log_losses(outputs: Array, codes: Numbers) -> Array:
-    """Return every document's log loss, (n_documents,), of outputs (n_documents, n_outputs).
+    """Return the log loss of each document, (n_documents,), for outputs (n_documents, n_outputs).
 
     Of several labels, codes are 1 or 0, (n_documents, n_labels), and the losses are added up.
     """
@@ -370,7 +370,7 @@ def select_tokens(
 
 
 def count_selected(scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE) -> Numbers:
-    """Return in how many documents each token is selected (:func:`select_tokens`), (n_tokens,).
+    """Return the number of documents that select each token (:func:`select_tokens`), (n_tokens,).
 
     By the tokens' ranks; :func:`select_tokens` is asked where the best of a document's may tie.
     """

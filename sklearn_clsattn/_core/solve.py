@@ -70,7 +70,7 @@ def solve(
 
 
 def _not_converged(status: str, n_iter: int, gap: float, tol: float) -> str:
-    """Return the warning about a minimisation that ended in this way; "" if none."""
+    """Return the warning about the result of a minimisation, "" if none."""
     if status == "max_iter":
         return (
             f"Training stopped at max_iter={n_iter} with an optimality gap of {gap:.1e} > "

@@ -17,8 +17,8 @@ from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, parser, say
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line with arguments, by default those of the process.
 
-    Returns 0 on success, 2 if arguments or files are not valid, 130 if interrupted, and 141 if the
-    output's reader has closed it; raises SystemExit after ``--help`` and ``--version``.
+    Return 0 on success, 2 if arguments or files are invalid, 130 if interrupted, and 141 if the
+    reader of the output closed it. Raise SystemExit after ``--help`` and ``--version``.
     """
     try:
         with warnings.catch_warnings():
@@ -74,7 +74,7 @@ def _line(error: Any) -> str:
     if isinstance(error, OSError) and error.strerror:
         message = f"{error.filename}: " if error.filename is not None else ""
         message += error.strerror
-    message = message.replace(", or pass label=False to read texts alone", "")
+    message = message.replace(", or pass label=False to read only texts", "")
     message = re.sub(
         r"\b(encoding|sep)='([^']+)'", lambda it: f"--{it[1]} {shlex.quote(it[2])}", message
     )

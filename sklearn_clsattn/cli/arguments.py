@@ -1,6 +1,6 @@
-"""The arguments of the commands, and the function by which they print."""
+"""The arguments of the commands, and the function that prints their output."""
 
-# No libraries that are slow to load, so that --help is fast.
+# No slow imports, so that --help is fast.
 import argparse
 import re
 import sys
@@ -14,15 +14,15 @@ from sklearn_clsattn._writing import visible
 PROGRAM = "sklearn-clsattn"
 STDIN = "-"
 
-# Colours and the like, as rich writes them.
+# Control codes for colours, as rich writes them.
 _STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 def say(text: str, file: IO[str] | None = None, *, styled: bool = False) -> None:
     """Print text, on stdout by default, with its control characters made visible.
 
-    This is the one place that prints: nothing foreign controls the terminal. `styled` text has
-    codes of colours that this package has put there, around text that was made visible already.
+    This is the only place that prints, so no foreign text can control the terminal. `styled` text
+    has colour codes from this package, around text that was made visible already.
     """
     parts = _STYLE.split(text) if styled else [text]
     shown = [part if at % 2 else visible(part, keep_lines=True) for at, part in enumerate(parts)]
@@ -64,7 +64,7 @@ def _option(*names: str, help: str, **settings: Any) -> tuple[Any, ...]:
 def _output(name: str, help: str, **settings: Any) -> list[Any]:
     return [
         _option("-o", "--output", help=help, type=Path, metavar=name, **settings),
-        _option("--force", help=f"overwrite {name} if it is there", action="store_true"),
+        _option("--force", help=f"overwrite {name} if it exists", action="store_true"),
     ]
 
 
@@ -88,41 +88,41 @@ def parser() -> argparse.ArgumentParser:
             added.add_argument(*names, **settings)
 
     trust = (
-        "A model in a file *.skops can be loaded whoever made it. Any other file is a pickle: "
-        "loading one runs whatever code is in it. Load only files that you trust."
+        "A model file named *.skops is safe to load, whoever made it. Any other file is a pickle: "
+        "loading it runs the code in it. Load only files that you trust."
     )
-    compared = "Fit our classifier and others on the same texts, and"
-    what = "a file that 'fit' has saved; if it is no *.skops, one that you trust"
+    compared = "Fit this package's classifier and others on the same texts, and"
+    what = "a file saved by 'fit'; unless it is a *.skops file, you must trust it"
     model = _option("model", help=what, type=Path, metavar="MODEL")
-    what = "character between columns (default: what the first row has: , or ; or | or a tab)"
+    what = "character between columns (default: detected; one of , ; | and tab)"
     reading = [
-        _option("--text", help="column of the texts (default: usual names)", metavar="COL"),
+        _option("--text", help="column of the texts (default: common names)", metavar="COL"),
         _option("--encoding", help="(default: utf-8)", default="utf-8", metavar="E"),
         _option("--sep", help=what, metavar="CHAR", type=lambda text: text.replace(r"\t", "\t")),
     ]
-    what = "leave out word sequences in fewer than N training texts (default: auto)"
+    what = "ignore words and word pairs in fewer than N training texts (default: auto)"
     min_df = {"type": _number(int, auto=True), "default": "auto", "metavar": "N"}
     fitting = [
         *reading,
-        _option("--label", help="column of the labels (default: usual names)", metavar="COL"),
+        _option("--label", help="column of the labels (default: common names)", metavar="COL"),
         _option("--min-df", help=what, **min_df),
-        _option("--quiet", help="show no progress", action="store_true"),
+        _option("--quiet", help="do not show progress", action="store_true"),
     ]
-    what = "texts to measure on, in the same columns; without, 20 %% of DATA is held out"
+    what = "test texts, in the same columns (default: 20 %% of DATA is held out)"
     labelled = [
-        _data("labelled texts {}; without, reviews are generated", nargs="?"),
+        _data("labelled texts {} (default: generated reviews)", nargs="?"),
         _option("--test", help=what, type=Path, metavar="FILE"),
         *fitting,
     ]
     command(
         "compare",
         "compare classifiers on labelled texts",
-        f"{compared} print how well and how fast each does, and the tokens of ours that matter "
-        "most in each class.",
+        f"{compared} print the accuracy and speed of each, and the most important tokens of each "
+        "class.",
         *labelled,
     )
-    more = "more texts, without labels, to learn likenesses of words from: one a line in a *.txt"
-    saved = "file for the model; *.skops is the name of the safe format"
+    more = "texts without labels, to learn similarities of words from; one per line in a *.txt file"
+    saved = "file for the model; *.skops is the safe format"
     what = 'inverse strength of the penalty on token values, or "auto" (default: auto)'
     command(
         "fit",
@@ -137,24 +137,24 @@ def parser() -> argparse.ArgumentParser:
     command(
         "predict",
         "classify texts with a saved model",
-        "Write a CSV with the columns of DATA, the predicted class of each text and the "
-        f"probability of every class. {trust}",
+        "Write a CSV file with the columns of DATA, the predicted class of each text and the "
+        f"probability of each class. {trust}",
         model,
         _data("texts {}"),
         *_output("OUT", "CSV file to write (default: to stdout)"),
         *reading,
     )
-    what = "explain this text rather than a file's; may be given several times"
+    what = "explain this text instead of a file; may be repeated"
     target = "the class to explain (default: the predicted one, or the second of two), or to reach"
-    change = "show the smallest change of each prediction instead: the fewest words (default) or "
+    change = "show the smallest change that changes each prediction: the fewest words (default) or "
     change += "tokens to remove, or tokens to add (words, tokens, add)"
     changes = {"nargs": "?", "const": "words", "choices": ["words", "tokens", "add"]}
     limit = {"type": _number(int), "default": 10, "metavar": "N"}
     command(
         "explain",
         "explain a saved model's predictions for texts",
-        "Show what every word of a text adds to the decision, exactly: as text in the terminal, or "
-        f"as a page of HTML. {trust}",
+        "Show exactly what each word of a text adds to the decision, as text in the terminal or "
+        f"as an HTML page. {trust}",
         model,
         _data("texts {}", nargs="?"),
         _option("--say", help=what, action="append", metavar="TEXT"),
@@ -168,8 +168,8 @@ def parser() -> argparse.ArgumentParser:
     command(
         "report",
         "write a page on a model's accuracy, tokens and mistakes",
-        f"{compared} write one page of HTML: test measures, calibration, confusions, the most "
-        "important tokens and the worst mistakes, word by word.",
+        f"{compared} write one HTML page: test measures, calibration, confusions, the most "
+        "important tokens, and the worst mistakes explained word by word.",
         *_output("OUT", f"HTML file to write (default: {usual})", default=usual),
         *labelled,
     )

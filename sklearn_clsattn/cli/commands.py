@@ -1,4 +1,4 @@
-"""The commands, one function each, and how they read, write and print."""
+"""The commands, one function each, with their input and output."""
 
 import csv
 import datetime
@@ -133,7 +133,7 @@ def run_predict(arguments: Namespace) -> None:
     for name in answer:
         if name in table:
             raise ValueError(
-                f"{arguments.data} has a column {name!r} already, as predictions get; rename it"
+                f"{arguments.data} already has a column {name!r}, which predict writes; rename it"
             )
     table = table.astype(object).assign(**answer)
     if output is not None:
@@ -247,8 +247,8 @@ def _split_texts(arguments: Namespace) -> tuple[tuple[Any, Any, Any, Any], str]:
     if sizes.min() < 2 or round(HELD_OUT * len(texts)) < len(classes):
         raise ValueError(
             f"cannot hold out {HELD_OUT:.0%} of {len(texts)} texts with all {len(classes)} classes "
-            f"on both sides (the smallest, {classes[sizes.argmin()]!s}, has {sizes.min()}); give "
-            "more texts, or a test set of its own"
+            f"on both sides (the smallest, {classes[sizes.argmin()]!s}, has {sizes.min()}); add "
+            "texts, or pass a test set with --test"
         )
     source += f"\n{HELD_OUT:.0%} of the texts, drawn at random (seed {SEED}), are the test set."
     train, test, y_train, y_test = train_test_split(
@@ -290,7 +290,7 @@ def _read_labelled(path: Path, arguments: Namespace) -> Any:
     if len(classes) > 20 and 2 * len(classes) > n_rows:
         raise ValueError(
             f"{path} has {len(classes):,} different labels in {n_rows:,} rows of column "
-            f"{reviews.label_column!r}; name the column of the classes with --label"
+            f"{reviews.label_column!r}; choose the column of the classes with --label"
         )
     return reviews
 
@@ -306,12 +306,12 @@ def _labelled(reviews: Any) -> Any:
 def _load_model(path: Path) -> Pipeline:
     """Load a pipeline from texts to probabilities that ``fit`` has saved."""
     if not path.expanduser().is_file():
-        raise ValueError(f"there is no file {path}; expected a model that 'fit' has saved")
+        raise ValueError(f"there is no file {path}; expected a model saved by 'fit'")
     model = saving.load_model(path)
     if not (isinstance(model, Pipeline) and len(model) > 1 and hasattr(model, "predict_proba")):
         raise ValueError(
-            f"{path} holds a {type(model).__name__}, not a pipeline from texts to probabilities "
-            "such as 'fit' saves"
+            f"{path} contains a {type(model).__name__}; expected a pipeline from texts to "
+            "probabilities, such as 'fit' saves"
         )
     check_is_fitted(model)
     return model
@@ -320,21 +320,21 @@ def _load_model(path: Path) -> Pipeline:
 def _output(arguments: Namespace, *inputs: Path | None) -> Path | None:
     """Return the file to write, None for standard output, or raise an error if it cannot be.
 
-    Devices such as /dev/null are there to be written.
+    Devices such as /dev/null may exist already.
     """
     path = arguments.output
     if path is None or (str(path) == STDIN and arguments.command in ("predict", "explain")):
         return None
     path = path.expanduser()
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; name a file to write")
+        raise ValueError(f"{path} is a folder; choose a file to write")
     if not path.parent.is_dir():
         raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
     if path.exists():
         if any(other and other.exists() and path.samefile(other) for other in inputs):
-            raise ValueError(f"{path} is read as well; name another file to write")
+            raise ValueError(f"{path} is also an input; choose another file to write")
         if path.is_file() and not arguments.force:
-            raise ValueError(f"{path} is there already; pass --force to overwrite it")
+            raise ValueError(f"{path} exists already; pass --force to overwrite it")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise PermissionError(f"cannot write {path}: permission denied")
     return arguments.output
@@ -367,19 +367,19 @@ def _write_csv(file: IO[str], table: pd.DataFrame) -> None:
 
 
 def guarded_cell(label: Any) -> str:
-    """Return a label as a cell that no spreadsheet takes for a formula: with ' before it if so."""
+    """Return a label as a cell, with a leading ' if a spreadsheet would read it as a formula."""
     is_formula = isinstance(label, str) and _FORMULA.match(label) and not _NUMBER.fullmatch(label)
     return f"'{label}" if is_formula else str(label)
 
 
 def _tell(arguments: Namespace, state: str) -> None:
-    """Print how far a command is, unless it is to be quiet."""
+    """Print the progress of a command, unless it is quiet."""
     if not arguments.quiet:
         say(state, sys.stderr)
 
 
 def _tell_fit(arguments: Namespace, *done: Any) -> None:
-    """Print that a model is fitted: the last one given, after its number and that of all."""
+    """Print that a model is fitted: the last argument, after its number and the total."""
     *numbers, one = done
     before = "[{}/{}] ".format(*numbers) if numbers else ""
     _tell(arguments, f"{before}{one.name}: fitted in {one.fit_seconds:.2f} s")

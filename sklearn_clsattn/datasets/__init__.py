@@ -1,4 +1,4 @@
-"""Data to fit on: synthetic documents, customers' messages, and files of texts and labels."""
+"""Data sets: synthetic documents, customer messages, and files of texts and labels."""
 
 from ._requests import load_requests
 from ._reviews import load_reviews

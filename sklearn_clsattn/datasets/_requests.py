@@ -1,4 +1,4 @@
-"""Short messages of customers, with topics and moods: data to begin with, nothing to download."""
+"""Short customer messages with topics and moods, which need no download."""
 
 import re
 from importlib import resources
@@ -18,18 +18,18 @@ Lists = dict[str, list[str]]
     prefer_skip_nested_validation=True,
 )
 def load_requests(*, target: Literal["topic", "mood"] = "topic", return_X_y: bool = False) -> Any:
-    """Load 3,000 short messages of customers to a shop, in English, in random order.
+    """Load 3,000 short generated messages from customers to a shop, in English, in random order.
 
-    They are made of some 80 sentences written for this package, with words filled in and a typing
-    error in every fortieth word, the same ones on every machine: data to try things on, and no
-    benchmark. Some have a sentence of a second topic after that of their own, some one of the
-    other mood before their own.
+    They are generated from some 80 sentences written for this package, with words filled in and a
+    typing error in about every fortieth word. They are the same on every machine. Use them to try
+    things out, not as a benchmark. Some messages have a sentence of a second topic after their own
+    topic, and some have a sentence of the other mood before their own mood.
 
     Parameters
     ----------
     target : {"topic", "mood"}, default="topic"
-        What the labels are: one of four topics, or whether the customer is content or upset. A
-        mood stands in one sentence, often with a negation; of two moods the last counts.
+        The kind of label: one of four topics, or whether the customer is content or upset. One
+        sentence expresses the mood, often with a negation; if there are two moods, the last counts.
     return_X_y : bool, default=False
         Whether to return texts and labels instead of a Bunch.
 

@@ -53,10 +53,10 @@ def load_reviews(
 ) -> Any:
     r"""Load texts and their labels from a file.
 
-    The format follows from the name of the file: ``.csv``, ``.tsv`` (or ``.tab``), JSON lines
-    (``.jsonl``, ``.ndjson`` or ``.json``, which may also be one array of objects) or ``.parquet``,
-    each also compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip``, ``.tar``, ``.zst``). Texts are taken
-    as they are: "null" and "NA" stay texts. Every row of the file is a row of the result, or an
+    The file name determines the format: ``.csv``, ``.tsv`` (or ``.tab``), JSON lines (``.jsonl``,
+    ``.ndjson`` or ``.json``, which may also contain one array of objects) or ``.parquet``, each
+    possibly compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip``, ``.tar``, ``.zst``). Texts are not
+    changed: "null" and "NA" stay texts. Each row of the file becomes a row of the result, or an
     error is raised; only blank lines are skipped.
 
     Parameters
@@ -64,16 +64,16 @@ def load_reviews(
     path : str, path-like or binary file
         The file, or a stream of CSV, JSON or Parquet, such as ``sys.stdin.buffer``.
     text : str, default=None
-        Name of the column of texts. If None, the first usual name that the file has, in upper or
+        Name of the column of texts. By default the first common name that the file has, in upper or
         lower case: "text", "review", "sentence", "content", "comment", and so on.
     label : str or False, default=None
-        Name of the column of labels. If None, the first usual name that the file has: "label",
+        Name of the column of labels. By default the first common name that the file has: "label",
         "target", "sentiment", "class", "category", "stars", "rating", and so on. If False, no
         labels are read.
     sep : str, default=None
-        The character between columns. If None, that of comma, semicolon, tab and "|" which makes
-        the most columns of the first row; in doubt a comma for CSV, a tab for TSV. If given, files
-        of unknown format are read as CSV.
+        The character between columns. By default the one of comma, semicolon, tab and "|" that
+        splits the first row into the most columns; in doubt, a comma for CSV and a tab for TSV. If
+        given, files of unknown format are read as CSV.
     encoding : str, default="utf-8"
         Encoding of CSV, TSV and JSON files. Byte order marks of UTF-8 and UTF-16 are recognised.
     return_X_y : bool, default=False
@@ -158,7 +158,7 @@ def _read_table(
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{file} cannot be read: {reason}") from error
     if frame.empty:
-        raise ValueError(f"{file} is empty; expected names of columns, and a row for each text")
+        raise ValueError(f"{file} is empty; expected column names and a row for each text")
     frame.columns = frame.columns.map(str)
     return frame, file
 
@@ -195,7 +195,7 @@ def _parsed(
         return pd.DataFrame(_json_records(_decoded(content, encoding)), dtype=object)
     if kind not in _SEPARATORS and sep is None:
         raise ValueError(
-            "its format is not known; expected a name that ends in .csv, .tsv, .jsonl or "
+            "its format is unknown; expected a name that ends in .csv, .tsv, .jsonl or "
             ".parquet, compressed or not, or sep= for other delimited text"
         )
     text = _decoded(content, encoding)
@@ -213,8 +213,8 @@ def _parsed(
         except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
             longer = isinstance(error, pd.errors.ParserWarning)
             raise ValueError(
-                f"{'Rows are longer than the first one.' if longer else error} They are cut at "
-                f"{sep!r}: put texts with {sep!r} into quotes, or pass another separator with sep="
+                f"{'Some rows are longer than the first.' if longer else error} Rows are split "
+                f"at {sep!r}: quote texts that contain {sep!r}, or pass another separator with sep="
             ) from error
 
 
@@ -226,7 +226,7 @@ def _decoded(content: bytes, encoding: str) -> str:
             encoding = "utf-16" if content.startswith(marks) else "utf-8-sig"
         return content.decode(encoding)
     except LookupError:
-        raise ValueError(f"encoding must be one that Python knows, got {encoding!r}") from None
+        raise ValueError(f"encoding must be a Python encoding, got {encoding!r}") from None
     except UnicodeError as error:
         raise ValueError(f"{error}; pass its encoding, such as encoding='latin-1'") from error
 
@@ -266,10 +266,10 @@ def _find_column(frame: pd.DataFrame, asked: str | None, parameter: str, file: s
     for name in _USUAL[parameter].split() if asked is None else ():
         if name in by_name:
             return by_name[name]
-    what = f"with a usual name for the {parameter}" if asked is None else repr(asked)
+    what = f"with a common name for the {parameter}" if asked is None else repr(asked)
     there = ", ".join(f"{column!r:.40}" for column in columns)
     raise ValueError(
-        f"{file} has no column {what}; its columns are {there}: name one with {parameter}="
+        f"{file} has no column {what}; its columns are {there}: choose one with {parameter}="
     )
 
 
@@ -279,9 +279,9 @@ def _as_texts(column: "pd.Series[Any]", file: str) -> NDArray[np.object_]:
     wrong = [at for at, value in enumerate(texts) if not isinstance(value, str)]
     if wrong:
         raise ValueError(
-            f"row {wrong[0] + 1} of {file} has {texts[wrong[0]]!r:.40} and no text in column "
-            f"{column.name!r}; {len(wrong)} of {len(texts)} rows are so: fill or remove them, or "
-            "name the column of the texts with text="
+            f"row {wrong[0] + 1} of {file} has {texts[wrong[0]]!r:.40} instead of a text in column "
+            f"{column.name!r} ({len(wrong)} of {len(texts)} rows are affected): fill or remove "
+            "them, or choose the column of the texts with text="
         )
     return texts
 
@@ -294,7 +294,7 @@ def _as_labels(column: "pd.Series[Any]", file: str) -> NDArray[Any]:
         raise ValueError(
             f"row {missing[0] + 1} of {file} has no label in column {column.name!r}; "
             f"{len(missing)} of {len(labels)} rows have none: fill or remove them, or pass "
-            "label=False to read texts alone"
+            "label=False to read only texts"
         )
     try:
         return np.array(labels, dtype=_LABEL_DTYPES[pd.api.types.infer_dtype(labels)])

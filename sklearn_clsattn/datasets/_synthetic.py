@@ -58,12 +58,12 @@ def make_token_classification(
 ) -> Any:
     r"""Generate documents whose classes differ in a few relevant tokens.
 
-    Every class has tokens that are relevant to it; all other tokens are irrelevant and equally
-    frequent in all classes. A document of class :math:`y` has a log-normal number of tokens, of
-    which a binomial number, at least one, is relevant. Each of these is token :math:`j`, which is
-    relevant to class :math:`k`, with probability :math:`(1 - \delta_j) / m` if :math:`y = k`, else
-    :math:`\delta_j / (m (K - 1))`, where :math:`m` is `n_relevant_per_class` and :math:`K` is
-    `n_classes`.
+    Each class has tokens that are relevant to it; all other tokens are irrelevant and equally
+    frequent in all classes. A document of class :math:`y` has a log-normal number of tokens. A
+    binomial number of them, at least one, is relevant. Each relevant one is token :math:`j`, which
+    is relevant to class :math:`k`, with probability :math:`(1 - \delta_j) / m` if :math:`y = k` and
+    :math:`\delta_j / (m (K - 1))` otherwise, where :math:`m` is `n_relevant_per_class` and
+    :math:`K` is `n_classes`.
 
     Parameters
     ----------
@@ -74,40 +74,40 @@ def make_token_classification(
     n_relevant_per_class : int, default=20
         Number of tokens relevant to each class.
     n_irrelevant : int, default=500
-        Number of irrelevant tokens. With 0, every token is relevant, whatever `relevant_share`.
+        Number of irrelevant tokens. With 0, all tokens are relevant, for any `relevant_share`.
     document_length : float, default=50
         Mean number of tokens in a document.
     relevant_share : float, default=0.2
         Expected share of relevant tokens in a document. With 0, labels are independent of tokens;
-        else every document has at least one relevant token.
+        otherwise each document has at least one relevant token.
     delta : float or tuple (low, high), default=0.1
-        Where classes are equally frequent, the probability that an occurrence of a relevant token
-        is in a document of another class; with 0, classes are linearly separable. With a pair,
+        If classes are equally frequent, the probability that an occurrence of a relevant token
+        is in a document of another class. With 0, classes are linearly separable. With a pair,
         the tokens of each class have probabilities evenly spaced from `low` to `high`.
     single_relevant : bool, default=False
-        Whether data satisfies Assumption 1 of [1]_ exactly, see Notes. `n_samples` has to be a
-        multiple of `n_classes`, classes balanced, and `delta` and `flip_y` 0; `relevant_share`
-        does not apply.
+        Whether the data satisfy Assumption 1 of [1]_ exactly (see Notes). `n_samples` must be a
+        multiple of `n_classes`, classes must be balanced, and `delta` and `flip_y` must be 0;
+        `relevant_share` is ignored.
     zipf_exponent : float, default=1.0
         The irrelevant token of rank r has a frequency proportional to `r ** -zipf_exponent`.
     weights : array-like of shape (n_classes,), default=None
-        Shares of the classes, to which their sizes are rounded. If None, classes are balanced.
+        Class frequencies; class sizes are rounded to whole numbers. By default classes are
+        balanced.
     flip_y : float, default=0.0
-        Share of labels that are replaced by a label drawn uniformly from all classes.
+        Fraction of labels to replace by a label drawn uniformly from all classes.
     as_text : bool, default=False
-        Whether documents are also written as texts, in random order and with punctuation, in which
+        Whether to return texts, with words in random order and punctuation, in which
         :class:`~sklearn.feature_extraction.text.CountVectorizer` counts exactly the same tokens.
     return_X_y : bool, default=True
-        If False, return a :class:`~sklearn.utils.Bunch` that also holds the truth behind the
-        data.
+        If False, return a :class:`~sklearn.utils.Bunch` that also contains the true distribution.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same documents each time, with and without `as_text`.
+        Pass an int for reproducible documents, with and without `as_text`.
 
     Returns
     -------
     X : csr_matrix of shape (n_samples, n_tokens), or ndarray of shape (n_samples,)
-        Counts of tokens: those relevant to class 0 first, then those relevant to class 1, and so
-        on, then the irrelevant ones, most frequent first. With `as_text`, texts.
+        Counts of tokens: first those relevant to class 0, then those relevant to class 1, and so
+        on, then the irrelevant tokens, most frequent first. With `as_text`, texts.
     y : ndarray of shape (n_samples,)
         Class labels, 0 to `n_classes` - 1.
     bunch : :class:`~sklearn.utils.Bunch`
@@ -133,12 +133,12 @@ def make_token_classification(
 
     Notes
     -----
-    Theorem 4.3 of [1]_ rests on Assumption 1: every document has exactly one relevant token, which
-    occurs in documents of one class only, and all its other tokens have signed frequency 0. With
+    Theorem 4.3 of [1]_ requires Assumption 1: each document has exactly one relevant token, which
+    occurs only in documents of one class, and all its other tokens have signed frequency 0. With
     `single_relevant`, documents are drawn in groups of K, one of each class, that differ only in
-    the relevant token and have the same order within every class, so that the frequencies of
-    irrelevant tokens are equal to the last bit. Every relevant token occurs, if there are as many
-    documents of its class as tokens relevant to it.
+    the relevant token and have the same order within each class, so that the frequencies of
+    irrelevant tokens are equal to the last bit. If a class has as many documents as relevant
+    tokens, all these tokens occur.
 
     References
     ----------

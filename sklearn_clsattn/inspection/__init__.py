@@ -34,7 +34,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first asked for: the command line's help must not wait."""
+    """Import a name on first use, which keeps the command line's help fast."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOME[name], __name__), name)

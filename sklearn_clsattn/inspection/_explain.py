@@ -1,4 +1,4 @@
-"""Explain predictions: compute every term of every decision, and the positions of its words."""
+"""Explain predictions: compute all terms of each decision, and the positions of its words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .feature_origins import Columns, FeatureOrigins, Source, feature_origins
 from .terms import ExplainedModel, Likeness
 from .token_positions import document_texts
 
-# Smaller shares of attention have lost digits to underflow.
+# Smaller shares of attention lose digits to underflow.
 _SMALLEST_SHARE = 1e-200
 
 
@@ -35,31 +35,31 @@ def explain(
     y_true: ArrayLike | None = None,
     places: bool = True,
 ) -> Explanation:
-    """Explain predictions exactly: what every token of every document adds to the decision.
+    """Explain predictions exactly: what each token of each document adds to the decision.
 
-    The model's decision is a sum over the document's tokens, so that nothing is approximated. What
-    a token *contributes* and what its *removal* changes are different, as the attention share of a
-    removed token is distributed over the others.
+    The model's decision is a sum over the document's tokens, so nothing is approximated. The
+    *contribution* of a token differs from the effect of its *removal*, because the attention of a
+    removed token goes to the others.
 
     Parameters
     ----------
     estimator : classifier of this package, or Pipeline
-        A fitted classifier, a fitted Pipeline that ends in one, or a fitted search over either.
-        Not one with an MLP, whose decision is no sum over tokens.
+        A fitted classifier, a fitted Pipeline that ends in one, or a fitted search over either. A
+        classifier with an MLP is not supported, because its decision is not a sum over tokens.
     documents : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
-        The estimator's input: for a classifier the token matrix (a data frame names its tokens),
-        for a Pipeline the raw texts (or rows of a data frame), one document or more.
+        The estimator's input, at least one document: for a classifier, the document-term matrix (a
+        data frame names its tokens); for a Pipeline, the raw texts (or rows of a data frame).
     target : label, default=None
-        The class whose decision to explain. None explains all classes, of which the readers of the
-        explanation compare two; of two, the second, as ``decision_function`` does: what speaks for
-        it speaks against the first. Of a classifier of several labels it has to be one of these:
-        the classes explained are then "not" the label and the label.
+        The class whose decision to explain. By default all classes are explained, and ``to_text``
+        and similar methods compare two. For two classes, this is the decision for the second, as in
+        ``decision_function``. For several labels, `target` must be one of them; the classes are
+        then "not" the label and the label.
     y_true : array-like of shape (n_documents,), default=None
-        The true classes. Of several labels, 1 for documents with the target, or all labels,
+        The true classes. For several labels, 1 for documents with the target, or all labels,
         (n_documents, n_labels).
     places : bool, default=True
-        Whether to keep raw texts and find the positions of the tokens in them, to be shown by
-        ``to_text()`` and ``to_html()``. False is faster.
+        Whether to keep raw texts and find the positions of their tokens, which ``to_text()`` and
+        ``to_html()`` show. False is faster.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def explain(
     given = origins.transform(documents)
     fitted, columns, own = fitted_attention(classifier), origins.columns, None
     embeddings, n_outputs = vector_embeddings(classifier), len(classifier.intercept_)
-    if embeddings is not None:  # beside the values, their parts by vectors
+    if embeddings is not None:  # also the parts of the values that come from vectors
         parts = np.hstack([fitted.values, fitted.values - embeddings.own])
         fitted = replace(fitted, values=parts)
     X = canonical(checked_documents(classifier, given))
@@ -122,8 +122,8 @@ def explain(
     cls_attention = _cls_attention(fitted, X, attention)
 
     def of(by_output: Array) -> Array:
-        """Return the numbers of the classes explained."""
-        return sign * by_output[..., outputs] + 0.0  # so that no zero is negative
+        """Return the numbers for the explained classes."""
+        return sign * by_output[..., outputs] + 0.0  # avoids negative zeros
 
     without = model = likeness = by_vectors = None
     if embeddings is not None:
@@ -168,9 +168,9 @@ def _by_units(
 ) -> tuple[sp.csr_array, FittedAttention, Columns, Array]:
     """Return documents by units, such as words with their character n-grams, and the units' model.
 
-    Last the units' names, and what a unit's own column adds for an attention of 1 on the unit,
-    (n_units, n_outputs), NaN where there is none. Columns of other vectorizers, and those that a
-    step has changed, are units themselves.
+    Also return the units' names, and what a unit's own column adds if the unit has all attention,
+    (n_units, n_outputs), NaN without own column. Columns of other vectorizers, and columns that a
+    step changed, are units themselves.
     """
     columns, is_own = origins.columns, np.ones(X.shape[1], dtype=bool)
     lefts, rights, of_units = [], [], []
@@ -208,7 +208,7 @@ def _has_characters(vectorizer: Any) -> bool:
 
 
 def _units_of(source: Source, documents: Any) -> tuple[Any, Any, NDArray[np.object_]]:
-    """Return a vectorizer's units in documents, their columns and names: first its vocabulary's."""
+    """Return a vectorizer's units in documents, their columns and names, the vocabulary first."""
     bags = source.vectorizer.transform(source.input.of(documents))
     left, right, names = bags.factors
     units = units_of(source.vectorizer)
@@ -224,7 +224,7 @@ def _units_of(source: Source, documents: Any) -> tuple[Any, Any, NDArray[np.obje
 def _explained(
     classes: NDArray[Any], target: Any
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], float]:
-    """Return which outputs are explained, the numbers of their classes, and the sign of outputs."""
+    """Return the explained outputs, the numbers of their classes, and the sign of outputs."""
     labels = classes.tolist()
     if target is None:
         numbers = np.arange(len(labels)) if len(labels) > 2 else np.array([1])
@@ -238,27 +238,27 @@ def _explained(
 
 
 def _checked_documents(documents: Any, origins: FeatureOrigins) -> Any:
-    """Return documents with a length, or raise ValueError for unexpected input."""
+    """Return documents as a sequence, or raise ValueError for unexpected input."""
     if isinstance(documents, str | bytes):
         raise ValueError("expected a sequence of documents, got one text: pass [text]")
     if not hasattr(documents, "shape") and not hasattr(documents, "__len__"):
         documents = list(documents)
     shape = getattr(documents, "shape", None) or (len(documents),)
     if not shape[0]:
-        raise ValueError("there are no documents to explain: expected one or more")
+        raise ValueError("there are no documents to explain: pass at least one")
     first = origins.transformers[0] if origins.transformers else origins.classifier
     reads_matrix = hasattr(first, "n_features_in_")
     row = getattr(documents, "iloc", documents)[0] if len(shape) == 1 else None
     if reads_matrix and isinstance(row, str | bytes):
         raise ValueError(
             f"expected a matrix or data frame of {first.n_features_in_} columns for "
-            f"{type(first).__name__}, got texts: pass the Pipeline that has the vectorizer, in "
-            "the layout in which it was fitted"
+            f"{type(first).__name__}, got texts: pass a matrix, or the Pipeline that includes the "
+            "vectorizer"
         )
     if not reads_matrix and len(shape) > 1 and any(not one.input.steps for one in origins.sources):
         raise ValueError(
             f"expected raw texts, got {type(documents).__name__} of shape {shape}: to explain a "
-            "token matrix, pass the classifier, pipeline[-1]"
+            "document-term matrix, pass the classifier, pipeline[-1]"
         )
     return documents
 
@@ -270,8 +270,8 @@ def _cls_attention(fitted: FittedAttention, X: sp.csr_array, attention: Array) -
     of_tokens = row_sums(attention, X.indptr)
     shares = (1.0 - of_tokens).clip(min=0.0)
     if type(fitted) is FittedAttention:
-        # A small share is computed from its odds against the token with the most attention, as
-        # the difference from 1 has lost its digits.
+        # A small share is computed from its odds against the token with the most attention,
+        # because the difference from 1 loses its digits.
         small = np.flatnonzero(of_tokens > 0.5)
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         most = np.lexsort((attention, rows))[X.indptr[small + 1] - 1]
@@ -292,8 +292,8 @@ def _decisions_without(
     """
     lengths = np.diff(X.indptr)
     documents, alone = np.repeat(np.arange(len(lengths)), lengths), np.repeat(lengths == 1, lengths)
-    # Where one token of a document has more than half, the others are summed, as subtraction
-    # would cancel.
+    # If one token of a document has more than half, the others are summed, because subtraction
+    # would cancel digits.
     dominant = attention > 0.5
     both = np.column_stack([attention, terms])
     few = row_sums(np.where(dominant[:, None], 0.0, both), X.indptr)
@@ -306,7 +306,7 @@ def _decisions_without(
     without = others_term / others[:, None]
     without[alone] = 0.0
     without += fitted.intercept
-    if len(unknown):  # where the ratio has underflowed, by prediction
+    if len(unknown):  # if the ratio underflows, the decision is predicted
         changed = X[documents[unknown]]
         changed.data[changed.indptr[:-1] + unknown - X.indptr[documents[unknown]]] = 0.0
         changed.eliminate_zeros()

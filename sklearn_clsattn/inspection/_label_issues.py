@@ -1,4 +1,4 @@
-"""Training documents whose labels look wrong: their margins as if each had been left out."""
+"""Training documents whose labels may be wrong, by their leave-one-out margins."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ def label_issues(
     sample_weight: ArrayLike | None = None,
     top: int | None = None,
 ) -> pd.DataFrame:
-    r"""Rank training documents by how much the others' labels contradict theirs.
+    r"""Rank training documents by how strongly the other documents contradict their labels.
 
     Parameters
     ----------
     estimator : ClsAttentionClassifier, or Pipeline
         The fitted classifier, or a fitted Pipeline (or search) that ends in one.
     X : matrix of shape (n_documents, n_tokens), or sequence of length n_documents
-        The training documents, all of them, as the estimator was fitted on them.
+        All training documents, exactly as in the fit.
     y : array-like of shape (n_documents,) or (n_documents, n_labels)
         Their labels.
     sample_weight : array-like of shape (n_documents,), default=None
-        The weights with which it was fitted.
+        The weights used in the fit.
     top : int, default=None
-        How many documents to return; None for all.
+        Number of documents to return; by default all.
 
     Returns
     -------
     issues : DataFrame
-        A row for each document, those to look at first: `document` (its position), `label`, the
+        One row per document, the most suspicious first: `document` (its position), `label`, the
         most probable class without it (`suggested`), the `margin` of its label over the best other
-        class in log-odds, and the `probability` of its label. Of several labels, a row for each
-        document and label: whether it has it (`given`), the `margin` of that and its `probability`.
+        class in log-odds, and the `probability` of its label. With several labels, one row per
+        document and label: whether the document has it (`given`), `margin` and `probability`.
 
     Notes
     -----
-    The outputs without document i are those one Newton step from the fit,
+    The outputs without document i are approximated by one Newton step from the fit,
     :math:`F_{ik} + (p_{ik} - [y_i = k]) J_{ik} D^{-1} J_{ik}^\top`, with the derivative J of its
-    outputs and the diagonal D of the curvature. The step is too long where tokens occur together:
-    trust the ranking, not the number of negative margins. What vectors of tokens add stays.
+    outputs and the diagonal D of the curvature. The step is too long if tokens occur together, so
+    trust the ranking, not the number of negative margins. The part from token vectors is constant.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def label_issues(
     steps, classifier = split_pipeline(estimator)
     if not isinstance(classifier, ClsAttentionClassifier):
         raise TypeError(
-            "expected a ClsAttentionClassifier, whose training loss is known, got "
+            "expected a ClsAttentionClassifier, or a Pipeline that ends in one, got "
             f"{type(classifier).__name__}"
         )
     for _, step in steps:
@@ -122,7 +122,7 @@ def _left_out(
     sample_weight: Any,
     members: Any = None,
 ) -> Array:
-    """Return every document's outputs (n, n_classes) by a Newton step without it."""
+    """Return each document's outputs (n, n_classes) after a Newton step without it."""
     from .._core.path import AttentionPath
 
     model: Any = fitted_attention(classifier)
@@ -135,8 +135,8 @@ def _left_out(
     importance = statistics.importance
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
-            "the token importances of X and y are not those of the fit: pass all documents, "
-            "labels and weights that the model was fitted on, and nothing else"
+            "X and y have other token importances than the training data: pass exactly the "
+            "documents, labels and weights that the model was fitted on"
         )
     path = AttentionPath(
         documents.trained_in(np.float64, "cpu"),
@@ -147,7 +147,7 @@ def _left_out(
         scaling=classifier.token_scaling,
     )
     objective = path.set_C(classifier.C_)
-    # Token values less their prior mean, (V, K); the mean adds what all other documents say.
+    # Token values minus their prior mean, (V, K); the mean adds the evidence of other documents.
     values = model.values if path.mean is None else path.mean.subtracted_from(model).values
     n_outputs = values.shape[1]
     shares = sp.csr_array(model.attention(X))
@@ -168,7 +168,7 @@ def _left_out(
         chances, has = expit(outputs), members[:, :-1]
     residuals = (chances - has)[:, -n_outputs:]
     own = (chances * (1 - chances) * weights)[:, -n_outputs:]
-    # The diagonal: by values, by scores, by the score of <cls>, by intercepts.
+    # The diagonal: values, scores, the score of <cls>, intercepts.
     on_scores, on_values, on_cls = (
         objective.total_weight * block.penalty for block in objective.blocks[:3]
     )

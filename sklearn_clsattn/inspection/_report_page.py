@@ -45,7 +45,7 @@ _SECTIONS = {
 
 
 def report_html(report: Any, *, fragment: bool) -> str:
-    """Return a report as a page, or as an element to put into one."""
+    """Return a report as a page, or as an element for another page."""
     empty = {
         "tokens": not any(of.important for of in report.tokens),
         "mistakes": bool(report.mistakes.n_all and not len(report.mistakes.shown)),
@@ -75,7 +75,7 @@ def report_html(report: Any, *, fragment: bool) -> str:
 
 
 def _summary(report: Any) -> dict[str, Any]:
-    """Return what the sentences at the top say."""
+    """Return the values for the summary at the top."""
     ours, n_test = report.models[0], report.data.n_test
     beside = next((one for one in report.models if one.name == report.baseline), None)
     others = [one for one in report.models if one.kind == "baseline" and one is not beside]

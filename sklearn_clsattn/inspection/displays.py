@@ -1,7 +1,7 @@
 """Plots of fitted models: importance, selection, one document, and context.
 
-Blue is for a class, orange against it: distinguishable by colour-blind readers and in grey print.
-All else has the colours of the user's matplotlib style, for dark backgrounds as well.
+Blue supports a class, orange opposes it; colour-blind readers and grey print can tell them apart.
+Everything else uses the colours of the user's matplotlib style, so dark backgrounds work as well.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from .important_tokens import documents_with, named_classifier, read_documents, 
 FOR, AGAINST, NEUTRAL = "#0072B2", "#D55E00", "#8C8C8C"
 
 _MANY_POINTS = 500  # more are drawn small, transparent and rasterized
-_N_BINS = 20  # whose means are drawn
-_MIN_POINTS = 5  # of a bin whose mean is drawn: with fewer it is too uncertain
+_N_BINS = 20  # for the means
+_MIN_POINTS = 5  # in a bin: with fewer, the mean is too uncertain to draw
 _MAX_NAMES = 7  # on each side of the scatter plots
-# Ticks of multipliers, those first that are wanted most.
+# Ticks of multipliers, the most useful first.
 _TICKS = (1, 0.5, 2, 0.1, 10, 0.2, 5, 0.7, 1.4, 0.33, 3, 0.85, 1.2, 0.95, 1.05, 0.98, 1.02)
 
 _ATTRIBUTES = """
 Attributes
 ----------
 ax_ : matplotlib Axes or ndarray of Axes
-    The axes drawn on; an array where there are several.
+    The axes of the plot; an array if there are several.
 figure_ : matplotlib Figure
-    The figure that they are in.
+    The figure that contains them.
 """
 _AX = """ax : matplotlib Axes or array of Axes, default=None
-    The axes to draw on, as many as a new figure would have; None for a new figure.
+    The axes to draw on, as many as a new figure would have. By default a new figure is created.
 """
 _OPTIONS = """
 Parameters
@@ -61,12 +61,12 @@ _RETURNS = """
 Returns
 -------
 display : {}
-    The display, drawn.
+    The display, after drawing.
 """
 
 
 class Display:
-    """Base of the displays: makes their axes, and completes their docstrings."""
+    """Base of the displays: creates their axes and completes their docstrings."""
 
     ax_: Any
     figure_: Any
@@ -83,7 +83,7 @@ class Display:
             documented.__doc__ = f"{cleandoc(documented.__doc__ or '')}\n{more}"
 
     def _axes(self, ax: Any, n_panels: int, n_columns: int, size: tuple[float, float]) -> list[Any]:
-        """Return the axes given, or those of a new figure with panels of `size` inches."""
+        """Return the given axes, or those of a new figure with panels of `size` inches."""
         plt = import_pyplot()
         if ax is None:
             n_rows = -(-n_panels // n_columns)
@@ -92,7 +92,7 @@ class Display:
             ax = [figure.add_subplot(n_rows, n_columns, at + 1) for at in range(n_panels)]
         axes = np.ravel(np.asarray(ax, dtype=object))
         if len(axes) != n_panels:
-            raise ValueError(f"ax must be {n_panels} axes, as many as are drawn, got {len(axes)}")
+            raise ValueError(f"ax must be {n_panels} axes, one for each plot, got {len(axes)}")
         self.ax_, self.figure_ = (axes[0] if n_panels == 1 else axes), axes[0].figure
         return axes.tolist()
 
@@ -115,7 +115,7 @@ def text_color() -> Any:
 
 
 def set_labels(ax: Any, title: str, across: str = "", up: str = "") -> None:
-    """Write title and labels, never parsed as mathematics, and remove half of the frame."""
+    """Set title and labels, never parsed as mathematics, and remove half of the frame."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
     ax.set_xlabel(across, parse_math=False)
@@ -123,7 +123,7 @@ def set_labels(ax: Any, title: str, across: str = "", up: str = "") -> None:
 
 
 def shown(name: Any, limit: int = 28) -> str:
-    """Return a name with invisible white space as signs, at most `limit` characters long."""
+    """Return a name with visible white space, at most `limit` characters long."""
     text = str(name).replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
     text = token_text(text) or "(empty)"
     if len(text) <= limit:
@@ -175,13 +175,13 @@ def named_bars(
 
 
 def write_instead(ax: Any, message: str) -> None:
-    """Write a message in axes that have nothing to draw."""
+    """Write a message in empty axes."""
     ax.set(xticks=[], yticks=[])
     ax.text(0.5, 0.5, message, ha="center", va="center", transform=ax.transAxes, parse_math=False)
 
 
 def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> Array:
-    """Return ascending heights from `low` to `high`, near the wanted ones and `gap` apart."""
+    """Return ascending heights from `low` to `high`, near `wanted` and `gap` apart."""
     heights = np.sort(np.asarray(wanted, dtype=np.float64))
     if len(heights) < 2:
         return heights.clip(low, high)
@@ -203,7 +203,7 @@ def draw_names(
     width = max(right - left, 1e-9)
     few_ticks(ax.xaxis, 5)
     ax.set_xlim(left - 0.02 * width, right + 0.02 * width)
-    ticks = ax.get_xticks()  # only where there are tokens; the margins are for names
+    ticks = ax.get_xticks()  # only at tokens; the margins are for names
     ticks = ticks[(ticks >= ax.get_xlim()[0]) & (ticks <= ax.get_xlim()[1])]
     circles = {"facecolors": "none", "edgecolors": text_color(), "linewidths": 0.7}
     ax.scatter(x[every], y[every], s=14, zorder=5, **circles)  # where the lines end
@@ -235,27 +235,27 @@ def draw_names(
 class TokenImportanceDisplay(Display):
     """Attention scores, values and importance of all tokens.
 
-    There are two plots. ``kind="scatter"`` is the figure of the paper [1]_: attention scores and
-    token values against the difference of the classes' posterior probabilities, with means in
-    bins; two plots a class. ``kind="bars"`` has the most important tokens, one plot a class.
+    There are two kinds of plots. ``kind="scatter"`` is the figure of the paper [1]_: attention
+    scores and token values against the difference of the classes' posterior probabilities, with
+    means in bins, in two plots per class. ``kind="bars"`` shows the most important tokens, in one
+    plot per class.
 
-    A token's importance for a class is its effect on decisions on X: the standard deviation over
-    documents of its contribution for the class (less the mean over classes), with its sign. Without
-    X it is the signed frequency, ``token_importance_``. Words of documents that have character
-    n-grams, as a :class:`~sklearn_clsattn.text.ContextVectorizer` counts them, are drawn with
-    these.
+    A token's importance for a class is its effect on the decisions for X: the standard deviation
+    over documents of its contribution to the class (minus the mean over classes), with its sign.
+    Without X it is the signed frequency, ``token_importance_``. Words that have character n-grams
+    (:class:`~sklearn_clsattn.text.ContextVectorizer`) are drawn together with these.
 
-    Posterior probabilities are those of an occurrence of the token, with classes of equal total
-    weight, so that a token equally frequent in all classes has difference 0.
+    Posterior probabilities are computed with equal total weights of the classes, so that a token
+    that is equally frequent in all classes has difference 0.
 
     Parameters
     ----------
     tokens : dict of label to DataFrame
-        For each class, a row a token with columns `token`, `attention_score`, `value` and
-        `importance` for the class, with X also `documents` (the number that have it), and with y
-        `posterior_difference` (P(class | token) less the mean probability of the others).
+        For each class, one row per token, with columns `token`, `attention_score`, `value` and
+        `importance` for the class. With X also `documents` (the number that contain it); with y
+        also `posterior_difference` (P(class | token) minus the mean probability of the others).
     importance_label : str
-        What this importance is, for the axis.
+        The axis label for the importance.
 
     References
     ----------
@@ -298,17 +298,17 @@ class TokenImportanceDisplay(Display):
             A fitted classifier, or a fitted Pipeline that ends in one.
         X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens), or texts, \
                 default=None
-            Documents, as the estimator takes them. Needed by "scatter"; without them "bars" are
-            drawn from the model alone.
+            Documents, the input of the estimator. "scatter" needs them; without them, "bars" uses
+            only the model.
         y : array-like of shape (n_documents,), default=None
-            Their class labels. Needed by "scatter".
+            Their class labels. "scatter" needs them.
         kind : {"scatter", "bars"}, default="scatter"
-            What to draw.
+            The kind of plot.
         target : label, default=None
-            The class to draw. By default all; "scatter" with two classes, where one plot would
-            mirror the other, draws the second.
+            The class to draw. By default all classes; for two classes, "scatter" draws only the
+            second, because the other plot would be its mirror image.
         min_count : int, default=10
-            Tokens in fewer of the documents X are left out, where X is given.
+            If X is given, tokens in fewer of its documents are not drawn.
         k : int, default=10
             Maximum number of bars for each class.
         """
@@ -320,7 +320,7 @@ class TokenImportanceDisplay(Display):
         check_scalar(min_count, "min_count", Integral, min_val=1)
         classifier, names = named_classifier(estimator)
         if kind == "scatter" and classifier.multilabel_:
-            raise ValueError('Of several labels a document there is kind="bars" alone.')
+            raise ValueError('kind="scatter" does not support several labels: use kind="bars".')
         if X is None:
             importance_label, chosen = "signed frequency", np.ones(len(names), dtype=bool)
             columns = {"token": names, "attention_score": classifier.attention_scores_}
@@ -332,8 +332,8 @@ class TokenImportanceDisplay(Display):
             importance_label, chosen = "effect on decisions (std. dev.)", counts >= min_count
             if not chosen.any():
                 raise ValueError(
-                    f"No token is in {min_count} documents of X or more (the most frequent is in "
-                    f"{counts.max(initial=0)}): lower min_count, or pass more documents."
+                    f"No token occurs in at least {min_count} documents of X (the most frequent "
+                    f"occurs in {counts.max(initial=0)}): lower min_count or pass more documents."
                 )
             columns = {"token": read.names, "attention_score": read.fitted.scores}
             columns |= {"documents": counts, "value": read.values, "importance": read.effects}
@@ -355,7 +355,7 @@ class TokenImportanceDisplay(Display):
         target: Any = None,
         k: int = 10,
     ) -> Self:
-        """Draw one kind of plot of some classes."""
+        """Draw one kind of plot for some classes."""
         check_scalar(k, "k", Integral, min_val=1)
         known = list(self.tokens)
         if target is not None and target not in known:
@@ -373,7 +373,7 @@ class TokenImportanceDisplay(Display):
         return self
 
     def _draw_scatter(self, ax: Any, labels: list[Any]) -> None:
-        """Draw scores and values over posterior differences, two axes a class."""
+        """Draw scores and values over posterior differences, two axes per class."""
         axes = self._axes(ax, 2 * len(labels), 2, (5.6, 4.2))
         for label, left, right in zip(labels, axes[::2], axes[1::2], strict=True):
             name, others = class_name(label), [one for one in self.tokens if one != label]
@@ -398,11 +398,11 @@ class TokenImportanceDisplay(Display):
                 draw_names(panel, difference, numbers, tokens["token"], named)
                 title = title if len(labels) == 1 else f"{name}: {title.lower()}"
                 set_labels(panel, title, across, up)
-            if any_means:  # values rise with the difference, so that this corner is empty
+            if any_means:  # values rise with the difference, so this corner is empty
                 right.legend(loc="lower right", fontsize=8, frameon=False)
 
     def _draw_bars(self, ax: Any, labels: list[Any], k: int) -> None:
-        """Draw the `k` most important tokens of each class, one axes a class."""
+        """Draw the `k` most important tokens of each class, one axes per class."""
         best, names = [], []
         for label in labels:
             tokens = self.tokens[label].sort_values("importance", ascending=False, kind="stable")
@@ -428,7 +428,7 @@ def _posterior_difference(X: Any, y: ArrayLike, classes: NDArray[Any]) -> Array:
     labels = column_or_1d(y)
     check_consistent_length(X, labels)
     if (found := np.unique(labels).tolist()) != classes.tolist():
-        raise ValueError(f"y must hold labels of all classes {classes.tolist()}, got {found}.")
+        raise ValueError(f"y must contain labels of all classes {classes.tolist()}, got {found}.")
     codes, weights = codes_of(labels, classes), compute_sample_weight("balanced", labels)
     return values_by_class(posterior_difference(class_totals(X, codes, len(classes), weights)))
 
@@ -464,7 +464,7 @@ def _draw_tokens(ax: Any, x: Array, y: Array, documents: NDArray[np.intp]) -> bo
 def binned_means(x: Array, y: Array, n_bins: int, min_points: int = _MIN_POINTS) -> pd.DataFrame:
     """Return centre, mean, deviation, count of bins of equal width, NaN with too few points."""
     edges = np.linspace(x.min(), x.max(), n_bins + 1)
-    # Not scipy.stats.binned_statistic, which refuses x that differ by rounding alone.
+    # Not scipy.stats.binned_statistic, which fails if x differs only by rounding.
     points = pd.Series(y).groupby(np.digitize(x, edges[1:-1]))
     columns = {"mean": points.mean(), "deviation": points.std(ddof=0), "count": points.size()}
     bins = pd.DataFrame(columns).query("count >= @min_points").reindex(range(n_bins))
@@ -473,24 +473,24 @@ def binned_means(x: Array, y: Array, n_bins: int, min_points: int = _MIN_POINTS)
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SelectionDisplay(Display):
-    """Which tokens attention selects, how often, and how concentrated it is.
+    """Which tokens attention selects, how often, and how concentrated attention is.
 
-    There are two plots. The first has the tokens that most often have the highest attention score
-    of their document. The second is a histogram, over documents, of the entropy of attention: 0
-    where one token has all of it, log(n) where n tokens have equal shares. It is compared with
-    attention in proportion to counts, as it would be if all attention scores were equal.
+    There are two plots. The first shows the tokens that most often have the highest attention score
+    in their document. The second is a histogram, over documents, of the entropy of attention: 0 if
+    one token has all of it, log(n) if n tokens have equal shares. It is compared with the entropy
+    that attention would have if all attention scores were equal.
 
-    Entropy is that of attention among the tokens of the document, divided by their sum; the share
-    of ``<cls>`` is reported separately. Documents without tokens are left out.
+    The entropy is computed from the attention on the tokens of the document, normalised to sum 1;
+    the share of ``<cls>`` is reported separately. Documents without tokens are ignored.
 
     Parameters
     ----------
     tokens : DataFrame
-        A row a token that is selected in some document, most often selected first, with columns
-        `token`, `selected` and `documents` (the numbers of documents in which it is selected, and
-        in which it is), and `label`, the class with the highest of its values or None.
+        One row per token that is selected in some document, most often selected first, with columns
+        `token`, `selected` and `documents` (the numbers of documents in which it is selected and
+        in which it occurs), and `label`, the class with the highest value or None.
     entropy : tuple of two ndarrays of shape (n_documents,)
-        Entropy of attention in nats, and what it would be if all attention scores were equal.
+        Entropy of attention in nats, and the entropy if all attention scores were equal.
     cls_share : float
         Mean share of attention of ``<cls>``.
     classes : ndarray of shape (n_classes,)
@@ -514,14 +514,14 @@ class SelectionDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, k: int = 15, ax: Any = None) -> Self:
-        """Draw what a fitted model selects in documents.
+        """Draw the tokens that a fitted model selects in documents.
 
         Parameters
         ----------
         estimator : classifier of this package, or Pipeline
             A fitted classifier, or a fitted Pipeline that ends in one.
         X : {array-like, sparse matrix, data frame} of shape (n_documents, n_tokens), or texts
-            Documents, as the estimator takes them.
+            Documents, the input of the estimator.
         k : int, default=15
             Maximum number of selected tokens to draw.
         """
@@ -532,8 +532,8 @@ class SelectionDisplay(Display):
         filled = of_tokens > 0
         if not filled.any():
             raise ValueError(
-                f"None of the {len(filled)} documents has a token that the model knows: there is "
-                "no attention to draw."
+                f"None of the {len(filled)} documents contains a token that the model knows: pass "
+                "documents like those of the fit."
             )
         selected = read.selection_counts
         labels = np.full(X.shape[1], None, dtype=object)
@@ -564,7 +564,7 @@ class SelectionDisplay(Display):
         return self
 
     def _draw_selected(self, ax: Any, tokens: pd.DataFrame) -> None:
-        """Draw how often tokens are selected, as shares of the documents that have tokens."""
+        """Draw how often tokens are selected, as shares of the non-empty documents."""
         across = "% of documents: selected (dark), present (light)"
         set_labels(ax, "Tokens selected most often", across)
         numbers = tokens[["selected", "documents"]].to_numpy()
@@ -616,16 +616,16 @@ def entropies(weights: sp.csr_array) -> Array:
 class AttentionDisplay(Display):
     """Attention and contributions of the tokens of one document.
 
-    The left plot has the share of attention of each token and of ``<cls>``, which sum to 1. The
-    right one has each token's contribution to the decision for a class; with the intercept they
-    sum to the decision exactly. Tokens are ordered by the size of their contributions; those that
-    are not drawn individually are drawn together.
+    The left plot shows the share of attention of each token and of ``<cls>``, which sum to 1. The
+    right plot shows each token's contribution to the decision for a class; with the intercept they
+    sum to the decision exactly. Tokens are ordered by the size of their contributions; the smallest
+    are drawn together.
 
     Parameters
     ----------
     explanation : Explanation
-        What :func:`~sklearn_clsattn.inspection.explain` returns for one document. Of several
-        classes that it explains, the predicted one is drawn.
+        The result of :func:`~sklearn_clsattn.inspection.explain` for one document. If it explains
+        several classes, the predicted one is drawn.
 
     Examples
     --------
@@ -644,18 +644,18 @@ class AttentionDisplay(Display):
     def from_estimator(
         cls, estimator: Any, document: Any, *, target: Any = None, top: int = 15, ax: Any = None
     ) -> Self:
-        """Draw attention and contributions of a fitted model in one document.
+        """Draw attention and contributions of a fitted model for one document.
 
         Parameters
         ----------
         estimator : classifier of this package, or Pipeline
-            A fitted model, as :func:`~sklearn_clsattn.inspection.explain` takes it.
+            A fitted model, as for :func:`~sklearn_clsattn.inspection.explain`.
         document : str, or {array-like, sparse matrix, data frame} of shape (1, n_tokens), or a \
                 list of one text
-            One document, as the estimator takes it.
+            One document, as input of the estimator.
         target : label, default=None
-            The class to draw contributions for. By default the second of two classes, and of more
-            the predicted one.
+            The class for which to draw contributions. By default the second of two classes, or the
+            predicted one of more classes.
         top : int, default=15
             Maximum number of tokens to draw individually.
         """
@@ -690,7 +690,7 @@ class AttentionDisplay(Display):
         notes = ["" if np.isnan(share) else f"{100 * share:.1f} %" for share in attention]
         named_bars(ax, names, shares, NEUTRAL, notes)
         ax.set_xlim(0, 1.22 * max(shares.max(), 1e-9))
-        if ax.get_xlim()[1] > 100:  # where only notes are
+        if ax.get_xlim()[1] > 100:  # beyond 100 there are only notes
             ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= 100])
 
     def _draw_contributions(self, ax: Any, names: list[str], terms: Array, k: int) -> None:
@@ -717,7 +717,7 @@ class AttentionDisplay(Display):
 
 
 def _attention_rows(one: Explanation, k: int, top: int) -> pd.DataFrame:
-    """Return the `top` tokens as they are drawn for class k, and `special` rows for all else."""
+    """Return the `top` tokens to draw for class k, and `special` rows for everything else."""
     names = [
         shown(token) + (f" ×{n:.3g}" if n > 1 and float(n).is_integer() else "")
         for token, n in zip(one.tokens, one.weights, strict=True)
@@ -745,19 +745,18 @@ def _attention_rows(one: Explanation, k: int, top: int) -> pd.DataFrame:
 
 @dataclass(eq=False, repr=False)
 class ContextDisplay(Display):
-    """How much a word counts by where it stands and what stands before it.
+    """How the weight of a word depends on its position and on the word before it.
 
-    There are three plots of multipliers: by the position from the start of the document, one line
-    for single words, one for pairs and so on; by the position from the end; and, for the words
-    before that matter most, of what follows them. An occurrence's multiplier is the product of its
-    three. They compare occurrences within a document, whose total weight stays the same: only
-    their ratios count. Positions at which nothing was learned are left out.
+    There are three plots of multipliers: by the position from the start of the document, with one
+    line for single words, one for pairs and so on; by the position from the end; and by the word
+    before, for the words with the largest effect. An occurrence's multiplier is the product of the
+    three. A document's total weight stays the same, so only ratios of multipliers within a document
+    matter. Positions at which nothing was learned are not drawn.
 
     Parameters
     ----------
     vectorizer : ContextVectorizer
-        A fitted vectorizer, whose scores are drawn: the multiplier is the exponential of half the
-        score.
+        A fitted vectorizer. A multiplier is the exponential of half a score.
 
     Examples
     --------
@@ -774,29 +773,27 @@ class ContextDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, k: int = 8, ax: Any = None) -> Self:
-        """Draw what a fitted vectorizer has learned.
+        """Draw the multipliers that a fitted vectorizer has learned.
 
         Parameters
         ----------
         estimator : ContextVectorizer, or Pipeline or search
-            A fitted vectorizer, or a fitted Pipeline that has one of its steps, or a fitted search
-            over such Pipelines.
+            A fitted vectorizer, a fitted Pipeline with such a step, or a fitted search over such
+            Pipelines.
         k : int, default=8
-            Maximum number of words before that raise, and that lower, what follows them.
+            Maximum number of words before that raise, and that lower, the weight of what follows.
         """
         model = getattr(estimator, "best_estimator_", estimator)
         steps = [model, *(step for _, step in getattr(model, "steps", ()))]
         vectorizer = next((step for step in steps if isinstance(step, ContextVectorizer)), None)
         if vectorizer is None:
             raise TypeError(
-                "Expected a ContextVectorizer, or a Pipeline (or fitted search over such) that has "
-                f"one for a step, got {type(estimator).__name__}."
+                "Expected a ContextVectorizer, or a Pipeline (or a fitted search over one) with "
+                f"such a step, got {type(estimator).__name__}."
             )
         check_is_fitted(vectorizer)
         if not vectorizer.context:
-            raise ValueError(
-                "The vectorizer has context=False: it has learned nothing of positions."
-            )
+            raise ValueError("The vectorizer has context=False, so there are no positions to draw.")
         return cls(vectorizer).plot(ax, k=k)
 
     def plot(self, ax: Any = None, *, k: int = 8) -> Self:
@@ -815,9 +812,9 @@ class ContextDisplay(Display):
         return self
 
     def _draw_positions(self, ax: Any, scores: Array, side: str) -> None:
-        """Draw multipliers of one side (n_orders, n_cells), a line for every number of words.
+        """Draw multipliers of one side (n_orders, n_cells), one line per number of words.
 
-        Cell k has the positions from 2^k to 2^(k + 1) - 1, the first being 1, the last all beyond.
+        Cell k has the positions from 2^k to 2^(k + 1) - 1, counted from 1; the last has all beyond.
         """
         across = f"first word, counted from the {side}"
         set_labels(ax, f"Position from the {side}", across, "multiplier")
@@ -839,7 +836,7 @@ class ContextDisplay(Display):
         ax.axhline(0, color=text_color(), linewidth=0.6, zorder=0)
 
     def _draw_words(self, ax: Any, k: int) -> None:
-        """Draw the multipliers after the words that raise and lower most what follows them."""
+        """Draw the multipliers after the words that raise and lower most the weights after them."""
         scores = self.vectorizer.previous_word_scores_ / 2
         order = np.argsort(-scores, kind="stable")
         raised, lowered = order[scores[order] > 0][:k], order[scores[order] < 0][-k:]

@@ -22,52 +22,52 @@ _HEIGHT = 340  # about that of a document in a notebook, in pixels; the frame fi
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(DecisionTerms):
-    """Exact explanations of predictions: what every token of every document adds to the decision.
+    """Exact explanations of predictions: what each token of each document adds to the decision.
 
-    The tokens of all documents are concatenated. `explanation[i]`, slices, masks and index arrays
-    give explanations of fewer documents, and so does iteration. For every document, contributions
-    plus intercept are the decision, and the attention shares sum to 1 with that of ``<cls>``,
-    except in an empty document without ``<cls>``, where nothing has attention.
+    The tokens of all documents are concatenated. Use `explanation[i]`, slices, masks, index arrays
+    or iteration to get explanations of fewer documents. For each document, contributions plus
+    intercept equal the decision, and the attention shares, including that of ``<cls>``, sum to 1
+    (except in an empty document without ``<cls>``, where nothing has attention).
 
     Attributes
     ----------
     classes, targets : ndarray of shape (n_classes,), (n_targets,)
-        The classes of the classifier, and those that are explained: of two classes one, the
-        decision being its log-odds; of more, all or one.
+        The classes of the classifier, and the explained classes: one of two classes (its decision
+        is the log-odds), or all or one of more classes.
     intercept : ndarray of shape (n_targets,)
         The intercepts of these decisions.
     index : ndarray of shape (n_documents,)
-        The documents' positions among those that were explained.
+        The positions of the documents in the input of `explain`.
     indptr : ndarray of shape (n_documents + 1,)
         The tokens of document i are those at ``indptr[i]:indptr[i + 1]``.
     columns, tokens, weights, attention : ndarray of shape (n_entries,)
-        The tokens' columns in the classifier's matrix, their names, their weights in the document,
-        such as counts, and their shares of its attention. Of a
-        :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, tokens are words and
-        n-grams of words, each with its character n-grams, and `columns` their numbers.
+        The tokens' columns in the classifier's matrix, their names, their weights in the document
+        (such as counts), and their shares of its attention. With a
+        :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, tokens are words and word
+        n-grams, each together with its character n-grams, and `columns` are their numbers.
     values : ndarray of shape (n_entries, n_targets)
-        What a unit of attention on the token adds to the decision; with two layers, with what
-        the token attends to (NaN where its attention is 0).
+        What a unit of attention on the token adds to the decision. With two layers, this includes
+        the tokens that it attends to (NaN if its attention is 0).
     contributions : ndarray of shape (n_entries, n_targets)
         What the token adds to the decision: attention times value.
     own_contributions : ndarray of shape (n_entries, n_targets), or None
-        Where tokens have character n-grams, what a token adds without these; NaN for a word that
-        is not in the vocabulary, which counts by its characters alone.
+        If tokens have character n-grams, what a token adds without these; NaN for a word that is
+        not in the vocabulary, which is counted only by its characters.
     vector_contributions : ndarray of shape (n_entries, n_targets), or None
-        Where tokens have vectors, what of a token's contribution these add.
+        If tokens have vectors, the part of a token's contribution that comes from its vector.
     decision_without : ndarray of shape (n_entries, n_targets), or None
         The decision if the token's weight were 0; None with two layers of attention.
     cls_attention : ndarray of shape (n_documents,)
         Share of attention that ``<cls>`` keeps. Its value, and so its contribution, is 0.
     decision, probability : ndarray of shape (n_documents, n_targets)
-        The decision values, and the probabilities of the classes explained.
+        The decision values and probabilities of the explained classes.
     predicted, predicted_probability, true : ndarray of shape (n_documents,)
-        Predicted classes, their probabilities, and the true classes, None where not given.
+        Predicted classes, their probabilities, and the true classes (None if not given).
     texts : tuple of length n_documents
-        For each document a tuple of its texts, each with `name`, `text`, and the positions of
-        tokens: `words`, `occurrences` and `shares`; empty where a matrix was explained.
+        For each document, a tuple of its texts, each with `name`, `text`, and the positions of
+        tokens: `words`, `occurrences` and `shares`. Empty if a matrix was explained.
     model : object or None
-        The model of one layer of attention, from which counterfactuals are computed.
+        The model with one layer of attention, from which counterfactuals are computed.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Explanation(DecisionTerms):
     >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
     >>> explanation = explain(model, ["a terrific but boring film", "fun"])
     >>> explanation
-    <Explanation of 2 documents: what speaks for 'good'>
+    <Explanation of 2 documents: evidence for 'good'>
     >>> fun = explanation[1]
     >>> fun.tokens.tolist(), fun.predicted.tolist()
     (['fun'], ['good'])
@@ -91,8 +91,8 @@ class Explanation(DecisionTerms):
     def __repr__(self) -> str:
         count = f"{len(self):,} document{'' if len(self) == 1 else 's'}"
         if len(self.targets) > 1:
-            return f"<Explanation of {count}: what speaks for each of {len(self.targets)} classes>"
-        return f"<Explanation of {count}: what speaks for {self.targets.tolist()[0]!r}>"
+            return f"<Explanation of {count}: evidence for each of {len(self.targets)} classes>"
+        return f"<Explanation of {count}: evidence for {self.targets.tolist()[0]!r}>"
 
     def counterfactual(
         self,
@@ -101,30 +101,30 @@ class Explanation(DecisionTerms):
         to: Any = None,
         time_limit: float = 10.0,
     ) -> MinimalSets:
-        """Return the smallest change of each document that changes its prediction, proved.
+        """Return the provably smallest change of each document that changes its prediction.
 
-        It is found by sorting, or by an integer program where words share n-grams or several
-        conditions hold at once. Steps before the classifier are not repeated for the changed
-        document. With two layers of attention there is no such answer.
+        It is found by sorting, or by an integer program if words share n-grams or several classes
+        must be compared at once. Steps before the classifier are not repeated for the changed
+        document. Models with two layers of attention are not supported.
 
         Parameters
         ----------
         change : {"tokens", "words", "add"}, default="tokens"
-            What is changed. "tokens": tokens of the bag are removed, each with all its occurrences
-            and none of the others. "words": words of the text are removed wherever they stand,
-            with every n-gram that has a part of them. "add": tokens of the vocabulary, each once.
+            The kind of change. "tokens" removes tokens of the bag, each with all its occurrences.
+            "words" removes words from the text, each with all its occurrences and all n-grams that
+            contain it. "add" adds tokens of the vocabulary, once each.
         to : label, default=None
-            The class to reach; None for any other.
+            The class to reach; by default any other class.
         time_limit : float, default=10.0
-            Seconds for one integer program, of which a document has one or, with words and
-            several classes, one for each class.
+            Seconds for one integer program. A document needs at most one or, with words and several
+            classes, one for each class.
 
         Returns
         -------
         sets : MinimalSets
-            A set for each document, with ``statement``, ``to_frame()``, ``to_text()`` and
-            ``to_html()``. It changes the prediction by more than rounding, and no set smaller than
-            its `at_least` does.
+            One set per document, with ``statement``, ``to_frame()``, ``to_text()`` and
+            ``to_html()``. The set changes the prediction by more than rounding, and no set smaller
+            than its `at_least` does.
 
         Examples
         --------
@@ -142,22 +142,22 @@ class Explanation(DecisionTerms):
         return minimal_sets(self, change, to, time_limit)
 
     def sufficient(self, *, time_limit: float = 10.0) -> MinimalSets:
-        """Return the fewest tokens of each document that guarantee its prediction, proved.
+        """Return the provably fewest tokens of each document that guarantee its prediction.
 
-        Whatever becomes of the other tokens, removed or kept, in whole or in part, the prediction
-        stays: it is an abductive explanation [1]_, or an anchor that always holds. New tokens are
-        not considered.
+        The prediction stays the same if the other tokens are removed or kept, in whole or in part.
+        This is an abductive explanation [1]_, or an anchor that always holds. New tokens are not
+        considered.
 
         Parameters
         ----------
         time_limit : float, default=10.0
-            Seconds for the integer program of one document of more than two classes. Without an
-            answer in time, the set is one of which no token can be left out.
+            Seconds for the integer program of one document, with more than two classes. Without an
+            answer in time, the result is a set from which no token can be dropped.
 
         Returns
         -------
         sets : MinimalSets
-            A set for each document. `margin` is the guaranteed one, the lowest there can be.
+            One set per document. Its `margin` is the lowest possible margin, which is guaranteed.
 
         References
         ----------
@@ -178,26 +178,27 @@ class Explanation(DecisionTerms):
         return minimal_sets(self, time_limit=time_limit, is_kept=True)
 
     def to_frame(self, *, target: Any = None) -> pd.DataFrame:
-        """Return the explanation as a data frame, a row for each term of a document's decision.
+        """Return the explanation as a data frame, one row per term of a document's decision.
 
-        Of more than two classes, two are compared: every number is that of `target` less that of
+        With more than two classes, two are compared: each number is that of `target` minus that of
         `against`, and the decision is the log-odds of one against the other.
 
         Parameters
         ----------
         target : label, default=None
-            The class to show; None for the predicted class of each document. It is compared with
-            the true class where that is known and not the predicted one, else with the class with
-            the next highest decision; a `target` that was not predicted, with the class that was.
+            The class to show; by default the predicted class of each document. It is compared with
+            the true class, if that is known and different, and otherwise with the class with the
+            next highest decision. A `target` that was not predicted is compared with the one that
+            was.
 
         Returns
         -------
         frame : DataFrame
-            The column `kind` says what a term is: "token", "cls" or "intercept". A document's
-            contributions sum to its decision, and its attention shares to 1. `own_contribution` is
-            there where words have character n-grams: the contribution without these, NaN for a
-            word that is not in the vocabulary; `vector_contribution` where tokens have vectors.
-            What does not apply is NaN; the column `against` is there where classes are compared.
+            The column `kind` is "token", "cls" or "intercept". A document's contributions sum to
+            its decision, and its attention shares to 1. If words have character n-grams,
+            `own_contribution` is the contribution without these (NaN for a word that is not in the
+            vocabulary). There is `vector_contribution` if tokens have vectors, and `against` if
+            classes are compared. Values that do not apply are NaN.
         """
         k, j = pairs(self, target)
         n, every, nan = len(self), np.arange(len(self)), np.full(len(self), np.nan)
@@ -237,9 +238,9 @@ class Explanation(DecisionTerms):
         Returns
         -------
         explanation : dict
-            With `classes`, `targets`, `intercept` and `documents`. Lists named in the plural, such
-            as a token's `contributions`, have an entry for each target. It can be written as JSON,
-            where the labels can.
+            With `classes`, `targets`, `intercept` and `documents`. Lists with plural names, such as
+            a token's `contributions`, have one entry per target. It can be written as JSON if the
+            labels can.
         """
         return {
             "classes": self.classes.tolist(),
@@ -294,40 +295,40 @@ class Explanation(DecisionTerms):
         Parameters
         ----------
         target : label, default=None
-            The class to show, compared as in :meth:`to_frame`; None for the predicted class of
-            each document where all are explained.
+            The class to show, compared as in :meth:`to_frame`; by default the predicted class of
+            each document if all are explained.
         top : int, default=8
-            How many tokens for and against to list.
+            Number of tokens to list for each of the two sides.
         color : bool, default=None
-            Whether to use colours; None to use them where standard output is a terminal that
-            has them. Without, the strongest words are marked [+so] and [-so].
+            Whether to use colours; by default if standard output is a terminal with colours.
+            Without colours, the strongest words are marked [+so] and [-so].
         width : int, default=None
-            Columns to use; None for those of the terminal.
+            Number of columns; by default that of the terminal.
 
         Returns
         -------
         text : str
-            The text, with ANSI codes where colours are used.
+            The text, with ANSI codes if colours are used.
         """
         return render_text(self, target, top, color, width)
 
     def to_html(self, *, target: Any = None, top: int = 8, fragment: bool = False) -> str:
-        """Return the explanation as HTML that needs no network, and no scripts.
+        """Return the explanation as HTML without scripts that needs no network.
 
-        More than 20 documents are folded to a line each, and of long texts the parts that matter
-        most come first; of many documents, the page has nothing else.
+        More than 20 documents are collapsed to one line each. Long texts start with their most
+        important parts; with many documents, the page shows only these parts.
 
         Parameters
         ----------
         target, top
             As in :meth:`to_text`.
         fragment : bool, default=False
-            Whether to return an element to put into a page, rather than a page.
+            Whether to return an element for another page instead of a complete page.
 
         Returns
         -------
         html : str
-            To be written in UTF-8.
+            The HTML; write it as UTF-8.
         """
         return self._html(len(self), target, top, fragment)
 

@@ -1,7 +1,7 @@
-"""Where the columns of a Pipeline's classifier come from: the words of the documents.
+"""Tracing the columns of a Pipeline's classifier back to the words of the documents.
 
-A step's ``get_feature_names_out`` says what it does: an error is raised if its output columns do
-not all have names of its input columns.
+The tracing relies on the ``get_feature_names_out`` of each step: an error is raised unless all of
+its output columns have names of its input columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..text._context_vectorizer import ContextVectorizer
 
 _INSTEAD = (
     "explain(pipeline[-1], pipeline[:-1].transform(documents)) explains the classifier in terms "
-    "of the columns that it is given."
+    "of its input columns."
 )
 
 
@@ -125,7 +125,7 @@ def feature_origins(estimator: Any) -> FeatureOrigins:
     if isinstance(columns, TextInput) or n_columns != classifier.n_features_in_:
         raise ValueError(
             f"cannot trace the classifier's {classifier.n_features_in_} columns back to tokens: "
-            f"following the Pipeline's steps leads to {n_columns} with names. {_INSTEAD}"
+            f"the Pipeline's steps have names for {n_columns} columns. {_INSTEAD}"
         )
     return FeatureOrigins(classifier, [step for _, step in steps], columns, sources)
 
@@ -146,15 +146,15 @@ def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttention
             where = "" if inner is estimator else f" with {_kind(inner)} as its last step"
             raise TypeError(
                 "expected a fitted ClsAttentionClassifier (or another classifier of this package), "
-                f"or a Pipeline that ends in one, got {_kind(estimator)}{where}: pass the "
-                "classifier that it has fitted, if there is one in it"
+                f"or a Pipeline that ends in one, got {_kind(estimator)}{where}: if it contains "
+                "such a fitted classifier, pass that"
             )
     return steps, inner
 
 
 @contextmanager
 def without_name_warnings() -> Iterator[None]:
-    """Ignore that a matrix has no names: those of the documents have been checked."""
+    """Ignore warnings that a matrix has no names: the documents were checked already."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         yield
@@ -225,7 +225,7 @@ def _input_columns(step: Any) -> Columns:
 
 def _followed(name: str, step: Any, columns: Columns) -> Columns:
     """Return the columns after a step, identified by its own names of them."""
-    # Where the step has no names, unique ones, so that equal names cannot be confused.
+    # If the step has no names, unique ones are made up, so that equal names cannot be confused.
     unique = [f"x{at}" for at in range(len(columns.names))]
     given = np.asarray(getattr(step, "feature_names_in_", unique), dtype=object)
     place = pd.Index(given).get_indexer(_output_names(name, step, given))
@@ -240,8 +240,8 @@ def _output_names(name: str, step: Any, given: Any = None) -> Any:
         return step.get_feature_names_out() if given is None else step.get_feature_names_out(given)
     except (AttributeError, ValueError, TypeError) as error:
         reason = (
-            "its columns have no names. A FunctionTransformer that keeps columns in place says so "
-            'by feature_names_out="one-to-one".'
+            "its columns have no names. For a FunctionTransformer that keeps the columns, set "
+            'feature_names_out="one-to-one".'
         )
         raise _untraceable(name, step, reason) from error
 

@@ -1,4 +1,4 @@
-"""Which tokens matter to a fitted model: by what they do to the decisions on documents."""
+"""Important tokens of a fitted model, by their effects on the decisions for documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .feature_origins import feature_origins, split_pipeline, without_name_warni
 class ClassTokens:
     """A class's most important tokens, with their effects, and its most selected ones.
 
-    The latter, which have the highest attention of a document, are with the number of documents.
+    Selected tokens, which have the highest attention in a document, come with document counts.
     """
 
     label: Any
@@ -31,7 +31,7 @@ class ClassTokens:
 
 @dataclass(frozen=True, eq=False)
 class ReadDocuments:
-    """Documents as a classifier reads them, in words where it knows words with their characters."""
+    """Documents as input of a classifier, by words if words have character n-grams."""
 
     classifier: BaseAttentionClassifier
     fitted: Any  # the model of these tokens, a FittedAttention or FittedNetwork
@@ -43,9 +43,9 @@ class ReadDocuments:
         """The effects of tokens on the decision for each class, (n_classes, n_tokens).
 
         An effect is the standard deviation, over the documents, of what the token adds to the
-        decision for the class less its mean over the classes, negative where it speaks against it;
-        of several labels, that for each.
-        With an MLP, where decisions are no sums, it is that of attention times value.
+        decision for the class minus its mean over the classes (with several labels, to that for
+        each label). It is negative if the token opposes the class.
+        With an MLP, whose decisions are not sums, attention times value is used instead.
         """
         if self.fitted.n_layers == 1 or self.fitted.mlp:
             several = self.classifier.multilabel_
@@ -69,12 +69,12 @@ class ReadDocuments:
 
     @property
     def selection_counts(self) -> NDArray[np.intp]:
-        """In how many documents each token is selected, (n_tokens,)."""
+        """Number of documents in which each token is selected, (n_tokens,)."""
         return documents_with(self.fitted.selected(self.X))
 
 
 def read_documents(estimator: Any, documents: Any) -> ReadDocuments:
-    """Return documents as the classifier in which a fitted estimator ends reads them."""
+    """Return documents as input of the classifier at the end of a fitted estimator."""
     classifier, names = named_classifier(estimator)
     with without_name_warnings():
         for _, transformer in split_pipeline(estimator)[0]:
@@ -120,6 +120,6 @@ def documents_with(X: sp.csr_array) -> NDArray[np.intp]:
 
 
 def values_by_class(values: ArrayLike) -> Array:
-    """Return values (n_classes, n_tokens), also of two classes, which the second's stand for."""
+    """Return values (n_classes, n_tokens); for two classes, expand those of the second."""
     rows = np.asarray(values, dtype=np.float64)
     return np.stack([-rows, rows]) + 0.0 if rows.ndim == 1 else rows  # no negative zeros

@@ -56,9 +56,9 @@ _DEPENDENCIES = "scikit-learn", "numpy", "scipy", "torch"
 
 @dataclass(frozen=True, eq=False)
 class DataSummary:
-    """The texts of a report; what is not known of training texts is None."""
+    """The texts of a report; unknown facts about training texts are None."""
 
-    source: str  # in words; may be empty
+    source: str  # a description; may be empty
     classes: list[Any]
     train_sizes: list[int] | None  # (n_classes,) training texts of each class
     test_sizes: list[int]  # (n_classes,)
@@ -117,8 +117,8 @@ class _Documents:
 class ModelReport:
     """A fitted model's measurements on test texts, its important tokens, and its mistakes.
 
-    Made by :meth:`from_estimator`. It is plain data, which can be pickled; `to_html` makes one page
-    of it that needs no scripts and no network, and notebooks show it.
+    Create it with :meth:`from_estimator`. It is plain data, which can be pickled. `to_html` returns
+    one page without scripts that needs no network; notebooks show this page.
 
     Parameters
     ----------
@@ -127,27 +127,27 @@ class ModelReport:
     data : DataSummary
         The texts: `classes`, `n_train`, `n_test`, `n_tokens`, `notes` and so on.
     models : list of ModelResult
-        Our model first, then the baselines and a majority vote.
+        The reported model first, then the baselines and the majority class.
     baseline : str or None
-        Name of the baseline with which our model is compared throughout: the one of highest test
-        accuracy among those with probabilities. None without one.
+        Name of the baseline in all comparisons: the baseline with probabilities that has the
+        highest test accuracy. None if there is none.
     differences : DataFrame
-        Our `accuracy` less that of each other model, a row each, with its `standard_error`, the
-        numbers of texts that `only_ours` or `only_other` predicts right, and the `p_value` of
-        McNemar's exact test.
+        One row per other model: the reported model's `accuracy` minus that of the other, the
+        `standard_error`, the numbers of texts that `only_ours` or `only_other` predicts correctly,
+        and the `p_value` of McNemar's exact test.
     calibration : list of Calibration
-        Of our model, then of the baseline: `name`, `bins` (a data frame) and `histogram`.
+        For the reported model, then the baseline: `name`, `bins` (a data frame) and `histogram`.
     confusion : ndarray of shape (n_classes + 1, n_classes)
-        Numbers of texts by true class (the last row: classes that are not in training), and by our
-        prediction.
+        Numbers of texts by true class (the last row: classes that are not in training) and
+        predicted class.
     tokens : list of ClassTokens
         The most important tokens of each class.
     mistakes : Mistakes
-        How many we make (`n_all`), the most confident ones (`shown`, a data frame), and the
-        `explanation` of these.
+        The number of mistakes (`n_all`), the most confident ones (`shown`, a data frame), and their
+        `explanation`.
     labels : DataFrame or None
-        Training labels to look at, as :func:`label_issues` returns them. None where training texts
-        are not known, or had weights.
+        Training labels to check, as returned by :func:`label_issues`. None if training texts are
+        unknown or had weights.
     made : dict of str to str
         How the report was made.
 
@@ -194,31 +194,31 @@ class ModelReport:
         made: Mapping[str, str] | None = None,
         progress: Callable[[ModelResult], None] | None = None,
     ) -> Self:
-        """Report on a model, which is fitted first if it is not.
+        """Report on a model; fit it first if it is not fitted.
 
         Parameters
         ----------
         estimator : Pipeline, or classifier of this package
-            A Pipeline from texts that ends in our classifier, a fitted search over one, or a
-            classifier. One that is not fitted is cloned, fitted on the training data, and timed.
+            A Pipeline from texts that ends in a classifier of this package, a fitted search over
+            one, or a classifier. An unfitted one is cloned, fitted on the training data, and timed.
         X_test : sequence or matrix of length n_test
-            Its input: texts, or a token matrix.
+            Its input: texts, or a document-term matrix.
         y_test : array-like of shape (n_test,)
             The classes.
         X_train, y_train : sequence or matrix of length n_train, and array-like, default=None
-            The data on which it is fitted. With it, baselines are fitted: on texts a logistic
-            regression with TF-IDF of words and pairs, on other input logistic regressions on the
-            same columns. Without, tokens are those of the test texts.
+            The training data. They are also used to fit baselines: for texts, logistic regression
+            with TF-IDF of words and pairs; for other input, logistic regression on the same
+            columns. Without training data, important tokens are computed on the test texts.
         n_top : int, default=10
-            How many of each class's most important tokens to show.
+            Number of most important tokens to show for each class.
         n_mistakes : int, default=10
-            How many mistakes to show.
+            Number of mistakes to show.
         title : str, default="Model report"
             Title of the page.
         source : str, default=""
-            Where the texts come from, in words.
+            A description of where the texts come from.
         made : mapping of str to str, default=None
-            Further facts on how the report was made, such as a command.
+            Further facts about how the report was made, such as a command.
         progress : callable, default=None
             Called with the :class:`~sklearn_clsattn.comparison.ModelResult` of each model.
 
@@ -233,7 +233,7 @@ class ModelReport:
             raise ValueError("X_train and y_train belong together: pass both or neither")
         classifier = split_pipeline(estimator)[1]
         if classifier.multilabel_:
-            raise ValueError("A report is on classes of which every document has one, not several.")
+            raise ValueError("ModelReport supports one label per document, got a model of several.")
         fits = X_train is not None and not hasattr(classifier, "classes_")
         train_labels: Any = None
         if X_train is not None:
@@ -245,8 +245,8 @@ class ModelReport:
             classes = classifier.classes_.tolist()
         if train_labels is not None and (strange := set(train_labels.tolist()) ^ set(classes)):
             raise ValueError(
-                "X_train and y_train must be what the estimator was fitted on, with the same "
-                f"classes; only one of both has {', '.join(sorted(map(repr, strange))[:5])}"
+                "X_train and y_train must be the data that the estimator was fitted on, but the "
+                f"classes differ in {', '.join(sorted(map(repr, strange))[:5])}"
             )
         X_test, labels = _indexable(X_test, y_test)
         y, notes = code_test_labels(labels, classes)
@@ -293,17 +293,17 @@ class ModelReport:
         )
 
     def to_html(self, *, fragment: bool = False) -> str:
-        """Return the report as a page of HTML that needs no scripts and no network.
+        """Return the report as an HTML page without scripts that needs no network.
 
         Parameters
         ----------
         fragment : bool, default=False
-            Whether to return an element to put into a page, rather than a page.
+            Whether to return an element for another page instead of a complete page.
 
         Returns
         -------
         html : str
-            To be written in UTF-8.
+            The HTML; write it as UTF-8.
         """
         return report_html(self, fragment=fragment)
 
@@ -369,7 +369,7 @@ def _indexable(documents: Any, labels: ArrayLike | None) -> tuple[Any, NDArray[A
         # An array, as of texts, one dimension in any case.
         documents = np.array([*documents, None], dtype=object)[:-1]
     if not documents.shape[0]:
-        raise ValueError("there are no documents: expected one or more")
+        raise ValueError("there are no documents: pass at least one")
     check_consistent_length(documents, labels)
     return documents, column_or_1d(labels)
 
@@ -438,7 +438,7 @@ def _differences(ours: Entrant, others: list[Entrant], y: Codes) -> pd.DataFrame
 def _mistakes(
     estimator: Any, test: _Documents, compared: dict[str, Any], classes: list[Any], n_shown: int
 ) -> Mistakes:
-    """Return our most confident mistakes, with predictions of all in `compared`, ours first."""
+    """Return the most confident mistakes, with the predictions of all models in `compared`."""
     ours, y = compared[""], test.y
     wrong = np.flatnonzero((y >= 0) & (ours.predicted != y))
     # Ties are in the order of the texts.

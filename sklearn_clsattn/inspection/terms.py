@@ -118,7 +118,7 @@ class DecisionTerms:
     def __getitem__(self, key: Any) -> Self:
         if isinstance(key, bool | np.bool_ | tuple):
             raise TypeError(
-                "an explanation is indexed by one integer, slice, mask or sequence of integers, "
+                "index an explanation by one integer, slice, mask or sequence of integers, "
                 f"got {key!r}"
             )
         if isinstance(key, list) and not key:
@@ -148,7 +148,7 @@ def pairs(explanation: DecisionTerms, target: Any) -> tuple[Positions, Positions
     labels, n_documents = explanation.targets.tolist(), len(explanation)
     if target is not None and (np.ndim(target) or target not in labels):
         raise ValueError(
-            f"target must be None or one of the classes explained, {labels}: {target!r}"
+            f"target must be None or one of the explained classes {labels}, got {target!r}"
         )
     if len(labels) == 1:
         return np.zeros(n_documents, dtype=np.intp), np.full(n_documents, -1)

@@ -1,6 +1,6 @@
-"""The regimes of the paper as classifiers, and its statements as functions on plain arrays.
+"""The paper's training regimes as classifiers, and its statements as functions on plain arrays.
 
-``docs/theory.md`` says which of them is what in the paper.
+``docs/theory.md`` maps them to the paper.
 """
 
 from ._assumptions import SingleRelevantTokenCheck, check_single_relevant_token

@@ -1,4 +1,4 @@
-"""Whether data satisfies Assumption 1 of the paper: one relevant token a document."""
+"""Check of Assumption 1 of the paper: one relevant token per document."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class SingleRelevantTokenCheck:
-    r"""Whether Assumption 1 holds, and what breaks it. True as a condition if it holds.
+    r"""Whether Assumption 1 holds, and what violates it.
 
-    ``print`` shows a summary.
+    It is true in an ``if`` statement if the assumption holds. ``print`` shows a summary.
 
     Attributes
     ----------
     holds : bool
-        Whether every document has exactly one completely relevant token and all other tokens
-        are irrelevant.
+        Whether each document has exactly one completely relevant token and all other tokens are
+        irrelevant.
     token_kind : ndarray of str of shape (n_tokens,)
-        ``"relevant"``: completely relevant, that is in documents of one class only;
-        ``"irrelevant"``: importance 0 but for rounding; ``"partial"``: neither, which the
-        assumption does not allow; ``"unseen"``: in no document.
+        ``"relevant"``: completely relevant, that is, in documents of only one class;
+        ``"irrelevant"``: importance 0 up to rounding; ``"partial"``: neither, which violates the
+        assumption; ``"unseen"``: in no document.
     relevant_tokens : boolean CSR array of shape (n_documents, n_tokens)
-        Which completely relevant tokens each document has: by the theorem the selected tokens
-        (:func:`selected_tokens`), where the assumption holds.
+        The completely relevant tokens of each document. If the assumption holds, these are the
+        selected tokens (:func:`selected_tokens`) by the theorem.
     documents_without, documents_with_several : ndarray of int
-        Rows of X that have no completely relevant token, and those that have more than one.
+        Rows of X with no completely relevant token, and rows with more than one.
     distance : float
-        How far the documents are from the assumption on average, from 0 to 1.
+        Mean distance of the documents from the assumption, from 0 to 1.
     """
 
     holds: bool
@@ -68,7 +68,7 @@ class SingleRelevantTokenCheck:
 
 
 def check_single_relevant_token(X: Any, y: ArrayLike) -> SingleRelevantTokenCheck:
-    r"""Check whether every document has one relevant token, as Theorem 4.3 assumes.
+    r"""Check whether each document has one relevant token, as Theorem 4.3 assumes.
 
     Parameters
     ----------
@@ -80,24 +80,24 @@ def check_single_relevant_token(X: Any, y: ArrayLike) -> SingleRelevantTokenChec
     Returns
     -------
     check : SingleRelevantTokenCheck
-        True as a condition if the assumption holds. Otherwise, its attributes list the
-        documents and tokens that break it, and ``print(check)`` sums them up.
+        True in an ``if`` statement if the assumption holds. Otherwise its attributes list the
+        documents and tokens that violate it, and ``print(check)`` summarises them.
 
     Notes
     -----
     Assumption 1 of Wu et al. (2025), arXiv:2505.17282: each document has a single completely
-    relevant token, which occurs in documents of its class only, and all its other tokens are
+    relevant token, which occurs only in documents of its class, and all its other tokens are
     irrelevant, :math:`\alpha_{sk} = 0` for all classes k. A relevant token that occurs twice in its
-    document is still a single one; a document without tokens breaks the assumption.
+    document still counts as one; a document without tokens violates the assumption.
 
-    The distance of a document is the least share of its tokens' relevance that would have to be
-    another one, over the token r that is to be the relevant one,
+    The distance of a document is the smallest share of its tokens' relevance that would have to
+    change, over all choices of the relevant token r,
 
     .. math:: \min_{r} \Big( q_r (1 - D_r) + \sum_{s \ne r} q_s D_s \Big), \qquad
               D_s = (K \max_k r_{sk} - 1) / (K - 1),
 
-    where :math:`q_s` are its tokens' shares, and :math:`r_{sk}` is the share of class k in the sum
-    of the token's shares of documents.
+    where :math:`q_s` are its tokens' shares, and :math:`r_{sk}` is the fraction of the sum of the
+    token's shares of documents that belongs to class k.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def check_single_relevant_token(X: Any, y: ArrayLike) -> SingleRelevantTokenChec
 
 
 def _distances(X: sp.csr_array, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the documents' distances, (n_documents,)."""
+    """Return the distances of documents, (n_documents,)."""
     n_classes, totals = len(shares), shares.sum(axis=0)
     largest = n_classes * shares.max(axis=0) - totals
     relevance = np.divide(

@@ -1,4 +1,4 @@
-"""The classifiers of this package, and what they share."""
+"""The classifiers of `sklearn_clsattn.paper`, and their common base."""
 
 from __future__ import annotations
 
@@ -21,30 +21,29 @@ if TYPE_CHECKING:
 SHARED = {
     "training": """
 fit_intercept : bool, default=True
-    Whether intercepts are trained, which the paper's model has not.
+    Whether to train intercepts. The paper's model has none.
 attend_cls : bool, default=True
-    Whether ``<cls>`` attends to itself, which the paper leaves out.
+    Whether ``<cls>`` attends to itself. In the paper it does not.
 early_stopping : bool, default=True
-    Whether documents are held out, training stops when their loss no longer falls, and the
-    model of their lowest loss is kept. False trains on all documents until the training
-    loss no longer falls.
+    Whether to hold out documents, stop when their loss no longer falls, and keep the model with
+    their lowest loss. False trains on all documents until the training loss no longer falls.
 validation_fraction : float, default=0.1
-    Share of every class's documents held out for that.
+    Fraction of each class's documents to hold out for early stopping.
 n_iter_no_change : int, default=5
     Number of iterations without improvement after which training stops.
 {class_weight}
 max_iter : int, default=100
-    Maximum number of iterations: of steps, or with mini-batches of epochs.
+    Maximum number of iterations: steps or, with mini-batches, epochs.
 tol : float, default=1e-3
     Without early stopping, training stops when `n_iter_no_change` iterations together lower
-    the training loss by no more than this, in nats per document.
+    the training loss by at most this much, in nats per document.
 random_state : int, RandomState instance or None, default=None
-    Draws the start, the mini-batches and the documents held out.
+    Draws the start, the mini-batches and the held-out documents.
 {verbose}
 """,
     "validation": """
 validation_loss_curve_ : ndarray of shape (n_iterations + 1,)
-    Mean loss of the documents held out, in nats. Only with early stopping.
+    Mean loss of the held-out documents, in nats. Only with early stopping.
 """,
     "class_weight": """
 class_weight : dict, "balanced" or None, default=None
@@ -52,10 +51,10 @@ class_weight : dict, "balanced" or None, default=None
 """,
     "verbose": """
 verbose : int, default=0
-    Prints the loss of every `verbose`-th iteration.
+    If positive, print the loss of every `verbose`-th iteration.
 device : str or torch.device, default="cpu"
-    Where training computes: "cpu", "cuda", "auto" (CUDA where there is one) or a
-    ``torch.device``. Prediction always runs on the CPU, without PyTorch.
+    Device for training: "cpu", "cuda", "auto" (CUDA if available) or a ``torch.device``.
+    Prediction always runs on the CPU, without PyTorch.
 """,
     "reference": """
 References
@@ -93,9 +92,9 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def completed(kind: Kind) -> Kind:
-    """Complete a classifier: the texts of `SHARED` in its docstring, constraints of its parameters.
+    """Complete the docstring and the parameter constraints of a classifier.
 
-    ``{name}`` in the docstring becomes the text of that name.
+    Each ``{name}`` in the docstring is replaced by the text of that name in `SHARED`.
     """
     estimator: Any = documented(kind, TEXTS | SHARED)
     known = CONSTRAINTS | vars(kind).get("_parameter_constraints", {})
@@ -104,7 +103,7 @@ def completed(kind: Kind) -> Kind:
 
 
 class PaperClassifier(BaseAttentionClassifier):
-    """Base of the classifiers of this package: what is random is drawn from `random_state`."""
+    """Base of the classifiers of this package, which draw random numbers from `random_state`."""
 
     random_state: int | np.random.RandomState | None
 
@@ -117,20 +116,20 @@ class PaperClassifier(BaseAttentionClassifier):
 class OneStepClassifier(PaperClassifier):
     r"""One gradient step on the embeddings, then ``<cls>`` alone: the regime of the paper.
 
-    Random embeddings E get one full-batch gradient step, which writes every token's importance
+    Random embeddings E get one full-batch gradient step, which writes each token's importance
     along the output vector (Lemma 4.1). Then E and v are frozen and p is trained until its
-    direction converges; by Theorem 4.3 that is the max-margin direction, which separates every
-    document's selected tokens from its others. On real text this predicts poorly.
+    direction converges. By Theorem 4.3 this is the max-margin direction, which separates each
+    document's selected tokens from its other tokens. On real text this predicts poorly.
 
     Parameters
     ----------
     step_size : float, default=None
-        Size eta_0 of the gradient step; by default the one that makes the most important
-        token's value 1, or less for more than two classes and in finite dimensions. A step that
-        is too large or too small to work causes a warning.
+        Size eta_0 of the gradient step. By default the value of the most important token becomes
+        1, or less for more than two classes and in finite dimensions. A step that is too large or
+        too small to work raises a warning.
     embedding_dim : int, default=None
-        Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes. None is the
-        limit of infinitely many: nothing is drawn.
+        Dimension d of the embeddings: at least 2, and at least 1 + K for K > 2 classes. None is the
+        limit of infinitely many dimensions, where nothing is random.
     {class_weight}
     max_iter : int, default=1000
         Maximum number of steps along the flow.
@@ -144,18 +143,18 @@ class OneStepClassifier(PaperClassifier):
     step_size_ : float
         The step size eta_0 used.
     direction_error_ : float
-        Certified bound on 1 less the cosine of p to the max-margin direction of the selected
-        tokens; 2, which says nothing, where the selection did not settle.
+        Certified bound on 1 minus the cosine of p to the max-margin direction of the selected
+        tokens; 2, which is no bound, if the selection did not settle.
     conditions_ : dict or None
         Verdict, reason and numbers for these documents and this step (:func:`selection_law`).
-        None for more than two classes, weights, and where Theorem 4.3's assumption does not hold.
+        None for more than two classes, with weights, or if Theorem 4.3's assumption does not hold.
 
     Notes
     -----
-    p is trained until the selected tokens have not changed over a way of 60 in score units and
-    hold 99 % of the attention; its direction is then that of :func:`max_margin_direction`, which
-    needs PIQP (``pip install 'sklearn-clsattn[theory]'``). A step along the flow takes from three
-    to a thousand evaluations of the gradient (``docs/theory.md``).
+    p is trained until the selected tokens have not changed over a distance of 300 in score units
+    and hold 99 % of the attention. Its direction is then that of :func:`max_margin_direction`,
+    which needs PIQP (``pip install 'sklearn-clsattn[theory]'``). A step along the flow takes from
+    three to a thousand evaluations of the gradient (``docs/theory.md``).
 
     {reference}
 
@@ -204,28 +203,28 @@ class OneStepClassifier(PaperClassifier):
 class EmbeddingClassifier(PaperClassifier):
     r"""Embeddings, ``<cls>`` and output vectors trained together by Adam or gradient descent.
 
-    The training behind the figures of the paper, from its random start, and two of its ablations:
-    embeddings that stay as drawn, or get one step. Nothing of that is penalised: training stops
+    This is the training behind the figures of the paper, from its random start, and two of its
+    ablations: embeddings that stay as drawn, or get one step. There is no penalty; training stops
     early instead.
 
     Parameters
     ----------
     embedding_dim : int, default=None
-        Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes; 2048 in the
-        paper. None trains scores E.p and values E.v in place of the embeddings, from 0.
+        Dimension d of the embeddings: at least 2, and at least 1 + K for K > 2 classes; 2048 in
+        the paper. None trains scores E.p and values E.v instead of embeddings, from 0.
     learning_rate : float, default=None
-        None is 1e-3 for Adam, or 0.036 without a dimension, and 1 for gradient descent.
+        By default 1e-3 for Adam, or 0.036 without a dimension, and 1 for gradient descent.
     solver : {"adam", "sgd"}, default="adam"
         Adam, or plain (stochastic) gradient descent.
     batch_size : int, default=None
-        Documents in a mini-batch. None takes all documents in every step.
+        Number of documents in a mini-batch. By default each step uses all documents.
     train_embeddings : bool or "one_step", default=True
-        Whether E is trained. False leaves it as drawn and trains p and the output vectors alone:
-        the ablation of frozen embeddings, like for like. "one_step" makes one full-batch gradient
-        step on E first and then does the same. Both need an `embedding_dim`.
+        Whether to train E. False leaves it as drawn and trains only p and the output vectors, for a
+        direct comparison with frozen embeddings. "one_step" first makes one full-batch gradient
+        step on E and then does the same. Both need an `embedding_dim`.
     step_size : float, default=None
-        Size eta_0 of that one step, and used for it alone; by default the one that makes the most
-        important token's value 1, or less for more than two classes.
+        Size eta_0 of that one step. By default the value of the most important token becomes 1, or
+        less for more than two classes.
     {training}
 
     Attributes
@@ -279,24 +278,24 @@ class EmbeddingClassifier(PaperClassifier):
 @public("sklearn_clsattn.paper")
 @completed
 class AttentionNetworkClassifier(PaperClassifier):
-    r"""One or two layers of attention, with or without an MLP, trained by mini-batches.
+    r"""One or two layers of attention, with or without an MLP, trained with mini-batches.
 
-    The deeper ablations of the paper. With two layers, the first is self-attention among the
-    document's tokens, and both have a key-query matrix. With the MLP, a hidden layer of
-    `embedding_dim` units follows the softmax, and decisions are no sums over tokens.
+    These are the deeper ablations of the paper. With two layers, the first is self-attention among
+    the document's tokens, and both have a key-query matrix. With the MLP, a hidden layer of
+    `embedding_dim` units follows the softmax, and decisions are not sums over tokens.
 
     Parameters
     ----------
     n_layers : {1, 2}, default=1
-        Layers of attention.
+        Number of attention layers.
     mlp : bool, default=False
         Whether a hidden layer follows the softmax.
     embedding_dim : int, default=128
-        Dimension d of the embeddings, at least 2, and 1 + K for K > 2 classes.
+        Dimension d of the embeddings: at least 2, and at least 1 + K for K > 2 classes.
     learning_rate : float, default=1e-3
         Learning rate of Adam.
     batch_size : int, default=50
-        Documents in a mini-batch.
+        Number of documents in a mini-batch.
     {training}
 
     Attributes
@@ -306,8 +305,8 @@ class AttentionNetworkClassifier(PaperClassifier):
 
     Notes
     -----
-    With two layers `attention_scores_` are E.W_2' p, and a token adds the values of what it attends
-    to as well as its own. With the MLP `token_values_` are a diagnostic only, and
+    With two layers, `attention_scores_` are E.W_2' p, and a token adds its own value and the values
+    of the tokens that it attends to. With the MLP, `token_values_` are only a diagnostic, and
     :meth:`contributions` raises a ValueError.
 
     {reference}

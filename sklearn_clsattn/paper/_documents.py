@@ -1,4 +1,4 @@
-"""Checked documents, as the functions on plain arrays take them."""
+"""Validation of documents for the functions on plain arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

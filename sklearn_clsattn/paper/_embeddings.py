@@ -41,8 +41,8 @@ def fit_embeddings(
     adam, how = classifier.solver == "adam", classifier.train_embeddings
     if embedding_dim is None and how is not True:
         raise ValueError(
-            f"train_embeddings={how!r} is about random embeddings, but embedding_dim=None has "
-            "none: set embedding_dim, for example to 2048 as in the paper."
+            f"train_embeddings={how!r} needs random embeddings, but embedding_dim is None: set "
+            "embedding_dim, for example to 2048 as in the paper."
         )
     cls_weight = documents.statistics.cls_weight if classifier.attend_cls else 0.0
     trained_on, validation = documents, None

@@ -1,4 +1,4 @@
-"""What fitted models of this folder hold beside scores and values: NumPy arrays, no PyTorch."""
+"""Fitted networks as NumPy arrays, without PyTorch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -62,8 +62,8 @@ class FittedNetwork(FittedAttention):
         """Return what each token adds to each output, one CSR array per output, laid out as `X`."""
         if self.mlp:
             raise ValueError(
-                "With an MLP after the pooling the decision is no sum over tokens, so that there "
-                "are no contributions; use attention(X), or a model with mlp=False."
+                "With mlp=True the decision is not a sum over tokens, so there are no "
+                "contributions: use attention(X), or a model with mlp=False."
             )
         if self.n_layers == 1:
             return super().contributions(X)

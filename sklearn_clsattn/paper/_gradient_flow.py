@@ -41,20 +41,19 @@ NOT_CERTIFIED = 2.0  # 1 less a cosine is never more than this
 # Why training has not converged, by the status it ended with.
 _NOT_CONVERGED = {
     "selection": (
-        "Training of p stopped at max_iter={max_iter}: the selected tokens have not settled "
-        "({changes}), so that p has no limit yet, and Theorem 4.3 does not apply. Increase "
-        "max_iter; on real text the selection may never settle, and ClsAttentionClassifier is "
-        "what predicts."
+        "Training of p stopped at max_iter={max_iter} before the selected tokens settled "
+        "({changes}), so p has no limit yet and Theorem 4.3 does not apply. Increase max_iter. On "
+        "real text the selection may never settle: use ClsAttentionClassifier for prediction."
     ),
     "balanced": (
-        "Gradient flow on p has all but come to rest: documents that want different tokens ahead "
-        "balance each other, so that the selected tokens have not settled, and Theorem 4.3 does "
-        "not apply. ClsAttentionClassifier is what predicts."
+        "Gradient flow on p has almost stopped, because documents that favour different tokens "
+        "balance each other. So the selected tokens have not settled and Theorem 4.3 does not "
+        "apply. Use ClsAttentionClassifier for prediction."
     ),
     "direction": "The direction of p is not certified to be the max-margin direction: {reason}",
     "no_gradient": (
-        "The gradient of p is 0: in every document all tokens have the same value. Documents need "
-        "tokens of different importance; or increase step_size."
+        "The gradient of p is 0, because in each document all tokens have the same value. Use "
+        "documents with tokens of different importance, or increase step_size."
     ),
 }
 
@@ -201,7 +200,7 @@ def fit_one_step(
 def _conditions(
     documents: Documents, step_size: float, dimension: int | None
 ) -> dict[str, Any] | None:
-    """Return what the selection law says of a fit, None where it says nothing."""
+    """Return the result of the selection law for a fit, None if it does not apply."""
     if np.ptp(documents.weights):
         return None
     try:

@@ -36,7 +36,7 @@ _ATTEMPTS = ((1e-12, 0.9), (1e-9, 1e20))
 
 
 def selected_tokens(scores: ArrayLike, X: Any) -> sp.csr_array:
-    r"""Return which tokens of every document have its highest attention score.
+    r"""Return the tokens with the highest attention score in each document.
 
     These are the selected tokens :math:`S_X(p)` of Wu et al. (2025), arXiv:2505.17282, section 4.
 
@@ -50,7 +50,7 @@ def selected_tokens(scores: ArrayLike, X: Any) -> sp.csr_array:
     Returns
     -------
     selected : boolean CSR array of shape (n_documents, n_tokens)
-        True where the token is selected, ties within 1e-6 included; no False is stored. A document
+        True if the token is selected, including ties within 1e-6; no False is stored. A document
         without tokens selects nothing.
 
     Examples
@@ -76,23 +76,22 @@ def selected_tokens(scores: ArrayLike, X: Any) -> sp.csr_array:
 
 @dataclass(frozen=True)
 class MaxMargin:
-    r"""The direction of least norm that makes a selection with margin 1, and the proof of it.
+    r"""The direction of least norm that makes a selection with margin 1, with a certificate.
 
     Attributes
     ----------
     direction : ndarray of shape (d,)
-        The solution p, with score differences of 1 at least.
+        The solution p, with score differences of at least 1.
     scores : ndarray of shape (n_tokens,)
         Attention scores E p.
     margin : float
-        The geometric margin 1 / ||p||, the largest that any unit vector has; inf where there
-        are no pairs.
+        The geometric margin 1 / ||p||, the largest of any unit vector; inf if there are no pairs.
     support_pairs : ndarray of shape (n_support, 2)
         The tight pairs (s, s'), columns of X: their score difference is 1 up to 1e-6.
     multipliers : ndarray of shape (n_support,)
         Non-negative: p is the sum of multiplier times :math:`E_s - E_{s'}` over `support_pairs`.
     duality_gap : float
-        An upper bound on 1 less the cosine between `direction` and the exact solution.
+        An upper bound on 1 minus the cosine between `direction` and the exact solution.
     """
 
     direction: Array
@@ -109,43 +108,43 @@ def max_margin_direction(embeddings: Any, X: Any, selected: Any) -> MaxMargin:
     Parameters
     ----------
     embeddings : {array-like, sparse matrix or array} of shape (n_tokens, d)
-        The frozen token embeddings E. Those of infinite width are the sparse matrix that
+        The frozen token embeddings E. For infinite width, the sparse matrix that
         :func:`one_step_embeddings` returns without a dimension.
     X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
         Non-negative token counts or weights. A document has the tokens that are positive.
     selected : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
-        True where the document selects the token, as :func:`selected_tokens` returns it. Every
-        document that has tokens selects one of them at least.
+        True if the document selects the token, as returned by :func:`selected_tokens`. Each
+        document that has tokens must select at least one of them.
 
     Returns
     -------
     result : MaxMargin
-        The direction, the scores, the margin and the tight pairs. Where no pair is required
-        (each document selects all its tokens), p is 0 and its margin infinite.
+        The direction, the scores, the margin and the tight pairs. If no pair is required (each
+        document selects all its tokens), p is 0 and its margin is infinite.
 
     Raises
     ------
     ValueError
-        If no direction makes the selection: it names tokens of a cycle, each of which has to
-        score higher than the next, or reports that the embeddings' dimension is too low.
+        If no direction makes the selection. The message names tokens of a cycle, each of which
+        must score higher than the next, or reports that the dimension is too low.
     RuntimeError
-        If the solver's answer fails the checks: every pair satisfied, and optimal up to 1e-5.
+        If the solution fails the checks: all pairs satisfied, and optimal up to 1e-5.
     ImportError
         If PIQP is not installed: ``pip install 'sklearn-clsattn[theory]'``.
 
     Notes
     -----
     By Theorem 4.3 of Wu et al. (2025), arXiv:2505.17282, if the direction of p converges under
-    gradient flow, with E frozen and documents of one relevant token, it is that of
+    gradient flow, with E frozen and one relevant token per document, it is that of
 
     .. math:: \arg\min \|p\|^2 \quad \text{subject to} \quad p^\top (E_s - E_{s'}) \ge 1
               \quad \forall X,\ s \in S_X,\ s' \in X \setminus S_X.
 
-    PIQP solves this quadratic program, and its answer is checked without it: p is made of the
-    multipliers :math:`\lambda \ge 0`, as :math:`p = \sum \lambda_{ss'} (E_s - E_{s'})`, and scaled
-    until the smallest score difference over all pairs is 1. Then the cosine between p and the
-    solution is at least :math:`\sum \lambda / \|p\|^2`; 1 less that is the `duality_gap`. With
-    dense embeddings the cost grows with the cube of min(d, n_tokens).
+    PIQP solves this quadratic program, and its solution is checked independently: p is computed
+    from the multipliers :math:`\lambda \ge 0`, as :math:`p = \sum \lambda_{ss'} (E_s - E_{s'})`,
+    and scaled so that the smallest score difference over all pairs is 1. Then the cosine between p
+    and the solution is at least :math:`\sum \lambda / \|p\|^2`; 1 minus that is the `duality_gap`.
+    With dense embeddings the cost grows with the cube of min(d, n_tokens).
 
     Examples
     --------
@@ -190,8 +189,8 @@ def max_margin_direction(embeddings: Any, X: Any, selected: Any) -> MaxMargin:
     if not (smallest > 0.5 and gap <= MAX_DUALITY_GAP):
         raise RuntimeError(
             f"The solver's answer fails the checks: over {n_pairs} pairs, its smallest score "
-            f"difference is {smallest:.3g} instead of 1, and 1 less its cosine to the solution is "
-            f"only known to be below {gap:.3g} (at most {MAX_DUALITY_GAP})."
+            f"difference is {smallest:.3g} instead of 1, and 1 minus its cosine to the solution is "
+            f"only known to be below {gap:.3g} (expected at most {MAX_DUALITY_GAP})."
         )
     tight = np.flatnonzero((differences @ scores <= 1.0 + TIGHT) | (multipliers > 0))
     return MaxMargin(direction, scores, 1.0 / norm, pairs[tight], multipliers[tight], gap)
@@ -225,7 +224,7 @@ def pair_graph(X: Any, selected: Any) -> sp.csr_array:
     if len(undecided):
         raise ValueError(
             f"{len(undecided)} documents have tokens but select none (rows {listed(undecided)}): "
-            "mark at least one token in each, or leave them out."
+            "mark at least one token in each, or remove them."
         )
     # One sparse product forms the pairs of all documents and merges equal ones; sums of bool
     # saturate, so nothing overflows.
@@ -248,7 +247,7 @@ def _check_acyclic(graph: sp.csr_array, pairs: NDArray[np.intp]) -> None:
     named = " over ".join(map(str, [goal, *cycle[::-1]]))
     raise ValueError(
         f"No attention scores make this selection: it selects token {named}, which is a cycle. In "
-        f"all, {len(np.unique(cyclic))} tokens lie on such cycles ({listed(np.unique(cyclic))})."
+        f"total, {len(np.unique(cyclic))} tokens lie on cycles ({listed(np.unique(cyclic))})."
     )
 
 
@@ -281,9 +280,9 @@ def _multipliers(piqp: Any, matrix: Matrix, differences: sp.csr_array) -> Array:
                 )
     raise ValueError(
         "Some attention scores make this selection (it has no cycles), but none that these "
-        f"embeddings have. With {reduced.shape[1]} independent dimensions for {len(used)} tokens, "
-        "use more dimensions (from the number of tokens on, generic embeddings make every "
-        "selection without cycles), or the limit of infinite width."
+        f"embeddings allow. With {reduced.shape[1]} independent dimensions for {len(used)} tokens, "
+        "use more dimensions (for generic embeddings, as many as tokens are enough), or the limit "
+        "of infinite width."
     )
 
 

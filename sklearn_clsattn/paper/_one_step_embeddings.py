@@ -37,9 +37,9 @@ class OneStepEmbeddings:
     output_vectors : ndarray of shape (n_outputs, d)
         The :math:`v_k`, orthonormal.
     importance : ndarray of shape (n_tokens,) or (n_classes, n_tokens)
-        Signed frequency alpha; for two classes, positive is evidence for the last in order.
+        Signed frequency alpha; for two classes, positive values support the last class in order.
     shifts : ndarray of shape (n_tokens, n_outputs)
-        S, what the step adds along the output vectors by Lemma 4.1:
+        S, the change along the output vectors according to Lemma 4.1:
         :math:`\tfrac{\eta_0}{2} \alpha_s` for two classes, :math:`\eta_0 \alpha_{sk}` for K.
     step_size : float
         :math:`\eta_0`.
@@ -54,7 +54,7 @@ class OneStepEmbeddings:
     step_size: float
 
     def lemma_error(self) -> Array:
-        r"""Return how far each token's step is from that of Lemma 4.1, in units of the step.
+        r"""Return the distance of each token's step from Lemma 4.1, in units of the step.
 
         Returns
         -------
@@ -88,15 +88,15 @@ def one_step_embeddings(
     step_size : float
         :math:`\eta_0`, positive.
     embedding_dim : int, default=None
-        d, at least 2, or 1 + K for K > 2 classes. None is the limit of infinitely many
-        dimensions: nothing is drawn, and nothing of the size n_tokens times d is stored.
+        d: at least 2, and at least 1 + K for K > 2 classes. None is the limit of infinitely many
+        dimensions, which needs no random numbers and stores no matrix of size n_tokens times d.
     random_state : int, RandomState instance or None, default=None
-        Draws :math:`E^0, p^0` and v. Pass an int for the same ones each time.
+        Draws :math:`E^0, p^0` and v. Pass an int for reproducible results.
 
     Returns
     -------
     result : OneStepEmbeddings
-        :math:`E^1` with :math:`E^0`, :math:`p^0`, v, and what Lemma 4.1 predicts.
+        :math:`E^1` with :math:`E^0`, :math:`p^0`, v, and the prediction of Lemma 4.1.
 
     Notes
     -----
@@ -133,7 +133,7 @@ def one_step_embeddings(
     documents = coded_documents(X, y)
     if len(empty := np.flatnonzero(np.diff(documents.X.indptr) == 0)):
         raise ValueError(
-            f"Every document must have a token, but {len(empty)} have none (rows {listed(empty)}): "
+            f"Each document must have a token, but {len(empty)} have none (rows {listed(empty)}): "
             "remove these rows."
         )
     step_size = float(step_size)

@@ -33,14 +33,14 @@ UNCERTAIN_LEADS = 6.0, 15.0
 
 @dataclass(frozen=True, eq=False)
 class SelectionLaw:
-    """What the law says of documents, a step size and a dimension.
+    """The prediction of the law for documents, a step size and a dimension.
 
     Attributes
     ----------
     verdict : {"selects", "may fail", "fails"}
         Whether the flow on p selects the relevant token of every document.
     reason : str
-        What the verdict rests on, in words.
+        The reason for the verdict, as text.
     step_size : float
         eta_0.
     strength : float
@@ -48,21 +48,22 @@ class SelectionLaw:
     largest_value : float
         The largest a_r.
     upper_edge : float
-        The value above which a class that is behind is pulled back, 2 ln(T - 1) + ln 2 for
-        documents of T tokens.
+        The value above which a trailing class is pulled back, 2 ln(T - 1) + ln 2 for documents of
+        T tokens.
     token_loss : float
-        The largest, over the two classes, of w times the largest value of the other class. Below 1
-        no relevant token can be lost without a dimension: that is proved.
+        The maximum, over the two classes, of w times the largest value of the other class. If it is
+        below 1, provably no relevant token can be lost without a dimension.
     bad_optimum : float
-        The same with the least value of the other class. At 1 or below, no class can be lost as a
-        whole.
+        The same with the smallest value of the other class. If it is at most 1, no class can be
+        lost as a whole.
     leads : tuple of float
-        A, how far the class that is ahead gets above the irrelevant tokens in the mean field before
-        the other comes back, where the first or the second is ahead at the start: 0 if the other is
-        never behind by more than 1, infinite if it never comes back. Without a dimension both
-        are equal.
+        A, the largest lead of the leading class over the irrelevant tokens in the mean field before
+        the trailing class recovers, if the first or the second class leads at the start. It is 0 if
+        the other class never trails by more than 1, and infinite if it never recovers. Without a
+        dimension both are equal.
     noise : float
-        The least value over the noise of the dimensions, sqrt(2 ln K / d); infinite without.
+        The smallest value divided by the noise of the dimensions, sqrt(2 ln K / d); infinite
+        without a dimension.
     """
 
     verdict: Verdict
@@ -80,24 +81,24 @@ class SelectionLaw:
 def selection_law(
     X: Any, y: ArrayLike, *, step_size: float | None = None, embedding_dim: int | None = None
 ) -> SelectionLaw:
-    r"""Say whether one step and the flow on p select every document's relevant token.
+    r"""Predict whether one step and the flow on p select each document's relevant token.
 
     Parameters
     ----------
     X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
-        Non-negative token counts, of which every document has a single completely relevant token
+        Non-negative token counts. Each document must have a single completely relevant token
         (:func:`check_single_relevant_token`).
     y : array-like of shape (n_documents,)
         Class labels, of two classes.
     step_size : float, default=None
-        :math:`\eta_0`; None for the default of :class:`OneStepClassifier`.
+        :math:`\eta_0`; by default that of :class:`OneStepClassifier`.
     embedding_dim : int, default=None
-        d; None for the limit of infinitely many dimensions.
+        d; by default the limit of infinitely many dimensions.
 
     Returns
     -------
     law : SelectionLaw
-        The verdict, and the numbers that it rests on.
+        The verdict, with the numbers behind it.
 
     Notes
     -----
@@ -105,12 +106,12 @@ def selection_law(
     token j of the other can be lost without a dimension only if :math:`a_j w \ge 1`, and its whole
     class only if :math:`w \min_j a_j \ge 1`: ``docs/theory.md`` has the proof.
 
-    The mean field of the flow, in which irrelevant tokens are alike, says how far one class gets
-    ahead before the other comes back; in a finite dimension it starts from the noise. Where the
-    lead is above 9, irrelevant tokens mostly stay ahead, which noise has ordered meanwhile; between
-    6 and 15 the verdict is "may fail". Without a dimension, selection fails where the other class
-    never comes back. This is a conjecture: ``docs/theory.md`` says where it held and where not.
-    None of it is part of the paper.
+    The mean field of the flow, in which irrelevant tokens are alike, predicts the lead of one class
+    before the other recovers; in a finite dimension it starts from the noise. If the lead exceeds
+    9, noise has mostly ordered the irrelevant tokens in the meantime, and they stay ahead; from 6
+    to 15 the verdict is "may fail". Without a dimension, selection fails if the other class never
+    recovers. This is a conjecture; ``docs/theory.md`` reports where it held and where it failed. It
+    is not part of the paper.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def selection_law(
     documents, check = coded_documents(X, y), check_single_relevant_token(X, y)
     if len(documents.shares) != 2 or not check.holds:
         raise ValueError(
-            "The law is of two classes and of documents with one relevant token each: "
+            "The law needs two classes and documents with one relevant token each, got "
             f"{len(documents.shares)} classes. {check}"
         )
     if embedding_dim is not None:

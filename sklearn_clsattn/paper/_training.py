@@ -1,4 +1,4 @@
-"""What the trainings of this folder share: the random start, held-out documents, when to stop."""
+"""Common parts of training: the random start, held-out documents, and stopping."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def draw_embeddings(
     if embedding_dim < 1 + n_outputs:
         raise ValueError(
             f"embedding_dim must be at least {1 + n_outputs} (<cls> and {n_outputs} output "
-            f"vector(s) are to be independent), got {embedding_dim}."
+            f"vector(s) must be independent), got {embedding_dim}."
         )
     generator = torch.Generator().manual_seed(seed)
     scale = embedding_dim**-0.5
@@ -64,8 +64,8 @@ def add_step(
     E.addmm_(factors.mul_(-step_size), directions)
     if not bool(torch.isfinite(E).all()):
         raise ValueError(
-            f"step_size={step_size:.3g} makes embeddings that are not finite: choose a smaller "
-            "one, or leave step_size=None, the default rule."
+            f"step_size={step_size:.3g} makes embeddings infinite: choose a smaller step_size, or "
+            "use the default, None."
         )
 
 
@@ -83,8 +83,8 @@ def hold_out(
         rows = np.flatnonzero((codes == code) & (sample_weight > 0))
         if len(rows) == 1:
             raise ValueError(
-                f"Early stopping holds out documents of every class, but class number {code} has "
-                "one document only of positive weight: give it more, or early_stopping=False."
+                f"Early stopping holds out documents of each class, but class number {code} has "
+                "only one document of positive weight: add more, or set early_stopping=False."
             )
         if len(rows):
             size = min(max(round(fraction * len(rows)), 1), len(rows) - 1)

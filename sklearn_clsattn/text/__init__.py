@@ -1,4 +1,4 @@
-"""Raw text to numbers, fast: counts of words, and bags of words in context."""
+"""From raw texts to counts, fast: word counts, and bags of words in context."""
 
 from ._context_vectorizer import ContextVectorizer
 from ._text_classifier import TextClassifier as TextClassifier

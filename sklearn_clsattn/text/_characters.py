@@ -1,4 +1,4 @@
-"""Counts of character n-grams within words: products of sparse matrices, stacked by rows."""
+"""Counting character n-grams within words, as products of sparse matrices."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -21,18 +21,18 @@ _CHUNK = 1 << 17
 def frequent_characters(
     tokens: Tokens, ngram_range: tuple[int, int], low: float, high: float = math.inf
 ) -> tuple[sp.csr_matrix, list[str]]:
-    """Return how often words between spaces have each character n-gram, and the n-grams' names.
+    """Return the counts of character n-grams in words between spaces, and the n-grams' names.
 
-    The matrix is (n_words, n_ngrams), of n-grams in at least `low` documents, alphabetically. At
-    most `high` times it is in different words of documents.
+    The matrix is (n_words, n_ngrams), in alphabetical order, of n-grams that are in at least `low`
+    documents and occur at most `high` times in different words of documents.
     """
     n_words = len(tokens.words)
     by_word = _by_word(tokens.ids, tokens.indptr, n_words)
     document_frequencies = np.diff(by_word.indptr)
     words, numbers, names = [], [], list[str]()
     for word, number, ngrams in _ngrams(tokens.words, ngram_range):
-        # One word of an n-gram may already be in enough documents. Only for the few other n-grams
-        # are the documents of all words counted.
+        # One word of an n-gram may already be in enough documents. The documents of all words are
+        # counted only for the few other n-grams.
         frequent = np.zeros(len(ngrams), dtype=bool)
         frequent[number[document_frequencies[word] >= low]] = True
         rest = ~frequent[number]
@@ -55,7 +55,7 @@ def frequent_characters(
 def spelling_matrix(
     words: list[str], ngram_range: tuple[int, int], vocabulary: Mapping[str, int]
 ) -> sp.csr_matrix:
-    """Return how often words have a vocabulary's character n-grams, (n_words, n_columns)."""
+    """Return the counts of a vocabulary's character n-grams in words, (n_words, n_columns)."""
     rows, columns = [], []
     for word, number, ngrams in _ngrams(words, ngram_range):
         of_ngrams = np.fromiter(map(vocabulary.get, ngrams, repeat(-1)), np.int64, len(ngrams))
@@ -67,7 +67,7 @@ def spelling_matrix(
 
 
 def count_spelled(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr_matrix:
-    """Return how often documents have what words have, `spelling`, (n_documents, n_columns)."""
+    """Return counts in documents, (n_documents, n_columns), from counts in words, `spelling`."""
 
     def counted(here: slice, indptr: Integers) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         ids = tokens.ids[here]
@@ -75,7 +75,7 @@ def count_spelled(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr
         used[ids] = True
         position = np.cumsum(used, dtype=np.int32) - 1
         by_word = _by_word(position[ids], indptr, int(used.sum()))
-        # By n-gram; changing to documents is one pass, which leaves their columns in order.
+        # By n-gram; conversion to documents is one pass, which leaves their columns in order.
         part = (spelling[used].T.tocsr() @ by_word).T.tocsr()
         return part.data, part.indices, part.indptr[1:]
 
@@ -107,12 +107,12 @@ def _ngrams(
 
 
 def _occurrence_counts(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sp.csr_matrix:
-    """Return a matrix of how often each pair of a row and a column is given."""
+    """Return a matrix of the counts of pairs of a row and a column."""
     return sp.csr_matrix((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape)
 
 
 def _by_word(ids: NDArray[Any], indptr: Integers, n_words: int) -> sp.csr_matrix:
-    """Return how often words occur in documents, (n_words, n_documents)."""
+    """Return the counts of words in documents, (n_words, n_documents)."""
     ones = np.ones(len(ids), dtype=np.int32)
     sums = sp.csr_matrix((ones, ids, indptr), shape=(len(indptr) - 1, n_words)).tocsc()
     sums.sum_duplicates()

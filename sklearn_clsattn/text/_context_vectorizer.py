@@ -1,4 +1,4 @@
-"""ContextVectorizer: bags in which a word counts by its position and by the word before it."""
+"""ContextVectorizer: bags of words, weighted by position and by the word before."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from ._word_vectors import WordVectors, side_by_side, vectors_of
 # Word n-grams never have two spaces in a row.
 CHARACTER_PREFIX = "char:  "
 
-# Character n-grams that are more often in different words of a document, on average, or of all
-# documents, are left out: of long texts they are half of all entries, and say nothing.
+# Character n-grams that are in more different words of a document, on average, or of all documents,
+# are dropped: in long texts they are half of all entries and carry no information.
 _COMMON, _COMMON_IN_ALL = 0.1, 200.0
-_POWER = 0.5  # half of each score: the classifier learns a part of them again
+_POWER = 0.5  # half of each score, because the classifier learns part of them again
 _BATCH = 1 << 24  # characters whose words are looked up together
 _BLOCK = 1 << 17  # tokens whose occurrences are summed together
 _PREVIOUS_LEAST = 20.0  # weight of the documents with a word that gets a score as the word before
@@ -62,95 +62,96 @@ _DF = [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, cl
 
 @dataclass(frozen=True)
 class Occurrences:
-    """The occurrences of words and n-grams of words in a text, (n_occurrences,), and its words."""
+    """The occurrences of words and word n-grams in a text, (n_occurrences,), and its words."""
 
-    terms: NDArray[np.object_]  # which word or n-gram of words each is
+    terms: NDArray[np.object_]  # the word or word n-gram of each
     starts: NDArray[np.intp]  # each is text[start:stop]
     stops: NDArray[np.intp]
     weights: NDArray[np.float64]
-    words: NDArray[np.intp]  # (n_words, 2): where words start and stop, unknown ones included
+    words: NDArray[np.intp]  # (n_words, 2): starts and stops of words, including unknown ones
 
 
 @public("sklearn_clsattn.text")
 class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
-    r"""Turn texts into bags in which a word counts by its position and by the word before it.
+    r"""Turn texts into bags of words, weighted by position and by the word before.
 
-    For use before a linear or attention classifier that takes the numbers as they are. Features are
-    n-grams of words and punctuation, and the character n-grams in words, through which a word that
-    is not in the vocabulary counts too. The weight of an occurrence is multiplied by a gate, which
-    depends on its distance from the start and the end of the document, on the number of its words,
-    and on the word before it. The gates are learned from the labels, by a naive Bayes with
-    attention that predicts every document from all others.
+    Use it before a linear or attention classifier, without further scaling. Features are n-grams
+    of words and punctuation, and the character n-grams in words, which represent words that are
+    not in the vocabulary. The weight of an occurrence is multiplied by a gate. The gate depends on
+    the distance from the start and the end of the document, on the number of words in the n-gram,
+    and on the word before it. The gates are learned from the labels, by naive Bayes with attention
+    that predicts each document from all others.
 
     Parameters
     ----------
     ngram_range : tuple (min_n, max_n), default=(1, 2)
-        The smallest and largest number of words of an n-gram.
+        The smallest and largest number of words in an n-gram.
     min_df : int, float or "auto", default="auto"
-        Word n-grams in fewer documents are left out. A float is a share of the documents, from 0
+        Word n-grams in fewer documents are dropped. A float is a fraction of the documents, from 0
         to 1; "auto" is 1 for fewer than 5,000 documents, else 2.
     max_df : int or float, default=1.0
-        Word n-grams in more documents are left out.
+        Word n-grams in more documents are dropped.
     token_pattern : str, default=r"\w+(?:['’]\w+)*|[^\w\s]"
         Regular expression of a token, without white space or capturing groups. The default matches
-        words, contractions as one token, and every other sign by itself. It takes every character
-        by itself in Chinese, Japanese, Korean, Thai, Lao, Burmese and Khmer.
+        words, contractions as one token, and each other sign as a token. In Chinese, Japanese,
+        Korean, Thai, Lao, Burmese and Khmer each character is a token.
     tokenizer : callable or None, default=None
-        Returns the tokens of a text, in lower case if that is asked for, in place of
-        `token_pattern`: ``jieba.lcut``, or spaCy's or MeCab's in a function. None for the pattern.
+        Returns the tokens of a text (after lower-casing) and replaces `token_pattern`, such as
+        ``jieba.lcut``, or a function that calls spaCy or MeCab. None uses the pattern.
     lowercase : bool, default=True
         Whether to convert texts to lower case first.
     characters : tuple (min_n, max_n) or None, default=(2, 5)
         The smallest and largest length of character n-grams within words with a space at each end;
-        ``None`` for none. Signs that are no words have none.
+        ``None`` turns them off. Signs that are not words have none.
     character_min_df : int, float or "auto", default="auto"
-        The same as `min_df` for character n-grams; "auto" is 1 or 3. Those that are very common
-        are left out: in every tenth document's words, counted in each different word, and 200
-        times at least.
+        Like `min_df`, for character n-grams; "auto" is 1 or 3. Very common n-grams are dropped:
+        those that occur at least 200 times, and at least once per ten documents on average, counted
+        once for each different word of a document.
     character_weight : float, default=0.3
-        What a character n-gram counts beside its word, which counts 1.
+        Weight of a character n-gram relative to its word, which has weight 1.
     context : bool, default=True
-        Whether to learn gates. Without them, a feature that occurs c times counts 1 + ln c.
+        Whether to learn gates. Without them, a feature that occurs c times has weight 1 + ln c.
     word_vectors : WordVectors or None, default=None
-        Vectors of words, which the bags carry to a
+        Word vectors, which the bags pass on to a
         :class:`~sklearn_clsattn.ClsAttentionClassifier`. All of their words are in the vocabulary.
-        Those that are not fitted are learned in `fit`, from all texts that it is given.
+        Unfitted vectors are learned in `fit`, from all texts that it gets.
     dtype : {np.float32, np.float64}, default=np.float32
-        Precision of the bags, in which this package's classifiers then train.
+        Precision of the bags, which this package's classifiers also use for training.
 
     Attributes
     ----------
     start_scores_, end_scores_ : ndarray of shape (n_orders, 10)
-        Scores by the number of words of the n-gram, one row for each in `ngram_range`, and by the
-        position of its first token, counted from 1 from the start and from the end: 1, 2 to 3,
-        4 to 7, 8 to 15 and so on, 512 and beyond.
+        Scores by the number of words in the n-gram (rows) and by the position of its first token,
+        counted from 1 from the start or the end (columns): 1, 2 to 3, 4 to 7, 8 to 15 and so on,
+        up to 512 and beyond.
     previous_words_, previous_word_scores_ : ndarray of shape (n_previous,)
-        The words with a score as the word before, those in documents of a total weight of at least
-        20, and their scores.
+        The words that have a score as the word before (their documents have a total weight of at
+        least 20), and the scores.
     vocabulary_, character_vocabulary_ : dict
         The column of each word n-gram, and of each character n-gram, counted from the first one.
     word_vectors_ : WordVectors or None
-        The vectors used: `word_vectors`, and those learned from texts without labels.
+        The vectors in use: `word_vectors`, and those learned from texts without labels.
     classes_ : ndarray of shape (n_classes,)
-        The class labels; not with ``context=False``.
+        The class labels; absent with ``context=False``.
 
     Notes
     -----
-    An occurrence o of a word n-gram has the score :math:`e_o`: by its distance from the start, plus
-    by that from the end, plus by the word before, unless one of ``. ! ? ; : ,`` or a new line is
-    between. If the n-gram occurs c times in the document, the weight of o is
+    The score :math:`e_o` of an occurrence o of a word n-gram is the sum of a score for its distance
+    from the start, one for its distance from the end, and one for the word before, unless one of
+    ``. ! ? ; : ,`` or a new line is between. If the n-gram occurs c times in the document, the
+    weight of o is
 
     .. math:: h\, \frac{1 + \ln c}{c}\, e^{e_o / 2}
 
-    with a factor h that leaves the document's total weight as it is without gates. A character
-    n-gram's entry is the sum over words of the word's weight times how often it is in the word,
-    times `character_weight`. So the bags are a product of two matrices, documents by words and
-    words by n-grams. It is made when its entries are asked for, as by scikit-learn's classifiers;
-    those of this package need it only block by block.
+    with a factor h that keeps the document's total weight as it is without gates. The entry of a
+    character n-gram is `character_weight` times the sum, over words, of the word's weight times the
+    n-gram's count in the word. So the bags are a product of two matrices, documents by words and
+    words by n-grams. The product is computed when its entries are accessed, as in scikit-learn's
+    classifiers; the classifiers of this package compute it only block by block.
 
-    Sample weights act as repetition, except that `min_df` and `character_min_df` count every
-    document once. On large sets, gates are learned from a part of the documents, chosen by their
-    words alone.
+    Sample weights act as repetition, except that `min_df` and `character_min_df` count each
+    document once. On large sets, gates are learned from some of the documents, chosen only by their
+    words.
 
     Examples
     --------
@@ -211,20 +212,20 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         *,
         unlabeled: Iterable[str] | None = None,
     ) -> Self:
-        """Learn the features and the gates of their occurrences.
+        """Learn the features, and the gates of their occurrences.
 
         Parameters
         ----------
         raw_documents : iterable of str
             Texts.
         y : array-like of shape (n_documents,) or (n_documents, n_labels)
-            Class labels of at least two classes; not used with ``context=False``. Of several labels
-            gates are learned from the rarest that a document has.
+            Class labels of at least two classes; not used with ``context=False``. With several
+            labels, gates are learned from the rarest label of each document.
         sample_weight : array-like of shape (n_documents,), default=None
-            Weight of each document, which acts as repeating it; ``None`` means 1 for all.
+            Weight of each document, which acts as repetition; ``None`` means 1 for all.
         unlabeled : iterable of str, default=None
-            More texts of the same kind, without labels. From them and the others together vectors
-            of words are learned (:class:`WordVectors`), beside `word_vectors` if these are fitted.
+            More texts of the same kind, without labels. Word vectors (:class:`WordVectors`) are
+            learned from all texts together, in addition to `word_vectors` if these are fitted.
 
         Returns
         -------
@@ -243,7 +244,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         *,
         unlabeled: Iterable[str] | None = None,
     ) -> Any:
-        """Learn features and gates, and return the documents' bags.
+        """Learn features and gates, and return the bags of the documents.
 
         Parameters
         ----------
@@ -253,7 +254,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         X : sparse matrix of shape (n_documents, n_features)
-            As of :meth:`transform`, CSR.
+            As in :meth:`transform`.
         """
         for name in ("ngram_range", "characters"):
             bounds = getattr(self, name)
@@ -275,9 +276,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         )
         if not names:
             raise ValueError(
-                f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens is in "
-                f"{low:g} to {high:g} of the {len(texts)} documents, as min_df={self.min_df} and "
-                f"max_df={self.max_df} require: lower min_df, raise max_df, or pass more documents."
+                f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens occurs in "
+                f"{low:g} to {high:g} of the {len(texts)} documents (min_df={self.min_df}, "
+                f"max_df={self.max_df}): lower min_df, raise max_df, or pass more documents."
             )
         self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
         remember_columns(self, self.vocabulary_, columns)
@@ -295,7 +296,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         words = self._words(texts, tokens)
         shape = 2, len(words.columns), N_CELLS
         scores = np.zeros(math.prod(shape))
-        self.__dict__.pop("classes_", None)  # of an earlier fit
+        self.__dict__.pop("classes_", None)  # from an earlier fit
         if labels:
             self.classes_ = labels.classes
             evidence = gather_evidence(counts, words, labels, len(known), _EVIDENCE_LIMIT)
@@ -322,13 +323,13 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         raw_documents : iterable of str
-            Texts. Words that are not in the vocabulary count by their character n-grams.
+            Texts. Words that are not in the vocabulary are counted by their character n-grams.
 
         Returns
         -------
         X : sparse matrix of shape (n_documents, n_features)
-            The sums of the occurrences' weights, CSR of `dtype`. With characters it is a product
-            until its entries are asked for.
+            Sums of the weights of occurrences, CSR of `dtype`. With characters it is stored as a
+            product until its entries are accessed.
         """
         check_is_fitted(self)
         texts = self._texts(raw_documents)
@@ -363,16 +364,16 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         occurrences : Occurrences
-            Arrays `columns`, `starts`, `stops`, `weights` and `words`. Weights summed by column
-            are the row of :meth:`transform`. A token that the text does not have as the `tokenizer`
-            returns it stops at -1.
+            Arrays `columns`, `starts`, `stops`, `weights` and `words`. The weights summed by column
+            are the row of :meth:`transform`. A token of the `tokenizer` that does not occur
+            unchanged in the text has the stop -1.
         """
         check_is_fitted(self)
         lower = self._texts([text])
         words = self._read(lower)
         numbers = UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
         tokens, gates = words.tokens, self._gates(words.positions)
-        found = []  # of every length, units, starts, stops and gates
+        found = []  # units, starts, stops and gates for each length
         for units, length, order in self._units(words, numbers):
             at = np.flatnonzero(units >= 0)
             stops = tokens.stops[at + length - 1]
@@ -421,14 +422,14 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         return Words(tokens, columns[self.ngram_range[0] - 1 :], positions)
 
     def _gates(self, positions: TokenPositions) -> NDArray[np.float64]:
-        """Return the gates of the n-grams that begin at each token, (n_orders, n_tokens)."""
+        """Return the gates of the n-grams that start at each token, (n_orders, n_tokens)."""
         scores = self.start_scores_[:, positions.from_start]
         scores += self.end_scores_[:, positions.from_end]
         scores += np.append(self.previous_word_scores_, 0.0)[positions.previous]
         return np.exp(_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
 
     def _bags(self, n_documents: int, batches: Iterable[Words]) -> sparse.csr_matrix:
-        """Return the bags of all documents, (n_documents, n_features), with factors if they can."""
+        """Return the bags of all documents, (n_documents, n_features), as factors if possible."""
         numbers = UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
         parts = (part for words in batches for part in self._parts(words, numbers))
         arrays = stack_rows(parts, n_documents, self.dtype)
@@ -466,9 +467,9 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     def _units(
         self, words: Words, numbers: UnitNumbers | None
     ) -> list[tuple[NDArray[Any], int, int]]:
-        """Return the units of each length that begin at tokens, (n_tokens,), -1 for none.
+        """Return the units of each length that start at tokens, (n_tokens,), -1 for none.
 
-        With their length, and the row of their gates: words have those of the shortest n-grams.
+        Also return their lengths, and the row of their gates: words use that of the shortest.
         """
         shortest = self.ngram_range[0]
         units = [(one, shortest + at, at) for at, one in enumerate(words.columns)]
@@ -499,7 +500,7 @@ def _in_original(text: str, lower: str, edges: NDArray[Any]) -> NDArray[np.intp]
     edges = edges.astype(np.intp)
     if len(lower) == len(text):
         return edges
-    # A few letters have two in lower case.
+    # A few letters become two in lower case.
     origins = np.repeat(np.arange(len(text)), [len(one.lower()) for one in text])
     stops = np.where(edges[1] < 0, -1, origins[edges[1] - 1] + 1)
     return np.stack([np.append(origins, len(text))[edges[0]], stops])
@@ -521,7 +522,7 @@ def _checked_labels(texts: list[str], y: Any, sample_weight: Any) -> Labels:
     if y is None:
         raise ValueError(
             "ContextVectorizer learns gates from class labels: expected y, got None. Pass y, or "
-            "context=False for a bag without gates."
+            "set context=False for bags without gates."
         )
     if has_several_labels(y):  # gates are learned from the rarest label of each
         check_multilabel(None, y)

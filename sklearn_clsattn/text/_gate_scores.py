@@ -1,7 +1,7 @@
 r"""Scores of occurrences by their positions, learned on leave-one-out evidence.
 
-An occurrence o of n-gram s in document i counts :math:`v_o = (1 + \ln c_{is}) / c_{is}`. Its
-evidence for class k is :math:`v_o r_{sk}^{(-i)}`, with the n-gram's log-odds by all other
+An occurrence o of n-gram s in document i has weight :math:`v_o = (1 + \ln c_{is}) / c_{is}`. Its
+evidence for class k is :math:`v_o r_{sk}^{(-i)}`, with the n-gram's log-odds in all other
 documents, and it adds :math:`v_o e^{\pi_s}` to the attention mass. With the scores :math:`e_o`
 (``docs/texts.md``) the model is naive Bayes with attention,
 
@@ -28,7 +28,7 @@ from ._token_positions import N_CELLS, Words
 
 POSITION_PENALTY = 1.0
 PREVIOUS_PENALTY = 5.0
-# Penalties are doubled at this number of documents, and larger with fewer: scores overfit.
+# Penalties double at this number of documents and grow with fewer, to prevent overfitting.
 PENALTY_DOCUMENTS = 200.0
 MAX_SCORE = 6.0
 _MAX_ITER = 10  # 40 are no better
@@ -45,11 +45,11 @@ class Labels(NamedTuple):
 
 @dataclass(frozen=True)
 class GateEvidence:
-    """Sums over occurrences by document and position, and what belongs to the documents."""
+    """Sums over occurrences by document and position, and data of the documents."""
 
     numerators: list[Any]  # by output, CSR (n_documents, n_positions), times 2 x the <cls> weight
     masses: Any  # CSR (n_documents, n_positions)
-    # CSR (n_positions, n_scores): ones for the scores whose sum is that of a position, by start,
+    # CSR (n_positions, n_scores): ones for the scores that add up to a position's score: by start,
     # by end and by the word before.
     parts: Any
     codes: Numbers
@@ -61,11 +61,11 @@ class GateEvidence:
 def gather_evidence(
     counts: Any, words: Words, labels: Labels, n_previous: int, limit: float
 ) -> GateEvidence:
-    """Return the evidence of documents of positive weight, as many as `limit` allows.
+    """Return the evidence of documents with positive weight, as many as `limit` allows.
 
     `counts` is canonical CSR (n_documents, n_columns), `n_previous` the number of words that can be
-    the word before. Documents with equal counts are taken together or not at all, in an order by
-    their counts alone, until entries times outputs reach `limit`.
+    the word before. Documents with equal counts are used together or not at all, in an order that
+    depends only on their counts, until entries times outputs reach `limit`.
     """
     codes, weights = labels.codes, labels.weights
     bag = sparse.csr_array(counts, dtype=np.float64)
@@ -105,7 +105,7 @@ def gather_evidence(
     def by_position(values: Array) -> Any:
         return sparse.csr_array((values[entry], code, indptr), shape=(len(rows), len(distinct)))
 
-    # The scores' numbers: of starts, of ends, and of words before, of which the last is none.
+    # The scores are numbered by starts, ends and words before; the last is no word before.
     n_cells = len(words.columns) * N_CELLS
     rest, previous = np.divmod(distinct, n_previous + 1)
     start, end = np.divmod(rest, N_CELLS)
@@ -127,7 +127,7 @@ def gather_evidence(
 def _within_limit(
     groups: Numbers, sizes: NDArray[Any], weights: Array, limit: float
 ) -> NDArray[np.bool_]:
-    """Return which documents (n_documents,) to read: groups in a random order until `limit`."""
+    """Return which documents (n_documents,) to use: groups in a random order up to `limit`."""
     positive = weights > 0
     entries = np.zeros(groups.max(initial=-1) + 1)
     entries[groups[positive]] = sizes[positive]
@@ -163,7 +163,7 @@ def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
 
 
 def _curvature(evidence: GateEvidence, penalties: Array) -> Array:
-    """Return about the loss's second derivatives at the start, (n_scores + 1 + n_outputs,)."""
+    """Return approximate second derivatives at the start, (n_scores + 1 + n_outputs,)."""
     n_outputs = len(evidence.intercepts)
     variance = evidence.weights / max(n_outputs, 4)
     ones = np.ones(evidence.masses.shape[1])

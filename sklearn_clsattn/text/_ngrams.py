@@ -1,4 +1,4 @@
-"""Counts of word n-grams from the tokens' numbers, and the columns of a vocabulary's n-grams.
+"""Counting word n-grams from token numbers, and looking up the columns of a vocabulary.
 
 The key of an n-gram is the number of its first n - 1 words, times the number of words, plus the
 number of its last word. Packed with the document into one integer, keys are sorted and counted.
@@ -22,7 +22,7 @@ from .._types import Integers
 from ._symbols import ranges
 from ._tokens import Numbers, Tokens
 
-# Occurrences that are read together: few enough to stay in a processor's caches.
+# Occurrences that are processed together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17
 _MAX_TABLE = 1 << 22  # keys below this are looked up in a table
 _MAX_BITS = 63  # of a packed integer
@@ -36,10 +36,10 @@ def count_ngrams(
     high: float = math.inf,
     dtype: Any = np.int64,
 ) -> tuple[sp.csr_matrix, list[str], NgramColumns]:
-    """Count the n-grams, of words without spaces, that are in `low` to `high` documents.
+    """Count the n-grams, of words without spaces, that occur in `low` to `high` documents.
 
-    Returns the counts, (n_documents, n_features), the names in alphabetical order, and the lookup
-    of their columns in other documents.
+    Return the counts, (n_documents, n_features), the names in alphabetical order, and the lookup
+    of their columns for other documents.
     """
     spelled = sorted(tokens.words)
     rank = {word: number for number, word in enumerate(spelled)}
@@ -60,10 +60,10 @@ def count_ngrams(
         if n < ngram_range[1]:
             walk.advance(_lookup(ngrams, walk.bound), len(ngrams))
     table, by_column = np.concatenate(tables, axis=1), sp.hstack(levels, format="csc")
-    del walk, entries, levels  # what follows reuses their memory: new memory is slow
-    # By the words' ranks, and then exactly: a word can have a character lower than a space.
+    del walk, entries, levels  # their memory is reused below: new memory is slow
+    # By the words' ranks, and then exactly: a word can contain a character lower than a space.
     order = np.array(sorted(np.lexsort(table[::-1]).tolist(), key=names.__getitem__), np.int64)
-    # Changing to rows is one pass, which leaves every row's columns in order.
+    # Conversion to rows is one pass, which leaves the columns of each row in order.
     by_row = by_column[:, order].tocsr()
     del by_column
     by_row.data = by_row.data.astype(dtype)
@@ -74,7 +74,7 @@ class NgramColumns:
     """The columns of word n-grams in a vocabulary.
 
     Column j is the n-gram of the words with the numbers ``table[:, j]`` up to the first -1. The
-    lookup goes through a tree whose level n has the beginnings of n words.
+    lookup follows a tree whose level n contains the prefixes of n words.
     """
 
     def __init__(self, numbers: dict[str, int], table: Numbers) -> None:
@@ -83,8 +83,8 @@ class NgramColumns:
 
     @classmethod
     def of_vocabulary(cls, vocabulary: Mapping[str, int]) -> NgramColumns:
-        """Return the columns of a vocabulary of terms, which are words with one space between."""
-        terms = [term for term in vocabulary if isinstance(term, str)]  # no other can occur
+        """Return the columns of a vocabulary of terms, whose words are separated by one space."""
+        terms = [term for term in vocabulary if isinstance(term, str)]  # others cannot occur
         numbers: dict[str, int] = {}
         words = " ".join(terms).split(" ")
         ids = np.array([numbers.setdefault(word, len(numbers)) for word in words], dtype=np.int32)
@@ -112,11 +112,11 @@ class NgramColumns:
         return levels
 
     def of(self, tokens: Tokens, max_n: int) -> Iterator[Numbers]:
-        """Yield, for n from 1 to `max_n`, the column of the n-gram that begins at each token."""
+        """Yield, for n from 1 to `max_n`, the column of the n-gram that starts at each token."""
         yield from self._of(self._ids(tokens), tokens.documents, max_n)
 
     def count(self, tokens: Tokens, ngram_range: tuple[int, int], dtype: Any) -> sp.csr_matrix:
-        """Return how often documents have each term, of shape (n_documents, n_columns)."""
+        """Return the counts of each term in documents, of shape (n_documents, n_columns)."""
         ids, documents = self._ids(tokens), tokens.documents
         bits = self.n_columns.bit_length()
 
@@ -151,7 +151,7 @@ class NgramColumns:
             yield np.full(len(ids), -1, dtype=np.int32)
 
 
-# The vocabulary that each vectorizer had when it was last used, and its lookup; not pickled.
+# The vocabulary of each vectorizer at its last use, and the lookup; not pickled.
 _COLUMNS: WeakKeyDictionary[Any, tuple[Any, NgramColumns | None]] = WeakKeyDictionary()
 
 
@@ -161,12 +161,12 @@ def remember_columns(vectorizer: Any, vocabulary: Any, columns: NgramColumns | N
 
 
 def is_remembered(vectorizer: Any, vocabulary: Any) -> bool:
-    """Return whether a vocabulary is the one that a vectorizer had when it was last used."""
+    """Return whether a vocabulary is unchanged since the last use of a vectorizer."""
     return _COLUMNS.get(vectorizer, (None, None))[0] is vocabulary
 
 
 def ngram_columns(vectorizer: Any) -> NgramColumns:
-    """Return the lookup of a vectorizer's columns, made if there is none yet."""
+    """Return the lookup of a vectorizer's columns, built on first use."""
     vocabulary = vectorizer.vocabulary_
     columns = _COLUMNS[vectorizer][1] if is_remembered(vectorizer, vocabulary) else None
     if columns is None or columns.n_columns != len(vocabulary):
@@ -185,17 +185,17 @@ def _lookup(keys: Integers, bound: int) -> Callable[[Any], Any]:
 
 
 class _NgramWalk:
-    """The n-grams that begin at each token, for n = 1, 2, ... in turn."""
+    """The n-grams that start at each token, for n = 1, 2, ... in turn."""
 
     def __init__(self, ids: Numbers, documents: Numbers, n_words: int) -> None:
         self.ids, self.documents, self.n_words = ids, documents, n_words
         self.n = 1
         self.bound = n_words  # of keys
         self.beginnings: Numbers = np.zeros(len(ids), dtype=np.int32)
-        self.buffer = np.empty(len(ids), dtype=np.int64)  # used again: new memory is slow
+        self.buffer = np.empty(len(ids), dtype=np.int64)  # reused, because new memory is slow
 
     def chunks(self) -> Iterator[tuple[slice, Integers]]:
-        """Yield the keys of the n-grams that begin at some occurrences; -1 where none does."""
+        """Yield the keys of the n-grams that start at each occurrence, in blocks; -1 for none."""
         end = len(self.ids) - self.n + 1
         for start in range(0, end, _CHUNK):
             here = slice(start, min(start + _CHUNK, end))
@@ -209,7 +209,7 @@ class _NgramWalk:
             yield here, keys
 
     def advance(self, lookup: Callable[[Any], Any], n_keys: int) -> None:
-        """Go on to n-grams of one more word, whose beginnings are the `n_keys` of a lookup."""
+        """Advance to n-grams of one more word, whose prefixes are the `n_keys` of a lookup."""
         beginnings = np.full(len(self.ids), -1, dtype=np.int32)
         for here, keys in self.chunks():
             beginnings[here] = lookup(keys)
@@ -220,9 +220,9 @@ class _NgramWalk:
 def _tally(
     walk: _NgramWalk, n_documents: int, low: float, high: float
 ) -> tuple[Integers, NDArray[np.bool_], sp.csc_matrix]:
-    """Return the keys of a walk's n-grams in `low` or more documents, and which are in few enough.
+    """Return the keys of a walk's n-grams in `low` or more documents, and which are rare enough.
 
-    Last the counts of these, (n_documents, n_common), in as few bytes as they need.
+    Also return the counts of the latter, (n_documents, n_common), in the smallest sufficient type.
     """
     bits = n_documents.bit_length()
     chunks = walk.chunks()
@@ -254,7 +254,7 @@ def _tally(
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where a value differs from the one before; the first one does."""
+    """Return where a value differs from the previous one, including the first value."""
     changes = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=changes[1:])
     return changes
@@ -265,7 +265,7 @@ def stack_rows(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the arrays of a CSR matrix: entries, their columns and the ends of rows in parts.
 
-    They grow: to concatenate a list of parts would take twice the memory.
+    The arrays grow, because concatenating a list of parts would need twice the memory.
     """
     entries, columns = np.empty(0, dtype=dtype), np.empty(0, dtype=np.int32)
     indptr, n_rows = np.zeros(n_documents + 1, dtype=np.int64), 0
@@ -274,7 +274,7 @@ def stack_rows(
         here = slice(start, start + len(data))
         indptr[n_rows + 1 : n_rows + 1 + len(ends)] = start + ends.astype(np.int64)
         n_rows += len(ends)
-        if here.stop > len(entries):  # room for as many in the rows to come, and some more
+        if here.stop > len(entries):  # room for as many in the remaining rows, and some more
             for array in (entries, columns):
                 array.resize(int(1.05 * here.stop * n_documents / n_rows), refcheck=False)
         entries[here], columns[here] = data, indices

@@ -1,4 +1,4 @@
-"""Characters as small integers, and equal runs of them found exactly, without hashes of text."""
+"""Characters as small integers, and exact search for equal runs without hashing text."""
 
 import re
 from typing import Any
@@ -11,7 +11,7 @@ from .._types import Integers
 
 Symbols = NDArray[Any]  # of the smallest unsigned integer type that can number the alphabet
 
-SKIPPED = 1  # the symbol of characters that are in no token; 0 is that of no character
+SKIPPED = 1  # the symbol of characters outside tokens; 0 stands for no character
 
 _N_CODE_POINTS = 0x110000
 _WORD = 8  # bytes that are read at once
@@ -19,7 +19,7 @@ _MAX_READS = 16  # of one run; longer ones are compared as bytes
 
 
 class Alphabet:
-    """The characters of a corpus that a regular expression matches, numbered from 2 as seen."""
+    """The characters of a corpus that a regular expression matches, numbered from 2 on sight."""
 
     def __init__(self, wanted: str) -> None:
         self._wanted = re.compile(wanted)
@@ -59,7 +59,7 @@ class Alphabet:
 
 
 def ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Integers:
-    """Return start, start + 1, ..., as many as `lengths` says, for each start in turn."""
+    """Return start, start + 1, ..., `lengths` numbers for each start in turn."""
     stops = np.cumsum(lengths)
     n = int(stops[-1]) if len(stops) else 0
     return np.arange(n) + np.repeat(starts - stops + lengths, lengths)
@@ -68,10 +68,10 @@ def ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Integers:
 def distinct_runs(
     symbols: Symbols, starts: NDArray[Any], lengths: NDArray[Any]
 ) -> tuple[Integers, Integers]:
-    """Number equal runs of symbols equally; `symbols` are `padded`.
+    """Give equal runs of symbols equal numbers; `symbols` are `padded`.
 
-    Returns the number of each run (n_runs,) and where each number first occurs (n_distinct,). Runs
-    are read 8 bytes at a time; two have one number only if all bytes agree.
+    Return the number of each run (n_runs,) and the first position of each number (n_distinct,).
+    Runs are read 8 bytes at a time; two have the same number only if all bytes agree.
     """
     size = symbols.itemsize
     step = _WORD // size
@@ -109,6 +109,6 @@ def distinct_runs(
 
 
 def padded(arrays: list[Symbols]) -> Symbols:
-    """Return arrays as one, of the widest dtype, with the margin that `distinct_runs` reads."""
+    """Join arrays in the widest dtype, with the padding that `distinct_runs` reads."""
     dtype = max((one.dtype for one in arrays), key=lambda kind: kind.itemsize, default=np.uint8)
     return np.concatenate([*arrays, np.zeros(_WORD, dtype)])

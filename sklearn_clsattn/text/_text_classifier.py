@@ -1,4 +1,4 @@
-"""A classifier of texts: the vectorizer and the classifier of this package, one after the other."""
+"""A classifier of texts: a pipeline of this package's vectorizer and classifier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._context_vectorizer import ContextVectorizer
 
 @public("sklearn_clsattn.text")
 class TextClassifier(Pipeline):
-    """The Pipeline that :func:`make_text_classifier` makes, which also learns from texts alone."""
+    """The Pipeline of :func:`make_text_classifier`, with `unlabeled` and `partial_fit`."""
 
     def fit(
         self, X: Any, y: Any = None, *, unlabeled: Iterable[str] | None = None, **params: Any
@@ -29,10 +29,10 @@ class TextClassifier(Pipeline):
         y : array-like of shape (n_documents,)
             Their class labels.
         unlabeled : iterable of str, default=None
-            More texts of the same kind, without labels: likenesses of words are learned from them
-            (:class:`WordVectors`), so that words that no labelled text has count as well.
+            More texts of the same kind, without labels. Word similarities are learned from them
+            (:class:`WordVectors`), so that words that occur in no labelled text are used as well.
         **params : dict
-            Other parameters of the steps' `fit`, as :class:`~sklearn.pipeline.Pipeline` takes them.
+            Other parameters for the steps' `fit`, as in :class:`~sklearn.pipeline.Pipeline`.
 
         Returns
         -------
@@ -58,10 +58,10 @@ class TextClassifier(Pipeline):
         return fitted
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn a batch of texts after those of earlier calls, which are not needed again.
+        """Learn from a batch of texts, in addition to the batches of earlier calls.
 
-        The first call fits the vectorizer as well: its vocabulary and gates stay, so the first
-        batch should be large. Words that are new in later ones count by their characters.
+        The first call also fits the vectorizer. Its vocabulary and gates then stay fixed, so the
+        first batch should be large. New words in later batches are counted by their characters.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class TextClassifier(Pipeline):
         y : array-like of shape (n_documents,)
             Their class labels.
         classes : array-like of shape (n_classes,), default=None
-            All labels that any batch may have; only the first call needs them.
+            All labels that occur in any batch; only the first call uses them.
         sample_weight : array-like of shape (n_documents,), default=None
             Non-negative weights.
 
@@ -95,7 +95,7 @@ class TextClassifier(Pipeline):
         if hasattr(vectorizer, "vocabulary_"):
             bags = vectorizer.transform(X)
         else:
-            classifier.partial_fit  # noqa: B018 - raises where there is none
+            classifier.partial_fit  # noqa: B018 - raises if it is not available
             vectorizer = clone(vectorizer)
             bags = vectorizer.fit_transform(X, y, sample_weight)
         classifier.partial_fit(bags, y, classes, sample_weight)
@@ -104,21 +104,21 @@ class TextClassifier(Pipeline):
 
 
 def make_text_classifier(**parameters: Any) -> TextClassifier:
-    """Return a classifier of texts, from words in context to calibrated probabilities.
+    """Return a text classifier: texts in, calibrated probabilities out.
 
     Parameters
     ----------
     **parameters
         Parameters of :class:`ContextVectorizer` and
-        :class:`~sklearn_clsattn.ClsAttentionClassifier`, which have no name in common. The defaults
-        are theirs, except ``sublinear_counts=False``: the vectorizer already damps the counts.
+        :class:`~sklearn_clsattn.ClsAttentionClassifier`, which have no names in common. The
+        defaults are theirs, except ``sublinear_counts=False``: the vectorizer damps the counts.
 
     Returns
     -------
     classifier : Pipeline
-        With the steps "vectorizer" and "classifier". It takes texts and labels of any type, and its
-        ``fit(texts, labels, unlabeled=more_texts)`` texts without labels as well, from which it
-        learns which words are alike (:class:`WordVectors`).
+        With the steps "vectorizer" and "classifier". Labels can have any type. With
+        ``fit(texts, labels, unlabeled=more_texts)`` it also learns from texts without labels which
+        words are similar (:class:`WordVectors`).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where tokens are in their texts: how far from the start and the end, and after which word."""
+"""Positions of tokens in texts: distances from the start and the end, and the word before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Numbers = NDArray[np.signedinteger[Any]]
 
 @dataclass(frozen=True)
 class TokenPositions:
-    """Where the occurrences of tokens are, arrays of shape (n_occurrences,)."""
+    """Positions of the occurrences of tokens, arrays of shape (n_occurrences,)."""
 
     from_start: Numbers  # cell, counted in tokens
     from_end: Numbers

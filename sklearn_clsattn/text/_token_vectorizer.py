@@ -1,4 +1,4 @@
-"""TokenVectorizer: scikit-learn's CountVectorizer, with the counting done on integers."""
+"""TokenVectorizer: scikit-learn's CountVectorizer, counting integers instead of strings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._characters import count_spelled, frequent_characters, spelling_matrix
 from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_columns
 from ._tokens import BETWEEN_SPACES, PATTERNS, checked, document_number, number_tokens, tokenize
 
-# Characters of all documents from which on counting integers is faster than scikit-learn's code.
+# Total number of characters above which counting integers is faster than scikit-learn's code.
 MIN_SIZE = 20_000
 
 
@@ -24,27 +24,27 @@ MIN_SIZE = 20_000
 class TokenVectorizer(SavedMixin, CountVectorizer):
     r"""Count words, word n-grams or character n-grams, several times faster.
 
-    A drop-in replacement for scikit-learn's `CountVectorizer`: parameters, vocabulary and matrix
-    are the same, with the columns of every row in order.
+    A drop-in replacement for scikit-learn's `CountVectorizer`, with the same parameters, vocabulary
+    and matrix. The entries of each row are sorted by column.
 
     Parameters
     ----------
     input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer : various
         As in `CountVectorizer`, like all parameters.
     stop_words, ngram_range, analyzer, max_df, min_df, max_features, vocabulary : various
-        What is counted.
+        Which tokens are counted.
     binary, dtype : various
-        How counts are returned.
+        The form of the counts.
     token_pattern : str or None, default=r"(?u)\\b\\w\\w+\\b"
-        The default, that of :class:`ContextVectorizer`, ``r"\\S+"`` and that of words with their
-        contractions, ``r"(?u)\\b\\w+(?:'\\w+)?\\b"``, are fast.
+        These patterns are fast: the default, that of :class:`ContextVectorizer`, ``r"\\S+"``, and
+        words with contractions, ``r"(?u)\\b\\w+(?:'\\w+)?\\b"``.
 
     Notes
     -----
-    Words are counted as integers, in whole arrays. With other patterns or a `tokenizer`, words are
-    those of scikit-learn, and n-grams of several words are counted so. scikit-learn's own code
-    counts where that does not apply (a callable `analyzer`, ``analyzer="char"``) or is not faster
-    (few documents).
+    Words are counted as integers, in whole arrays. With other patterns or a `tokenizer`,
+    scikit-learn finds the words, and only n-grams of several words are counted as integers.
+    scikit-learn's own code runs if neither applies (a callable `analyzer`, ``analyzer="char"``) or
+    for few documents, where it is as fast.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
     fit_transform = all_or_nothing(CountVectorizer.fit_transform)
 
     # scikit-learn calls the three methods below from fit_transform and transform, which check
-    # parameters, warn and raise. Should a release no longer call them, only speed is lost.
+    # parameters, warn and raise. If a release stops calling them, only speed is lost.
 
     def _count_vocab(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any]:
         """Return the vocabulary, and the counts of documents."""
@@ -81,7 +81,7 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
         else:
             raw_documents = list(raw_documents)
             tokens = number_tokens(_texts(self, raw_documents), self.build_tokenizer())
-            # Of words with spaces, or that are none, the names of n-grams do not tell.
+            # Names of n-grams are ambiguous if words contain spaces or are not strings.
             if any(not isinstance(word, str) or " " in word for word in tokens.words):
                 return super()._count_vocab(raw_documents, fixed_vocab)
         stop_words = None if characters else self.get_stop_words()
@@ -105,8 +105,8 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
             common = np.flatnonzero(frequency <= high)
             if len(common) < len(names):
                 counts = counts[:, common]
-            # Frequent n-grams come first in the dictionary, and so lie together in memory: looking
-            # up those of a document is faster.
+            # Frequent n-grams come first in the dictionary, and so lie together in memory, which
+            # makes looking up those of a document faster.
             order = np.argsort(-frequency[common], kind="stable")
             vocabulary = {names[common[i]]: i for i in order.tolist()}
         else:
@@ -120,7 +120,7 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
     def _limit_features(
         self, X: Any, vocabulary: Any, high: Any = None, low: Any = None, limit: Any = None
     ) -> Any:
-        """Return the counts without columns of too few or too many documents, or beyond `limit`."""
+        """Return the counts without columns that are too rare, too frequent, or beyond `limit`."""
         done = vocabulary and limit is None and is_remembered(self, vocabulary)
         return X if done else super()._limit_features(X, vocabulary, high, low, limit)
 
@@ -130,7 +130,7 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
 
 
 def _is_fast(vectorizer: Any, pattern: str | None) -> bool:
-    """Return whether counting integers is faster for a vectorizer with this pattern of tokens."""
+    """Return whether counting integers is faster for a vectorizer with this token pattern."""
     (low, high), dtype = vectorizer.ngram_range, vectorizer.dtype
     usual = isinstance(low, int) and isinstance(high, int) and 1 <= low <= high
     usual = usual and vectorizer.analyzer in ("word", "char_wb") and dtype is not None
@@ -140,7 +140,7 @@ def _is_fast(vectorizer: Any, pattern: str | None) -> bool:
 
 
 def _peek(raw_documents: Iterable[Any], min_size: int) -> tuple[bool, Iterable[Any]]:
-    """Return whether documents have `min_size` characters, as files have, and all documents."""
+    """Return whether documents have `min_size` characters (files always do), and all documents."""
     size, seen, documents = 0, [], iter(raw_documents)
     for document in documents:
         seen.append(document)
@@ -151,10 +151,10 @@ def _peek(raw_documents: Iterable[Any], min_size: int) -> tuple[bool, Iterable[A
 
 
 def _texts(vectorizer: Any, raw_documents: Iterable[Any]) -> Iterator[str]:
-    """Yield documents decoded and preprocessed as a vectorizer does it."""
+    """Yield documents, decoded and preprocessed like the vectorizer does."""
     preprocess = vectorizer.build_preprocessor()
     for document in raw_documents:
         text = preprocess(vectorizer.decode(document))
         if not isinstance(text, str):
-            re.search("", text)  # raises as scikit-learn does: a string is expected
+            re.search("", text)  # raises like scikit-learn if this is not a string
         yield text

@@ -1,4 +1,4 @@
-"""The tokens of texts as integers: which word, in which document, at which characters."""
+"""The tokens of texts as integers: word, document and character positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS_AND_CONTRACTIONS = r"(?u)\b\w+(?:'\w+)?\b"
 BETWEEN_SPACES = r"\S+"
 PATTERNS = (WORDS, WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS, BETWEEN_SPACES)
 
-# Characters of scripts whose words are not between spaces, or have many endings: Thai, Lao,
+# Characters of scripts without spaces between words, or with many word endings: Thai, Lao,
 # Burmese, Khmer, Kana, Han and Hangul.
 ALONE = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
@@ -41,7 +41,7 @@ _NONE: Numbers = np.zeros(0, np.int32)
 
 @dataclass(frozen=True)
 class Tokens:
-    """All occurrences of tokens in texts, in their order.
+    """All occurrences of tokens in texts, in order.
 
     Occurrence j is the word ``words[ids[j]]`` at the characters ``starts[j]:stops[j]`` of its
     document; document i has the occurrences ``indptr[i]:indptr[i + 1]``.
@@ -49,7 +49,7 @@ class Tokens:
 
     ids: Numbers  # (n_occurrences,)
     indptr: NDArray[np.int64]  # (n_documents + 1,)
-    starts: Numbers  # (n_occurrences,), or empty if they were not asked for
+    starts: Numbers  # (n_occurrences,), or empty if not requested
     stops: Numbers
     words: list[str]  # distinct
 
@@ -64,9 +64,9 @@ class Tokens:
         return np.repeat(np.arange(self.n_documents, dtype=np.int32), np.diff(self.indptr))
 
     def blocks(self, size: int) -> Iterator[tuple[slice, slice, NDArray[np.int64]]]:
-        """Yield consecutive documents with about `size` tokens together, some at a time.
+        """Yield blocks of consecutive documents with about `size` tokens together.
 
-        Each time the slices of the documents and of their tokens, and the documents' `indptr`.
+        A block is the slices of documents and of their tokens, and the documents' `indptr`.
         """
         first = 0
         while first < self.n_documents:
@@ -77,19 +77,19 @@ class Tokens:
             first = last
 
     def without(self, words: frozenset[str]) -> Tokens:
-        """Return the tokens without the occurrences of some words, and without characters."""
+        """Return the tokens without some words, and without character positions."""
         stays = np.array([word not in words for word in self.words], dtype=bool)[self.ids]
         indptr = np.append(0, np.cumsum(stays))[self.indptr]
         return Tokens(self.ids[stays], indptr, _NONE, _NONE, self.words)
 
 
 def has_letters(word: str) -> bool:
-    """Return whether there is a letter, a digit or an underscore in a word."""
+    """Return whether a word contains a letter, a digit or an underscore."""
     return re.search(r"\w", word) is not None
 
 
 def is_spelled(word: str) -> bool:
-    """Return whether a word has character n-grams: not punctuation, nor a character of Chinese."""
+    """Return whether a word has character n-grams, unlike punctuation and Chinese characters."""
     return has_letters(word) and not ALONE.fullmatch(word)
 
 
@@ -103,8 +103,8 @@ def tokenize(
 ) -> Tokens:
     """Return the tokens that one of the `PATTERNS` matches in preprocessed texts, read once.
 
-    With `scripts`, of words and punctuation, a character of Chinese and the like is a token, and
-    marks that combine with a letter, as vowels in Hindi, belong to its word.
+    With `scripts`, which needs the pattern of words and punctuation, each character of scripts such
+    as Chinese is a token, and combining marks, such as vowels in Hindi, belong to their word.
     """
     alphabet = Alphabet({WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S"))
     # Words are numbered block by block, then all blocks' distinct words together.
@@ -154,7 +154,7 @@ def _token_runs(
         joins = np.array([category(one or " ")[0] == "M" for one in alphabet.characters]) & ~alone
         word &= ~alone[symbols]
         joined = joins[symbols] if joins.any() else np.zeros(len(symbols), dtype=bool)
-        while (new := joined[1:] & word[:-1] & ~word[1:]).any():  # one mark after another
+        while (new := joined[1:] & word[:-1] & ~word[1:]).any():  # several marks in a row
             word[1:] |= new
     if pattern == WORDS_AND_PUNCTUATION:
         apostrophe = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]
@@ -167,7 +167,7 @@ def _token_runs(
     starts, stops = edges[::2], edges[1::2]
     if pattern == WORDS_AND_CONTRACTIONS:
         joined = marks[stops[:-1]] & (starts[1:] - stops[:-1] == 1)
-        # Of several apostrophes in a row of words, every other one is in a token.
+        # If apostrophes alternate with words, every other one belongs to a token.
         at = np.arange(len(joined))
         joined &= (at - np.maximum.accumulate(np.where(joined, -1, at))) % 2 == 1
         first, last = (np.insert(~joined, at, True)[: len(starts)] for at in (0, len(joined)))
@@ -188,9 +188,9 @@ def number_tokens(texts: Iterable[str], find: Callable[[str], Iterable[str]]) ->
 
 
 def found_tokens(texts: Iterable[str], tokenizer: Callable[[str], Iterable[Any]]) -> Tokens:
-    """Return the tokens that a function finds in texts; those that are blank are left out.
+    """Return the tokens that a function finds in texts, without blank ones.
 
-    Their places are where the texts have them, in order; one that is not there stops at -1.
+    Their positions are found in the texts, in order; a token that is not there has the stop -1.
     """
     numbers: dict[str, int] = {}
     found, ends = [], [0]
@@ -200,8 +200,8 @@ def found_tokens(texts: Iterable[str], tokenizer: Callable[[str], Iterable[Any]]
             word = str(token).strip()
             if len(word.split()) > 1:
                 raise ValueError(
-                    f"tokenizer must return tokens without white space in them, got {word!r}: "
-                    "split them, or put '_' in place of spaces."
+                    f"tokenizer must return tokens without white space, got {word!r}: "
+                    "split them, or replace spaces by '_'."
                 )
             if word:
                 start, stop = text.find(word, at), -1
@@ -216,7 +216,7 @@ def found_tokens(texts: Iterable[str], tokenizer: Callable[[str], Iterable[Any]]
 
 
 def matched_tokens(texts: Iterable[str], pattern: str) -> Tokens:
-    """Return the tokens that any regular expression matches in texts, empty matches left out."""
+    """Return the tokens that any regular expression matches in texts, without empty matches."""
     numbers: dict[str, int] = {}
     matches, ends = [], [0]
     for text in texts:
@@ -226,7 +226,7 @@ def matched_tokens(texts: Iterable[str], pattern: str) -> Tokens:
         ends.append(len(matches))
     if re.compile(pattern).groups or any(word.split() != [word] for word in numbers):
         raise ValueError(
-            f"token_pattern must match no white space and have no capturing group, got {pattern!r}."
+            f"token_pattern must not match white space or have a capturing group, got {pattern!r}."
         )
     ids, starts, stops = np.array(matches, dtype=np.int32).reshape(-1, 3).T
     return Tokens(ids, np.array(ends), starts, stops, list(numbers))
@@ -247,22 +247,22 @@ def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
 
 
 def checked(raw_documents: Iterable[Any], *, texts: bool = False) -> Iterator[Any]:
-    """Yield documents; raise ValueError for one that is missing, or with `texts` is no string."""
+    """Yield documents; raise ValueError for missing ones and, with `texts`, for non-strings."""
     if texts and isinstance(raw_documents, str):
         raise ValueError("Expected an iterable of texts, got one text: pass [text].")
     for at, document in enumerate(raw_documents):
         if is_missing(document) or (texts and not isinstance(document, str)):
             raise ValueError(
-                f"Documents must be texts, but the one at position {at} is {document!r}: leave it "
-                "out, with its label if it has one, or pass '' in its place."
+                f"Documents must be texts, but the one at position {at} is {document!r}: remove it "
+                "and its label, or replace it by ''."
             )
         yield document
 
 
 def document_number(bound: Any, n_documents: int, auto: int = 1) -> float:
-    """Return the number of documents that `min_df` or `max_df` means: itself, or its share.
+    """Return `min_df` or `max_df` as a number of documents.
 
-    "auto" is 1 where there are few documents, else `auto`.
+    "auto" is 1 for few documents, else `auto`.
     """
     if bound == "auto":
         return 1 if n_documents < _FEW_DOCUMENTS else auto

@@ -1,7 +1,7 @@
-"""What a ContextVectorizer counts, words and n-grams of words, and the columns of each.
+"""Units that a ContextVectorizer counts (words and word n-grams), and the columns of each.
 
-A word has a column of its own, where it is in the vocabulary, and those of the character n-grams in
-it. So what a document's words are and what columns these have are factors of its bag.
+A word has its own column, if it is in the vocabulary, and the columns of its character n-grams. So
+a bag is the product of a matrix of documents by words and a matrix of words by columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._tokens import is_spelled
 
 
 class Units:
-    """The word n-grams of a vocabulary, and words beyond it that have known character n-grams.
+    """The word n-grams of a vocabulary, and other words that have known character n-grams.
 
     `vocabulary` and `characters` number word n-grams and character n-grams, `ngram_range` is that
     of the latter, and `weight` the factor of their entries. `names` are those of the vocabulary,
@@ -41,7 +41,7 @@ class Units:
         self.names = np.array(sorted(vocabulary, key=vocabulary.__getitem__), dtype=object)
         words = [at for at, name in enumerate(self.names.tolist()) if " " not in name]
         spelled = self.spelled([self.names[at] for at in words])
-        # One row for each n-gram; those of more than one word have no characters.
+        # One row for each n-gram; n-grams of several words have no characters.
         indptr = np.zeros(len(self.names) + 1, dtype=spelled.indptr.dtype)
         indptr[np.array(words, dtype=np.intp) + 1] = np.diff(spelled.indptr)
         arrays = spelled.data, spelled.indices, np.cumsum(indptr, dtype=indptr.dtype)
@@ -52,7 +52,7 @@ class Units:
     def spelled(self, words: list[str]) -> Any:
         """Return the entries of words' character n-grams, CSR (n_words, n_ngrams).
 
-        What has no letter or digit in it, or is a character of Chinese and the like, has none.
+        A word without letters or digits, or a character of scripts such as Chinese, has none.
         """
         with_letters = list(map(is_spelled, words))
         counts = spelling_matrix(words, self._ngram_range, self.characters)
@@ -63,7 +63,7 @@ class Units:
 
 
 class UnitNumbers:
-    """Numbers of the units of some texts: those of the vocabulary, then other words in turn."""
+    """Numbers of the units of some texts: first the vocabulary, then other words in order."""
 
     def __init__(self, units: Units) -> None:
         self._units = units
@@ -110,12 +110,12 @@ class UnitNumbers:
         return Factors(left, right, names)
 
 
-# What the units of each vectorizer were made of when it was last used, and these; not pickled.
+# The data from which each vectorizer's units were last built, and the units; not pickled.
 _UNITS: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Units]] = WeakKeyDictionary()
 
 
 def units_of(vectorizer: Any) -> Units:
-    """Return the units of a fitted vectorizer, made if there are none yet."""
+    """Return the units of a fitted vectorizer, built on first use."""
     names = "vocabulary_", "character_vocabulary_", "characters", "character_weight", "dtype"
     parts = tuple(getattr(vectorizer, name) for name in names)
     known, units = _UNITS.get(vectorizer, ((None,) * len(parts), None))

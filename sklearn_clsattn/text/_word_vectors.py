@@ -1,4 +1,4 @@
-"""WordVectors: vectors of words, learned from texts without labels or brought along."""
+"""WordVectors: word vectors, learned from texts without labels or read from elsewhere."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from ._tokens import WORDS_AND_PUNCTUATION, checked, found_tokens, has_letters, 
 
 Vectors = NDArray[np.float32]
 
-_MANY_WORDS = 50.0  # different words in a text, from which on most pairs of words say nothing
+_MANY_WORDS = 50.0  # different words in a text, above which most pairs of words are unrelated
 _POWER_ITERATIONS = 4
-_MOST_CHARACTERS = 100_000_000  # some 75,000 reviews, beyond which vectors hardly change
+_MOST_CHARACTERS = 100_000_000  # some 75,000 reviews; with more, vectors hardly change
 
 
 @public("sklearn_clsattn.text")
 class WordVectors(SavedMixin, BaseEstimator):
-    """Vectors of words: near to each other where words stand in similar texts.
+    """Word vectors: words that occur in similar texts have similar vectors.
 
-    With them :func:`make_text_classifier` learns from few labels: words that no labelled text has
-    count by their likeness to others. :meth:`fit` learns them from texts that nobody labelled;
-    :meth:`from_file` and :meth:`from_mapping` take vectors that are there already. What is fitted
-    stays so in clones.
+    They help :func:`make_text_classifier` to learn from few labels: a word that occurs in no
+    labelled text is valued by its similarity to others. :meth:`fit` learns vectors from texts
+    without labels; :meth:`from_file` and :meth:`from_mapping` read existing vectors. Fitted vectors
+    stay fitted in clones.
 
     Parameters
     ----------
     n_components : int, default=50
-        Length of the vectors, at most.
+        Maximum dimension of the vectors.
     min_df : int, default=3
         Words in fewer texts have no vector.
     max_words : int, default=20000
-        How many words have a vector, those in most texts.
+        Maximum number of words with a vector; the words in most texts are kept.
     tokenizer : callable or None, default=None
-        Returns the words of a text; None for those of :class:`ContextVectorizer`.
+        Returns the words of a text; by default the words of :class:`ContextVectorizer`.
 
     Attributes
     ----------
@@ -61,10 +61,10 @@ class WordVectors(SavedMixin, BaseEstimator):
 
     Notes
     -----
-    Of short texts the positive pointwise mutual information of words in the same text [1]_ is
-    decomposed by a truncated singular value decomposition; of texts with more than 50 different
-    words on average the texts by words, weighted by inverse frequencies [2]_. Of texts of more than
-    100 million characters together, evenly spaced ones are read.
+    For short texts, a truncated singular value decomposition is applied to the positive pointwise
+    mutual information of words in the same text [1]_; for texts with more than 50 different words
+    on average, to the document-term matrix, weighted by inverse document frequencies [2]_. If the
+    texts have more than 100 million characters together, evenly spaced texts are used.
 
     References
     ----------
@@ -116,7 +116,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         Returns
         -------
         self : object
-            Fitted vectors.
+            The fitted vectors.
         """
         lower = [text.lower() for text in checked(texts, texts=True)]
         lower = lower[:: max(1, round(sum(map(len, lower)) / _MOST_CHARACTERS))]
@@ -130,8 +130,8 @@ class WordVectors(SavedMixin, BaseEstimator):
         common = np.sort(np.argsort(-frequency, kind="stable")[: self.max_words])
         if len(common) < 2:
             raise ValueError(
-                f"Only {len(common)} words are in {self.min_df} texts or more: pass more texts, or "
-                "lower min_df."
+                f"Only {len(common)} words occur in at least {self.min_df} texts: pass more texts "
+                "or lower min_df."
             )
         counts = counts[:, common]
         is_short = counts.nnz <= _MANY_WORDS * counts.shape[0]
@@ -145,17 +145,17 @@ class WordVectors(SavedMixin, BaseEstimator):
 
     @classmethod
     def from_mapping(cls, mapping: Any) -> Self:
-        """Return vectors that are there already.
+        """Return word vectors from a mapping.
 
         Parameters
         ----------
         mapping : mapping of str to array-like of shape (d,), or object
-            The vectors of words; or gensim's ``KeyedVectors``, or model2vec's ``StaticModel``.
+            A dictionary of word vectors, gensim's ``KeyedVectors`` or model2vec's ``StaticModel``.
 
         Returns
         -------
         vectors : WordVectors
-            Fitted, with the words in lower case: the first of those that become equal.
+            Fitted, with words in lower case. If words become equal, the first one is kept.
         """
         if hasattr(mapping, "index_to_key"):
             words, vectors = mapping.index_to_key, mapping.vectors
@@ -165,8 +165,8 @@ class WordVectors(SavedMixin, BaseEstimator):
             words, vectors = list(mapping), np.array(list(mapping.values()), dtype=np.float32)
         else:
             raise TypeError(
-                "Expected a mapping of words to vectors, KeyedVectors of gensim or a StaticModel "
-                f"of model2vec, got {type(mapping).__name__}."
+                "Expected a mapping of words to vectors, gensim's KeyedVectors or model2vec's "
+                f"StaticModel, got {type(mapping).__name__}."
             )
         made = cls()
         made._store(words, vectors)
@@ -174,20 +174,20 @@ class WordVectors(SavedMixin, BaseEstimator):
 
     @classmethod
     def from_file(cls, path: str | Path, *, words: Collection[str] | None = None) -> Self:
-        """Return the vectors in a text file, as GloVe, word2vec and fastText write them.
+        """Read word vectors from a text file in the format of GloVe, word2vec and fastText.
 
         Parameters
         ----------
         path : str or path-like
-            The file, a word and its numbers in each line; perhaps with gzip, and with a first line
-            that has two numbers.
+            The file, with a word and its numbers on each line. It may be compressed with gzip, and
+            may have a first line of two numbers.
         words : collection of str, default=None
             The words to read; None for all.
 
         Returns
         -------
         vectors : WordVectors
-            Fitted, with the words in lower case.
+            Fitted, with words in lower case.
         """
         path, found, size = Path(path).expanduser(), dict[str, NDArray[Any]](), None
         wanted = None if words is None else {word.lower() for word in words}
@@ -197,7 +197,7 @@ class WordVectors(SavedMixin, BaseEstimator):
                 line = line.rstrip()
                 word, _, rest = line.partition(" ")
                 if number == 1 and word.isdecimal() and rest.strip().isdecimal():
-                    continue  # how many there are, and their length
+                    continue  # number of words, and dimension
                 if size and line.count(" ") > size:  # GloVe has some words with spaces
                     word = line.rsplit(" ", size)[0]
                     rest = line[len(word) :]
@@ -224,21 +224,21 @@ class WordVectors(SavedMixin, BaseEstimator):
         Returns
         -------
         vectors : ndarray of shape (n_words, n_components)
-            Of length 1; 0 for a word without.
+            Of length 1; 0 for a word without a vector.
         """
         check_is_fitted(self)
         places = _places(self, words)
         return np.where(places[:, None] < 0, np.float32(0), self.vectors_[places])
 
     def most_similar(self, word: str, k: int = 10) -> list[tuple[str, float]]:
-        """Return the words nearest to one, with the cosine of the angle between their vectors.
+        """Return the words nearest to a word, with the cosines of their vectors.
 
         Parameters
         ----------
         word : str
             A word that has a vector.
         k : int, default=10
-            How many to return.
+            Maximum number of words.
 
         Returns
         -------
@@ -248,7 +248,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         check_scalar(k, "k", Integral, min_val=1)
         vector = self.of([word])[0]
         if not vector.any():
-            raise ValueError(f"There is no vector of {word!r}.")
+            raise ValueError(f"{word!r} has no vector: pass one of words_.")
         cosines = self.vectors_ @ vector
         order = [at for at in np.argsort(-cosines, kind="stable") if self.words_[at] != word][:k]
         return [(self.words_[at], float(cosines[at])) for at in order]
@@ -267,7 +267,7 @@ class WordVectors(SavedMixin, BaseEstimator):
                 file.write(f"{word} {' '.join(f'{x:.6g}' for x in vector)}\n")
 
     def __sklearn_clone__(self) -> Self:
-        # What is fitted on other texts is kept.
+        # Fitted vectors are kept.
         return self if hasattr(self, "vectors_") else type(self)(**self.get_params())
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -278,8 +278,8 @@ class WordVectors(SavedMixin, BaseEstimator):
         names = [str(word).lower() for word in words]
         if matrix.ndim != 2 or len(matrix) != len(names) or not np.isfinite(matrix).all():
             raise ValueError(
-                f"Expected a vector of finite numbers for each of {len(names)} words, all of one "
-                f"length, got an array of shape {matrix.shape}."
+                f"Expected finite vectors of equal length for {len(names)} words, got an array of "
+                f"shape {matrix.shape}."
             )
         lengths = np.linalg.norm(matrix, axis=1)
         first = {name: at for at, name in reversed(list(enumerate(names))) if lengths[at] > 0}
@@ -289,7 +289,7 @@ class WordVectors(SavedMixin, BaseEstimator):
 
 
 def vectors_of(vectors: WordVectors, names: Iterable[str]) -> TokenVectors:
-    """Return the vectors of columns with these names, where they are words that have one."""
+    """Return the vectors of the columns with these names that are words with a vector."""
     places = _places(vectors, names)
     known = places >= 0
     return TokenVectors(np.flatnonzero(known), vectors.vectors_[places[known]], len(places))
@@ -302,7 +302,7 @@ def _places(vectors: WordVectors, words: Iterable[str]) -> NDArray[np.intp]:
 
 
 def side_by_side(one: WordVectors | None, other: WordVectors | None) -> WordVectors | None:
-    """Return vectors of all words that have one of either kind, both next to each other."""
+    """Concatenate two kinds of vectors, for all words that have at least one of them."""
     if one is None or other is None:
         return one or other
     words = list(dict.fromkeys([*one.words_.tolist(), *other.words_.tolist()]))

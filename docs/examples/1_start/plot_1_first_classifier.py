@@ -1,12 +1,12 @@
 """
-A first classifier of texts
-===========================
+A first text classifier
+=======================
 
 From texts to probabilities in one line, and a look at what the model has learned.
 """
 
 # %%
-# The texts are invented messages of customers, who are content or upset. Use a list of your own
+# The texts are generated messages from customers who are content or upset. Use a list of your own
 # texts and their labels in the same way.
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ print(labels[0], "|", texts[0])
 # There is nothing to tune: the penalty is chosen on held-out documents.
 
 model = make_text_classifier().fit(texts[train], labels[train])
-print(f"{model.score(texts[test], labels[test]):.1%} of the test texts are right")
+print(f"{model.score(texts[test], labels[test]):.1%} of the test texts are predicted correctly")
 
 # %%
 # Texts in, probabilities out.
@@ -37,7 +37,7 @@ for text, probability in zip(new, model.predict_proba(new)[:, 1], strict=True):
     print(f"{probability:.2f} upset | {text}")
 
 # %%
-# The words that move decisions most: value times how much their attention varies over documents.
+# The words that change decisions most: their value times how much their attention varies.
 
 words = make_text_classifier(characters=None, ngram_range=(1, 1)).fit(texts[train], labels[train])
 display = TokenImportanceDisplay.from_estimator(words, texts[test], labels[test], kind="bars")

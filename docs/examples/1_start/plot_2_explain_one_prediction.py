@@ -34,7 +34,7 @@ print(f"contributions {total:+.12f}")
 print(f"decision      {model.decision_function([review])[0]:+.12f}")
 
 # %%
-# Attention is the share that the model gives to a word, the contribution what the word adds.
+# Attention is the share that a word gets; the contribution is what the word adds to the decision.
 
 display = AttentionDisplay.from_estimator(model, review)
 plt.show()

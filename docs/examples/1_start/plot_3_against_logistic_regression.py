@@ -1,14 +1,14 @@
 """
-Against logistic regression
-===========================
+Comparison with logistic regression
+===================================
 
-The same counts, two classifiers, more and more training documents. Logistic regression gets its
-penalty by cross-validation; this package's classifier chooses its own.
+Two classifiers on the same counts, with more and more training documents. The penalty of logistic
+regression is tuned by cross-validation; this package's classifier chooses its own.
 """
 
 # %%
-# The lower the log loss, the better the probabilities; the dashed line is the best that can be
-# reached on these data, by the distribution that they are drawn from.
+# The lower the log loss, the better the probabilities. The dashed line is the best possible result,
+# computed from the distribution of the generated data.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -43,7 +43,7 @@ scores = {
 }
 
 # %%
-# The truth, by Bayes' rule.
+# The true probabilities, by Bayes' rule.
 
 evidence = X_test @ np.log(bunch.token_probabilities[1] / bunch.token_probabilities[0])
 best = 1 / (1 + np.exp(-evidence))

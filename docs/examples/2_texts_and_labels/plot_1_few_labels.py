@@ -2,13 +2,13 @@
 Few labels, many texts
 ======================
 
-Texts without labels tell which words are alike. With ``unlabeled=`` the classifier learns that from
-them, and a word that no labelled text has is given what words like it say.
+Texts without labels show which words are similar. With ``unlabeled=`` the classifier learns these
+similarities, and a word that occurs in no labelled text gets its value from similar words.
 """
 
 # %%
-# 2,000 short texts, of which only some have labels. Many of their words are invented compounds,
-# whose letters would tell the class: character n-grams are left out here.
+# There are 2,000 short texts; only some have labels. Many of their words are invented compounds
+# whose letters reveal the class, so character n-grams are turned off here.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,7 +36,7 @@ for n in sizes:
         of_sizes.append(one.score(test_texts, test_y))
 
 # %%
-# How much the likeness of words counts is chosen by documents held out, and may be nothing.
+# The influence of word similarity is chosen on held-out documents, and can be zero.
 
 print("scale chosen:", model[-1].token_vectors_scale_)
 vectors = model[0].word_vectors_
@@ -44,7 +44,7 @@ for word in ("terrific", "boring"):
     print(word, "is near", ", ".join(other for other, _ in vectors.most_similar(word, k=5)))
 
 # %%
-# Explanations stay sums over words, and say what comes from likeness.
+# Explanations are still sums over words, and show the part that comes from similar words.
 
 few = make_text_classifier(characters=None).fit(texts[:40], y[:40], unlabeled=texts[40:])
 frame = explain(few, test_texts[:1]).to_frame()

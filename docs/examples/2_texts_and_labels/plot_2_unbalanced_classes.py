@@ -7,10 +7,10 @@ hardly change the ranking.
 """
 
 # %%
-# ``class_weight="balanced"`` gives both classes the same total weight. Its labels find more of the
-# rare class, with more false alarms. The ranking, which the curve shows, hardly changes, and the
-# probabilities are those of balanced classes. Where probabilities matter, use no weights and choose
-# a threshold.
+# ``class_weight="balanced"`` gives both classes the same total weight. Predictions then find more
+# of the rare class, with more false alarms. The ranking, which the curve shows, hardly changes, and
+# the probabilities are those of balanced classes. If you need probabilities, use no weights and
+# choose a threshold.
 
 import matplotlib.pyplot as plt
 from sklearn.metrics import precision_recall_curve, precision_score, recall_score
@@ -37,6 +37,6 @@ for weights, colour in ((None, "#1f6fb4"), ("balanced", "#b2570f")):
         markersize=10,
     )
     print(f"{weights}: {labels.mean():.1%} predicted rare; {y[test].mean():.1%} are")
-ax.set(title="The dots: predict, at one half", xlabel="recall", ylabel="precision")
+ax.set(title="Dots: predict, at probability 0.5", xlabel="recall", ylabel="precision")
 ax.legend(frameon=False)
 plt.show()

@@ -6,7 +6,7 @@ Six themes, one model: one attention score for each word, and one value for each
 """
 
 # %%
-# For a text with several themes, the probabilities are divided among them.
+# If a text has several themes, the probability is divided among them.
 
 import matplotlib.pyplot as plt
 
@@ -19,12 +19,12 @@ bunch = make_token_classification(
 )
 texts, themes = bunch.texts, [bunch.target_names[code] for code in bunch.target]
 model = make_text_classifier(characters=None, ngram_range=(1, 1)).fit(texts[:1000], themes[:1000])
-print(f"{model.score(texts[1000:], themes[1000:]):.1%} of the test texts are right")
+print(f"{model.score(texts[1000:], themes[1000:]):.1%} of the test texts are predicted correctly")
 between = model.predict_proba(["the concert was in a museum on the island"])[0]
 print({str(name): round(float(p), 2) for name, p in zip(model.classes_, between, strict=True)})
 
 # %%
-# For each theme, the words that speak for it most.
+# The words that support each theme most.
 
 display = TokenImportanceDisplay.from_estimator(
     model, texts[1000:], themes[1000:], kind="bars", k=6

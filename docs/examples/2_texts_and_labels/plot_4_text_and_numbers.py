@@ -2,13 +2,13 @@
 Numbers beside text
 ===================
 
-A data frame has texts and numbers. Numbers are cut into bins, each of which is a token beside the
-words: contributions stay exact, and effects need not be straight lines.
+A data frame has texts and numbers. The numbers are divided into bins, and each bin is a token like
+a word: contributions are still exact, and effects need not be linear.
 """
 
 # %%
-# The table is made here: customers' messages, and how much was spent, and how many days ago, by
-# each of them. Upset customers have waited longer.
+# This table has customers' messages, what they spent, and how many days ago they ordered. Upset
+# customers have waited longer.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,12 +47,12 @@ print(f"words alone {alone.score(table['message'][test], moods[test]):.1%}")
 print(f"words and numbers {model.score(table[test], moods[test]):.1%}")
 
 # %%
-# One explanation has words and numbers in one sum.
+# An explanation shows words and numbers in one sum.
 
 print(explain(model, table[2000:2001]).to_text(color=False, top=4))
 
 # %%
-# What a bin adds, before a document's attention is shared out, is read from the fitted model.
+# The fitted model has the effect of each bin, before attention is normalised in a document.
 
 names = model[0].get_feature_names_out()
 effects = model[-1].token_values_ * np.exp(model[-1].attention_scores_)

@@ -3,12 +3,12 @@ Words and characters
 ====================
 
 A word with a typing error is a new word, but most of its character n-grams are known. A classifier
-that counts them as well loses less.
+that also counts these loses less accuracy.
 """
 
 # %%
-# One model uses words and pairs of words, the other character n-grams as well. Both learn from
-# clean texts and are tested on texts with more and more wrong letters.
+# One model uses words and pairs of words; the other also uses character n-grams. Both are fitted to
+# clean texts and tested on texts with more and more wrong letters.
 
 import string
 

@@ -1,13 +1,13 @@
 """
-Vectors of words from a file
-============================
+Word vectors from a file
+========================
 
-GloVe, word2vec and fastText write vectors of words as text: a word and its numbers in a line. The
-classifier takes them, and knows words that no training text has.
+GloVe, word2vec and fastText write word vectors as text: one word and its numbers per line. With
+them, the classifier can use words that occur in no training text.
 """
 
 # %%
-# A small file in that format; a real one has some 100 numbers for each of 400,000 words.
+# A small file in that format. A real one has some 100 numbers for each of 400,000 words.
 
 import tempfile
 from pathlib import Path
@@ -26,8 +26,8 @@ vectors = WordVectors.from_file(file)
 print(vectors.most_similar("superb", k=2))
 
 # %%
-# Four texts have labels. ``token_vectors_scale`` says how much vectors count; with more texts it is
-# chosen together with ``C``.
+# Four texts have labels. ``token_vectors_scale`` sets the influence of the vectors; with more texts
+# it is chosen together with ``C``.
 
 texts = ["a good film", "a great plot", "a bad film", "an awful plot"]
 labels = ["good", "good", "bad", "bad"]
@@ -36,12 +36,12 @@ models = {
     "without vectors": make_text_classifier().fit(texts, labels),
     "with vectors": with_vectors.fit(texts, labels),
 }
-news = ["a superb film", "a dreadful film"]  # two words that no training text has
+news = ["a superb film", "a dreadful film"]  # two words that occur in no training text
 for name, model in models.items():
     print(name, model.predict_proba(news)[:, 1].round(2))
 
 # %%
-# The explanation says where a new word has its value from.
+# The explanation shows where the value of a new word comes from.
 
 explanation = explain(models["with vectors"], news)
 print(explanation[0].to_text(color=False))

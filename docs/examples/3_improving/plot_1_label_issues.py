@@ -2,13 +2,13 @@
 Labels that may be wrong
 ========================
 
-Some labels of a data set are wrong. Those that a model of the other documents finds least probable
-should be checked first.
+Some labels of a data set are wrong. Check first the labels that a model of the other documents
+finds least probable.
 """
 
 # %%
-# A tenth of the labels is random, so about one in twenty is wrong. ``label_issues`` estimates what
-# the model would say of each label without its document, from one fit.
+# A tenth of the labels are random, so about one in twenty is wrong. ``label_issues`` estimates from
+# one fit how probable each label would be without its own document.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,6 +31,6 @@ figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 looked_at = np.arange(1, len(y) + 1)
 ax.plot(looked_at, np.cumsum(wrong) / wrong.sum(), color="#1f6fb4", label="lowest margin first")
 ax.plot([0, len(y)], [0, 1], color="0.6", linestyle="--", label="in any order")
-ax.set(xlabel="documents looked at", ylabel="share of wrong labels found", xlim=(0, 600))
+ax.set(xlabel="documents checked", ylabel="share of wrong labels found", xlim=(0, 600))
 ax.legend(frameon=False, loc="lower right")
 plt.show()

@@ -2,15 +2,15 @@
 Leaving doubtful texts to a person
 ==================================
 
-A classifier need not decide everything. Predictions are ranked by the probability of the predicted
-class, or by how little a text says: the share of attention that ``<cls>`` keeps.
+A classifier need not decide every text. Rank predictions by the probability of the predicted class,
+or by how uninformative a text is: the share of attention that ``<cls>`` keeps.
 """
 
 # %%
-# The messages are cut to their first eight words, of which some say nothing of the topic. Accuracy
-# rises as more are left out. Probabilities rank best, as they should. The share of ``<cls>`` knows
-# nothing of contradictions, but it needs no classes: it tells texts that have little to go by, such
-# as those in another language, whatever the classes are.
+# The messages are cut to their first eight words, which often do not mention the topic. Accuracy
+# rises as more messages are rejected. Probabilities rank best, as expected. The share of ``<cls>``
+# ignores contradictory evidence, but it finds texts with little evidence, such as those in another
+# language, for any classes.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -43,8 +43,8 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# Where texts come from elsewhere, classes may be more or less frequent than in training. The model
-# is exact about that: ``predict_proba(texts, priors=...)`` shifts the decisions.
+# In new texts, classes may be more or less frequent than in training. Bayes' rule corrects for that
+# exactly: ``predict_proba(texts, priors=...)`` shifts the decisions.
 
 shares = dict(zip(model.classes_, model[-1].class_prior_.round(2).tolist(), strict=True))
 print("in training:", shares)

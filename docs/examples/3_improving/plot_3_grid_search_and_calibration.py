@@ -7,7 +7,7 @@ which shows whether 80 % means 80 %.
 """
 
 # %%
-# A tenth of the labels is random, so no good model is ever certain.
+# A tenth of the labels are random, so no good model is ever certain.
 
 import matplotlib.pyplot as plt
 from sklearn.calibration import CalibrationDisplay
@@ -26,7 +26,7 @@ texts, y = make_token_classification(
 train, test, y_train, y_test = train_test_split(texts, y, random_state=0)
 
 # %%
-# The features are character n-grams, which overlap and so repeat each other. One grid has
+# The features are character n-grams, which overlap and so repeat information. The grid has
 # parameters of the vectorizer and of the classifier.
 
 characters = TokenVectorizer(analyzer="char_wb", ngram_range=(3, 4), min_df=10)
@@ -57,5 +57,5 @@ for name, model in {"ClsAttentionClassifier": search, "MultinomialNB": bayes}.it
         name=f"{name}, error {error:.1%}",
         ax=ax,
     )
-ax.set_title("Share of class 1 against its probability")
+ax.set_title("Observed share of class 1 against its probability")
 plt.show()

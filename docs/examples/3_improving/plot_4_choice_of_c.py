@@ -2,14 +2,14 @@
 How C is chosen
 ===============
 
-With ``C="auto"``, the default, the classifier chooses the strength of its penalty on documents that
-it holds out. After the fit, ``Cs_`` and ``scores_`` say what was tried.
+With ``C="auto"``, the default, the classifier chooses the strength of its penalty on held-out
+documents. After the fit, ``Cs_`` and ``scores_`` are the values tried and their scores.
 """
 
 # %%
-# A row of ``scores_`` is a fold: the mean log probability of the held-out labels. Each fold tries
-# the values of a grid until its score falls. The dashed line is the choice: the fewer the
-# documents, the closer it is to a guess that is made from the data before any fit.
+# Each row of ``scores_`` has the mean log probability of the held-out labels of one fold. A fold
+# tries the values of a grid until its score falls. The dashed line is the chosen value. The fewer
+# the documents, the closer it is to a guess that is computed from the data before any fit.
 
 import matplotlib.pyplot as plt
 

@@ -2,13 +2,13 @@
 What would change the decision
 ==============================
 
-What a word adds, and what the decision would be without it, are two questions. Both have exact
-answers.
+What does a word add to a decision? What would the decision be without the word? These are two
+questions, and both have exact answers.
 """
 
 # %%
 # The attention of a removed word goes to the other words, so the decision without the word is not
-# the decision minus its contribution. ``decision_without`` is the former, in closed form.
+# the decision minus its contribution. ``decision_without`` computes the former exactly.
 
 import matplotlib.pyplot as plt
 import numpy as np

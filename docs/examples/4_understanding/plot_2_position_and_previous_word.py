@@ -2,13 +2,13 @@
 Position and the word before
 ============================
 
-A bag of words has no order. ``ContextVectorizer`` weights an occurrence by its position, and by the
-word before it.
+A bag of words has no order. ``ContextVectorizer`` weights each occurrence of a word by its position
+and by the word before it.
 """
 
 # %%
-# In these generated texts the last opinion is nearly always that of the label, and an opinion after
-# "hardly" is random.
+# In these generated texts, the last opinion nearly always agrees with the label, and an opinion
+# after "hardly" is random.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +22,7 @@ others = "the plot cast music scene hero city night street door voice letter".sp
 
 
 def story(label):
-    """Return a text of some opinions, of which the last is nearly always the label's."""
+    """Return a text with opinions; the last one nearly always agrees with the label."""
     words = []
     chances = [0.6] * rng.integers(3, 9) + [0.95]
     for chance in chances:
@@ -38,7 +38,7 @@ texts = [story(label) for label in labels]
 print(texts[0])
 
 # %%
-# Without context all opinions have the same weight.
+# Without context, all opinions have the same weight.
 
 for context in (False, True):
     model = make_text_classifier(characters=None, ngram_range=(1, 1), context=context)
@@ -46,7 +46,7 @@ for context in (False, True):
     print(f"context={context}: {model.score(texts[1500:], labels[1500:]):.1%} right")
 
 # %%
-# The model has learned that the end counts, and that words after "hardly" do not.
+# The model has learned that the end matters, and that words after "hardly" do not.
 
 display = ContextDisplay.from_estimator(model, k=4)
 plt.show()

@@ -2,12 +2,12 @@
 Documents in files
 ==================
 
-Counts that do not fit into memory are written to a folder in chunks. The fit reads them in every
-iteration, and gives the model that a fit on all documents at once gives.
+Counts that do not fit into memory are written to a folder in chunks. The fit reads them in each
+iteration, and the model is the same as from all documents at once.
 """
 
 # %%
-# Texts come in batches of any size, from files or a database. ``HashingVectorizer`` needs no
+# Texts arrive in batches of any size, from files or a database. ``HashingVectorizer`` needs no
 # vocabulary, so it can count the first batch before it has seen the others.
 
 import tempfile
@@ -28,7 +28,7 @@ counts = ChunkedCounts.write(
 print(f"{counts.shape[0]:,} documents in {len(counts)} chunks")
 
 # %%
-# With ``warm_start`` each of several fits begins where the last one ended.
+# With ``warm_start``, each fit starts where the previous one ended.
 
 model = ClsAttentionClassifier(warm_start=True, tol=1e-3)
 for C in (0.1, 1.0, 10.0):
@@ -36,7 +36,7 @@ for C in (0.1, 1.0, 10.0):
     print(f"C = {C:g}: {model.n_iter_} iterations to a loss of {model.loss_curve_[-1]:.3f}")
 
 # %%
-# The same scores and values as from all documents at once.
+# The scores and values are the same as from all documents at once.
 
 in_chunks = ClsAttentionClassifier(C=1.0).fit_chunks(counts)
 at_once = ClsAttentionClassifier(C=1.0).fit(vectorizer.transform(texts), y)

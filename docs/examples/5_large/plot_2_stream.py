@@ -2,12 +2,13 @@
 A stream of documents
 =====================
 
-``partial_fit`` learns from batches of documents, each seen once, and ends close to a fit on all of
-them.
+``partial_fit`` learns from batches of documents, seeing each document once. The result is close to
+a fit on all documents.
 """
 
 # %%
-# Each batch is first a test and then training data. Only numbers for each token are remembered.
+# Each batch is first test data and then training data. The model keeps only numbers per token, not
+# the documents.
 
 import matplotlib.pyplot as plt
 from sklearn.feature_extraction.text import HashingVectorizer

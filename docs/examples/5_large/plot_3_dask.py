@@ -2,13 +2,13 @@
 Documents in a Dask cluster
 ===========================
 
-A cluster trains the model that one machine would, and predictions are lazy. If a worker is lost,
-Dask computes its chunks again.
+A cluster trains the same model as one machine, and predictions are lazy. If a worker is lost, Dask
+recomputes its chunks.
 """
 
 # %%
-# Here two workers are threads of this process; ``Client("tcp://...")`` connects to a cluster.
-# A vectorizer that needs no fit counts the texts of a Bag on the workers.
+# Here the two workers are threads of this process; ``Client("tcp://...")`` connects to a cluster.
+# The workers count the texts of a Bag with a vectorizer that needs no fit.
 
 import dask.bag as db
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_addres
     probabilities = model.predict_proba(X)[:, 1].compute()
 
 # %%
-# The result is an ordinary estimator without Dask.
+# ``to_local`` returns an ordinary estimator without Dask.
 
 model.to_local()
 

@@ -7,8 +7,8 @@ Mondelli, NeurIPS 2025, arXiv:2505.17282), in three steps on data that satisfy i
 """
 
 # %%
-# **The data.** Every document has exactly one token that tells its class; all others are equally
-# frequent in both classes, exactly.
+# **The data.** Each document has exactly one token that reveals its class. All other tokens are
+# exactly equally frequent in both classes.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,13 +35,13 @@ print("Assumption 1 holds:", bool(assumption))
 # %%
 # **One gradient step** on the embeddings writes the importance of each token, its signed frequency,
 # into its embedding, along the output vector (Lemma 4.1). In d dimensions the rest is noise of the
-# order of one over the square root of d; the classifier computes in the limit, without it.
+# order of one over the square root of d. The classifier computes the limit, which has no noise.
 
 model = OneStepClassifier().fit(X, y)
 step = one_step_embeddings(X, y, step_size=model.step_size_, embedding_dim=2048, random_state=0)
 
 # %%
-# **Then gradient flow on <cls> alone** makes attention select. Its direction tends to the
+# **Then gradient flow on <cls> alone** makes attention select tokens. Its direction tends to the
 # max-margin direction of the selected tokens (Theorem 4.3), which are the important ones.
 
 mistakes = (model.select_tokens(X) != assumption.relevant_tokens).nnz

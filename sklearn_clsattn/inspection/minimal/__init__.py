@@ -1,1 +1,1 @@
-"""The smallest changes of a document that change its prediction, and the smallest that keep it."""
+"""The smallest changes of a document that change its prediction, and sets that guarantee it."""

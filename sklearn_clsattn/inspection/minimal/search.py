@@ -300,9 +300,9 @@ def _words(one: DecisionTerms) -> Units:
     lost = [str(name) for at, name in enumerate(one.tokens) if at not in known]
     if lost:
         raise ValueError(
-            f"no words can be removed from document {int(one.index[0])} with all that contains "
-            f"them: the places of {len(lost)} tokens, such as {lost[0]!r}, are not known. Explain "
-            "texts with places=True and a vectorizer of words, or remove tokens rather than words"
+            f"cannot remove words from document {int(one.index[0])}, because the positions of "
+            f"{len(lost)} tokens, such as {lost[0]!r}, are unknown. Explain texts with places=True "
+            "and a vectorizer of words, or remove tokens instead of words"
         )
     several = list(dict.fromkeys(units for units, _, _ in entries if len(units) > 1))
     row_of = {units: at for at, units in enumerate(several, len(names))}

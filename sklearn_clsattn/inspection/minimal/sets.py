@@ -1,4 +1,4 @@
-"""The smallest changes of documents: asked for, as data, as text and as HTML."""
+"""The smallest changes of documents as data, text and HTML."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def minimal_sets(
     question = "a sufficient set" if is_kept else "a counterfactual"
     if many.model is None:
         raise ValueError(
-            f"{question} is exact for one layer of attention alone; this model has two"
+            f"{question} needs a model with one layer of attention; this model has two"
         )
     if len(labels) > 2 and len(many.targets) < len(labels):
         raise ValueError(
             f"{question} compares classes, but only {many.targets.tolist()[0]!r} was explained: "
-            "explain without target"
+            "call explain without target"
         )
     check_scalar(time_limit, "time_limit", Real, min_val=0, include_boundaries="neither")
     if change not in ("tokens", "words", "add"):
@@ -113,7 +113,7 @@ class MinimalSet:
     after: Any  # that of the changed one
     # (n_chosen + 1,): the margin of `before` over the best other class in log-odds, and its
     # probability, with none of the tokens, the first of them, the first two, ... With "keep", the
-    # lowest margin it can have whatever becomes of the others, and NaN.
+    # lowest margin it can have whatever happens to the others, and NaN.
     margins: Array
     probabilities: Array
     marks: tuple[Integers, ...]  # for each text, starts and stops of the chosen, (n, 2)
@@ -139,9 +139,9 @@ class MinimalSet:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MinimalSets(Sequence[MinimalSet]):
-    """The smallest changes of several documents that change their predictions, or keep them.
+    """The smallest sets of several documents that change or guarantee their predictions.
 
-    A sequence of :class:`MinimalSet`, of which slices are :class:`MinimalSets` again.
+    A sequence of :class:`MinimalSet`; its slices are :class:`MinimalSets`.
     """
 
     explanation: DecisionTerms
@@ -160,11 +160,11 @@ class MinimalSets(Sequence[MinimalSet]):
 
     @property
     def sizes(self) -> Array:
-        """The sets' sizes, (n_documents,); NaN where none was found."""
+        """The sizes of the sets, (n_documents,); NaN if none was found."""
         return np.array([one.size for one in self], dtype=np.float64)
 
     def statement(self, number: int) -> str:
-        """Return what is known of the document at position `number` in a sentence or two."""
+        """Return the result for the document at position `number` as one or two sentences."""
         one, document = self.sets[number], self.explanation[number]
         kind, is_kept = "word" if one.change == "words" else "token", one.change == "keep"
         n, before, after = len(one.tokens), label_text(one.before), label_text(one.after)
@@ -177,7 +177,7 @@ class MinimalSets(Sequence[MinimalSet]):
             least = one.at_least
             return f"None was found in the time allowed: it takes {least} or more, if any will do."
         if not n:
-            return f"It is {before} {'whatever becomes of its tokens' if is_kept else 'already'}."
+            return f"It is {before} {'whatever happens to its tokens' if is_kept else 'already'}."
         these = f'the {kind} "{token_text(one.tokens[0])}"' if n == 1 else f"these {n} {kind}s"
         if n > 1 and one.change in ("tokens", "keep"):
             these += f" of its {len(document.tokens):,}"
@@ -191,20 +191,20 @@ class MinimalSets(Sequence[MinimalSet]):
             if self._is_binary:
                 how = f"with at least {percent(float(expit(one.margin)))}"
             guarantee = f"{these[0].upper()}{these[1:]} guarantee{'s' if n == 1 else ''} {before}"
-            return f"{guarantee}, {how}, whatever becomes of the others{fewer}."
+            return f"{guarantee}, {how}, whatever happens to the others{fewer}."
         start = f"With {these} added" if one.change == "add" else f"Without {these}"
         odds = f" ({percent(1 - float(one.probabilities[-1]))})" if self._is_binary else ""
         return f"{start}, it is {after}{odds}{fewer}."
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a data frame with a row for each document; NaN stands where there is no set."""
+        """Return a data frame with one row per document; NaN means that there is no set."""
         names = ["document", "before", "after", "size", "at_least", "tokens", "margin"]
         frame = pd.DataFrame({name: [getattr(one, name) for one in self] for name in names})
         frame = frame.astype({"size": np.float64, "at_least": np.float64})
         return frame.assign(margin=frame["margin"].where(frame["size"].notna()))
 
     def to_text(self, *, top: int = 12) -> str:
-        """Return statements and at most `top` tokens each, with the probability after each."""
+        """Return statements, each with at most `top` tokens and the probabilities after them."""
         check_scalar(top, "top", Integral, min_val=0)
         parts = []
         for at, one in enumerate(self):
@@ -225,9 +225,9 @@ class MinimalSets(Sequence[MinimalSet]):
         return "\n\n".join(parts) or "No documents."
 
     def to_html(self, *, top: int = 12, fragment: bool = False) -> str:
-        """Return a page, or an element to put into one, which needs no scripts and no network.
+        """Return a page, or an element for another page, without scripts, that needs no network.
 
-        Texts are marked; of each set, at most `top` tokens are listed.
+        The chosen words are marked in the texts; at most `top` tokens are listed for each set.
         """
         check_scalar(top, "top", Integral, min_val=0)
         return self._html(len(self), top, fragment)
@@ -257,7 +257,7 @@ class MinimalSets(Sequence[MinimalSet]):
         unit = f"probability of {before} after each"
         if one.change == "keep":
             what, odds = ("probability", "") if self._is_binary else ("lead", " in log-odds")
-            unit = f"lowest {what} of {before}{odds}, whatever becomes of the others"
+            unit = f"lowest {what} of {before}{odds}, whatever happens to the others"
         texts = zip(document.texts[0], one.marks, strict=False)
         return {
             "set": one,
