@@ -12,7 +12,7 @@ from . import known, pictures
 from .data import STAR_NAMES, Corpus, Settings, load
 from .models import Fit, along_posterior, batch_parameters, draw, fit, joint_parameters, over_seeds
 from .record import Row, row
-from .shapes import Arms, arms, binned, order
+from .shapes import arms, binned, order
 from .theorem import usual_step
 
 CORPORA = ("IMDB", "Yelp")
@@ -44,7 +44,8 @@ def joint(settings: Settings) -> list[Row]:
             line = f"{name}, {trained}"
             rises = [order(along_posterior(corpus, model.values).means) for model in models]
             rows.append(row("rises", line, rises))
-            rows.append(row("U", line, [score_arms(corpus, model).worse for model in models]))
+            scores = [along_posterior(corpus, model.scores) for model in models]
+            rows.append(row("U", line, [arms(bins.centres, bins.means).worse for bins in scores]))
             accuracy = [model.accuracy for model in models]
             asked = trained == EMBEDDINGS  # of the paper's own training
             rows.append(row("accuracy" if asked else "other accuracy", line, accuracy))
@@ -84,12 +85,6 @@ def trainings(settings: Settings) -> dict[str, dict[str, Any]]:
         SCORES: {**adam, "embedding_dim": None},
         BATCHES: batch_parameters(*settings.pick((64, 5), (16, 4))),
     }
-
-
-def score_arms(corpus: Corpus, model: Fit) -> Arms:
-    """Return the arms of the U of E.p."""
-    bins = along_posterior(corpus, model.scores)
-    return arms(bins.centres, bins.means)
 
 
 def one_step(settings: Settings) -> list[Row]:
