@@ -17,14 +17,14 @@ from scipy.special import logsumexp
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from sklearn_clsattn import ClsAttentionClassifier, inspection
+from sklearn_clsattn import ClsAttentionClassifier
 
 from .problems import WORDS, Problem
 
 Array = NDArray[np.float64]
 Scores = tuple[NDArray[Any], Array]  # columns and scores, (n_scored,)
 Explain = Callable[[str], Scores]  # of a text
-OURS, WHOLE = "ours: contributions", "ours: `explain`"
+OURS = "ours: contributions"
 _BATCH = 100  # documents that SHAP asks about at once; its default of 5 texts is slower
 
 
@@ -55,7 +55,6 @@ def explainers(model: Model, samples: int) -> dict[str, Explain]:
     """Return the explainers that are compared, in the order of the tables."""
     return {
         OURS: partial(_contributions, model),
-        WHOLE: partial(_whole, model),
         "LIME": _lime(model, samples),
         "SHAP": _shap(model, samples),
         "attention": partial(_attention, model),
@@ -73,12 +72,6 @@ def _contributions(model: Model, text: str) -> Scores:
         return columns, contributions[0] if decisions[0] > 0 else -contributions[0]
     second, first = np.argsort(decisions)[-2:]
     return columns, contributions[first] - contributions[second]
-
-
-def _whole(model: Model, text: str) -> Scores:
-    """All that `explain` returns: contributions, decisions without tokens, positions in texts."""
-    answer = inspection.explain(model.pipeline, [text])
-    return answer.columns, answer.contributions[:, 0]
 
 
 def _lime(model: Model, samples: int) -> Explain:

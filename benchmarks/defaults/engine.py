@@ -56,9 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("no documents: name a folder with --explore, or try --fast", file=sys.stderr)
         return 2
     readers = sources(*(None, None) if options.fast else (options.explore, options.reviews))
-    asked = {name: QUESTIONS[name] for name in options.questions or QUESTIONS}
     parts = []
-    for name, question in asked.items():
+    for name in options.questions or QUESTIONS:
+        question = QUESTIONS[name]
         file = options.folder / f"{name}{'-fast' * options.fast}.jsonl"
         seeds = 1 if options.fast else question.seeds
         ask(question, readers, file, seeds=seeds)

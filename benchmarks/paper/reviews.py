@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_clsattn.paper import one_step_embeddings
-
 from . import known, pictures
 from .data import STAR_NAMES, Corpus, Settings, load
 from .models import Fit, along_posterior, batch_parameters, draw, fit, joint_parameters, over_seeds
 from .record import Row, row
 from .shapes import arms, binned, order
-from .theorem import usual_step
+from .theorem import after_step, usual_step
 
 CORPORA = ("IMDB", "Yelp")
 EMBEDDINGS, SCORES, LIMIT = "Adam on E, p, v", "Adam on scores and values", "L-BFGS, no dimension"
@@ -166,13 +164,7 @@ def lemma(settings: Settings) -> list[Row]:
         corpus = load(name, settings)
         shares, errors = [], []
         for seed in settings.seeds:
-            step = one_step_embeddings(
-                corpus.X,
-                corpus.y,
-                step_size=usual_step(corpus.X, corpus.y),
-                embedding_dim=dimension,
-                random_state=seed,
-            )
+            step = after_step((corpus.X, corpus.y), 1.0, dimension, seed)
             rest = step.embeddings @ step.output_vectors.T - step.shifts
             shares.append(1 - np.square(rest).sum() / np.square(step.shifts + rest).sum())
             errors.append(step.lemma_error().max() * dimension**0.5)
