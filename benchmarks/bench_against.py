@@ -51,9 +51,7 @@ def measure(checkout: str, path: str) -> dict[str, float]:
 
 def in_a_process(checkout: Path, path: Path) -> dict[str, float]:
     """Return :func:`measure` in a fresh process."""
-    measure, arguments = "benchmarks.bench_against.measure", (checkout, path)
-    found: dict[str, float] = in_process(measure, *arguments, checkout=checkout)
-    return found
+    return dict(in_process("benchmarks.bench_against.measure", checkout, path, checkout=checkout))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -61,13 +59,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("other", type=Path)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--rows", type=int, help="of each half, for a trial")
-    parser.add_argument("--cache", type=Path, default=problems.CACHE, help="of matrices")
     options = parser.parse_args(arguments)
     checkouts = command_line.ROOT, options.other.resolve()
     reviews = problems.find_reviews(options.reviews)
     parts = []
     for spec in problems.specs(reviews):
-        path = problems.load(spec, reviews, n_rows=options.rows, cache=options.cache).path.resolve()
+        path = problems.load(spec, reviews, n_rows=options.rows).path.resolve()
         pairs = [[in_a_process(one, path) for one in checkouts] for _ in range(options.pairs)]
         rows = []
         for what in RATIOS:

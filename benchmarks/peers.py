@@ -26,9 +26,8 @@ from sklearn_clsattn.datasets import load_requests
 
 from . import command_line, machine, pages, problems
 from .competitors import PEERS
-from .defaults.sets import REVIEWS
 from .memory import peak_during
-from .problems import Problem, Spec
+from .problems import REVIEWS, Problem, Spec
 from .processes import in_process
 from .timing import quality, timed, warm_up_rows
 
@@ -114,12 +113,9 @@ def section(name: str, found: dict[str, dict[str, Any] | None]) -> str:
 
 def draw(results: dict[str, dict[str, Any]], path: Path) -> None:
     """Draw accuracy against the time from raw texts to predictions, one panel a set."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure = plt.figure(figsize=(12.8, 3.6 * -(-len(results) // 2)))
+    figure = Figure(figsize=(12.8, 3.6 * -(-len(results) // 2)))
     for at, (name, found) in enumerate(results.items(), 1):
         ax = figure.add_subplot(-(-len(results) // 2), 2, at)
         labels = []  # names on the right, from the least accurate, with a line to where they belong
@@ -144,7 +140,6 @@ def draw(results: dict[str, dict[str, Any]], path: Path) -> None:
         ax.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(path, dpi=150)
-    plt.close(figure)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -95,6 +95,11 @@ SHORT = Spec(
     generated={"document_length": 20, "n_irrelevant": 4000, "n_relevant_per_class": 100},
     max_rows=1000,
 )
+REVIEWS = {
+    "imdb": Spec("imdb", "", "imdb"),
+    "polarity": Spec("polarity", "", "yelp_stars", labels="polarity"),
+    "stars": Spec("stars", "", "yelp_stars"),
+}
 _PARTS = ("train", "test")
 
 
@@ -140,18 +145,18 @@ def load_texts(spec: Spec, folder: Path | None, *, n_rows: int | None = None) ->
     if spec.stem and folder:
         file = folder / f"{spec.stem}.csv.gz"
         parts = (labelled_texts(spec, folder, part) for part in _PARTS)
-        both = read_parts(file) if file.is_file() else parts
+        both = split_texts(*read_set(file)) if file.is_file() else parts
         halves = [column for half in both for column in some_rows(half, spec.max_rows, n_rows)]
     else:
         halves = [_as_texts(half) if sp.issparse(half) else half for half in generate(spec, n_rows)]
     return Problem(spec.name, spec.title, Path(), *halves)
 
 
-def read_parts(file: Path) -> list[Texts]:
-    """Return both halves of a set from one file with the columns text, label and part."""
+def read_set(file: Path) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    """Return texts, labels, and which are for testing, of a file with text, label and part."""
     frame = pd.read_csv(file, keep_default_na=False, dtype={"label": str})
     texts, y = frame["text"].to_numpy(dtype=object), frame["label"].to_numpy(dtype=str)
-    return split_texts(texts, y, (frame["part"] == "test").to_numpy())
+    return texts, y, (frame["part"] == "test").to_numpy()
 
 
 def split_texts(texts: NDArray[Any], y: NDArray[Any], test: NDArray[np.bool_]) -> list[Texts]:

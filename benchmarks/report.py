@@ -182,12 +182,10 @@ def _quality(row: dict[str, Any]) -> tuple[str, ...]:
 
 def draw(results: dict[str, Any], path: Path) -> None:
     """Draw fit time against accuracy, one panel a problem."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(2, 2, figsize=(9.4, 7.2), squeeze=False)
+    figure = Figure(figsize=(9.4, 7.2))
+    axes = figure.subplots(2, 2, squeeze=False)
     for ax, entry in zip(axes.flat, results["problems"].values(), strict=False):
         for name, row in entry["competitors"].items():
             colour, marker, size = _MARKS[name]
@@ -202,4 +200,3 @@ def draw(results: dict[str, Any], path: Path) -> None:
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="lower center", ncols=3)
     figure.tight_layout(rect=(0, 0.1, 1, 1))
     figure.savefig(path, dpi=150)
-    plt.close(figure)

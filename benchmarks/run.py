@@ -28,7 +28,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = command_line.parser("run", __doc__, reviews=True)
     parser.add_argument("--fast", action="store_true", help="few rows, few runs, nothing tuned")
     parser.add_argument("--problems", nargs="+", metavar="NAME", help="only these")
-    parser.add_argument("--cache", type=Path, default=problems.CACHE, help="of matrices and tuning")
     parser.add_argument("--output", type=Path, default=pages.RESULTS, help="folder of the page")
     options = parser.parse_args(arguments)
     reviews = problems.find_reviews(options.reviews)
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     specs = problems.specs(reviews)
     if options.problems:
         specs = [spec for spec in specs if spec.name in options.problems]
-    results = run(specs, reviews, fast=options.fast, cache=options.cache)
+    results = run(specs, reviews, fast=options.fast)
     page = report.markdown(results)
     official = reviews and not (options.fast or options.problems or options.output != pages.RESULTS)
     pages.write(options.output / ("latest.md" if official else "trial.md"), page)
@@ -51,9 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run(
-    specs: Sequence[Spec], reviews: Path | None, *, fast: bool, cache: Path = problems.CACHE
-) -> dict[str, Any]:
+def run(specs: Sequence[Spec], reviews: Path | None, *, fast: bool) -> dict[str, Any]:
     """Return everything that is measured."""
     rows = problems.FAST_ROWS if fast else None
     effort = {"max_runs": 2, "max_seconds": 2.0} if fast else {}
@@ -61,12 +58,12 @@ def run(
     results["problems"], results["from_text"] = {}, {}
     warnings.simplefilter("ignore")  # fast runs and defaults need not converge
     for spec in specs:
-        problem = problems.load(spec, reviews, n_rows=rows, cache=cache)
+        problem = problems.load(spec, reviews, n_rows=rows)
         chosen = [
-            (one, one.untuned if fast else tuned_value(problem.path, one.name, cache=cache))
+            (one, one.untuned if fast else tuned_value(problem.path, one.name))
             for one in COMPETITORS.values()
         ]
-        found = compare(problem, chosen, say=_say, **effort)
+        found = compare(problem, chosen, **effort)
         for competitor, value in chosen if not fast else ():  # a process each takes seconds
             given = problem.path, competitor.name, value
             found[competitor.name]["memory"] = in_process("benchmarks.memory.peak_of_fit", *given)
@@ -79,20 +76,16 @@ def run(
         if spec.from_text:
             texts = problems.load_texts(spec, reviews, n_rows=rows)
             raw = [(one, None) for one in from_texts(spec.vectorizer).values()]
-            found = compare(texts, raw, say=_say, **({"max_runs": 3} | effort))
+            found = compare(texts, raw, **({"max_runs": 3} | effort))
             results["from_text"][spec.name] = {
                 "title": spec.title,
                 "competitors": found,
                 "few": few_labels(texts),
             }
-    short = problems.load(problems.SHORT, None, cache=cache)
+    short = problems.load(problems.SHORT, None)
     results["short_fit"] = short_fit(short, runs=5 if fast else 50)
     results["small_texts"] = small_texts(runs=1 if fast else 7)
     return results
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

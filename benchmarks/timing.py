@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -27,7 +28,7 @@ from sklearn_clsattn.metrics import expected_calibration_error
 from sklearn_clsattn.text import make_text_classifier
 
 from .competitors import COMPETITORS, Competitor, from_texts
-from .problems import Problem, read
+from .problems import CACHE, Problem, read
 
 _WARM_UP_ROWS = 500
 
@@ -59,7 +60,6 @@ def compare(
     *,
     max_runs: int = 5,
     max_seconds: float = 20.0,
-    say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, dict[str, Any]]:
     """Return times and quality of each competitor, with its tuned value, on a problem."""
     rows, y = warm_up_rows(problem.y_train), problem.y_train
@@ -88,7 +88,7 @@ def compare(
             gc.collect()
             models[name], taken = timed(lambda model=model, X=X[name][0]: model.fit(X, y))
             seconds.append(taken)
-            say(f"{problem.name}: {name} {seconds[-1]:.2f} s")
+            print(f"{problem.name}: {name} {taken:.2f} s", file=sys.stderr, flush=True)
     calls = [lambda name=name: models[name].predict(X[name][1]) for name in fits]
     predictions = interleaved(*calls, runs=max_runs)
     some = range(min(100, len(problem.y_test)))
@@ -112,9 +112,9 @@ def compare(
     }
 
 
-def tuned_value(path: Path, name: str, *, cache: Path) -> float | None:
+def tuned_value(path: Path, name: str) -> float | None:
     """Return a competitor's value of the best accuracy on a fifth of the training documents."""
-    return joblib.Memory(cache, verbose=0).cache(_tuned_value)(path, name)
+    return joblib.Memory(CACHE, verbose=0).cache(_tuned_value)(path, name)
 
 
 def _tuned_value(path: Path, name: str) -> float | None:

@@ -148,6 +148,12 @@ def reduced_rows(
     return results
 
 
+def divided(numerator: Any, denominator: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the quotient of numbers or arrays, 0 where the denominator is not positive."""
+    out = np.zeros(np.broadcast_shapes(np.shape(numerator), denominator.shape))
+    return np.divide(numerator, denominator, out=out, where=denominator > 0)
+
+
 def row_totals(X: Any) -> NDArray[np.float64]:
     """Return the sum of each row of a CSR matrix, computed in float64."""
     if (factors := factors_of(X)) is not None:

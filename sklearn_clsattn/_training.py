@@ -15,7 +15,7 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 
-from ._documents import damped_entries
+from ._documents import damped_entries, divided
 from ._factored import FactoredMatrix, factors_of, n_stored
 from ._types import Array
 from ._validation import check_entries, check_total_weight, check_two_classes
@@ -148,7 +148,7 @@ def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array
         return np.ones(len(classes))
     if class_weight == "balanced":  # equal weights of the classes that have documents
         mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
-        return np.divide(mean, class_weights, out=np.zeros(len(classes)), where=class_weights > 0)
+        return divided(mean, class_weights)
     factors = np.asarray(compute_sample_weight(class_weight, classes))
     if not (np.isfinite(factors).all() and factors.min() >= 0):
         raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}.")

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ._docstrings import documented
-from ._documents import as_csr, row_blocks, row_totals
+from ._documents import as_csr, divided, row_blocks, row_totals
 from ._factored import factors_of
 from ._types import Array
 
@@ -94,8 +94,7 @@ def class_totals(
             f"got {codes.min()} to {codes.max()}."
         )
     if kind == "shares":
-        sums = row_totals(X)
-        weights = np.divide(weights, sums, out=np.zeros(n_documents), where=sums > 0)
+        weights = divided(weights, row_totals(X))
 
     if (factors := factors_of(X)) is not None:
         of_units = class_totals(factors.left, codes, n_classes, weights)
@@ -171,7 +170,7 @@ def signed_frequency(
             f"class_weight_totals must have shape ({n_classes},), got {class_weights.shape}."
         )
     divisors = n_classes * class_weights if centred else np.full(n_classes, class_weights.sum())
-    shares = _divided(totals, divisors[:, None])
+    shares = divided(totals, divisors[:, None])
     if n_classes == 2:
         return shares[1] - shares[0]
     # Subtract the first class, so that equal shares give exactly 0: their mean may be rounded.
@@ -210,10 +209,10 @@ def posterior_difference(totals: ArrayLike) -> Array:
     n_classes = len(totals)
     seen = totals.sum(axis=0)
     if n_classes == 2:
-        return _divided(totals[1] - totals[0], seen)
+        return divided(totals[1] - totals[0], seen)
     difference = n_classes * totals
     difference -= seen
-    return _divided(difference, (n_classes - 1) * seen)
+    return divided(difference, (n_classes - 1) * seen)
 
 
 @documented
@@ -317,8 +316,3 @@ def _checked_totals(totals: ArrayLike) -> Array:
             f"got {checked.shape}."
         )
     return checked
-
-
-def _divided(numerator: Array, denominator: Array) -> Array:
-    """Return the quotient of arrays of equal shape, 0 where the denominator is 0."""
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

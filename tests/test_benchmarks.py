@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,7 @@ import pytest
 from benchmarks import (
     bench_against,
     bench_counting,
-    bench_invariance,
-    bench_minimal,
+    bench_explanations,
     bench_scale,
     peers,
     problems,
@@ -62,9 +62,6 @@ def sets(tmp_path_factory):
     ("main", "arguments", "rows"),
     [
         (run.main, ["--fast", *NONE], [re.escape(one.title) for one in COMPETITORS.values()]),
-        (bench_invariance.main, ["--problems", "1"], ["C=1", "C chosen"]),
-        (bench_minimal.main, ["--fast", *NONE], ["removed", "guarantee"]),
-        (bench_minimal.main, ["--fast", "--labels", *NONE], ["label_issues"]),
         (bench_scale.main, ["--memory", "0.001"], ["5,?000", "1,?000"]),
         (bench_scale.main, ["--cuda", "--entries", "20000"], ["cpu"]),
         (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
@@ -75,22 +72,17 @@ def sets(tmp_path_factory):
             [*NONE, "--rows", "40", "--runs", "1"],
             map(re.escape, bench_counting.TASKS),
         ),
+        pytest.param(
+            bench_explanations.main,
+            ["--fast", *NONE, "--samples", "100"],
+            ["a tiny problem"],
+            marks=pytest.mark.skipif(not (find_spec("lime") and find_spec("shap")), reason="extra"),
+        ),
     ],
-    ids=[
-        "run",
-        "invariance",
-        "minimal",
-        "labels",
-        "memory",
-        "cuda",
-        "chunks",
-        "peers",
-        "against",
-        "counts",
-    ],
+    ids=["run", "memory", "cuda", "chunks", "peers", "against", "counts", "explanations"],
 )
 def test_a_benchmark_prints_its_table(main, arguments, rows, tiny, capsys):
-    if main in (run.main, peers.main, bench_counting.main):
+    if main in (run.main, peers.main, bench_counting.main, bench_explanations.main):
         arguments = [*arguments, "--output", str(tiny)]
     assert main(arguments) == 0
     printed = capsys.readouterr().out

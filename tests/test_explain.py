@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from test_contract import CLASSIFIERS, OURS, odd_layouts
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._documents import row_sums
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.formatting import rounds_to_nothing
 from sklearn_clsattn.inspection.view import views
@@ -53,7 +54,8 @@ def assert_contract(model, X, explanation, tolerance=1e-10):
     scale = abs(explanation.intercept) + [
         terms[rows == i].sum(axis=0) for i in range(len(explanation))
     ]
-    gap = explanation.decision_terms() + explanation.intercept - outputs(model, X)
+    decisions = row_sums(explanation.contributions, explanation.indptr) + explanation.intercept
+    gap = decisions - outputs(model, X)
     assert (abs(gap) <= tolerance * scale).all()
     assert_array_equal(explanation.decision, outputs(model, X))
     shares = np.bincount(rows, explanation.attention, len(explanation)) + explanation.cls_attention

@@ -47,7 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--explore", type=Path, help="folder of NAME.csv.gz: text, label, part")
     parser.add_argument("--reviews", type=Path, help="folder of the reviews' training files")
     parser.add_argument("--fast", action="store_true", help="generated documents, one split")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no split later")
     folder = Path(tempfile.gettempdir()) / "clsattn-defaults"
     parser.add_argument("--folder", type=Path, default=folder, help="where answers are written")
     parser.add_argument("--output", type=Path, help="file for the page")
@@ -56,14 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not (options.fast or options.explore or options.reviews):
         print("no documents: name a folder with --explore, or try --fast", file=sys.stderr)
         return 2
-    ends = time.monotonic() + 60 * options.minutes
     readers = sources(*(None, None) if options.fast else (options.explore, options.reviews))
-    asked = {name: QUESTIONS[name] for name in options.questions or QUESTIONS}
     parts = []
-    for name, question in asked.items():
+    for name in options.questions or QUESTIONS:
+        question = QUESTIONS[name]
         file = options.folder / f"{name}{'-fast' * options.fast}.jsonl"
         seeds = 1 if options.fast else question.seeds
-        ask(question, readers, file, seeds=seeds, ends=ends)
+        ask(question, readers, file, seeds=seeds)
         parts += [f"## {question.title}", tables(question, answers(file))]
     command = f"python -m benchmarks.defaults {' '.join(options.questions)}".strip()
     page = pages.page("How the defaults were chosen", command, _NOTES, *parts)
@@ -71,14 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def ask(question: Question, readers: Any, file: Path, *, seeds: int, ends: float) -> None:
-    """Measure a question on every split that is not yet in the file, until it is `ends`."""
+def ask(question: Question, readers: Any, file: Path, *, seeds: int) -> None:
+    """Measure a question on every split that is not yet in the file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     known = {(row["set"], row["seed"], row["size"]) for row in _lines(file)}
     found = splits(readers, seeds=seeds, sizes=question.sizes, skip=lambda key: key in known)
     for split in found:
-        if time.monotonic() > ends:
-            return
         if split.work > question.max_work or (split.work > 2e7 and split.seed > 1):
             continue
         key = {"set": split.set, "seed": split.seed, "size": split.size, "defaults": _DEFAULTS}
@@ -93,7 +89,7 @@ def ask(question: Question, readers: Any, file: Path, *, seeds: int, ends: float
 
 def measure(variant: Variant, split: Split, *, texts: bool) -> dict[str, float | None]:
     """Return accuracy, log loss, calibration error and processor seconds of a variant."""
-    X, X_test = (split.texts_train, split.texts_test) if texts else split.counts()
+    X, X_test = (split.texts_train, split.texts_test) if texts else split.counts
     tried = [{"C": C} for C in variant.best_of] or [{}]
     results = []
     with ExitStack() as stack, warnings.catch_warnings():

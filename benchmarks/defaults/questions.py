@@ -76,9 +76,7 @@ def _tuned(*steps: Any, values: tuple[float, ...], name: str = "C") -> Variant:
 
 
 _LOGISTIC = LogisticRegression(max_iter=200)
-_NB_WEIGHTED = OneVsRestClassifier(
-    make_pipeline(TokenImportanceTransformer("log_odds"), LogisticRegression(max_iter=200))
-)
+_NB_WEIGHTED = OneVsRestClassifier(make_pipeline(TokenImportanceTransformer("log_odds"), _LOGISTIC))
 _SVC, _WEIGHTS, _FEATURES = LinearSVC(), TfidfTransformer(), ContextVectorizer(context=False)
 _COUNTS, _TFIDF, _SVC_C = (0.01, 0.1, 1.0, 10.0), (1.0, 5.0, 25.0, 125.0), (0.1, 0.3, 1.0, 3.0)
 

@@ -14,20 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.problems import Spec, Texts, labelled_texts
+from benchmarks.problems import REVIEWS, Texts, labelled_texts, read_set
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.text import TokenVectorizer
 
 SIZES = (500, 2_000, 8_000, None)
 FEW = (30, 100, 300)
-REVIEWS = {
-    "imdb": Spec("imdb", "", "imdb"),
-    "polarity": Spec("polarity", "", "yelp_stars", labels="polarity"),
-    "stars": Spec("stars", "", "yelp_stars"),
-}
 
 
 @dataclass(frozen=True)
@@ -43,20 +37,17 @@ class Split:
     y_test: NDArray[np.intp]
 
     @cached_property
-    def _counts(self) -> tuple[Any, Any]:
+    def counts(self) -> tuple[Any, Any]:
+        """Counts of words and bigrams, of training and of test documents."""
         min_df = 1 if self.size in FEW else 2
         vectorizer = TokenVectorizer(ngram_range=(1, 2), min_df=min_df)
         return vectorizer.fit_transform(self.texts_train), vectorizer.transform(self.texts_test)
-
-    def counts(self) -> tuple[Any, Any]:
-        """Return counts of words and bigrams, of training and of test documents."""
-        return self._counts
 
     @property
     def work(self) -> int:
         """What the time of a fit grows with: non-zeros times outputs."""
         n_classes = int(self.y_train.max()) + 1
-        return int(self.counts()[0].nnz) * (1 if n_classes == 2 else n_classes)
+        return int(self.counts[0].nnz) * (1 if n_classes == 2 else n_classes)
 
 
 def sources(explore: Path | None, reviews: Path | None) -> dict[str, Callable[[], Texts]]:
@@ -106,9 +97,8 @@ def splits(
 
 def read_training(file: Path) -> Texts:
     """Return texts and labels of a set, without those for testing."""
-    frame = pd.read_csv(file, keep_default_na=False, dtype={"label": str})
-    frame = frame[frame["part"] != "test"]
-    return frame["text"].to_numpy(dtype=object), frame["label"].to_numpy(dtype=str)
+    texts, y, test = read_set(file)
+    return texts[~test], y[~test]
 
 
 def _generated(n_classes: int) -> Texts:

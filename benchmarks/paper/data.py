@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
-from benchmarks.problems import WORDS
-from sklearn_clsattn.datasets import load_reviews, make_token_classification
+from benchmarks.problems import REVIEWS, WORDS, labelled_texts
+from sklearn_clsattn.datasets import make_token_classification
 
 from . import shapes
 
 MIN_DOCUMENTS = 5
+SPECS = dict(zip(("IMDB", "Yelp", "Yelp stars"), REVIEWS.values(), strict=True))
 N_TOKENS = {"IMDB": 7766, "Yelp": 5424, "Yelp stars": 5424}  # as many as the paper's vocabulary has
 STAR_NAMES = ("1 star", "2 stars", "4 stars", "5 stars")
 TINY = {"n_irrelevant": 120, "n_relevant_per_class": 30, "document_length": 40}
@@ -91,7 +92,7 @@ def load(name: str, settings: Settings) -> Corpus:
         )
         halves = [(X[:500], y[:500]), (X[500:], y[500:])]
     else:
-        texts = [_texts(name, settings.reviews, part) for part in ("train", "test")]
+        texts = [labelled_texts(SPECS[name], settings.reviews, part) for part in ("train", "test")]
         vectorizer = CountVectorizer(min_df=MIN_DOCUMENTS, token_pattern=WORDS)
         vectorizer.fit(texts[0][0])
         halves = [(vectorizer.transform(half), y) for half, y in texts]
@@ -114,16 +115,6 @@ def subset(corpus: Corpus, n_train: int, n_test: int) -> Corpus:
     return _trimmed(
         corpus.name, corpus.X[train], corpus.y[train], corpus.X_test[test], corpus.y_test[test]
     )
-
-
-def _texts(name: str, reviews: Path, part: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    stem = "imdb" if name == "IMDB" else "yelp_stars"
-    path = reviews / f"{stem}_{part}.csv.gz"
-    texts, y = load_reviews(path, text="text", label="label", return_X_y=True)
-    if name == "Yelp":
-        kept = y != 3
-        texts, y = texts[kept], y[kept] > 3
-    return texts, y
 
 
 def _four_classes(X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[np.int64]]:

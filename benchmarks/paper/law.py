@@ -25,13 +25,10 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from benchmarks import command_line, machine, pages
-from sklearn_clsattn._core.documents import Documents
-from sklearn_clsattn.paper import one_step_embeddings
 from sklearn_clsattn.paper._gradient_flow import gradient_flow
 from sklearn_clsattn.paper._selection_law import LARGEST_LEAD, law_of
-from sklearn_clsattn.paper._selective import SelectiveObjective
 
-from .theorem import Data, flow, limit_of, one_relevant, usual_step
+from .theorem import Data, after_step, flow, limit_of, objective_of, one_relevant, usual_step
 
 N_RELEVANT, LENGTHS = (1, 2, 5, 10, 20), (5, 10, 14, 20, 30, 60)
 DIMENSIONS = (None, 64, 256, 1024, 4096, 16384)
@@ -120,6 +117,11 @@ def judge(
         "bad optimum": law.bad_optimum > 1,
         "over noise": law.noise,
     }
+
+
+def place(K: int, T: int, d: int | None, value: float | None) -> tuple[Any, ...]:
+    """Return a place of one relevant token a document, as :func:`fits_of` takes it."""
+    return lambda seed: one_relevant(seed, max(120, 20 * K), K, 50, T), 2 * K, d, value
 
 
 def fits_of(places: list[tuple[Any, ...]], n_seeds: int, n_jobs: int, first: int) -> pd.DataFrame:
@@ -259,11 +261,12 @@ def edges(
 
 def shares(places: list[tuple[Any, ...]], n_seeds: int, n_jobs: int, first: int) -> list[float]:
     """Return the share of fits that fail at each place: K, T, d and the value."""
-    grid = [
-        (lambda seed, K=K, T=T: one_relevant(seed, max(120, 20 * K), K, 50, T), 2 * K, d, value)
-        for K, T, d, value in places
-    ]
-    return fits_of(grid, n_seeds, n_jobs, first).groupby("at")["fails"].mean().tolist()
+    return (
+        fits_of([place(*one) for one in places], n_seeds, n_jobs, first)
+        .groupby("at")["fails"]
+        .mean()
+        .tolist()
+    )
 
 
 def crossing(multiples: np.ndarray, fails: list[float], *, falls: bool) -> str:
@@ -299,25 +302,13 @@ def draw(fits: pd.DataFrame) -> Figure:
 
 def mechanism() -> Figure:
     """Return the picture of two flows: the class behind comes back in one, and not in the other."""
-    data, seed, dimension = one_relevant(0, 120, 5, 50, 10), 0, 1024
+    data = one_relevant(0, 120, 5, 50, 10)
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     for ax, value in zip(figure.subplots(1, 2), (8.0, 2.0), strict=True):
-        X, y = data
-        step_size = value * usual_step(X, y)
-        step = one_step_embeddings(
-            X, y, step_size=step_size, embedding_dim=dimension, random_state=seed
-        )
-        loss = Documents.of(sp.csr_matrix(X), y, np.ones(len(y)), 2).attention_loss(
-            np.float64, "cpu"
-        )
+        step = after_step(data, value, dimension=1024, seed=0)
         E = torch.from_numpy(step.embeddings)
-        values = E @ torch.from_numpy(step.output_vectors).T
-        path = gradient_flow(
-            SelectiveObjective(sp.csr_matrix(X), loss, values),
-            E,
-            E @ torch.from_numpy(step.cls_embedding),
-            1.0,
-        )
+        objective = objective_of(data, E @ torch.from_numpy(step.output_vectors).T)
+        path = gradient_flow(objective, E, E @ torch.from_numpy(step.cls_embedding), 1.0)
         ways, leads = [0.0], []
         while True:
             scores = path.y[0].numpy()
@@ -354,10 +345,7 @@ def main(arguments: list[str] | None = None) -> int:
     rng = np.random.default_rng(2027)  # points and seeds that no earlier record had
     grid = list(product(N_RELEVANT, LENGTHS, DIMENSIONS, VALUES))
     chosen = [grid[at] for at in rng.permutation(len(grid))[:n_points]]
-    places = [
-        (lambda seed, K=K, T=T: one_relevant(seed, max(120, 20 * K), K, 50, T), 2 * K, d, value)
-        for K, T, d, value in chosen
-    ]
+    places = [place(*one) for one in chosen]
     fits = fits_of(places, n_seeds, options.jobs, 41_000)
     draw(fits).savefig(images / "selection_law.png", dpi=120)
     mechanism().savefig(images / "selection_mechanism.png", dpi=120)

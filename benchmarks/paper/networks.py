@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_clsattn.paper import AttentionNetworkClassifier
-
 from . import known, pictures
 from .data import Settings, load, subset
-from .models import along_posterior, draw, over_seeds
+from .models import along_posterior, batch_parameters, draw, over_seeds
 from .record import Row, row
 from .reviews import CORPORA
 from .shapes import arms, order
@@ -23,13 +21,8 @@ MLP_EPOCHS = 8
 def run(settings: Settings) -> list[Row]:
     """Train two layers on a part of IMDB and of Yelp, and one layer with an MLP on IMDB."""
     rows = []
-    parameters: dict[str, Any] = {
-        "kind": AttentionNetworkClassifier,
-        "embedding_dim": settings.pick(128, 16),
-        "n_iter_no_change": 3,
-        "max_iter": settings.pick(12, 6),
-        **({"learning_rate": 0.01} if settings.fast else {}),
-    }
+    parameters = batch_parameters(*settings.pick((128, 12), (16, 6))) | {"n_iter_no_change": 3}
+    parameters |= {"learning_rate": 0.01} if settings.fast else {}
     parts = {name: subset(load(name, settings), N_DOCUMENTS, N_DOCUMENTS) for name in CORPORA}
     figure, axes = pictures.grid(2, 3, width=4.2)
     for name, corpus in parts.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +34,7 @@ class Statement:
         """Return whether a number meets the threshold; NaN never does."""
         if self.sign == "to":
             return self.limit <= number <= self.most
-        return bool({"≥": operator.ge, "≤": operator.le}[self.sign](number, self.limit))
+        return bool(number >= self.limit if self.sign == "≥" else number <= self.limit)
 
 
 STATEMENTS = {

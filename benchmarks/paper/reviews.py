@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_clsattn.paper import one_step_embeddings
-
 from . import known, pictures
 from .data import STAR_NAMES, Corpus, Settings, load
 from .models import Fit, along_posterior, batch_parameters, draw, fit, joint_parameters, over_seeds
 from .record import Row, row
-from .shapes import Arms, arms, binned, order
-from .theorem import usual_step
+from .shapes import arms, binned, order
+from .theorem import after_step, usual_step
 
 CORPORA = ("IMDB", "Yelp")
 EMBEDDINGS, SCORES, LIMIT = "Adam on E, p, v", "Adam on scores and values", "L-BFGS, no dimension"
@@ -44,7 +42,8 @@ def joint(settings: Settings) -> list[Row]:
             line = f"{name}, {trained}"
             rises = [order(along_posterior(corpus, model.values).means) for model in models]
             rows.append(row("rises", line, rises))
-            rows.append(row("U", line, [score_arms(corpus, model).worse for model in models]))
+            scores = [along_posterior(corpus, model.scores) for model in models]
+            rows.append(row("U", line, [arms(bins.centres, bins.means).worse for bins in scores]))
             accuracy = [model.accuracy for model in models]
             asked = trained == EMBEDDINGS  # of the paper's own training
             rows.append(row("accuracy" if asked else "other accuracy", line, accuracy))
@@ -84,12 +83,6 @@ def trainings(settings: Settings) -> dict[str, dict[str, Any]]:
         SCORES: {**adam, "embedding_dim": None},
         BATCHES: batch_parameters(*settings.pick((64, 5), (16, 4))),
     }
-
-
-def score_arms(corpus: Corpus, model: Fit) -> Arms:
-    """Return the arms of the U of E.p."""
-    bins = along_posterior(corpus, model.scores)
-    return arms(bins.centres, bins.means)
 
 
 def one_step(settings: Settings) -> list[Row]:
@@ -171,13 +164,7 @@ def lemma(settings: Settings) -> list[Row]:
         corpus = load(name, settings)
         shares, errors = [], []
         for seed in settings.seeds:
-            step = one_step_embeddings(
-                corpus.X,
-                corpus.y,
-                step_size=usual_step(corpus.X, corpus.y),
-                embedding_dim=dimension,
-                random_state=seed,
-            )
+            step = after_step((corpus.X, corpus.y), 1.0, dimension, seed)
             rest = step.embeddings @ step.output_vectors.T - step.shifts
             shares.append(1 - np.square(rest).sum() / np.square(step.shifts + rest).sum())
             errors.append(step.lemma_error().max() * dimension**0.5)

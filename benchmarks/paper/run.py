@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -12,15 +11,14 @@ from pathlib import Path
 import pandas as pd
 import threadpoolctl
 
-from benchmarks import machine
+from benchmarks import command_line, machine
 from benchmarks.problems import find_reviews
 
 from . import networks, reviews, synthetic, theorem
 from .data import Settings
 from .record import Row, frame, summary
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
+DOCS = command_line.ROOT / "docs"
 TEMPLATE = Path(__file__).with_name("page.md")
 EXPERIMENTS: dict[str, Callable[[Settings], list[Row]]] = {
     "synthetic": synthetic.run,
@@ -38,15 +36,7 @@ EXPERIMENTS: dict[str, Callable[[Settings], list[Row]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all experiments, or those named; a whole run on reviews writes docs/paper.md."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.paper", description="The paper's figures and tables, made again."
-    )
-    parser.add_argument(
-        "--reviews",
-        type=Path,
-        default=ROOT.parent / "shared" / "data",
-        help="folder with imdb_*.csv.gz and yelp_stars_*.csv.gz",
-    )
+    parser = command_line.parser("paper", __doc__, reviews=True)
     parser.add_argument("--fast", action="store_true", help="tiny generated data, a trial")
     parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS))
     parser.add_argument("--seeds", type=int, default=5, help="random starts of every statement")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
-from pathlib import Path
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 
-from benchmarks.command_line import ROOT
+from benchmarks import command_line
 from benchmarks.timing import timed
 from sklearn_clsattn.datasets import load_reviews
 from sklearn_clsattn.paper import OneStepClassifier
@@ -18,9 +16,7 @@ from sklearn_clsattn.paper import OneStepClassifier
 
 def main(argv: list[str] | None = None) -> None:
     """Print tokens, seconds, steps and how the flow ended."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reviews", type=Path, default=ROOT.parent / "shared" / "data")
-    options = parser.parse_args(argv)
+    options = command_line.parser("paper.speed", __doc__, reviews=True).parse_args(argv)
     texts, y = load_reviews(options.reviews / "imdb_train.csv.gz", return_X_y=True)
     X = CountVectorizer(token_pattern=r"(?u)\b\w+\b").fit_transform(texts)
     with warnings.catch_warnings(record=True) as caught:

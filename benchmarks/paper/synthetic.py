@@ -14,6 +14,7 @@ from .record import Row, row
 from .shapes import arms, order, share_on_line
 
 BATCHES = "all trained, mini-batches"
+RELEVANT = (150, 40)  # tokens of a class; in a fast run
 
 
 def run(settings: Settings) -> list[Row]:
@@ -29,7 +30,7 @@ def run(settings: Settings) -> list[Row]:
         found = []
         for seed, corpus in zip(settings.seeds, corpora, strict=True):
             model = fit(corpus, random_state=seed, **how)
-            relevant = corpus.frequent < 2 * _per_class(settings)
+            relevant = corpus.frequent < 2 * settings.pick(*RELEVANT)
             scores = along_posterior(corpus, model.scores)
             u = arms(scores.centres, scores.means)
             found.append(
@@ -63,7 +64,7 @@ def generate(settings: Settings, seed: int) -> Corpus:
     n_samples = settings.pick(4000, 300)
     X, y = make_token_classification(
         2 * n_samples,
-        n_relevant_per_class=_per_class(settings),
+        n_relevant_per_class=settings.pick(*RELEVANT),
         n_irrelevant=settings.pick(400, 40),
         document_length=40,
         relevant_share=0.25,
@@ -72,7 +73,3 @@ def generate(settings: Settings, seed: int) -> Corpus:
         random_state=seed,
     )
     return Corpus("synthetic", X[:n_samples], y[:n_samples], X[n_samples:], y[n_samples:])
-
-
-def _per_class(settings: Settings) -> int:
-    return int(settings.pick(150, 40))

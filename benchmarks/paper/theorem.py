@@ -18,6 +18,7 @@ from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
     OneStepClassifier,
+    OneStepEmbeddings,
     check_single_relevant_token,
     max_margin_direction,
     one_step_embeddings,
@@ -205,6 +206,14 @@ def usual_step(X: Any, y: NDArray[np.int64]) -> float:
     return float(1 / np.abs(one_step_embeddings(X, y, step_size=1.0).shifts).max())
 
 
+def after_step(data: Data, value: float, dimension: int | None, seed: int) -> OneStepEmbeddings:
+    """Return E, p and v after the step to a largest value."""
+    X, y = data
+    return one_step_embeddings(
+        X, y, step_size=value * usual_step(X, y), embedding_dim=dimension, random_state=seed
+    )
+
+
 def flow(X: Any, y: NDArray[np.int64], **parameters: Any) -> OneStepClassifier:
     """Fit, without warnings of steps out of range and of flows that do not settle."""
     with warnings.catch_warnings():
@@ -232,9 +241,7 @@ def selection(
 def starting_loss(data: Data, seed: int, dimension: int | None, value: float) -> float:
     """Return the mean loss where the flow begins, after a step to the largest value."""
     X, y = data
-    step = one_step_embeddings(
-        X, y, step_size=value * usual_step(X, y), embedding_dim=dimension, random_state=seed
-    )
+    step = after_step(data, value, dimension, seed)
     scores, values = step.embeddings @ step.cls_embedding, step.embeddings @ step.output_vectors.T
     model = FittedAttention(scores, values, np.zeros(1), cls_weight=0.0, cls_score=-np.inf)
     outputs = model.outputs(sp.csr_array(X))[:, 0]
@@ -273,9 +280,14 @@ def limit_of(data: Data, step_size: float | None = None) -> tuple[Any, Selective
     """Return E after one step in infinitely many dimensions, and the loss by the scores."""
     X, y = data
     step = one_step_embeddings(X, y, step_size=step_size or usual_step(X, y))
-    X = sp.csr_matrix(X)
+    return step, objective_of(data, torch.from_numpy(step.shifts))
+
+
+def objective_of(data: Data, values: torch.Tensor) -> SelectiveObjective:
+    """Return the loss by the scores of documents of two classes, with tokens of these values."""
+    X, y = sp.csr_matrix(data[0]), data[1]
     loss = Documents.of(X, y, np.ones(len(y)), 2).attention_loss(np.float64, "cpu")
-    return step, SelectiveObjective(X, loss, torch.from_numpy(step.shifts))
+    return SelectiveObjective(X, loss, values)
 
 
 def descent(data: Data, n_steps: int) -> float:
@@ -323,10 +335,7 @@ def with_v(data: Data, seed: int, dimension: int, value: float, n_steps: int) ->
     Both are trained by descent in steps of length .05, after the same step on E.
     """
     X, y = data
-    step_size = value * usual_step(X, y)
-    step = one_step_embeddings(
-        X, y, step_size=step_size, embedding_dim=dimension, random_state=seed
-    )
+    step = after_step(data, value, dimension, seed)
     E, logs = torch.from_numpy(step.embeddings), torch.log(torch.from_numpy(X.toarray()))
     signs, v = torch.from_numpy(2.0 * y - 1), torch.from_numpy(step.output_vectors[0])
     p, v = torch.from_numpy(step.cls_embedding).requires_grad_(), v.requires_grad_()
@@ -338,7 +347,7 @@ def with_v(data: Data, seed: int, dimension: int, value: float, n_steps: int) ->
             break
         p.data.sub_(of_p * 0.05 / length)
         v.data.sub_(of_v * 0.05 / length)
-    alone = flow(X, y, step_size=step_size, embedding_dim=dimension, random_state=seed)
+    alone = flow(X, y, step_size=step.step_size, embedding_dim=dimension, random_state=seed)
     changed = selected_tokens((E @ p).detach().numpy(), X) != alone.select_tokens(X)
     return float(np.mean(np.asarray(changed.sum(axis=1)).ravel() == 0))
 

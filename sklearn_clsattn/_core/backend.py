@@ -11,11 +11,13 @@ from contextlib import suppress
 from typing import Any, Self, TypeVar
 from weakref import WeakSet, ref
 
+import numpy as np
 import torch
 from sklearn.utils.parallel import _get_threadpool_controller
 
 from .._documents import BLOCK_ENTRIES, left_blocks, row_blocks
 from .._factored import factors_of
+from .._types import Array
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -80,6 +82,11 @@ def floats(*scalars: torch.Tensor) -> list[float]:
     """Return tensors of one number each as floats, in one transfer: a device waits for each."""
     numbers: list[float] = torch.stack(scalars).tolist() if scalars else []
     return numbers
+
+
+def to_array(tensor: torch.Tensor) -> Array:
+    """Return a tensor as a copy in NumPy and float64."""
+    return np.array(tensor.detach().cpu().numpy(), dtype=np.float64, order="C")
 
 
 def resolve_device(device: str | torch.device) -> torch.device:

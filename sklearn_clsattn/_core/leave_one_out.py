@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._documents import BLOCK_ENTRIES, row_blocks, row_sums, row_totals
+from .._documents import BLOCK_ENTRIES, divided, row_blocks, row_sums, row_totals
 from .._factored import factors_of
 from .._types import Array, Numbers
 from .statistics import TokenTotals
@@ -216,5 +216,4 @@ def _precision(X: Any, totals: TokenTotals) -> type[np.floating[Any]]:
 
 def _unit_per_document(X: Any, totals: TokenTotals) -> Array:
     """Return what an entry of 1 adds to the totals for a document of weight 1, (n_documents,)."""
-    sums = row_totals(X)
-    return np.divide(totals.unit, sums, out=np.zeros(len(sums)), where=sums > 0)
+    return divided(totals.unit, row_totals(X))

@@ -148,11 +148,6 @@ class AttentionLoss:
         gradient[-1, 1:] = per_output.sum(dim=0)
         return loss, gradient
 
-    def mean(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
-        """Return the mean loss, by document weight, and its gradient."""
-        loss, gradient = self(matrix)
-        return loss / self.total_weight, gradient.div_(self.total_weight)
-
     def curvature(self, matrix: torch.Tensor) -> torch.Tensor:
         """Return the diagonal of the Hessian by values and intercepts, (n_tokens + 1, n_outputs).
 

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from .._types import Array
-from .backend import floats
+from .backend import floats, to_array
 from .documents import CorpusLoss
 from .fitted import FittedAttention
 from .lbfgs import Multiply
@@ -249,23 +249,15 @@ class AttentionObjective:
 
     def model(self, x: torch.Tensor) -> FittedAttention:
         """Return the model at a point."""
-        model = model_of(self.matrix(x), self.loss.cls_weight)
+        matrix, cls_weight = self.matrix(x), self.loss.cls_weight
+        model = FittedAttention(
+            scores=to_array(matrix[SCORES]),
+            values=to_array(matrix[VALUES]),
+            intercept=to_array(matrix[INTERCEPTS]),
+            cls_weight=cls_weight,
+            cls_score=float(matrix[CLS_SCORE]) if cls_weight else -np.inf,
+        )
         return model if self.mean is None else self.mean.added_to(model)
-
-
-def model_of(matrix: torch.Tensor, cls_weight: float) -> FittedAttention:
-    """Return the model of a token matrix as NumPy arrays in float64."""
-
-    def array(part: torch.Tensor) -> Array:
-        return np.array(part.cpu().numpy(), dtype=np.float64, order="C")
-
-    return FittedAttention(
-        scores=array(matrix[SCORES]),
-        values=array(matrix[VALUES]),
-        intercept=array(matrix[INTERCEPTS]),
-        cls_weight=cls_weight,
-        cls_score=float(matrix[CLS_SCORE]) if cls_weight else -np.inf,
-    )
 
 
 def _square(part: torch.Tensor, divisor: float | torch.Tensor = 1.0) -> torch.Tensor:

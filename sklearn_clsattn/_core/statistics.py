@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from .._documents import row_totals
+from .._documents import divided, row_totals
 from .._factored import factors_of
 from .._types import Array, Numbers
 from ..importance import class_totals, overall_importance, signed_frequency, smoothed_totals
@@ -74,7 +74,7 @@ class CorpusStatistics:
         1 for each label, and 1 at the end.
         """
         totals = row_totals(X)
-        per_token = np.divide(weights, totals, out=np.zeros(len(weights)), where=totals > 0)
+        per_token = divided(weights, totals)
         if not np.isfinite(per_token).all():
             raise ValueError(
                 "Training leaves the range of floating-point numbers: a document's entries add up "

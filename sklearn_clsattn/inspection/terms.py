@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.fitted import FittedAttention
-from .._documents import row_sums
 from .._types import Array
 
 Positions = NDArray[np.intp]
@@ -133,10 +132,6 @@ class DecisionTerms:
             if (numbers := getattr(self, name)) is not None:
                 parts[name] = numbers[entries if name in _PER_ENTRY else chosen]
         return replace(self, **parts)
-
-    def decision_terms(self) -> Array:
-        """Return the decisions less the intercepts (n_documents, n_targets), from contributions."""
-        return row_sums(self.contributions, self.indptr)
 
 
 def pairs(explanation: DecisionTerms, target: Any) -> tuple[Positions, Positions]:

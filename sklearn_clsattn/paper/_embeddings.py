@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .._core.backend import to_array
 from .._core.bag import TokenBag
 from .._core.documents import Documents
 from .._core.fitted import FittedAttention, StoredEmbeddings
@@ -24,7 +25,7 @@ from .._core.loss import AttentionLoss, encode_targets
 from .._core.result import FitResult, Report
 from .._core.statistics import class_log_odds
 from ._one_step_embeddings import default_step_size
-from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training, to_array
+from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training
 
 # Learning rate and epsilon of Adam on E, p and v, and on scores and values: the former times
 # sqrt(2 d / pi) and sqrt(d) at d = 2048.
@@ -141,7 +142,9 @@ def fit_embeddings(
         trained,
         set_gradients(loss, loss.total_weight),
         advance,
-        (lambda: validation.mean(token_matrix().detach())[0]) if validation else None,
+        (lambda: validation(token_matrix().detach())[0] / validation.total_weight)
+        if validation
+        else None,
         model,
         learning_rate=max(rates),
         unit="step" if batch_size is None else "epoch",

@@ -15,17 +15,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._core.backend import to_array
 from .._core.documents import Documents
 from .._core.fitted import FittedAttention, StoredEmbeddings, in_the_layout_of
 from .._core.result import FitResult, Report
-from .._documents import row_totals
+from .._documents import divided, row_totals
 from .._types import Array
 from ._exponential import ExponentialIntegrator
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
 from ._selection_law import selection_law
 from ._selective import SelectiveGradient, SelectiveObjective
-from ._training import add_step, draw_embeddings, to_array
+from ._training import add_step, draw_embeddings
 
 LARGEST_VALUE = 5.0  # above this the logistic loss saturates, and training of p takes longer
 # Largest local error of a score in a step along the flow, relative to one more than its size.
@@ -236,6 +237,6 @@ def _length(X: Any, flags: NDArray[np.bool_]) -> float:
     on_selected, on_others = (
         row_totals(in_the_layout_of(X, X.data * of)) for of in (flags, ~flags)
     )
-    ratios = np.divide(on_others, on_selected, out=np.zeros_like(on_others), where=on_selected > 0)
     odds = (1 - UNSELECTED_ATTENTION) / UNSELECTED_ATTENTION
-    return math.log(max(float(ratios.max(initial=0.0)) * odds, math.e))
+    ratio = float(divided(on_others, on_selected).max(initial=0.0))
+    return math.log(max(ratio * odds, math.e))

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from .._core.backend import to_array
 from .._core.documents import Documents
 from .._core.fitted import StoredEmbeddings
 from .._core.loss import encode_targets
@@ -23,7 +24,7 @@ from .._core.result import FitResult, Report
 from .._core.statistics import class_log_odds
 from .._documents import as_csr
 from ._fitted import FittedNetwork
-from ._training import Indices, draw_embeddings, epochs, hold_out, run_training, to_array
+from ._training import Indices, draw_embeddings, epochs, hold_out, run_training
 
 # A group has documents of at least this share of its longest one's tokens, for less padding ...
 _FULLNESS = 0.8

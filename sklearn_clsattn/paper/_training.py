@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 Indices = NDArray[np.intp]
 
 
-def to_array(tensor: torch.Tensor) -> NDArray[np.float64]:
-    """Return a tensor as a copy in NumPy and float64."""
-    return np.array(tensor.detach().cpu().numpy(), dtype=np.float64, order="C")
-
-
 def draw_embeddings(
     n_tokens: int,
     n_outputs: int,
