@@ -144,7 +144,8 @@ def has_several_labels(y: Any) -> bool:
     """Return whether there are several columns of labels, or several labels in a row."""
     shape = getattr(y, "shape", None)
     if isinstance(y, list | tuple) and len(y):
-        return isinstance(y[0], list | tuple | set | np.ndarray) and len(y[0]) != 1
+        kinds = list | tuple | set | np.ndarray
+        return isinstance(y[0], kinds) and any(isinstance(i, kinds) and len(i) != 1 for i in y)
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 

@@ -38,8 +38,9 @@ def written_whole(path: Path, *, text: bool) -> Iterator[IO[Any]]:
         if not is_device:
             with suppress(OSError):
                 part.unlink()
-        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            raise type(error)(error.errno, error.strerror, str(path)) from error  # a full disk
+        # A full disk, or no such folder: `path` is what the user knows.
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(part)):
+            raise type(error)(error.errno, error.strerror, str(path)) from error
         raise
 
 

@@ -175,6 +175,7 @@ def test_texts_without_labels(frame, data, tmp_path, run, refused):
             rf"unlabeled +{len(frame):,} of .*: vectors of \d+ words, scale", " ".join(out.split())
         )
         assert re.search(r"1: .*\w+ \(near \w+, \w+, \w+\)", out)
+    assert run("predict", tmp_path / "m.skops", lines)[1].count("\n") == len(frame) + 1
     assert load_model(tmp_path / "m.skops")[0].word_vectors_ is not None
 
 
@@ -228,17 +229,11 @@ def test_predictions_keep_the_type_of_labels(frame, tmp_path, run, labels):
 
 
 @pytest.mark.parametrize(
-    "argv",
-    [
-        "fit DATA -o OUT",
-        "predict MODEL DATA -o OUT",
-        "explain MODEL DATA -o OUT",
-        "report DATA --quiet -o OUT",
-    ],
+    "argv", ["fit DATA", "predict MODEL DATA", "explain MODEL DATA", "report DATA --quiet"]
 )
 def test_files_are_overwritten_only_by_force(argv, data, model, tmp_path, run, refused, few_models):
     given = {"DATA": data, "MODEL": model, "OUT": put(tmp_path / "out", "mine")}
-    words = [given.get(word, word) for word in argv.split()]
+    words = [given.get(word, word) for word in f"{argv} -o OUT".split()]
     assert "out exists already; pass --force to overwrite it" in refused(*words)
     assert run(*words, "--force")[0] == 0
     assert (tmp_path / "out").read_bytes() != b"mine"
@@ -336,7 +331,7 @@ def test_bad_files(content, message, command, tmp_path, refused):
         ("", "COMMAND"),
         ("nonsense", "invalid choice"),
         ("compare --nonsense", "unrecognized arguments: --nonsense"),
-        ("compare --min-df many", "expected a whole number above 0, got 'many'"),
+        ("compare --min-df many", 'a whole number above 0 or "auto", got'),
         ("compare --test DATA", "--test needs a file"),
         ("compare DATA --test gone.csv", "no file gone.csv"),
         ("compare DATA --label gone", "no column 'gone'; its columns are 'text', 'label': choose"),

@@ -390,6 +390,7 @@ TWO = ["a", "b"]
         ({}, ([b"a", "b"], [0, 1]), ValueError, "position 0 is b'a': remove"),
         ({}, (["a", 1], [0, 1]), ValueError, "position 1 is 1: remove"),
         ({}, (["a", pd.NA], [0, 1]), ValueError, r"position 1 is <NA>: remove"),
+        ({}, (pd.DataFrame({"text": TWO}), [0, 1]), ValueError, "got a data frame: pass a column"),
         ({}, (TWO, None), ValueError, "expected y, got None"),
         ({}, (TWO, [0]), ValueError, "inconsistent"),
         ({}, (TWO, [0, 1], [0, 1]), ValueError, "positive weight in at least two"),

@@ -332,7 +332,7 @@ def test_sets_as_text_frame_and_page(labels):
     asked = [explanation.counterfactual(change) for change in ("tokens", "words", "add")]
     asked.append(explanation.sufficient())
     for sets in asked:
-        text, page, frame = sets.to_text(), page_of(sets), sets.to_frame()
+        text, page, frame = str(sets), page_of(sets), sets.to_frame()
         for i in range(len(sets)):
             assert sets.statement(i) in text
         assert page.tags.count("section") == len(sets) == len(explanation)

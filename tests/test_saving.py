@@ -115,6 +115,8 @@ def test_a_model_that_could_never_be_loaded_is_not_saved(tokenizer, tmp_path):
     with pytest.raises(ValueError, match=r"model.skops was not saved.*top level"):
         save_model(counted(tokenizer), path)
     assert path.read_bytes() == b"the old file"
+    with pytest.raises(FileNotFoundError, match=r"gone.model\.joblib'$"):
+        save_model(counted(), tmp_path / "gone" / "model.joblib")
 
 
 def damages(content):

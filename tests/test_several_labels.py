@@ -227,7 +227,7 @@ def test_what_several_labels_cannot_do(data, texts, tmp_path):
     X, Y = data
     model = ClsAttentionClassifier()
     refused("matrix of 0 and 1", model.fit, X, Y + 1)
-    refused("matrix of 0 and 1", model.fit, X, [["a", "b"], ["c"]] * 45)
+    refused("matrix of 0 and 1", model.fit, X, [["c"], ["a", "b"]] * 45)
     refused("class_weight supports only", ClsAttentionClassifier(class_weight="balanced").fit, X, Y)
     refused("for several, use fit", model.partial_fit, X, Y)
     refused("several labels per document", OneStepClassifier().fit, X, Y)

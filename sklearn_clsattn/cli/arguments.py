@@ -51,7 +51,8 @@ def _number(kind: type, *, auto: bool = False) -> Callable[[str], Any]:
             number = 0
         if not 0 < number < float("inf"):
             what = "a whole number" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(f"expected {what} above 0, got {text!r}")
+            what += ' above 0 or "auto"' if auto else " above 0"
+            raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
         return number
 
     return read
@@ -140,7 +141,7 @@ def parser() -> argparse.ArgumentParser:
         "Write a CSV file with the columns of DATA, the predicted class of each text and the "
         f"probability of each class. {trust}",
         model,
-        _data("texts {}"),
+        _data("texts {}, or one a line in a *.txt"),
         *_output("OUT", "CSV file to write (default: to stdout)"),
         *reading,
     )
@@ -156,9 +157,9 @@ def parser() -> argparse.ArgumentParser:
         "Show exactly what each word of a text adds to the decision, as text in the terminal or "
         f"as an HTML page. {trust}",
         model,
-        _data("texts {}", nargs="?"),
+        _data("texts {}, or one a line in a *.txt", nargs="?"),
         _option("--say", help=what, action="append", metavar="TEXT"),
-        *_output("OUT", "HTML file to write (default: to stdout)"),
+        *_output("OUT", "HTML file to write (default: text, to stdout)"),
         _option("--target", help=target, metavar="CLASS"),
         _option("--counterfactual", help=change, metavar="CHANGE", **changes),
         *reading,

@@ -73,7 +73,7 @@ def run_fit(arguments: Namespace) -> None:
     counted = [f"{label} ({n:,})" for label, n in zip(classes.tolist(), sizes, strict=True)]
     more = f" and {len(counted) - 8} more" if len(counted) > 8 else ""
     facts = {
-        "texts": f"{len(texts):,} of {path}, column {reviews.text_column!r}",
+        "texts": f"{len(texts):,} of {reviews.filename}, column {reviews.text_column!r}",
         "classes": f"{', '.join(counted[:8])}{more} (column {reviews.label_column!r})",
         **_of_unlabeled(arguments, unlabeled, model),
         "features": f"{classifier.n_features_in_:,}",
@@ -87,11 +87,10 @@ def run_fit(arguments: Namespace) -> None:
 
 def _unlabeled(arguments: Namespace) -> Any:
     """Return the texts without labels, None without a file of them."""
-    path = arguments.unlabeled
-    if path is None or path.suffix.lower() != ".txt":
-        return None if path is None else read_texts(_source(path), **_reading(arguments))[1]
-    lines = path.expanduser().read_text(arguments.encoding, errors="replace").splitlines()
-    return [line for line in lines if line.strip()]
+    path, reading = arguments.unlabeled, _reading(arguments)
+    if path is not None and path.suffix.lower() == ".txt":
+        reading.update(text=None, sep=None)  # which are DATA's
+    return None if path is None else read_texts(_source(path), **reading)[1]
 
 
 def _of_unlabeled(arguments: Namespace, unlabeled: Any, model: Pipeline) -> dict[str, str]:
@@ -192,13 +191,14 @@ def run_report(arguments: Namespace) -> None:
     _output(arguments, arguments.data, arguments.test)
     split, source = _split_texts(arguments)
     texts, labels, test_texts, test_labels = split
+    name = getattr(arguments.data, "name", STDIN)
     report = ModelReport.from_estimator(
         make_text_classifier(min_df=arguments.min_df),
         test_texts,
         test_labels,
         X_train=texts,
         y_train=labels,
-        title="Model report" + ("" if arguments.data is None else f": {arguments.data.name}"),
+        title="Model report" if name == STDIN else f"Model report: {name}",
         source=source,
         made={
             "Command": shlex.join([PROGRAM, *arguments.argv]),
@@ -237,7 +237,7 @@ def _split_texts(arguments: Namespace) -> tuple[tuple[Any, Any, Any, Any], str]:
         reviews = _read_labelled(arguments.data, arguments)
         texts, labels = reviews.data, reviews.target
         text, label = reviews.text_column, reviews.label_column
-        source = f"{arguments.data}: texts in column {text!r}, labels in {label!r}."
+        source = f"{reviews.filename}: texts in column {text!r}, labels in {label!r}."
     if arguments.test is not None:
         # The same columns as in the training file.
         given = {**_reading(arguments), "text": text, "label": label}

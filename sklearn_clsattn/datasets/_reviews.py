@@ -128,7 +128,7 @@ def load_reviews(
 def read_texts(
     path: Source, *, text: str | None, sep: str | None, encoding: str
 ) -> tuple[pd.DataFrame, NDArray[np.object_]]:
-    """Return a file's table, with cells of delimited text as they are written, and its texts."""
+    """Return a file's table, cells as they are written, and its texts; a .txt has one a line."""
     frame, file = _read_table(path, sep, encoding, strings=True)
     return frame, _as_texts(frame[_find_column(frame, text, "text", file)], file)
 
@@ -193,6 +193,9 @@ def _parsed(
         return frame if frame.index.name is None else frame.reset_index()
     if kind in _JSON and sep is None:
         return pd.DataFrame(_json_records(_decoded(content, encoding)), dtype=object)
+    if kind == ".txt" and strings and sep is None:  # texts alone, one a line
+        lines = io.StringIO(_decoded(content, encoding), newline=None)
+        return pd.DataFrame({"text": [line.rstrip("\n") for line in lines if line.strip()]})
     if kind not in _SEPARATORS and sep is None:
         raise ValueError(
             "its format is unknown; expected a name that ends in .csv, .tsv, .jsonl or "

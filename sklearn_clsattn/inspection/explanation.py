@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_scalar
 
+from .formatting import shortened
 from .minimal.sets import MinimalSets, minimal_sets
 from .pages import MAX_IN_FULL, TOKENS_OF_MANY, framed, overview, render, spaces
 from .terminal import render_text
@@ -93,6 +94,8 @@ class Explanation(DecisionTerms):
         if len(self.targets) > 1:
             return f"<Explanation of {count}: evidence for each of {len(self.targets)} classes>"
         return f"<Explanation of {count}: evidence for {self.targets.tolist()[0]!r}>"
+
+    __str__ = shortened
 
     def counterfactual(
         self,

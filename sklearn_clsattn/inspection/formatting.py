@@ -17,7 +17,7 @@ _MAX_LISTS = 20
 def label_text(label: Any) -> str:
     """Return a class label on one line, of at most 60 characters."""
     text = " ".join(visible(str(label)).split()) or repr(label)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    return text if len(text) <= 60 else f"{text[:59].rstrip(' .')}…"
 
 
 def token_text(name: str) -> str:
@@ -110,14 +110,20 @@ def signed(number: float, minus: str = "-") -> str:
 
 def percent(share: float) -> str:
     """Return a share between 0 and 1 in percent, such as "3.1%"."""
-    if 0 < share < 0.0005:
-        return "<0.1%"
-    return f"{share:.1%}" if share < 0.9995 else "100%"
+    if share >= 0.9995:
+        return ">99.9%" if share < 1 else "100%"
+    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
 def count_text(count: float) -> str:
     """Return a count, such as "2", or a weight, such as "0.31"."""
     return f"{count:.0f}" if count == round(count) and count < 1e6 else f"{count:.3g}"
+
+
+def shortened(many: Any) -> str:
+    """Return an explanation of documents as text, of many of the first ten alone."""
+    text, more = str(many[:10].to_text()), len(many) - 10
+    return text if more <= 0 else f"{text}\n\nand {more:,} more: to_text() has all of them."
 
 
 def level(size: float, largest: float, n_levels: int) -> int:

@@ -68,7 +68,7 @@ def _environment() -> Environment:
     environment.filters.update(
         aligned=partial(aligned, minus=MINUS),
         # A name that may be broken after the signs in it, rather than within its words.
-        breakable=lambda name: Markup("<wbr>").join(re.split(r"(?<=[_/-])(?=\w)", name)),
+        breakable=lambda name: Markup("<wbr>").join(re.split(r"(?<=[_/.-])(?=\w)", name)),
         label=label_text,
         percent=percent,
         quantity=count_text,

@@ -250,6 +250,8 @@ def checked(raw_documents: Iterable[Any], *, texts: bool = False) -> Iterator[An
     """Yield documents; raise ValueError for missing ones and, with `texts`, for non-strings."""
     if texts and isinstance(raw_documents, str):
         raise ValueError("Expected an iterable of texts, got one text: pass [text].")
+    if texts and hasattr(raw_documents, "columns"):  # whose names would be the texts
+        raise ValueError("Expected an iterable of texts, got a data frame: pass a column of it.")
     for at, document in enumerate(raw_documents):
         if is_missing(document) or (texts and not isinstance(document, str)):
             raise ValueError(

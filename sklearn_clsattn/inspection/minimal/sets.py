@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import expit, softmax
 from sklearn.utils import check_scalar
 
-from ..formatting import MINUS, label_text, percent, signed, token_text, visible
+from ..formatting import MINUS, label_text, percent, shortened, signed, token_text, visible
 from ..pages import framed, render
 from ..terms import DecisionTerms
 from .search import Array, Found, Integers, fewest, units_of
@@ -157,6 +157,8 @@ class MinimalSets(Sequence[MinimalSet]):
 
     def __repr__(self) -> str:
         return f"<MinimalSets of {len(self):,} document{'' if len(self) == 1 else 's'}>"
+
+    __str__ = shortened
 
     @property
     def sizes(self) -> Array:
