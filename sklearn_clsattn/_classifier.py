@@ -83,7 +83,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         values it is a duality gap: at the attention and intercepts reached, no values lower the
         penalised mean log loss by more than `tol`. For scores and intercepts it is an estimate.
         "auto" is 2e-6 for fewer than 10,000 documents, so that more iterations would change no
-        probability by more than some 0.02, and 1e-4 for more.
+        probability by more than some 0.01, and 1e-4 for more.
     warm_start : bool, default=False
         Whether a fit starts from the previous result, if that has the same classes and the same
         tokens (the same names or, without names, the same number).

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CEILING = 20_000  # lines of the package, whose budget is 17,000
+CEILING = 20_000  # lines of the package, whatever the table allows
 FOLDERS = {  # the rows of the table: what is counted where
     "`sklearn_clsattn`, Python": ("sklearn_clsattn", {".py"}),
     "`sklearn_clsattn`, templates and CSS": ("sklearn_clsattn", {".html", ".css"}),

@@ -47,16 +47,9 @@ def test_texts_are_tokenised_to_the_counts(**parameters):
 
 @pytest.mark.parametrize(("n_classes", "delta"), [(2, 0), (2, (0.05, 0.4)), (3, 0.1)])
 def test_frequencies_follow_the_stated_probabilities(n_classes, delta):
-    bunch = truth(
-        n_samples=6000,
-        n_classes=n_classes,
-        n_relevant_per_class=4,
-        n_irrelevant=30,
-        document_length=60,
-        delta=delta,
-        zipf_exponent=1.2,
-        random_state=0,
-    )
+    how = {"n_relevant_per_class": 4, "n_irrelevant": 30, "document_length": 60}
+    how |= {"n_classes": n_classes, "delta": delta, "zipf_exponent": 1.2}
+    bunch = truth(6000, random_state=0, **how)
     for k, expected in enumerate(bunch.token_probabilities):
         counts = np.asarray(bunch.data[bunch.target == k].sum(axis=0)).ravel()
         np.testing.assert_allclose(counts / counts.sum(), expected, atol=5e-3)
