@@ -10,6 +10,10 @@ from .competitors import COMPETITORS, from_texts
 from .pages import number, page, table
 
 SUMMARY = ("ours", "logistic_counts", "logistic_tfidf", "nb_svm", "linear_svc")
+RAW_SUMMARY = {
+    "front_end": "From raw text: make_text_classifier()",
+    "logistic_tfidf": "From raw text: TF-IDF of words and pairs, LogisticRegression(C=10)",
+}
 BEGIN, END = "<!-- table of make bench -->", "<!-- end of table -->"
 
 _LEAST_ACCURACY = {"imdb_unigrams": 0.892, "imdb_bigrams": 0.917, "yelp_stars": 0.675}
@@ -69,15 +73,21 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def summary_table(results: dict[str, Any]) -> str:
-    """Return accuracy and fit time on every problem, for the README."""
-    entries = results["problems"].values()
+    """Return accuracy and fit time on every problem, and from raw texts, for the README."""
+    problems, texts = results["problems"], results["from_text"]
+    kinds = [(problems, name, COMPETITORS[name].title) for name in SUMMARY]
+    kinds += [(texts, *kind) for kind in RAW_SUMMARY.items()]
     rows = []
-    for name in SUMMARY:
-        cells = [entry["competitors"][name] for entry in entries]
-        shown = [f"{cell['accuracy']:.4f} ({cell['fit_seconds']:.2g})" for cell in cells]
-        mark = "**" if name == "ours" else ""
-        rows.append([f"{mark}{text}{mark}" for text in (COMPETITORS[name].title, *shown)])
-    return table(("accuracy (fit, seconds)", *(entry["title"] for entry in entries)), rows)
+    for entries, name, title in kinds:
+        cells = [entries[of]["competitors"][name] if of in entries else None for of in problems]
+        shown = [
+            "–" if cell is None else f"{cell['accuracy']:.4f} ({cell['fit_seconds']:.2g})"
+            for cell in cells
+        ]
+        mark = "**" if name in ("ours", "front_end") else ""
+        rows.append([text if text == "–" else f"{mark}{text}{mark}" for text in (title, *shown)])
+    titles = [entry["title"] for entry in problems.values()]
+    return table(("accuracy (fit, seconds)", *titles), rows)
 
 
 def with_summary(text: str, summary: str) -> str:
