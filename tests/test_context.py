@@ -86,11 +86,7 @@ def positions_of(text):
         before = None
         if j and not re.search(r"[.!?;:,\n]", text[found[j - 1].start() : match.start()]):
             before = found[j - 1].group()
-        yield (
-            min(9, int(math.log2(j + 1))),
-            min(9, int(math.log2(len(found) - j))),
-            before,
-        )
+        yield (min(9, int(math.log2(j + 1))), min(9, int(math.log2(len(found) - j))), before)
 
 
 def slow_loss(texts, codes, weights, n_classes, scores, known, scale, intercepts, penalties):
