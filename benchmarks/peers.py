@@ -52,7 +52,8 @@ for NB-SVM, five texts for LightGBM and EBM, of which EBM has the best 300 by ch
 learning rate 0.5) and LightGBM (`min_sum_hessian_in_leaf=0.1`) were set on training texts. Seconds
 are from raw texts, after a short fit that imports. Memory is the peak of the fit's process with
 texts and libraries; saved is a file's size. Published figures are as reported. Our defaults were
-chosen on training texts of the sets of `--explore`. Without a test part, a random quarter is one."""
+chosen on training texts of the sets of `--explore`. Without a test part, a random
+quarter is one."""
 
 
 def load(name: str, folder: str | None) -> Problem:
