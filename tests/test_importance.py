@@ -106,10 +106,10 @@ def of_two(**arguments):
     ("call", "message"),
     [
         (lambda: of_two(kind="sums"), "kind must be"),
-        (lambda: of_two(y=[0, 1, 2]), r"Expected 2 class codes .* shape \(3,\)"),
+        (lambda: of_two(y=[0, 1, 2]), r"Expected 2 integer class codes .* shape \(3,\)"),
         (lambda: of_two(y=[0, 2]), "codes from 0 to 1, got 0 to 2"),
         (lambda: of_two(y=[-1, 1]), "codes from 0 to 1, got -1 to 1"),
-        (lambda: of_two(y=[0.0, 1.0]), "integers.*float64"),
+        (lambda: of_two(y=[0.0, 1.0]), "integer class.*float64"),
         (lambda: of_two(sample_weight=[1.0]), r"weights of shape \(1,\)"),
         (lambda: posterior_difference([1.0, 2.0]), "at least 2 classes"),
         (lambda: log_odds([[1.0, 2.0]]), "at least 2 classes"),

@@ -93,5 +93,5 @@ def test_vectors_have_the_words_of_the_tokenizer():
 
 
 def test_tokens_with_spaces_are_refused():
-    with pytest.raises(ValueError, match="without white space in them, got 'a b'"):
+    with pytest.raises(ValueError, match="without white space, got 'a b'"):
         make(tokenizer=lambda text: ["a b"]).fit(["x", "y"], [0, 1])

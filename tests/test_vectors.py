@@ -56,7 +56,8 @@ def test_the_gradient_is_that_of_differences(n_classes):
     )
     path.share(1.5)
     objective = path.set_C(2.0)
-    x = objective.start + 0.1 * torch.randn(objective.start.shape, dtype=torch.float64)
+    noise = np.random.default_rng(0).normal(scale=0.1, size=tuple(objective.start.shape))
+    x = objective.start + torch.from_numpy(noise)
     free = torch.ones_like(x)
     free[X.shape[1] : -1, 0] = 0.0  # vectors have no part in scores
     assert_gradient(objective, x * free, free)
