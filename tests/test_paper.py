@@ -99,8 +99,7 @@ def test_a_trial_run(tmp_path):
 
 def test_a_trial_of_the_law(tmp_path):
     assert law.main(["--fast", "--jobs", "1", "--out", str(tmp_path)]) == 0
-    page = (tmp_path / "selection_law.md").read_text()
-    assert page.count("points misjudged by A > 9") == 1 + len(law.KINDS)
+    assert (tmp_path / "selection_law.md").read_text().count("judged by A") == 1 + len(law.KINDS)
     assert len(list(tmp_path.glob("selection_*.png"))) == 2
 
 
