@@ -123,7 +123,7 @@ def selection_law(
     ... )
     >>> selection_law(X, y).verdict
     'selects'
-    >>> selection_law(X, y, step_size=200, embedding_dim=1024).verdict
+    >>> selection_law(X, y, step_size=400, embedding_dim=1024).verdict
     'fails'
     """
     documents, check = coded_documents(X, y), check_single_relevant_token(X, y)
