@@ -471,7 +471,7 @@ BAD_FITS = {
     "negative weight": ((X, Y, with_weight(-1.0)), r"(?i)negative"),
     "weight nan": ((X, Y, with_weight(np.nan)), "NaN"),
     "a class without weight": ((X, Y, Y), "positive weight.*one class only: 1.*sample_weight"),
-    "no weight at all": ((X, Y, np.zeros(60)), r"positive weight|non-zero|are positive"),
+    "no weight at all": ((X, Y, np.zeros(60)), r"positive weight|non-zero|weights positive"),
 }
 
 
