@@ -29,6 +29,10 @@ from sklearn_clsattn import ClsAttentionClassifier
 pytestmark = pytest.mark.filterwarnings("ignore")
 TINY = problems.Spec("tiny", "a tiny problem", generated={"n_irrelevant": 50, "delta": 0.1})
 NONE = ["--reviews", "none"]
+EXPLAINED = ["--fast", *NONE, "--samples", "100"]
+WITH_EXPLAINERS = pytest.mark.skipif(
+    not (find_spec("lime") and find_spec("shap")), reason="lime or shap is not installed"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -72,12 +76,7 @@ def sets(tmp_path_factory):
             [*NONE, "--rows", "40", "--runs", "1"],
             map(re.escape, bench_counting.TASKS),
         ),
-        pytest.param(
-            bench_explanations.main,
-            ["--fast", *NONE, "--samples", "100"],
-            ["a tiny problem"],
-            marks=pytest.mark.skipif(not (find_spec("lime") and find_spec("shap")), reason="extra"),
-        ),
+        pytest.param(bench_explanations.main, EXPLAINED, ["a tiny problem"], marks=WITH_EXPLAINERS),
     ],
     ids=["run", "memory", "cuda", "chunks", "peers", "against", "counts", "explanations"],
 )
