@@ -130,7 +130,7 @@ def plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
-INTEGER_PROGRAMS = ("counterfactual, words", "probability", "to odd")  # where sets can tie
+MANY_TIES = ("counterfactual, words", "sufficient, words", "to odd")  # the steps may differ
 
 
 def explanations():
@@ -143,17 +143,16 @@ def explanations():
             f"explain, {name}",
             {"to_dict": data, "to_text": explained.to_text(), "to_frame": frame},
         )
-        answers = {
-            f"counterfactual, {change}": explained.counterfactual(change)
-            for change in ("tokens", "words", "add")
-        }
-        answers["sufficient"] = explained.sufficient()
+        answers = {}
+        for unit in ("tokens", "words"):
+            answers[f"counterfactual, {unit}"] = explained.counterfactual(unit)
+            answers[f"sufficient, {unit}"] = explained.sufficient(unit)
         if "2 classes" not in name:
             answers["to odd"] = explained.counterfactual("words", to="odd")
         said = {}
         for key, sets in answers.items():
             said[key] = {"statements": [sets.statement(i) for i in range(len(asked))]}
-            if key not in INTEGER_PROGRAMS:
+            if key not in MANY_TIES:
                 said[key]["text"] = sets.to_text()
         yield f"minimal, {name}", said
 

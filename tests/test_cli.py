@@ -291,8 +291,11 @@ def test_explain_shows_what_every_word_adds(frame, data, model, tmp_path, run):
 def test_explain_shows_the_smallest_changes(frame, model, tmp_path, run):
     text, pipeline = frame["text"][0], joblib.load(model)
     said = ("explain", model, "--say", text, "--counterfactual")
-    expected = explain(pipeline, [text]).counterfactual("add")
-    assert run(*said, "add") == (0, expected.to_text(top=8) + "\n", "")
+    explanation = explain(pipeline, [text])
+    for unit in ("words", "tokens"):
+        expected = explanation.counterfactual(unit).to_text(top=8)
+        assert run(*said, unit) == (0, expected + "\n", "")
+        assert ("Edited text: " in expected) == (unit == "words")
     target = 1 - pipeline.predict([text])[0]
     assert run(*said[:4], "--target", target, "--counterfactual") == run(*said)
     page = tmp_path / "changes.html"

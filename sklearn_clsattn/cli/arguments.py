@@ -147,9 +147,9 @@ def parser() -> argparse.ArgumentParser:
     )
     what = "explain this text instead of a file; may be repeated"
     target = "the class to explain (default: the predicted one, or the second of two), or to reach"
-    change = "show the smallest change that changes each prediction: the fewest words (default) or "
-    change += "tokens to remove, or tokens to add (words, tokens, add)"
-    changes = {"nargs": "?", "const": "words", "choices": ["words", "tokens", "add"]}
+    change = "show the fewest words (default) to delete from each text, or the fewest counts of "
+    change += "tokens to set to 0, so that its prediction changes (words, tokens)"
+    changes = {"nargs": "?", "const": "words", "choices": ["words", "tokens"]}
     limit = {"type": _number(int), "default": 10, "metavar": "N"}
     command(
         "explain",

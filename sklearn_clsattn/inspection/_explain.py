@@ -18,6 +18,7 @@ from .._types import Array
 from .._validation import label_array
 from ..text._context_vectorizer import ContextVectorizer
 from ..text._units import units_of
+from .edited_text import EditableDocument, TextModel
 from .explanation import Explanation
 from .feature_origins import Columns, FeatureOrigins, Source, feature_origins
 from .terms import ExplainedModel, Likeness
@@ -38,8 +39,8 @@ def explain(
     """Explain predictions exactly: what each token of each document adds to the decision.
 
     The model's decision is a sum over the document's tokens, so nothing is approximated. The
-    *contribution* of a token differs from the effect of its *removal*, because the attention of a
-    removed token goes to the others.
+    *contribution* of a token differs from the effect of its *removal*: the attention of a removed
+    token goes to the others, and a text without a word is another text, which is predicted again.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def explain(
         (n_documents, n_labels).
     places : bool, default=True
         Whether to keep raw texts and find the positions of their tokens, which ``to_text()`` and
-        ``to_html()`` show. False is faster.
+        ``to_html()`` show, and without which words cannot be removed. False is faster.
 
     Returns
     -------
@@ -82,10 +83,13 @@ def explain(
     >>> bool(abs(terms.sum() - model.decision_function(["terrific but long"])[0]) < 1e-12)
     True
     """
-    origins = feature_origins(estimator)
+    documents = _as_sequence(documents)
+    origins = feature_origins(estimator, documents)
     classifier, true = origins.classifier, None if y_true is None else label_array(y_true).copy()
+    text_model = TextModel(estimator)
     if classifier.multilabel_:
         several, classifier = classifier, of_label(classifier, target)
+        text_model = TextModel(estimator, several.classes_.tolist().index(target))
         origins = replace(origins, classifier=classifier)
         if true is not None:
             has_label = true if true.ndim == 1 else true[:, several.classes_ == target].ravel()
@@ -125,13 +129,15 @@ def explain(
         """Return the numbers for the explained classes."""
         return sign * by_output[..., outputs] + 0.0  # avoids negative zeros
 
+    editable = _editable_documents(origins, documents) if places else (None,) * n_documents
     without = model = likeness = by_vectors = None
     if embeddings is not None:
         names, told = origins.columns.names[embeddings.tokens], embeddings.own[embeddings.tokens]
         likeness = Likeness(names, embeddings.vectors, of(told))
         by_vectors = of(attention[:, None] * shared[X.indices])
     if fitted.n_layers == 1:  # contributions are attention times the tokens' own values
-        without = of(_decisions_without(fitted, X, attention, terms, cls_attention))
+        if not origins.sources:
+            without = of(_decisions_without(fitted, X, attention, terms, cls_attention))
         model = ExplainedModel(columns.names, fitted, outputs, sign, likeness)
         values = fitted.values[X.indices]
     else:
@@ -151,16 +157,60 @@ def explain(
         contributions=of(terms),
         own_contributions=None if own is None else of(attention[:, None] * own[X.indices]),
         vector_contributions=by_vectors,
-        decision_without=without,
+        decision_without_count=without,
         cls_attention=cls_attention,
         decision=of(decision),
         probability=probability[:, classes],
         predicted=classifier.predict(given),
         predicted_probability=probability.max(axis=1),
         true=true,
-        texts=document_texts(origins, columns, documents, X) if places else ((),) * n_documents,
+        texts=(
+            document_texts(origins, columns, documents, editable, X)
+            if places
+            else ((),) * n_documents
+        ),
         model=model,
+        documents=editable,
+        text_model=text_model if any(editable) else None,
     )
+
+
+def _editable_documents(
+    origins: FeatureOrigins, documents: Any
+) -> tuple[EditableDocument | None, ...]:
+    """Return the documents as they can be edited, None for those that have no texts."""
+    sources = origins.sources
+    shape = getattr(documents, "shape", None) or (len(documents),)
+    if not origins.transformers or any(
+        getattr(source.vectorizer, "input", "content") != "content" for source in sources
+    ):
+        return (None,) * shape[0]
+    if len(shape) == 1:
+        decode = getattr(sources[0].vectorizer, "decode", str) if sources else str
+        return tuple(
+            EditableDocument((decode(document),)) if isinstance(document, str | bytes) else None
+            for document in documents
+        )
+    inputs = {source.input.column: source.input for source in sources if source.input.is_editable}
+    if hasattr(documents, "iloc"):
+        rows = [documents.iloc[[at]] for at in range(shape[0])]
+    else:
+        table = np.asarray(documents, dtype=object)
+        rows = [table[[at]] for at in range(shape[0])]
+    editable: list[EditableDocument | None] = []
+    for row in rows:
+        texts = {column: text for column in inputs if isinstance(text := _cell(row, column), str)}
+        is_complete = bool(texts) and len(texts) == len(inputs)
+        document = EditableDocument(tuple(texts.values()), tuple(texts), row)
+        editable.append(document if is_complete else None)
+    return tuple(editable)
+
+
+def _cell(row: Any, column: Any) -> Any:
+    """Return the only entry of a column of a table of one row."""
+    if not hasattr(row, "iloc"):
+        return row[0, column]
+    return row[column].iloc[0] if isinstance(column, str) else row.iloc[0, column]
 
 
 def _by_units(
@@ -237,12 +287,17 @@ def _explained(
     return np.array([0]), numbers, 1.0 if numbers[0] else -1.0
 
 
-def _checked_documents(documents: Any, origins: FeatureOrigins) -> Any:
-    """Return documents as a sequence, or raise ValueError for unexpected input."""
+def _as_sequence(documents: Any) -> Any:
+    """Return documents as a sequence with a length."""
     if isinstance(documents, str | bytes):
         raise ValueError("expected a sequence of documents, got one text: pass [text]")
     if not hasattr(documents, "shape") and not hasattr(documents, "__len__"):
         documents = list(documents)
+    return documents
+
+
+def _checked_documents(documents: Any, origins: FeatureOrigins) -> Any:
+    """Return documents, or raise ValueError for unexpected input."""
     shape = getattr(documents, "shape", None) or (len(documents),)
     if not shape[0]:
         raise ValueError("there are no documents to explain: pass at least one")

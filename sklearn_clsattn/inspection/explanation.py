@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.utils import check_scalar
 
 from .formatting import shortened
-from .minimal.sets import MinimalSets, minimal_sets
+from .minimal_sets import MinimalSets, minimal_sets
 from .pages import MAX_IN_FULL, TOKENS_OF_MANY, framed, overview, render, spaces
 from .terminal import render_text
 from .terms import DecisionTerms, difference, pairs
@@ -56,8 +56,6 @@ class Explanation(DecisionTerms):
         not in the vocabulary, which is counted only by its characters.
     vector_contributions : ndarray of shape (n_entries, n_targets), or None
         If tokens have vectors, the part of a token's contribution that comes from its vector.
-    decision_without : ndarray of shape (n_entries, n_targets), or None
-        The decision if the token's weight were 0; None with two layers of attention.
     cls_attention : ndarray of shape (n_documents,)
         Share of attention that ``<cls>`` keeps. Its value, and so its contribution, is 0.
     decision, probability : ndarray of shape (n_documents, n_targets)
@@ -67,8 +65,17 @@ class Explanation(DecisionTerms):
     texts : tuple of length n_documents
         For each document, a tuple of its texts, each with `name`, `text`, and the positions of
         tokens: `words`, `occurrences` and `shares`. Empty if a matrix was explained.
+    decision_without_count : ndarray of shape (n_entries, n_targets), or None
+        For a matrix, the decision if the token's weight were 0; None for texts, and with two layers
+        of attention.
+    decision_without : ndarray of shape (n_entries, n_targets), or None
+        For texts, the decision for the text without the token, that is, without all words of all
+        its occurrences; it is predicted when it is first asked for, and NaN for tokens without a
+        position in the text. For a matrix, `decision_without_count`.
     model : object or None
-        The model with one layer of attention, from which counterfactuals are computed.
+        The model with one layer of attention, from which minimal sets of tokens are computed.
+    documents, text_model
+        For texts, the documents as they can be edited, and the estimator that predicts them.
 
     Examples
     --------
@@ -99,35 +106,39 @@ class Explanation(DecisionTerms):
 
     def counterfactual(
         self,
-        change: Literal["tokens", "words", "add"] = "tokens",
+        unit: Literal["tokens", "words"] = "tokens",
         *,
         to: Any = None,
         time_limit: float = 10.0,
     ) -> MinimalSets:
-        """Return the provably smallest change of each document that changes its prediction.
-
-        It is found by sorting, or by an integer program if words share n-grams or several classes
-        must be compared at once. Steps before the classifier are not repeated for the changed
-        document. Models with two layers of attention are not supported.
+        """Return the fewest words or counts of each document whose removal changes its prediction.
 
         Parameters
         ----------
-        change : {"tokens", "words", "add"}, default="tokens"
-            The kind of change. "tokens" removes tokens of the bag, each with all its occurrences.
-            "words" removes words from the text, each with all its occurrences and all n-grams that
-            contain it. "add" adds tokens of the vocabulary, once each.
+        unit : {"tokens", "words"}, default="tokens"
+            With "words", words are deleted from the text, each with all its occurrences, and the
+            edited text is predicted: ``model.predict_proba([answer.edited_text])`` is what the
+            answer says. With "tokens", counts of the bag that the classifier reads are set to 0:
+            the steps before it are not repeated.
         to : label, default=None
             The class to reach; by default any other class.
         time_limit : float, default=10.0
-            Seconds for one integer program. A document needs at most one or, with words and several
-            classes, one for each class.
+            Seconds for one document. Sets of words are the smallest that were found until then;
+            for tokens, it limits the integer program that compares more than two classes.
 
         Returns
         -------
         sets : MinimalSets
             One set per document, with ``statement``, ``to_frame()``, ``to_text()`` and
-            ``to_html()``. The set changes the prediction by more than rounding, and no set smaller
-            than its `at_least` does.
+            ``to_html()``. A set changes the prediction by more than rounding. Sets smaller than
+            its `at_least` do not: for words, all of them were tried, and for tokens it is proved.
+            If the time suffices, no word of a set of words can be put back.
+
+        Notes
+        -----
+        Words are searched by predicting edited texts. All single words are tried, and all larger
+        sets, size by size, while these are at most 2,000. Otherwise the most effective words are
+        removed greedily, words that are not needed are put back, and exchanges of words are tried.
 
         Examples
         --------
@@ -138,29 +149,37 @@ class Explanation(DecisionTerms):
         >>> texts = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
         >>> labels = ["good", "bad", "good", "bad"]
         >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
-        >>> sets = explain(model, ["terrific but long"]).counterfactual()
+        >>> explanation = explain(model, ["Terrific, but long"])
+        >>> sets = explanation.counterfactual("words")
         >>> sets.statement(0)
-        'Without the token "terrific", it is bad (69.2%).'
+        'Remove "Terrific" and the prediction becomes bad (69.2%).'
+        >>> sets[0].edited_text
+        ', but long'
+        >>> explanation.counterfactual().statement(0)
+        'Set the count of "terrific" to 0 and the prediction becomes bad (69.2%).'
         """
-        return minimal_sets(self, change, to, time_limit)
+        return minimal_sets(self, unit, to, time_limit, is_kept=False)
 
-    def sufficient(self, *, time_limit: float = 10.0) -> MinimalSets:
-        """Return the provably fewest tokens of each document that guarantee its prediction.
-
-        The prediction stays the same if the other tokens are removed or kept, in whole or in part.
-        This is an abductive explanation [1]_, or an anchor that always holds. New tokens are not
-        considered.
+    def sufficient(
+        self, unit: Literal["tokens", "words"] = "tokens", *, time_limit: float = 10.0
+    ) -> MinimalSets:
+        """Return the fewest words, or counts, of each document that keep its prediction.
 
         Parameters
         ----------
+        unit : {"tokens", "words"}, default="tokens"
+            With "words", the text reduced to these words has the same prediction: it was predicted.
+            With "tokens", these counts guarantee the prediction, even if the other counts are
+            reduced or set to 0. This is an abductive explanation [1]_, or an anchor that always
+            holds. New tokens are not considered.
         time_limit : float, default=10.0
-            Seconds for the integer program of one document, with more than two classes. Without an
-            answer in time, the result is a set from which no token can be dropped.
+            Seconds for one document, as in :meth:`counterfactual`.
 
         Returns
         -------
         sets : MinimalSets
-            One set per document. Its `margin` is the lowest possible margin, which is guaranteed.
+            One set per document. With "tokens", its `margin` is the lowest possible margin, which
+            is guaranteed.
 
         References
         ----------
@@ -178,7 +197,7 @@ class Explanation(DecisionTerms):
         >>> sets[0].tokens, bool(sets[0].margin > 0)
         (('x0',), True)
         """
-        return minimal_sets(self, time_limit=time_limit, is_kept=True)
+        return minimal_sets(self, unit, None, time_limit, is_kept=True)
 
     def to_frame(self, *, target: Any = None) -> pd.DataFrame:
         """Return the explanation as a data frame, one row per term of a document's decision.
@@ -264,7 +283,7 @@ class Explanation(DecisionTerms):
             "values": _without_nan(self.values),
             "contributions": self.contributions.tolist(),
             "own_contributions": nothing if own is None else _without_nan(own),
-            "decisions_without": nothing if without is None else without.tolist(),
+            "decisions_without": nothing if without is None else _without_nan(without),
         }
         if self.vector_contributions is not None:
             tokens["vector_contributions"] = self.vector_contributions.tolist()
@@ -301,7 +320,8 @@ class Explanation(DecisionTerms):
             The class to show, compared as in :meth:`to_frame`; by default the predicted class of
             each document if all are explained.
         top : int, default=8
-            Number of tokens to list for each of the two sides.
+            Number of tokens to list for each of the two sides. Of texts of more than 20,000
+            characters, only the parts that matter most are shown.
         color : bool, default=None
             Whether to use colours; by default if standard output is a terminal with colours.
             Without colours, the strongest words are marked [+so] and [-so].
@@ -344,7 +364,7 @@ class Explanation(DecisionTerms):
         check_scalar(top, "top", Integral, min_val=0)
         if n_shown > MAX_IN_FULL:
             top = min(top, max(1, TOKENS_OF_MANY // (2 * n_shown)))
-        shown = views(self[:n_shown], target, top)
+        shown = views(self[:n_shown], target, top, with_effects=n_shown <= MAX_IN_FULL)
         return render(
             "explanation.html",
             title=repr(self)[1:-1],

@@ -7,16 +7,17 @@ its output columns have names of its input columns.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -37,6 +38,8 @@ class TextInput:
     name: str | None = None  # where documents have several texts
     key: tuple[Any, ...] = ()  # the same for vectorizers that read the same text
     steps: tuple[Callable[[Any], Any], ...] = ()  # from the documents to the texts
+    column: Any = None  # of the documents that has the text, None if they are texts themselves
+    is_editable: bool = True  # whether another text can be put into the documents
 
     def of(self, documents: Any) -> list[Any]:
         """Return the texts of documents, n_documents of them."""
@@ -44,7 +47,7 @@ class TextInput:
             documents = step(documents)
         return list(documents)
 
-    def column(self, column: Any) -> TextInput:
+    def of_column(self, column: Any) -> TextInput:
         """Return one text column of documents that are rows of a table."""
 
         def select(documents: Any) -> Any:
@@ -54,7 +57,13 @@ class TextInput:
                 return documents.iloc[:, column]
             return np.asarray(documents, dtype=object)[:, column]
 
-        return TextInput(str(column), (*self.key, column), (*self.steps, select))
+        return TextInput(
+            name=str(column),
+            key=(*self.key, column),
+            steps=(*self.steps, select),
+            column=column,
+            is_editable=self.is_editable and not self.steps,
+        )
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,11 @@ class Source:
     vectorizer: Any
     input: TextInput
     terms: NDArray[np.object_]
+    hashed: Mapping[str, str] = field(default_factory=dict)  # from a token to its column's name
+
+    def column_term(self, term: str) -> str:
+        """Return the name of the column that counts a token."""
+        return self.hashed.get(term, term)
 
 
 @dataclass(frozen=True)
@@ -113,21 +127,37 @@ class FeatureOrigins:
         return documents
 
 
-def feature_origins(estimator: Any) -> FeatureOrigins:
-    """Follow the columns of a fitted classifier, Pipeline or search back to the documents."""
+@dataclass(frozen=True)
+class _Trace:
+    """The documents that are explained, if any, and the vectorizers found on the way."""
+
+    documents: Any
+    sources: list[Source] = field(default_factory=list)
+
+    def add(self, vectorizer: Any, text: TextInput, terms: Any, hashed: Any = None) -> Columns:
+        """Add a vectorizer; return its columns."""
+        self.sources.append(Source(vectorizer, text, terms, hashed or {}))
+        return Columns(terms, np.full(len(terms), len(self.sources) - 1), terms)
+
+
+def feature_origins(estimator: Any, documents: Any = None) -> FeatureOrigins:
+    """Follow the columns of a fitted classifier, Pipeline or search back to the documents.
+
+    The columns of a HashingVectorizer have the names of the tokens that `documents` have.
+    """
     steps, classifier = split_pipeline(estimator)
     check_is_fitted(classifier)
-    sources: list[Source] = []
+    trace = _Trace(documents)
     columns: TextInput | Columns = TextInput() if steps else _input_columns(classifier)
     for name, step in steps:
-        columns = _through(name, step, columns, sources)
+        columns = _through(name, step, columns, trace)
     n_columns = 0 if isinstance(columns, TextInput) else len(columns.names)
     if isinstance(columns, TextInput) or n_columns != classifier.n_features_in_:
         raise ValueError(
             f"cannot trace the classifier's {classifier.n_features_in_} columns back to tokens: "
             f"the Pipeline's steps have names for {n_columns} columns. {_INSTEAD}"
         )
-    return FeatureOrigins(classifier, [step for _, step in steps], columns, sources)
+    return FeatureOrigins(classifier, [step for _, step in steps], columns, trace.sources)
 
 
 def split_pipeline(estimator: Any) -> tuple[list[tuple[str, Any]], BaseAttentionClassifier]:
@@ -161,26 +191,26 @@ def without_name_warnings() -> Iterator[None]:
 
 
 def _through(
-    name: str, step: Any, state: TextInput | Columns, sources: list[Source]
+    name: str, step: Any, state: TextInput | Columns, trace: _Trace
 ) -> TextInput | Columns:
-    """Return the output of a step for the input `state`, and add its vectorizers to `sources`."""
+    """Return the output of a step for the input `state`, and add its vectorizers to the trace."""
     if isinstance(step, str) and step == "passthrough":
         return state
     if isinstance(step, FrozenEstimator):
         step = step.estimator
     if isinstance(step, Pipeline):
         for inner, part in _steps_of_prediction(step.steps):
-            state = _through(inner, part, state, sources)
+            state = _through(inner, part, state, trace)
         return state
     if isinstance(step, FeatureUnion):
         return _joined(
-            (branch, _through(branch, inner, state, sources))
+            (branch, _through(branch, inner, state, trace))
             for branch, inner in step.transformer_list
             if not (isinstance(inner, str) and inner == "drop")
         )
     if isinstance(step, ColumnTransformer):
         return _joined(
-            (branch, _of_columns(branch, inner, columns, step, state, sources))
+            (branch, _of_columns(branch, inner, columns, step, state, trace))
             for branch, inner, columns in step.transformers_
             if not (isinstance(inner, str) and inner == "drop")
         )
@@ -189,23 +219,45 @@ def _through(
     if isinstance(step, CountVectorizer | ContextVectorizer):
         check_is_fitted(step, "vocabulary_")
         terms = np.asarray(step.get_feature_names_out(), dtype=object)
-        sources.append(Source(step, state, terms))
-        return Columns(terms, np.full(len(terms), len(sources) - 1), terms)
+        return trace.add(step, state, terms)
+    if isinstance(step, HashingVectorizer) and trace.documents is not None:
+        return trace.add(step, state, *_hashed_terms(step, state.of(trace.documents)))
     if hasattr(step, "get_feature_names_out"):
         return Columns.without_text(_output_names(name, step))
     # The step changes or selects texts.
     return replace(state, key=(*state.key, id(step)), steps=(*state.steps, step.transform))
 
 
+def _hashed_terms(
+    vectorizer: HashingVectorizer, texts: list[Any]
+) -> tuple[NDArray[np.object_], dict[str, str]]:
+    """Return the names of all columns, (n_columns,), and the name of each token's column.
+
+    A column is named after the tokens of the texts that it counts, "" if there are none.
+    """
+    analyze = vectorizer.build_analyzer()
+    tokens = list(dict.fromkeys(token for text in texts for token in analyze(text)))
+    terms = np.full(vectorizer.n_features, "", dtype=object)
+    if not tokens:
+        return terms, {}
+    one_token = clone(vectorizer).set_params(
+        analyzer=lambda token: [token], input="content", norm=None, alternate_sign=False
+    )
+    columns = one_token.transform(tokens).indices
+    for token, column in zip(tokens, columns.tolist(), strict=True):
+        terms[column] = f"{terms[column]} / {token}" if terms[column] else token
+    return terms, dict(zip(tokens, terms[columns].tolist(), strict=True))
+
+
 def _of_columns(
-    name: str, step: Any, columns: Any, outer: ColumnTransformer, state: Any, sources: list[Source]
+    name: str, step: Any, columns: Any, outer: ColumnTransformer, state: Any, trace: _Trace
 ) -> TextInput | Columns:
     """Return the output of a ColumnTransformer's step on some columns of its input."""
     chosen = outer._transformer_to_input_indices[name]
     if isinstance(state, Columns):
-        return _through(name, step, state[chosen], sources)
+        return _through(name, step, state[chosen], trace)
     if isinstance(columns, str | int | np.integer):  # a step for texts, one of each document
-        return _through(name, step, state.column(columns), sources)
+        return _through(name, step, state.of_column(columns), trace)
     given = _input_columns(outer)[chosen]
     if isinstance(step, str) or not len(chosen):  # "passthrough"
         return given

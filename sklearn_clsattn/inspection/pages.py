@@ -7,14 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache, partial
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from .formatting import MINUS, aligned, count_text, label_text, percent, signed, token_text, visible
-from .token_positions import Segment
+from .token_positions import Segment, excerpt
 from .view import View
 
 # An element of a page that holds another page, for that neither's rules reach the other. It is as
@@ -32,7 +31,6 @@ _EXCERPT = 500
 MAX_IN_FULL = 100  # more documents have no bar and no tables
 _CHARACTERS_OF_MANY = 100_000  # of the texts of folded documents together
 TOKENS_OF_MANY = 4_000  # listed of all of these together
-_AROUND = 40  # characters on either side of a strong word
 
 
 class Space(NamedTuple):
@@ -100,34 +98,6 @@ def spaces(views: Sequence[View]) -> list[Space]:
         used += sum(len(text.text) for text in one.texts)
         is_whole = not is_folded and used <= _LARGEST_PAGE
         made.append(Space(is_folded, n > MAX_IN_FULL, is_whole, excerpts))
-    return made
-
-
-def excerpt(segments: Sequence[Segment], limit: int) -> list[Segment]:
-    """Return the segments that add most with text around them, `limit` characters or so."""
-    text = "".join(segment.text for segment in segments)
-    starts = [0, *accumulate(len(segment.text) for segment in segments)]
-    chosen, left = bytearray(len(text)), limit
-    for at in sorted(range(len(segments)), key=lambda at: -abs(segments[at].contribution)):
-        start = max(starts[at] - _AROUND, 0)
-        stop = min(starts[at + 1], starts[at] + limit) + _AROUND
-        if start:  # not from the middle of a word
-            start = max(start, text.find(" ", start, starts[at]) + 1)
-        end = text.rfind(" ", starts[at + 1], stop)
-        stop = end if end >= 0 and stop < len(text) else stop
-        left -= chosen.count(0, start, stop)
-        chosen[start:stop] = b"\1" * len(chosen[start:stop])
-        if left <= 0:
-            break
-    made, gap = list[Segment](), Segment(" … ")
-    for at, segment in enumerate(segments):
-        for run in re.finditer(b"\1+", chosen[starts[at] : starts[at + 1]]):
-            first = starts[at] + run.start()
-            if first and not chosen[first - 1]:
-                made.append(gap)
-            made.append(segment._replace(text=segment.text[slice(*run.span())]))
-    if chosen and not chosen[-1]:
-        made.append(gap)
     return made
 
 

@@ -12,9 +12,12 @@ from sklearn.utils import check_scalar
 
 from .formatting import aligned, count_text, level, percent, token_text, visible
 from .terms import DecisionTerms
-from .view import ShownText, View, views
+from .token_positions import excerpt
+from .view import ShownText, Token, View, views
 
 _NARROWEST, _NO_BARS, _WITHOUT_TERMINAL = 40, 60, 100  # columns
+_LONGEST = 20_000  # characters of a text; of longer ones, the strongest parts are shown
+_EXCERPT = 2_000
 # Blue and orange with the same contrast, 4.5 to 1, on black and on white.
 BLUE, ORANGE = "#2678c8", "#b45f06"
 # Stronger words are white on a colour; words against the class are underlined as well.
@@ -101,10 +104,16 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
     if not view.tokens:
         parts += [Text(), Text("No token that the model knows: the decision is the intercept.")]
     parts += _tables(view, color=color, width=width)
-    remarks = view.remarks()
+    remarks = [*view.remarks(), *filter(None, [view.effects_note])]
     if remarks:
         parts += [Text(), Text("\n".join(f"{remark}." for remark in remarks), "dim")]
     return parts
+
+
+def _name(token: Token) -> str:
+    """Return a token's name and the remark on it."""
+    name = token_text(token.name)
+    return f"{name} ({token.note})" if token.note else name
 
 
 def _style(sign: float, strength: int) -> str:
@@ -113,7 +122,12 @@ def _style(sign: float, strength: int) -> str:
 
 def _text(view: View, text: ShownText, *, color: bool) -> Text:
     shown = Text() if text.name is None else Text.assemble((f"{visible(text.name)}: ", "bold"))
-    for segment in text.segments:
+    segments = text.segments
+    if len(text.text) > _LONGEST:
+        title = f"The parts that matter most, of {len(text.text):,} characters:\n"
+        shown.append(title, "dim")
+        segments = excerpt(segments, _EXCERPT)
+    for segment in segments:
         written = visible(segment.text, keep_lines=True)
         is_blank = not segment.text.strip()
         if segment.tokens and not is_blank:
@@ -145,7 +159,7 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
             for token in tokens
         ]
     columns |= {
-        "token": [token_text(token.name) for token in tokens],
+        "token": [_name(token) for token in tokens],
         "weight": [count_text(token.weight) for token in tokens],
         "attention": [percent(token.attention) for token in tokens],
     }

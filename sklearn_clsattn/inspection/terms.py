@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -11,13 +13,16 @@ from numpy.typing import NDArray
 
 from .._core.fitted import FittedAttention
 from .._types import Array
+from .edited_text import EditableDocument, Span, TextModel, delete_spans
 
 Positions = NDArray[np.intp]
 
 # Fields that are indexed by entry, and those that are not indexed by entry or document.
 _PER_ENTRY = {"columns", "tokens", "weights", "attention", "values"}
-_PER_ENTRY |= {"contributions", "own_contributions", "vector_contributions", "decision_without"}
-_OTHERWISE = {"classes", "targets", "intercept", "indptr", "texts", "model"}
+_PER_ENTRY |= {"contributions", "own_contributions", "vector_contributions"}
+_PER_ENTRY |= {"decision_without_count"}
+_TUPLES = {"texts", "documents"}  # of one entry a document
+_OTHERWISE = {"classes", "targets", "intercept", "indptr", "model", "text_model"} | _TUPLES
 _NEAR = 0.25  # least cosine between the vectors of two tokens that are called near
 
 
@@ -34,6 +39,25 @@ class DocumentText:
     # (n_occurrences,): the share of the token's weight, and so of its attention and contributions:
     # those of a token sum to 1. Equal unless the vectorizer weights occurrences.
     shares: Array | None
+    # The number of the same text among those of the editable document; None if steps before the
+    # vectorizer changed it.
+    field: int | None = None
+
+    def token_spans(self, tokens: Positions) -> list[list[Span]]:
+        """Return the spans of the words of each of some tokens, given by their numbers."""
+        if self.words is None or self.occurrences is None:
+            return [[] for _ in tokens]
+        order = np.argsort(self.occurrences[:, 2], kind="stable")
+        first, length, token = self.occurrences[order].T
+        found = []
+        for number in tokens:
+            low, high = np.searchsorted(token, [number, number + 1])
+            spans: set[Span] = set()
+            for at in range(low, high):
+                words = self.words[first[at] : first[at] + length[at]]
+                spans.update(map(tuple, words.tolist()))
+            found.append(sorted(spans))
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +122,7 @@ class DecisionTerms:
     contributions: Array
     own_contributions: Array | None
     vector_contributions: Array | None
-    decision_without: Array | None
+    decision_without_count: Array | None
     cls_attention: Array
     decision: Array
     probability: Array
@@ -107,6 +131,8 @@ class DecisionTerms:
     true: NDArray[Any] | None
     texts: tuple[tuple[DocumentText, ...], ...]
     model: ExplainedModel | None
+    documents: tuple[EditableDocument | None, ...]
+    text_model: TextModel | None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -127,11 +153,64 @@ class DecisionTerms:
         indptr = np.append(0, np.cumsum(lengths)).astype(self.indptr.dtype)
         # Positions in the old arrays are the new ones, shifted by document.
         entries = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], lengths)
-        parts: dict[str, Any] = {"indptr": indptr, "texts": tuple(self.texts[i] for i in chosen)}
+        parts: dict[str, Any] = {"indptr": indptr}
+        for name in _TUPLES:
+            parts[name] = tuple(getattr(self, name)[i] for i in chosen)
         for name in {field.name for field in fields(self)} - _OTHERWISE:
             if (numbers := getattr(self, name)) is not None:
                 parts[name] = numbers[entries if name in _PER_ENTRY else chosen]
         return replace(self, **parts)
+
+    @property
+    def has_without(self) -> bool:
+        """Whether decisions without single tokens are known, or can be predicted."""
+        return self.decision_without_count is not None or self.text_model is not None
+
+    @cached_property
+    def decision_without(self) -> Array | None:
+        """The decisions without each token, (n_entries, n_targets), as `Explanation` says."""
+        if not self.has_without:
+            return None
+        made = [one.predict_without(np.arange(len(one.tokens))) for one in self]
+        return np.concatenate([np.empty((0, len(self.targets))), *made])
+
+    def predict_without(self, tokens: Positions) -> Array:
+        """Return the first document's decisions without each of some tokens, given by number.
+
+        Their shape is (len(tokens), n_targets). They are NaN for a token of a text whose position
+        is unknown.
+        """
+        if self.decision_without_count is not None:
+            return self.decision_without_count[tokens]
+        decisions = np.full((len(tokens), len(self.targets)), np.nan)
+        document, model = self.documents[0], self.text_model
+        if document is None or model is None:
+            return decisions
+        # 1) The document without all words of all occurrences of each token.
+        spans: dict[int, dict[int, set[Span]]] = defaultdict(lambda: defaultdict(set))
+        for shown in self.texts[0]:
+            if shown.field is not None:
+                for at, found in enumerate(shown.token_spans(tokens)):
+                    if found:
+                        spans[at][shown.field].update(found)
+        versions = [
+            tuple(
+                delete_spans(text, sorted(deleted.get(number, ())))
+                for number, text in enumerate(document.texts)
+            )
+            for deleted in spans.values()
+        ]
+        if not versions:
+            return decisions
+        # 2) Its prediction.
+        predicted = model.decisions(document.as_input(versions))
+        if len(self.classes) == 2:
+            sign = 1.0 if self.targets.tolist()[0] == self.classes.tolist()[1] else -1.0
+            explained = sign * predicted[:, [1]]
+        else:
+            explained = predicted[:, np.isin(self.classes, self.targets)]
+        decisions[list(spans)] = explained + 0.0  # avoids negative zeros
+        return decisions
 
 
 def pairs(explanation: DecisionTerms, target: Any) -> tuple[Positions, Positions]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from itertools import chain, pairwise
+from collections.abc import Sequence
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +20,14 @@ from sklearn.feature_extraction.text import CountVectorizer
 from .._types import Array
 from ..text._context_vectorizer import ContextVectorizer
 from ..text._symbols import ranges
-from .feature_origins import Columns, FeatureOrigins, Source
+from .edited_text import EditableDocument
+from .feature_origins import Columns, FeatureOrigins, Source, TextInput
 from .terms import DocumentText
 
 Integers = NDArray[Any]
 
 N_LANES = 3  # of lines below each other
+_AROUND = 40  # characters on either side of a strong word
 _LINE_FROM = 0.15  # of the largest contribution: an n-gram with as much has a line
 # The methods of a vectorizer that positions depend on.
 _READING = ["build_analyzer", "build_preprocessor", "build_tokenizer"]
@@ -51,14 +54,18 @@ class Segment(NamedTuple):
 
 
 def document_texts(
-    origins: FeatureOrigins, names: Columns, documents: Any, X: sp.csr_array
+    origins: FeatureOrigins,
+    names: Columns,
+    documents: Any,
+    editable: tuple[EditableDocument | None, ...],
+    X: sp.csr_array,
 ) -> tuple[tuple[DocumentText, ...], ...]:
     """Return each document's texts with its tokens' positions, an empty tuple without text.
 
-    `names` are those of the columns of X.
+    `names` are those of the columns of X, and `editable` the documents as they can be edited.
     """
     # Vectorizers of the same text are located together.
-    inputs: dict[Any, tuple[str | None, list[Any], dict[int, Source]]] = {}
+    inputs: dict[Any, tuple[TextInput, list[Any], dict[int, Source]]] = {}
     for number, source in enumerate(origins.sources):
         key, vectorizer = source.input.key, source.vectorizer
         if getattr(vectorizer, "input", "content") == "file":  # which is read once
@@ -66,7 +73,7 @@ def document_texts(
         if key not in inputs:
             decode = getattr(vectorizer, "decode", lambda text: text)
             contents = [decode(text) for text in source.input.of(documents)]
-            inputs[key] = source.input.name, contents, {}
+            inputs[key] = source.input, contents, {}
         inputs[key][2][number] = source
     texts = []
     for i in range(X.shape[0]):
@@ -75,17 +82,33 @@ def document_texts(
         numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number, token in enumerate(zip(columns.sources.tolist(), columns.terms, strict=True)):
             numbers[token].append(number)
-        found = [
-            _document_text(name, contents[i], sources, numbers)
-            for name, contents, sources in inputs.values()
-            if isinstance(contents[i], str)
-        ]
+        found = []
+        for text_input, contents, sources in inputs.values():
+            if isinstance(contents[i], str):
+                field = _field(text_input, contents[i], editable[i])
+                found.append(_document_text(text_input.name, contents[i], field, sources, numbers))
         texts.append(tuple(found))
     return tuple(texts)
 
 
+def _field(text_input: TextInput, text: str, document: EditableDocument | None) -> int | None:
+    """Return the number of a text in the editable document, None if it was changed before."""
+    if document is None:
+        return None
+    number = 0
+    if document.columns:
+        if text_input.column not in document.columns:
+            return None
+        number = document.columns.index(text_input.column)
+    return number if document.texts[number] == text else None
+
+
 def _document_text(
-    name: str | None, text: str, sources: dict[int, Source], numbers: dict[Any, list[int]]
+    name: str | None,
+    text: str,
+    field: int | None,
+    sources: dict[int, Source],
+    numbers: dict[Any, list[int]],
 ) -> DocumentText:
     """Return a text with the occurrences of the document's tokens in it."""
     spans: list[Integers] = []
@@ -98,7 +121,8 @@ def _document_text(
             located = locate(vectorizer, text)
         if located is None:
             continue
-        of_terms = [numbers.get((number, term), []) for term in located.terms]
+        terms = map(source.column_term, located.terms)
+        of_terms = [numbers.get((number, term), []) for term in terms]
         at = np.repeat(np.arange(len(of_terms)), list(map(len, of_terms)))
         rows: list[Any] = [located.first[at] + n_spans, located.lengths[at], list(chain(*of_terms))]
         occurrences.append(np.column_stack(rows).astype(np.int32))
@@ -106,10 +130,11 @@ def _document_text(
         spans.append(located.spans)
         n_spans += len(located.spans)
     if not spans:
-        return DocumentText(name, text, None, None, None)
+        return DocumentText(name, text, None, None, None, field)
     joined, counted = np.concatenate(occurrences), np.concatenate(weights)
     shares = counted / np.bincount(joined[:, 2], counted)[joined[:, 2]]
-    return DocumentText(name, text, np.concatenate(spans).astype(np.int32), joined, shares)
+    words = np.concatenate(spans).astype(np.int32)
+    return DocumentText(name, text, words, joined, shares, field)
 
 
 def locate(vectorizer: CountVectorizer, text: str) -> Located | None:
@@ -229,3 +254,31 @@ def _lanes(text: DocumentText, contributions: Array) -> list[tuple[int, int, int
                 lines.append((start, stop, lane, token))
                 break
     return lines
+
+
+def excerpt(segments: Sequence[Segment], limit: int) -> list[Segment]:
+    """Return the segments that add most with text around them, `limit` characters or so."""
+    text = "".join(segment.text for segment in segments)
+    starts = [0, *accumulate(len(segment.text) for segment in segments)]
+    chosen, left = bytearray(len(text)), limit
+    for at in sorted(range(len(segments)), key=lambda at: -abs(segments[at].contribution)):
+        start = max(starts[at] - _AROUND, 0)
+        stop = min(starts[at + 1], starts[at] + limit) + _AROUND
+        if start:  # not from the middle of a word
+            start = max(start, text.find(" ", start, starts[at]) + 1)
+        end = text.rfind(" ", starts[at + 1], stop)
+        stop = end if end >= 0 and stop < len(text) else stop
+        left -= chosen.count(0, start, stop)
+        chosen[start:stop] = b"\1" * len(chosen[start:stop])
+        if left <= 0:
+            break
+    made, gap = list[Segment](), Segment(" … ")
+    for at, segment in enumerate(segments):
+        for run in re.finditer(b"\1+", chosen[starts[at] : starts[at + 1]]):
+            first = starts[at] + run.start()
+            if first and not chosen[first - 1]:
+                made.append(gap)
+            made.append(segment._replace(text=segment.text[slice(*run.span())]))
+    if chosen and not chosen[-1]:
+        made.append(gap)
+    return made

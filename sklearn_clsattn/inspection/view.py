@@ -2,7 +2,7 @@
 
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isnan
 from textwrap import shorten
@@ -22,6 +22,7 @@ from .formatting import (
     token_text,
     visible,
 )
+from .progress import tracked
 from .terms import DecisionTerms, difference, pairs
 from .token_positions import Segment, cut
 
@@ -45,9 +46,15 @@ class Token:
     weight: float
     attention: float
     contribution: float
-    without: float | None = None  # the decision without the token, where it was computed
     own: float | None = None  # of a word with character n-grams, what it adds without them
     by_vector: Any = None  # what of the contribution its vector adds
+    without: float | None = None  # the decision without the token, where it was computed
+
+    @property
+    def note(self) -> str:
+        """A remark on the token, "" for most."""
+        is_unknown = self.own is not None and isnan(self.own)
+        return "unknown word, scored by its letters" if is_unknown else ""
 
 
 class Side(NamedTuple):
@@ -71,9 +78,14 @@ Bar = namedtuple("Bar", "start end zero rows")
 
 
 class View:
-    """One document, explained for the class at position k, against that at j unless -1."""
+    """One document, explained for the class at position k, against that at j unless -1.
 
-    def __init__(self, one: DecisionTerms, k: int, j: int, top: int) -> None:
+    `top` tokens of each side are listed, by default with the decisions without them.
+    """
+
+    def __init__(
+        self, one: DecisionTerms, k: int, j: int, top: int, with_effects: bool = True
+    ) -> None:
         labels, classes = one.targets.tolist(), one.classes.tolist()
         predicted = one.predicted.tolist()[0]
         true = None if one.true is None else one.true.tolist()[0]
@@ -91,7 +103,8 @@ class View:
         self.decision_name = f"lead over {self.other}" if self.is_compared else "decision"
         self.start = float(difference(one.intercept[None], k, j)[0])
         self.end = float(difference(one.decision, k, j)[0])
-        self.has_without = one.decision_without is not None
+        self.has_without = with_effects and one.has_without
+        self.is_edited = one.text_model is not None
 
         added = difference(one.contributions, k, j)
         self.texts = [
@@ -99,6 +112,8 @@ class View:
             for text in one.texts[0]
         ]
         self.tokens = _tokens(one, k, j)  # in the order of the columns
+        if self.has_without:
+            self._predict_without(top)
         located = [text.occurrences for text in one.texts[0] if text.occurrences is not None]
         placed = {token for occurrences in located for token in occurrences[:, 2].tolist()}
         self.unplaced = [token for at, token in enumerate(self.tokens) if at not in placed]
@@ -117,6 +132,28 @@ class View:
         is_reversed = self.other == self.predicted
         self.sides = (self.minus, self.plus) if is_reversed else (self.plus, self.minus)
         self.listed = self.plus.tokens + self.minus.tokens
+
+    def _predict_without(self, top: int) -> None:
+        """Add the decisions without the token to the tokens that are listed."""
+        strongest = (_side(sign, "", self.tokens, top).tokens for sign in (1, -1))
+        names = {id(token) for side in strongest for token in side}
+        numbers = [at for at, token in enumerate(self.tokens) if id(token) in names]
+        predicted = self.one.predict_without(np.array(numbers, dtype=np.intp))
+        decisions = difference(predicted, self.k, self.j).tolist()
+        for at, decision in zip(numbers, decisions, strict=True):
+            if not isnan(decision):
+                self.tokens[at] = replace(self.tokens[at], without=decision)
+
+    @property
+    def effects_note(self) -> str:
+        """A sentence on what the numbers beside a token are."""
+        if not self.has_without or not self.listed:
+            return ""
+        if self.is_edited:
+            without = "the decision for the text without that word, predicted again"
+        else:
+            without = "the decision with that count set to 0"
+        return f"adds: the exact term of the decision for this document; without: {without}"
 
     @property
     def bar(self) -> Bar | None:
@@ -195,9 +232,11 @@ class View:
             line += percent(token.attention)
             if token.without is not None:
                 line += f", decision without {signed(token.without, MINUS)}"
-            if token.own is not None and token.own != token.contribution:
-                by_characters = token.contribution - np.nan_to_num(token.own)
+            if token.own is not None and not token.note and token.own != token.contribution:
+                by_characters = token.contribution - token.own
                 line += f"; {signed(by_characters, MINUS)} of it by its characters"
+            if token.note:
+                line += f"; {token.note}"
             if token.by_vector:
                 line += f"; {signed(token.by_vector, MINUS)} of it by its vector"
             lines.append(line)
@@ -240,11 +279,6 @@ class View:
             for side in self.sides
             if side.more
         ]
-        unknown = [token for token in self.tokens if token.own is not None and isnan(token.own)]
-        if unknown:
-            words = ", ".join(f'"{token_text(token.name)}"' for token in unknown[:_MAX_PARTS])
-            more = ", ..." if len(unknown) > _MAX_PARTS else ""
-            remarks.append(f"not in the vocabulary, counted by their characters: {words}{more}")
         by_vector = [token for token in self.listed if token.by_vector]
         for token in sorted(by_vector, key=lambda token: -abs(token.by_vector))[:_MAX_NEAR]:
             if near := self._near(token):
@@ -268,11 +302,16 @@ class View:
         return ", ".join(map(token_text, self.one.model.likeness.near(token.name, of_class)))
 
 
-def views(explanation: DecisionTerms, target: Any, top: int) -> list[View]:
+def views(
+    explanation: DecisionTerms, target: Any, top: int, with_effects: bool = True
+) -> list[View]:
     """Return the views of all documents, each for a class and its rival, as `pairs` says."""
     shown, rivals = pairs(explanation, target)
     each = zip(explanation, shown.tolist(), rivals.tolist(), strict=True)
-    return [View(one, k, j, top) for one, k, j in each]
+    made = []
+    for one, k, j in tracked(each, len(explanation), "predicting edited texts"):
+        made.append(View(one, k, j, top, with_effects))
+    return made
 
 
 def _tokens(one: DecisionTerms, k: int, j: int) -> list[Token]:
@@ -283,8 +322,8 @@ def _tokens(one: DecisionTerms, k: int, j: int) -> list[Token]:
     if not all(before and after for before, _, after in parts):
         parts = [("", "", name) for name in names]
     numbers = [one.weights.tolist(), one.attention.tolist()]
-    known = (one.contributions, one.decision_without, one.own_contributions)
-    for by_class in (*known, one.vector_contributions):
+    known = (one.contributions, one.own_contributions, one.vector_contributions)
+    for by_class in known:
         nothing = [None] * len(names)
         numbers.append(nothing if by_class is None else difference(by_class, k, j).tolist())
     each = zip(names, parts, *numbers, strict=True)

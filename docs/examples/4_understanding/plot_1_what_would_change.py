@@ -3,12 +3,12 @@ What would change the decision
 ==============================
 
 What does a word add to a decision? What would the decision be without the word? These are two
-questions, and both have exact answers.
+questions. The first has an exact answer; the second is answered by predicting the edited text.
 """
 
 # %%
 # The attention of a removed word goes to the other words, so the decision without the word is not
-# the decision minus its contribution. ``decision_without`` computes the former exactly.
+# the decision minus its contribution. ``decision_without`` predicts the text without the word.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -52,3 +52,11 @@ ax.set(
     title="Arrow: the decision without the word. Tick: the decision minus its contribution",
 )
 plt.show()
+
+# %%
+# The words to delete for another prediction. The edited text has the probability that the answer
+# promises.
+
+answer = explanation.counterfactual("words")
+print(answer.to_text())
+print(model.predict_proba([answer[0].edited_text]))

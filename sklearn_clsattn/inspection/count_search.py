@@ -1,0 +1,423 @@
+r"""The fewest counts of a bag that change its prediction when they are 0, or that guarantee it.
+
+With attention shares q, that of ``<cls>`` :math:`q_0`, values b and the intercept :math:`\beta`, a
+bag that keeps the tokens S has a margin of the sign of
+
+.. math:: q_0 \beta + \sum_{s \in S} q_s (b_s + \beta),
+
+the decision times its positive denominator. So the margin of one class over another is linear in
+which tokens are kept, and sorting finds the fewest. The margins of one class over several others at
+once are an integer program (HiGHS). Attention is kept as logarithms, because the others decide
+where the tokens with nearly all of it are gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import exp, inf
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.special import softmax
+
+from .._types import Array, Numbers
+from .terms import DecisionTerms
+
+Choice = NDArray[np.bool_]
+
+# The solver's tolerance of conditions, in units of a condition's largest coefficient, and the size
+# below which it takes a coefficient for 0.
+_FEASIBILITY = 1e-6
+_ZERO = 1e-9
+_IMPOSSIBLE = 2  # the solver's status
+_MAX_EXCLUDED = 100  # solutions that do not hold
+_ROUNDING = 1e-12  # share of a margin's absolute terms
+_SMALLEST = 1e-100  # margin that predictions may lose to underflow
+_LARGEST = 1e250  # units, which no sum of others comes near
+
+
+@dataclass(frozen=True)
+class FoundCounts:
+    """The tokens that were found, and how many are needed."""
+
+    tokens: Numbers | None  # their numbers, the most effective first; None if none were found
+    at_least: int | None  # a proved lower bound of how many are needed; None if none will do
+
+
+@dataclass(frozen=True, eq=False)
+class Margin:
+    """The margin of one class over R others in a bag of m tokens; the last row is ``<cls>``."""
+
+    base: Array  # (R,), the margin of a bag without tokens
+    logs: Array  # (m + 1, 1), logarithms of the attention, not divided by its sum
+    gains: Array  # (m + 1, R), what a unit of attention adds to the margin: 0 for <cls>
+    sizes: Array  # (m + 1, R), the absolute terms of a bag of that token alone
+
+    @property
+    def net(self) -> Array:
+        """The effect of a unit of attention on the sign of the margin, (m + 1, R)."""
+        return self.gains + self.base - _ROUNDING * self.sizes - _SMALLEST
+
+    def linear(self, deciding: Choice | bool = True) -> tuple[Array, Array]:
+        """Return the linear form's constants (R,) and the tokens' terms (m, R).
+
+        They are in units of the largest constant or `deciding` term, (m, R). If these are all 0,
+        only the signs of the others are known.
+        """
+        net = self.net
+        logs = np.broadcast_to(self.logs, self.gains.shape)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            sizes = logs + np.log(np.abs(net))
+            sizes[:-1] = np.where(deciding, sizes[:-1], -inf)
+            unit = sizes.argmax(axis=0), np.arange(net.shape[1])
+            terms = np.exp(logs - logs[unit]) * net / np.abs(net[unit])
+        terms = np.where(sizes[unit] > -inf, terms.clip(-_LARGEST, _LARGEST), np.sign(net))
+        terms[logs == -inf] = 0.0
+        return terms[-1], terms[:-1]
+
+    def over(self, rival: int) -> Margin:
+        """Return the margin over one of the other classes alone."""
+        one = [rival]
+        return Margin(self.base[one], self.logs, self.gains[:, one], self.sizes[:, one])
+
+    def reduced_to(self, kept: NDArray[Any]) -> Margin:
+        """Return the margin of a bag that keeps these tokens, (m, 1 or R)."""
+        of_all = np.vstack([kept, np.ones(kept.shape[1])])
+        with np.errstate(divide="ignore"):
+            return replace(self, logs=self.logs + np.log(of_all))
+
+    def is_ahead(self) -> bool:
+        """Return whether the class is ahead of all others by more than rounding."""
+        constant, terms = self.linear()
+        is_empty = (self.logs == -inf).all(axis=0)
+        return bool((np.where(is_empty, self.base, constant + terms.sum(axis=0)) > 0).all())
+
+    def lowest(self, fixed: Numbers) -> Array:
+        """Return the lowest margins while none, the first, the first two, ... of `fixed` stay.
+
+        They are the lowest over all subsets of the other tokens and over all R, (n_fixed + 1,).
+        Others join in the order of their gains as long as these are below the margin so far.
+        """
+        margins = np.empty((len(fixed) + 1, len(self.base)))
+        logs = self.logs[:, 0].tolist()
+        for rival, gains in enumerate(self.gains.T.tolist()):
+            others = np.argsort(gains[:-1], kind="stable")[::-1].tolist()
+            joined = set()
+            total = -inf
+            level = 0.0
+            for n, new in enumerate([len(others), *fixed.tolist()]):
+                while True:
+                    if new not in joined and logs[new] > -inf:
+                        total = float(np.logaddexp(total, logs[new]))
+                        level += exp(logs[new] - total) * (gains[new] - level)
+                    joined.add(new)
+                    if not others or gains[others[-1]] >= level:
+                        break
+                    new = others.pop()
+                margins[n, rival] = self.base[rival] + level
+        return np.asarray(margins.min(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class BagDecisions:
+    """The decisions of all classes for one document, as sums over its m tokens.
+
+    Of two classes, the one that is not explained has the decision 0 in every document.
+    """
+
+    document: DecisionTerms
+
+    def of_classes(self, of_explained: Array) -> Array:
+        """Return numbers for all classes (..., K), where of two only one is explained."""
+        one = self.document
+        if len(one.classes) > 2:
+            return of_explained
+        columns = np.zeros((*of_explained.shape[:-1], 2))
+        explained = one.classes.tolist().index(one.targets.tolist()[0])
+        columns[..., explained] = of_explained[..., 0]
+        return columns
+
+    @cached_property
+    def margins(self) -> Margin:
+        """The decisions of all classes, as margins over nothing."""
+        one = self.document
+        assert one.model is not None
+        fitted = one.model.fitted
+        with np.errstate(divide="ignore"):
+            logs = np.log(one.model.token_weights(one.weights)) + fitted.scores[one.columns]
+        of_cls = np.log(fitted.cls_weight) + fitted.cls_score if fitted.cls_weight else -np.inf
+        gains = self.of_classes(np.vstack([one.values, np.zeros_like(one.intercept)]))
+        base = self.of_classes(one.intercept)
+        sizes = np.abs(gains) + np.abs(base)
+        return Margin(base, np.append(logs, of_cls)[:, None], gains, sizes)
+
+    def margin(self, number: int) -> Margin:
+        """Return the margin of a class over all others."""
+        every = self.margins
+        one = [number]
+        others = np.arange(len(every.base)) != number
+        return Margin(
+            every.base[one] - every.base[others],
+            every.logs,
+            every.gains[:, one] - every.gains[:, others],
+            every.sizes[:, one] + every.sizes[:, others],
+        )
+
+    def without(self, tokens: Numbers) -> Array:
+        """Return the decisions without none, the first, the first two, ... of some tokens.
+
+        Their shape is (n_tokens + 1, K).
+        """
+        every = self.margins
+        # From the last removed token on, because those before may have all of the attention.
+        rows = np.append(np.delete(np.arange(len(every.logs)), tokens), tokens[::-1])
+        logs = every.logs[rows]
+        gains = every.gains[rows]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = np.logaddexp.accumulate(logs)
+            more = np.logaddexp.accumulate(logs + np.log(gains.clip(min=0.0)))
+            less = np.logaddexp.accumulate(logs + np.log((-gains).clip(min=0.0)))
+            means = np.nan_to_num(np.exp(more - total) - np.exp(less - total))
+        decisions = every.base + means
+        return np.asarray(decisions[-len(tokens) - 1 :][::-1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """Which tokens to choose so that a class is ahead.
+
+    Chosen tokens are removed or, if `is_kept`, stay, while of the others those stay that do harm.
+    """
+
+    margin: Margin
+    is_kept: bool
+
+    @property
+    def n(self) -> int:
+        """The number of tokens."""
+        return len(self.margin.logs) - 1
+
+    def over(self, rival: int) -> _Question:
+        """Return the question for one of the other classes alone."""
+        return _Question(self.margin.over(rival), self.is_kept)
+
+    def answer(self, chosen: Choice) -> Margin:
+        """Return the margin of the bag that a choice makes."""
+        if self.is_kept:
+            return self.margin.reduced_to(chosen[:, None] | (self.margin.net[:-1] <= 0))
+        return self.margin.reduced_to(~chosen[:, None])
+
+    def holds(self, chosen: Choice) -> bool:
+        """Return whether the class is ahead with a choice."""
+        return self.answer(chosen).is_ahead()
+
+    def terms(self) -> tuple[Array, Array, Array]:
+        """Return the margin's constant (R,), and the tokens' terms (m, R) if not and if chosen.
+
+        A choice holds if the constant and its terms exceed 0 together.
+        """
+        net = self.margin.net[:-1]
+        if self.is_kept:
+            constant, terms = self.margin.linear(net <= 0)
+            return constant, np.where(net <= 0, terms, 0.0), terms
+        constant, terms = self.margin.linear(net >= 0)
+        return constant, terms, np.zeros_like(terms)
+
+    def needs_and_gains(self) -> tuple[Array, Array]:
+        """Return each rival's deficit without any choice (R,), and each token's gain (m, R)."""
+        constant, not_chosen, chosen = self.terms()
+        return -(constant + not_chosen.sum(axis=0)), chosen - not_chosen
+
+
+def fewest_to_change(margins: Margin) -> FoundCounts:
+    """Return the fewest tokens without which any other class is ahead of one.
+
+    `margins` are those of this class over all others.
+    """
+    reversed_ = replace(margins, base=-margins.base, gains=-margins.gains)
+    best: tuple[int, float, Numbers] | None = None
+    for rival in range(len(margins.base)):
+        question = _Question(reversed_.over(rival), is_kept=False)
+        tokens = _by_sorting(question)
+        if tokens is None:
+            continue
+        lead = _lead(question.answer(_mask(tokens, question.n)))
+        if best is None or (len(tokens), -lead) < best[:2]:
+            best = len(tokens), -lead, tokens
+    if best is None:
+        return FoundCounts(None, None)
+    return FoundCounts(best[2], best[0])
+
+
+def fewest_to_reach(margins: Margin, time_limit: float) -> FoundCounts:
+    """Return the fewest tokens without which a class is ahead of all others."""
+    return _for_all(_Question(margins, is_kept=False), time_limit)
+
+
+def fewest_to_guarantee(margins: Margin, time_limit: float) -> FoundCounts:
+    """Return the fewest tokens with which a class is ahead, whatever happens to the others."""
+    return _for_all(_Question(margins, is_kept=True), time_limit)
+
+
+def _lead(margin: Margin) -> float:
+    """Return the margin over one class, of all tokens of its bag."""
+    if (margin.logs == -inf).all():
+        return float(margin.base[0])
+    return float(margin.base[0] + (softmax(margin.logs, axis=0) * margin.gains).sum())
+
+
+def _mask(tokens: Any, n: int) -> Choice:
+    """Return a choice (n,), given the numbers of what is chosen."""
+    chosen = np.zeros(n, dtype=bool)
+    chosen[tokens] = True
+    return chosen
+
+
+def _by_sorting(question: _Question) -> Numbers | None:
+    """Return the fewest tokens that reach a single condition, None if none do."""
+    constant, not_chosen, chosen = (part[..., 0] for part in question.terms())
+    order = np.argsort(not_chosen - chosen, kind="stable")
+    # The terms of what is left are summed from the end, where the others' digits cannot hide them.
+    left = np.append(np.cumsum(not_chosen[order][::-1])[::-1], 0.0)
+    ahead = constant + np.append(0.0, np.cumsum(chosen[order])) + left > 0
+    for at in (0, -1):  # nothing may be left
+        ahead[at] = question.holds(np.full(question.n, at != 0))
+    return order[: int(ahead.argmax())] if ahead.any() else None
+
+
+def _for_all(question: _Question, time_limit: float) -> FoundCounts:
+    """Return the fewest tokens with which a class is ahead of all others at once."""
+    n = question.n
+    singles = []
+    for rival in range(len(question.margin.base)):
+        single = _by_sorting(question.over(rival))
+        if single is None:
+            return FoundCounts(None, None)
+        singles.append(single)
+    # 1) The tokens for the hardest rival are often enough for all.
+    hardest = max(singles, key=len)
+    bound = len(hardest)
+    needs, gains = question.needs_and_gains()
+    if question.holds(_mask(hardest, n)):
+        return FoundCounts(_ordered(gains, np.sort(hardest)), bound)
+    if bound == n:
+        return FoundCounts(None, None)
+    # 2) Else an integer program finds them, after the tokens that must be chosen.
+    forced = _forced(question)
+    found: Choice | None = forced
+    if not question.holds(forced):
+        if forced.any():
+            needs, gains_left = replace(question, margin=question.answer(forced)).needs_and_gains()
+        else:
+            gains_left = gains
+        found, least = _by_program(question, needs, gains_left, forced, time_limit)
+        if least is None or forced.all():
+            return FoundCounts(None, None)
+        bound = max(bound, least)
+        if found is None:
+            found = _greedily(question, needs, gains_left, forced)
+    bound = max(bound, int(forced.sum()))
+    if found is None:
+        return FoundCounts(None, bound)
+    return FoundCounts(_ordered(gains, np.flatnonzero(found)), bound)
+
+
+def _ordered(gains: Array, tokens: Numbers) -> Numbers:
+    """Return tokens in the order of their gains, the highest first."""
+    return tokens[np.argsort(-gains[tokens].sum(axis=1), kind="stable")]
+
+
+def _forced(question: _Question) -> Choice:
+    """Return the tokens that cannot stay, as one of them outweighs all that is for the class."""
+    forced = np.zeros(question.n, dtype=bool)
+    while not question.is_kept:
+        margin = question.answer(forced)
+        constant, terms = margin.linear(margin.net[:-1] >= 0)
+        most = constant.clip(min=0.0) + terms.clip(min=0.0).sum(axis=0)
+        new = (terms < -most * (1 + 1e-9)).any(axis=1) & ~forced
+        if not new.any():
+            break
+        forced |= new
+    return forced
+
+
+def _greedily(question: _Question, needs: Array, gains: Array, forced: Choice) -> Choice | None:
+    """Return tokens found one by one by their gains, of which only forced ones are needless."""
+    scale = np.abs(gains).max(axis=0, initial=0.0)
+    scale[scale == 0] = 1.0
+    useful = np.minimum(gains, needs.clip(min=0.0)).sum(axis=1)
+    ranked = np.argsort(-useful, kind="stable")
+    chosen = forced.copy()
+    order: list[int] = []
+    while not question.holds(chosen):
+        free = ranked[~chosen[ranked]]
+        missing = (needs - gains[chosen].sum(axis=0)) / scale
+        filled = np.minimum(gains[free] / scale, missing.clip(min=_FEASIBILITY)).sum(axis=1)
+        free = free[filled > 0]
+        if not len(free):
+            return None
+        order.append(int(free[filled[filled > 0].argmax()]))
+        chosen[order[-1]] = True
+    for token in reversed(order):
+        chosen[token] = False
+        chosen[token] = not question.holds(chosen)
+    return chosen
+
+
+def _by_program(
+    question: _Question, needs: Array, gains: Array, forced: Choice, time_limit: float
+) -> tuple[Choice | None, int | None]:
+    """Return the smallest choice (m,) and a lower bound of its size, by integer programming.
+
+    The choice is None if none was found, and the bound if there is none.
+    """
+    stop = monotonic() + time_limit
+    if question.is_kept:  # gains beyond the need do not help
+        gains = np.minimum(gains, np.where(needs == 0, np.inf, needs.clip(min=0.0)))
+    scale = np.abs(gains).max(axis=0, initial=0.0)
+    scale[scale == 0] = 1.0
+    rows = sp.csr_array((gains / scale).T)
+    needs = needs / scale
+    slack = _FEASIBILITY + _ZERO * len(gains)
+    cost = np.ones(question.n)
+    excluded: list[LinearConstraint] = []
+
+    def solve(slack: float) -> tuple[Choice | None, int | None]:
+        left = stop - monotonic()
+        if left <= 0:
+            return None, 0
+        result: Any = milp(
+            cost,
+            integrality=cost,
+            bounds=Bounds(forced * 1.0, 1),
+            constraints=[LinearConstraint(rows, lb=needs - slack), *excluded],
+            options={"time_limit": left, "mip_rel_gap": 0.0},
+        )
+        if result.status == _IMPOSSIBLE:
+            return None, None
+        bound = result.mip_dual_bound
+        least = int(np.ceil(bound - 1e-6)) if bound is not None and np.isfinite(bound) else 0
+        return (None if result.x is None else result.x > 0.5), max(0, least)
+
+    # First with all that the solver's tolerance may let through, so that its bound is one.
+    bound = 0
+    choice: Choice | None = None
+    for _ in range(_MAX_EXCLUDED):
+        choice, least = solve(slack)
+        if least is None:
+            return None, None
+        bound = max(bound, least)
+        if choice is None or question.holds(choice):
+            break
+        differ = np.where(choice, -1.0, 1.0)
+        excluded.append(LinearConstraint(differ[None], lb=1.0 - choice.sum()))
+    if choice is None or not question.holds(choice):
+        choice, _ = solve(-10 * slack)
+    if choice is None or not question.holds(choice):
+        return None, bound
+    return choice, bound

@@ -1,1 +1,0 @@
-"""The smallest changes of a document that change its prediction, and sets that guarantee it."""

@@ -1,0 +1,560 @@
+"""The fewest words or counts that change predictions or keep them, as data, text and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, softmax
+from sklearn.utils import check_scalar
+
+from .._types import Array, Numbers
+from .count_search import (
+    BagDecisions,
+    FoundCounts,
+    fewest_to_change,
+    fewest_to_guarantee,
+    fewest_to_reach,
+)
+from .edited_text import EditableDocument, Span, leads
+from .formatting import MINUS, label_text, percent, shortened, signed, token_text, visible
+from .pages import framed, render
+from .progress import tracked
+from .terms import DecisionTerms
+from .word_search import Choice, fewest_words
+
+_SHOWN_IN_NOTEBOOK = 10  # documents at most
+_MAX_NAMED = 3  # words in a sentence
+_TITLES = {
+    ("words", False): "The fewest words whose removal changes the prediction",
+    ("words", True): "The fewest words that alone keep the prediction",
+    ("tokens", False): "The fewest counts that change the prediction when they are 0",
+    ("tokens", True): "The fewest counts that guarantee the prediction",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MinimalSet:
+    """The fewest words or tokens found that change a document's prediction, or keep it.
+
+    Attributes
+    ----------
+    document : int
+        The position of the document among those that were explained.
+    unit : {"words", "tokens"}
+        Words of the text, or tokens of the bag.
+    is_kept : bool
+        Whether they keep the prediction, rather than change it by their removal.
+    found : bool
+        Whether a set was found.
+    tokens : tuple of str
+        The words, as they stand in the text, or the tokens; the most effective first.
+    entries : ndarray of shape (n_chosen,)
+        The tokens' numbers among those of the document, or the words' among its distinct words.
+    at_least : int or None
+        No smaller set will do: proved, for words by trying them all. None if no set will do.
+    before, after : label
+        The predicted class of the document, and of the changed document.
+    probability : float
+        The predicted probability of `after` for the changed document; NaN for guarantees.
+    margins : ndarray of shape (n_chosen + 1,)
+        The lead of `before` over the best other class, in log-odds, with none of the tokens
+        chosen, the first of them, the first two, and so on. For guarantees, the lowest possible.
+    probabilities : ndarray of shape (n_chosen + 1,)
+        The same for the probability of `before`; NaN for guarantees.
+    edited_text : str, dict or None
+        For words, the text without the words, or reduced to them: what was predicted. If the
+        document has texts in several columns, a dictionary of them.
+    edited_document : object or None
+        The edited document as input of the model: a list of one text, or a table of one row.
+    """
+
+    document: int
+    unit: str
+    is_kept: bool
+    found: bool
+    tokens: tuple[str, ...]
+    entries: Numbers
+    at_least: int | None
+    before: Any
+    after: Any
+    probability: float
+    margins: Array
+    probabilities: Array
+    edited_text: Any = None
+    edited_document: Any = None
+    # The texts of the document: their names, themselves, and the spans of the chosen.
+    marked_texts: tuple[tuple[Any, str, list[Span]], ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"<MinimalSet of document {self.document}: {self.tokens}>"
+
+    @property
+    def size(self) -> int | None:
+        """The number of tokens or words; None if no set was found."""
+        return len(self.tokens) if self.found else None
+
+    @property
+    def is_minimal(self) -> bool:
+        """Whether it is proved that no smaller set will do, or none at all."""
+        return self.at_least == self.size
+
+    @property
+    def margin(self) -> float:
+        """The lead in log-odds that results: of the new class, or of the one that is kept."""
+        return float(self.margins[-1] if self.is_kept else -self.margins[-1])
+
+
+def minimal_sets(
+    explanation: DecisionTerms,
+    unit: Literal["tokens", "words"],
+    to: Any,
+    time_limit: float,
+    is_kept: bool,
+) -> MinimalSets:
+    """Return the minimal sets of all documents; the parameters are those of `Explanation`."""
+    labels = explanation.classes.tolist()
+    if unit not in ("tokens", "words"):
+        raise ValueError(f"expected 'tokens' or 'words', got {unit!r}")
+    if to is not None and (np.ndim(to) != 0 or to not in labels):
+        raise ValueError(f"to must be None or one of the classes {labels}, got {to!r}")
+    check_scalar(time_limit, "time_limit", Real, min_val=0, include_boundaries="neither")
+    target = None if to is None else labels.index(to)
+    if unit == "words":
+        _check_texts(explanation)
+    else:
+        _check_counts(explanation, "a sufficient set" if is_kept else "a counterfactual")
+    sets = []
+    for one in tracked(explanation, len(explanation), "searching"):
+        if unit == "words":
+            sets.append(_words(one, target, time_limit, is_kept))
+        else:
+            sets.append(_counts(one, target, time_limit, is_kept))
+    return MinimalSets(explanation, unit, is_kept, tuple(sets))
+
+
+def _check_texts(explanation: DecisionTerms) -> None:
+    """Raise ValueError unless all documents have texts that can be edited."""
+    for one in explanation:
+        if one.text_model is None or one.documents[0] is None:
+            raise ValueError(
+                f"words can be removed from texts only, and document {int(one.index[0])} was not "
+                "explained as a text: pass texts, or rows of a pandas data frame with columns of "
+                "texts, and the whole Pipeline to explain, with places=True. For counts, ask "
+                "about 'tokens'"
+            )
+
+
+def _check_counts(explanation: DecisionTerms, question: str) -> None:
+    """Raise ValueError unless the decisions of all classes are sums over one layer's tokens."""
+    if explanation.model is None:
+        raise ValueError(
+            f"{question} of tokens needs a model with one layer of attention; this model has two. "
+            "For texts, ask about 'words'"
+        )
+    if len(explanation.classes) > 2 and len(explanation.targets) < len(explanation.classes):
+        raise ValueError(
+            f"{question} of tokens compares classes, but only {explanation.targets.tolist()[0]!r} "
+            "was explained: call explain without target"
+        )
+
+
+def _words(one: DecisionTerms, to: int | None, time_limit: float, is_kept: bool) -> MinimalSet:
+    """Return the fewest words of a document; `to` is the number of the class to reach."""
+    document, model = one.documents[0], one.text_model
+    assert document is not None
+    assert model is not None
+    edit = document.only if is_kept else document.without
+    labels = one.classes.tolist()
+    present = labels.index(one.predicted.tolist()[0])
+
+    def margins(choices: Sequence[Choice]) -> Array:
+        decisions = model.decisions(document.as_input([edit(choice) for choice in choices]))
+        if is_kept:
+            return leads(decisions, present)
+        return -leads(decisions, present) if to is None else leads(decisions, to)
+
+    chosen: Choice | None = ()
+    n_tried = -1
+    if to is None or to != present:
+        suspicion = _suspicion(one, document, present)
+        n = len(document.words)
+        length = min(n, 4) if is_kept else document.n_occurrences
+        found = fewest_words(margins, n, length, suspicion, time_limit)
+        chosen, n_tried = found.words, found.n_tried
+    words = chosen or ()
+    steps = [edit(words[:n]) for n in range(len(words) + 1)]
+    if chosen is None:
+        steps = [document.texts]
+    decisions = model.decisions(document.as_input(steps))
+    probabilities = model.probabilities(decisions)
+    after = int(decisions[-1].argmax())  # of classes that tie, the first is predicted
+    at_least: int | None = n_tried + 1
+    if chosen is not None:
+        at_least = min(n_tried + 1, len(words))
+    elif n_tried == len(document.words):
+        at_least = None
+    names = [document.words[number].name for number in words]
+    columns = document.columns or (None,)
+    if document.columns and len(document.columns) > 1:
+        names = [f"{columns[document.words[n].text]}: {document.words[n].name}" for n in words]
+    spans: list[list[Span]] = [[] for _ in document.texts]
+    for number in words:
+        spans[document.words[number].text] += document.words[number].spans
+    return MinimalSet(
+        document=int(one.index[0]),
+        unit="words",
+        is_kept=is_kept,
+        found=chosen is not None,
+        tokens=tuple(names),
+        entries=np.array(words, dtype=np.intp),
+        at_least=at_least,
+        before=labels[present],
+        after=labels[after],
+        probability=float(probabilities[-1, after]),
+        margins=leads(decisions, present),
+        probabilities=probabilities[:, present],
+        edited_text=_named(columns, steps[-1]),
+        edited_document=document.as_input(steps[-1:]),
+        marked_texts=tuple(zip(columns, document.texts, spans, strict=True)),
+    )
+
+
+def _named(columns: tuple[Any, ...], texts: tuple[str, ...]) -> Any:
+    """Return the only text, or a dictionary of several."""
+    return texts[0] if len(texts) == 1 else dict(zip(columns, texts, strict=True))
+
+
+def _suspicion(one: DecisionTerms, document: EditableDocument, present: int) -> Array:
+    """Return the contribution of each word to the lead of the present class, (n_words,)."""
+    by_class = one.contributions
+    if len(one.targets) == 1:
+        is_present = one.targets.tolist()[0] == one.classes.tolist()[present]
+        lead = by_class[:, 0] if is_present else -by_class[:, 0]
+    else:
+        rivals = one.decision[0].copy()
+        rivals[present] = -np.inf
+        lead = by_class[:, present] - by_class[:, rivals.argmax()]
+    suspicion = np.zeros(len(document.words))
+    for shown in one.texts[0]:
+        if shown.field is None or shown.words is None:
+            continue
+        assert shown.occurrences is not None
+        assert shown.shares is not None
+        # The contributions of the tokens that begin at each character, then their running sum.
+        first, _, token = shown.occurrences.T
+        at = np.zeros(len(shown.text) + 1)
+        np.add.at(at, shown.words[first, 0] + 1, shown.shares * lead[token])
+        until = np.cumsum(at)
+        for number, word in enumerate(document.words):
+            if word.text == shown.field:
+                suspicion[number] += sum(until[stop] - until[start] for start, stop in word.spans)
+    return suspicion
+
+
+def _counts(one: DecisionTerms, to: int | None, time_limit: float, is_kept: bool) -> MinimalSet:
+    """Return the fewest counts of a document; `to` is the number of the class to reach."""
+    bag = BagDecisions(one)
+    present = int(bag.of_classes(one.decision)[0].argmax())  # of classes that tie, the first
+    if is_kept:
+        found = fewest_to_guarantee(bag.margin(present), time_limit)
+    elif to is None:
+        found = fewest_to_change(bag.margin(present))
+    elif to == present:
+        found = FoundCounts(np.arange(0), 0)
+    else:
+        found = fewest_to_reach(bag.margin(to), time_limit)
+    tokens = np.arange(0) if found.tokens is None else found.tokens
+    after = present
+    probability = np.nan
+    if is_kept:
+        margins = bag.margin(present).lowest(tokens)
+        probabilities = np.full(len(margins), np.nan)
+    else:
+        decisions = bag.without(tokens)
+        after = int(decisions[-1].argmax()) if len(tokens) else present
+        margins = leads(decisions, present)
+        of_classes = softmax(decisions, axis=1)
+        probabilities = of_classes[:, present]
+        probability = float(of_classes[-1, after])
+    labels = one.classes.tolist()
+    return MinimalSet(
+        document=int(one.index[0]),
+        unit="tokens",
+        is_kept=is_kept,
+        found=found.tokens is not None,
+        tokens=tuple(map(str, one.tokens[tokens])),
+        entries=tokens,
+        at_least=found.at_least,
+        before=labels[present],
+        after=labels[after],
+        probability=probability,
+        margins=margins,
+        probabilities=probabilities,
+        marked_texts=tuple(
+            (text.name, text.text, list(chain(*text.token_spans(tokens)))) for text in one.texts[0]
+        ),
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MinimalSets(Sequence[MinimalSet]):
+    """The fewest words or tokens of several documents that change or keep their predictions.
+
+    A sequence of :class:`MinimalSet`; its slices are :class:`MinimalSets`.
+    """
+
+    explanation: DecisionTerms
+    unit: str
+    is_kept: bool
+    sets: tuple[MinimalSet, ...]
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return MinimalSets(self.explanation[key], self.unit, self.is_kept, self.sets[key])
+        return self.sets[key]
+
+    def __repr__(self) -> str:
+        return f"<MinimalSets of {len(self):,} document{'' if len(self) == 1 else 's'}>"
+
+    __str__ = shortened
+
+    @property
+    def sizes(self) -> Array:
+        """The sizes of the sets, (n_documents,); NaN if none was found."""
+        return np.array([one.size for one in self], dtype=np.float64)
+
+    def statement(self, number: int) -> str:
+        """Return the result for the document at position `number` as one or two sentences."""
+        one = self.sets[number]
+        if self.unit == "words":
+            return _statement_of_words(one)
+        n_tokens = len(self.explanation[number].tokens)
+        return _statement_of_counts(one, n_tokens, self._is_binary)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a data frame with one row per document; NaN means that there is no set."""
+        names = ["document", "before", "after", "probability", "size", "at_least", "tokens"]
+        names += ["margin", "edited_text"]
+        frame = pd.DataFrame({name: [getattr(one, name) for one in self] for name in names})
+        frame = frame.astype({"size": np.float64, "at_least": np.float64})
+        frame["margin"] = frame["margin"].where(frame["size"].notna())
+        return frame if self.unit == "words" else frame.drop(columns="edited_text")
+
+    def to_text(self, *, top: int = 12) -> str:
+        """Return statements, each with at most `top` tokens and the probabilities after them.
+
+        For words, the edited text that was predicted follows.
+        """
+        check_scalar(top, "top", Integral, min_val=0)
+        parts = []
+        for at, one in enumerate(self):
+            lines = [f"Document {one.document}  {label_text(one.before)}"]
+            lines.append(visible(self.statement(at)))
+            lines += self._step_lines(one, top)
+            if one.unit == "words" and one.tokens:
+                lines += _edited_lines(one)
+            parts.append("\n".join(lines))
+        return "\n\n".join(parts) or "No documents."
+
+    def _step_lines(self, one: MinimalSet, top: int) -> list[str]:
+        """Return a line for each of the first tokens, with the number after it."""
+        numbers = [step["number"].replace(MINUS, "-") for step in self._steps(one)]
+        if one.is_kept and one.unit == "tokens":
+            lead = "" if self._is_binary else "ahead by "
+            numbers = [f"{lead}{number} at least" for number in numbers]
+        names = [token_text(name) for name in one.tokens[:top]]
+        width = max(map(len, names), default=0)
+        sign = "=" if one.is_kept else "-"
+        lines = [
+            f"  {sign} {name:{width}}  {number}"
+            for name, number in zip(names, numbers[1:], strict=False)
+        ]
+        if len(one.tokens) > top:
+            lines.append(f"  and {len(one.tokens) - top} more: {numbers[-1]}")
+        return lines
+
+    def to_html(self, *, top: int = 12, fragment: bool = False) -> str:
+        """Return a page, or an element for another page, without scripts, that needs no network.
+
+        The chosen words are marked in the texts, and edited texts stand below; at most `top` tokens
+        are listed for each set.
+        """
+        check_scalar(top, "top", Integral, min_val=0)
+        return self._html(len(self), top, fragment)
+
+    def _repr_html_(self) -> str:
+        n_shown = min(len(self), _SHOWN_IN_NOTEBOOK)
+        return framed(self._html(n_shown, 12), repr(self), 60 + 300 * n_shown)
+
+    def _html(self, n_shown: int, top: int, fragment: bool = False) -> str:
+        """Return a page, or a part of one, of the first documents."""
+        return render(
+            "minimal.html",
+            title=_TITLES[self.unit, self.is_kept] if self.sets else "No documents",
+            views=[self._view(at, top) for at in range(n_shown)],
+            more=max(len(self) - n_shown, 0),
+            fragment=fragment,
+        )
+
+    @property
+    def _is_binary(self) -> bool:
+        return len(self.explanation.classes) == 2
+
+    def _view(self, at: int, top: int) -> dict[str, Any]:
+        """Return the content of a document's part of the page."""
+        one = self.sets[at]
+        before = label_text(one.before)
+        steps = self._steps(one) if one.tokens else []
+        more = max(len(one.tokens) - top - 1, 0)
+        caption = f"probability of {before} after each"
+        if one.is_kept and one.unit == "tokens":
+            what, odds = ("probability", "") if self._is_binary else ("lead", " in log-odds")
+            caption = f"lowest {what} of {before}{odds}, whatever the other counts are"
+        edited = []
+        if one.unit == "words" and one.tokens:
+            edited = list(_edited_texts(one).items())
+        return {
+            "set": one,
+            "sign": "" if one.is_kept else MINUS,
+            "statement": self.statement(at),
+            "caption": caption,
+            "steps": [*steps[: top + 1], steps[-1]] if more else steps,
+            # Where the prediction of two classes changes, in percent of a bar.
+            "middle": 50.0 if self._is_binary else None,
+            "more": more,
+            "texts": [(name, _segments(text, spans)) for name, text, spans in one.marked_texts],
+            "edited": edited,
+        }
+
+    def _steps(self, one: MinimalSet) -> list[dict[str, Any]]:
+        """Return the tokens of a set, and the probability or margin after each."""
+        is_guarantee = one.is_kept and one.unit == "tokens"
+        margins = one.margins
+        widths = expit(margins) if is_guarantee else one.probabilities
+        numbers = [percent(share) for share in widths.tolist()]
+        if is_guarantee and not self._is_binary:
+            widths = (margins - margins.min()) / (np.ptp(margins) or 1.0)
+            numbers = [signed(margin, MINUS) for margin in margins.tolist()]
+        start = "as it is"
+        if one.is_kept:
+            start = "none fixed" if is_guarantee else "no word"
+        names = [start, *one.tokens]
+        each = zip(names, numbers, widths.tolist(), margins.tolist(), strict=True)
+        return [
+            {"name": name, "number": number, "width": 100.0 * width, "is_other": margin <= 0}
+            for name, number, width, margin in each
+        ]
+
+
+def _statement_of_words(one: MinimalSet) -> str:
+    """Return what was predicted for the edited text, and which other sets were tried."""
+    before, after = label_text(one.before), label_text(one.after)
+    n = len(one.tokens)
+    n_tried = (one.at_least or 0) - 1  # all sets of up to so many words were tried
+    odds = percent(one.probability)
+    if not one.found and one.is_kept:
+        return f"No words were found that alone keep the prediction {before}.{_tried(n_tried)}"
+    if not one.found and one.at_least is None:
+        return "No removal of words changes the prediction (all sets of words were tried)."
+    if not one.found:
+        return f"No words were found whose removal changes the prediction.{_tried(n_tried)}"
+    if n == 0 and one.is_kept:
+        return f"Remove all words and the prediction is still {before} ({odds})."
+    if n == 0:
+        return f"It is {before} already ({odds})."
+    these = f"these {n} words" if n > _MAX_NAMED else _listed(one.tokens)
+    more = _tried(n_tried) if n > 1 else ""
+    if one.is_kept:
+        return f"Keep only {these} and the prediction is still {before} ({odds}).{more}"
+    return f"Remove {these} and the prediction becomes {after} ({odds}).{more}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Return quoted words as part of a sentence."""
+    quoted = [f'"{token_text(word)}"' for word in words]
+    if len(quoted) == 1:
+        return quoted[0]
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def _tried(n_tried: int) -> str:
+    """Return a sentence on the sizes of which all sets were tried."""
+    if n_tried < 1:
+        return ""
+    if n_tried == 1:
+        return " No single word is enough (all were tried)."
+    if n_tried == 2:
+        return " No one or two words are enough (all were tried)."
+    return f" No {n_tried} or fewer words are enough (all were tried)."
+
+
+def _statement_of_counts(one: MinimalSet, n_tokens: int, is_binary: bool) -> str:
+    """Return what holds for the bag, and what is proved of smaller sets."""
+    before, after = label_text(one.before), label_text(one.after)
+    n = len(one.tokens)
+    if not one.found and one.is_kept:
+        return f"Two classes are level: no counts guarantee {before}."
+    if not one.found and one.at_least is None:
+        return "Setting counts to 0 does not change the prediction (proved)."
+    if not one.found:
+        least = one.at_least
+        return f"No set of counts was found in the time allowed. At least {least} are needed."
+    if not n:
+        if one.is_kept:
+            return f"It is {before} whatever its counts are."
+        return f"It is {before} already."
+    these = f'the count of "{token_text(one.tokens[0])}"'
+    if n > 1:
+        these = f"these {n} of its {n_tokens:,} counts"
+        if n == n_tokens and not one.is_kept:
+            these = f"all {n} counts"
+    fewer = ""
+    if n > 1 and one.is_minimal:
+        fewer = f" No set of {n - 1} is enough." if n > 2 else " No single one is enough."
+    elif not one.is_minimal:
+        least = one.at_least or 0
+        known = f"At least {least} are needed; whether " if least > 1 else "Whether "
+        fewer = f" {known}{n - 1} are enough is open."
+    if one.is_kept:
+        share = f"by at least {signed(one.margin)} in log-odds"
+        if is_binary:
+            share = f"with at least {percent(float(expit(one.margin)))}"
+        alone = f"{these[0].upper()}{these[1:]} alone guarantee{'s' if n == 1 else ''}"
+        return f"{alone} {before}, {share}, whatever the others are.{fewer}"
+    odds = percent(one.probability)
+    return f"Set {these} to 0 and the prediction becomes {after} ({odds}).{fewer}"
+
+
+def _edited_texts(one: MinimalSet) -> dict[Any, str]:
+    """Return the edited texts by their columns, None for a document that is a text."""
+    if isinstance(one.edited_text, dict):
+        return one.edited_text
+    return {None: one.edited_text}
+
+
+def _edited_lines(one: MinimalSet) -> list[str]:
+    """Return the edited texts as lines."""
+    lines = []
+    for name, text in _edited_texts(one).items():
+        of_column = "" if name is None else f" ({name})"
+        shown = visible(text, keep_lines=True) or "(empty)"
+        lines.append(f"Edited text{of_column}: {shown}")
+    return lines
+
+
+def _segments(text: str, spans: Sequence[Span]) -> list[tuple[str, bool]]:
+    """Return a text in segments, and whether each is marked."""
+    marked = np.zeros(len(text), dtype=bool)
+    for start, stop in spans:
+        marked[start:stop] = True
+    edges = [0, *(np.flatnonzero(np.diff(marked)) + 1).tolist(), len(text)]
+    return [(text[i:j], bool(marked[i])) for i, j in pairwise(edges) if j > i]
