@@ -8,7 +8,7 @@ STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas, NumPy and SciPy: what an older release of these can break.
 FACING = $(addprefix tests/test_,$(addsuffix .py,comparison contract context explained_pipelines factored fit \
-	label_issues metrics onnx saving token_vectorizer transformer))
+	label_issues onnx saving token_vectorizer transformer))
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
 QUICK = $(addprefix tests/test_,$(addsuffix .py,choose_c fit fitted golden importance imports lbfgs \
 	objective size transformer))

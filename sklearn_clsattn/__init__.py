@@ -28,7 +28,6 @@ _SUBMODULES = (
     "datasets",
     "importance",
     "inspection",
-    "metrics",
     "paper",
     "saving",
     "text",
