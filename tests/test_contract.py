@@ -757,7 +757,7 @@ ADAM = {**AT_ONCE, "max_iter": 40, "n_iter_no_change": 40}
 # A list of what scikit-learn 1.6 gives as a generator, which pytest 9 warns of.
 CHECKS = parametrize_with_checks(
     [
-        ClsAttentionClassifier(C=30.0, token_scaling=None, attention_C=1.0, warm_start=True),
+        ClsAttentionClassifier(C=30.0, token_scaling=None, attention_C=1.0),
         # The tag `poor_score` of one step in infinitely many dimensions leaves out the accuracy on
         # three blobs of two tokens alone: these have one number by which nothing tells them apart.
         OneStep(max_iter=40, random_state=0),
