@@ -19,13 +19,14 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.datasets import load_reviews, make_token_classification
+from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.importance import class_totals, posterior_difference
 from sklearn_clsattn.inspection import (
     ModelReport,
@@ -47,8 +48,9 @@ NEGATIVE, POSITIVE, INK = "#b2570f", "#1f6fb4", "#222222"  # apart for colour-bl
 def read(arguments: list[str]) -> tuple[Any, Any, Path]:
     """Return texts, labels and the folder for the pictures."""
     if arguments and Path(arguments[0]).is_file():
-        texts, labels = load_reviews(arguments[0], return_X_y=True)
-        return texts, labels, Path(__file__).parent / "images"
+        table = pd.read_csv(arguments[0], keep_default_na=False)
+        texts = table["text"].to_numpy(dtype=object)
+        return texts, table["label"].to_numpy(), Path(__file__).parent / "images"
     print("No file of reviews: drawing generated ones.", file=sys.stderr)
     texts, labels = make_token_classification(
         5000, delta=(0.05, 0.45), as_text=True, random_state=0

@@ -22,7 +22,6 @@ _HOME = {
 }
 
 _SUBMODULES = (
-    "checks",
     "comparison",
     "dask",
     "datasets",

@@ -18,7 +18,7 @@ PACKAGE = "sklearn_clsattn"
 # From the ground up; a module imports from its own floor and those below.
 FLOORS = [
     {"importance", "_docstrings", "_documents", "_factored", "_validation", "_pickling", "_types"},
-    {"_writing", "checks", "_core"},
+    {"_writing", "_core"},
     {"_training", "_base", "_chunked_counts", "_classifier", "_transformer", "text"},
     {"paper"},
     {"inspection", "comparison"},
