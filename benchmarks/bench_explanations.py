@@ -23,10 +23,9 @@ import numpy as np
 import scipy.sparse as sp
 import threadpoolctl
 
-from sklearn_clsattn.metrics import ERASER_FRACTIONS, comprehensiveness, sufficiency
-
 from . import command_line, pages, problems
 from .explainers import OURS, Array, Explain, Model, Scores, explainers
+from .faithfulness import ERASER_FRACTIONS, comprehensiveness, sufficiency
 from .problems import Spec
 from .timing import timed
 

@@ -19,7 +19,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
-from sklearn_clsattn.datasets import load_reviews, make_token_classification
+from sklearn_clsattn.datasets import make_token_classification
 
 CACHE = Path(__file__).resolve().parent / ".cache"
 FAST_ROWS = 1000
@@ -174,7 +174,9 @@ def read(path: Path, name: str = "", title: str = "") -> Problem:
 def labelled_texts(spec: Spec, reviews: Path, part: str) -> Texts:
     """Return the texts and labels of one half, "train" or "test", of a problem of reviews."""
     file = reviews / f"{spec.stem}_{part}.csv.gz"
-    texts, y = load_reviews(file, text="text", label="label", return_X_y=True)
+    table = pd.read_csv(file, keep_default_na=False)
+    texts = table["text"].to_numpy(dtype=object)
+    y = table["label"].to_numpy()
     if spec.labels == "polarity":
         clear = y != 3
         texts, y = texts[clear], (y[clear] > 3).astype(np.int64)

@@ -22,9 +22,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
+from sklearn_clsattn.comparison import expected_calibration_error
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.metrics import expected_calibration_error
 from sklearn_clsattn.text import make_text_classifier
 
 from .competitors import COMPETITORS, Competitor, from_texts

@@ -19,17 +19,16 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.datasets import load_reviews, make_token_classification
+from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.importance import class_totals, posterior_difference
 from sklearn_clsattn.inspection import (
-    AttentionDisplay,
-    ContextDisplay,
     ModelReport,
     SelectionDisplay,
     TokenImportanceDisplay,
@@ -49,8 +48,9 @@ NEGATIVE, POSITIVE, INK = "#b2570f", "#1f6fb4", "#222222"  # apart for colour-bl
 def read(arguments: list[str]) -> tuple[Any, Any, Path]:
     """Return texts, labels and the folder for the pictures."""
     if arguments and Path(arguments[0]).is_file():
-        texts, labels = load_reviews(arguments[0], return_X_y=True)
-        return texts, labels, Path(__file__).parent / "images"
+        table = pd.read_csv(arguments[0], keep_default_na=False)
+        texts = table["text"].to_numpy(dtype=object)
+        return texts, table["label"].to_numpy(), Path(__file__).parent / "images"
     print("No file of reviews: drawing generated ones.", file=sys.stderr)
     texts, labels = make_token_classification(
         5000, delta=(0.05, 0.45), as_text=True, random_state=0
@@ -167,7 +167,6 @@ def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
     displays = {
         "tokens": TokenImportanceDisplay.from_estimator(model, texts, named, kind="bars"),
         "selection": SelectionDisplay.from_estimator(model, texts),
-        "attention": AttentionDisplay.from_estimator(model, REVIEW),
     }
     for name, display in displays.items():
         path = folder / f"explaining_{name}.png"
@@ -269,9 +268,26 @@ def mean_figure(texts: Any, labels: Any, path: Path) -> None:
 
 def context_figure(texts: Any, labels: Any, path: Path) -> None:
     """Draw the weights of positions and of the words before."""
-    model = make_text_classifier(characters=None).fit(texts, labels)
-    display = ContextDisplay.from_estimator(model)
-    display.figure_.savefig(path, dpi=130, bbox_inches="tight")
+    vectorizer = make_text_classifier(characters=None).fit(texts, labels)[0]
+    figure, axes = plt.subplots(1, 3, figsize=(11.5, 3.6), layout="constrained")
+    sides = {"start": vectorizer.start_scores_, "end": vectorizer.end_scores_}
+    for ax, (side, scores) in zip(axes[:2], sides.items(), strict=True):
+        first_of_cell = 2 ** np.arange(scores.shape[1])
+        for name, of_order in zip(("single words", "pairs of words"), scores, strict=True):
+            learned = of_order != 0
+            ax.plot(first_of_cell[learned], np.exp(of_order[learned] / 2), "o-", label=name)
+        ax.set(xscale="log", xlabel=f"position, counted from the {side}", ylabel="multiplier")
+    axes[0].sharey(axes[1])
+    axes[0].legend(frameon=False)
+    scores = vectorizer.previous_word_scores_
+    order = np.argsort(scores, kind="stable")
+    words = np.concatenate([order[:8], order[-8:]])
+    axes[2].barh(vectorizer.previous_words_[words], np.exp(scores[words] / 2) - 1, left=1)
+    axes[2].set(xlabel="multiplier of what follows", title="after these words")
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
     print(path)
 
 

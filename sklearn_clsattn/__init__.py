@@ -22,13 +22,11 @@ _HOME = {
 }
 
 _SUBMODULES = (
-    "checks",
     "comparison",
     "dask",
     "datasets",
     "importance",
     "inspection",
-    "metrics",
     "paper",
     "saving",
     "text",

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from ._core.statistics import CorpusStatistics
     from ._training import Summary
 
-Earlier = tuple[FittedAttention, list[Any]]
-"""A fitted model, with the number and names of its tokens and its classes."""
-
 
 @documented
 class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
@@ -71,11 +68,10 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         from ._core.backend import resolve_device
 
         device = resolve_device(self.device)
-        earlier = self._earlier()
         csr, labels, weights = validated(self, X, y, sample_weight)
         classes, codes, members = coded(y, labels, weights)
         documents, dtype = documents_in_memory(self, csr, codes, classes, weights, members=members)
-        self._fit_documents(documents, dtype, device, classes, earlier, **more)
+        self._fit_documents(documents, dtype, device, classes, **more)
 
     def decision_function(self, X: Any) -> Array:
         """Return the decision values.
@@ -268,19 +264,15 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         dtype: type[np.floating[Any]],
         device: torch.device,
         classes: NDArray[Any],
-        earlier: Earlier | None,
         **more: Any,
     ) -> None:
-        """Train on documents, starting from `earlier` if compatible, and store the result.
+        """Train on documents and store the result.
 
         Warnings point to the line that called `fit`, five calls above this one.
         """
         from ._core.backend import ThreadShare
 
         options: dict[str, Any] = {"dtype": dtype, "device": device, "report": self._report, **more}
-        several = documents.statistics.several
-        if earlier is not None and earlier[1] == self._trained_on(classes, several):
-            options["start"] = earlier[0]
         dimension = getattr(self, "embedding_dim", None) or 0
         n_dense = dimension * documents.n_entries * (1 + documents.n_outputs)
         total_weight = documents.statistics.total_weight
@@ -291,18 +283,6 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         self._store(result, classes, documents.statistics, counts, documents.entry_scale)
         self.__dict__.pop("_stream", None)  # it remembers batches that this model has not seen
         warn(result, stacklevel=7)
-
-    def _earlier(self) -> Earlier | None:
-        """Return the model that is already fitted, if any, for a warm start."""
-        if not (getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()):
-            return None
-        return self._model(), self._trained_on(self.classes_, self.multilabel_)
-
-    def _trained_on(self, classes: NDArray[Any], several: bool) -> list[Any]:
-        """Return the number and names of tokens that scikit-learn stored, and the classes."""
-        names = getattr(self, "feature_names_in_", None)
-        names = None if names is None else list(names)
-        return [self.n_features_in_, names, classes.tolist(), several]
 
     def _store(
         self,
@@ -408,11 +388,10 @@ def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary, **more: Any) -
     """Fit a classifier on the CPU to documents in chunks, which `summary` describes."""
     import torch
 
-    earlier = classifier._earlier()
     classifier.n_features_in_ = summary.shape[1]
     classifier.__dict__.pop("feature_names_in_", None)
     if summary.names is not None:
         classifier.feature_names_in_ = np.array(summary.names, dtype=object)
     documents, dtype = weighted_documents(classifier, corpus, summary)
     device, labels = torch.device("cpu"), summary.labels
-    classifier._fit_documents(documents, dtype, device, labels, earlier, **more)
+    classifier._fit_documents(documents, dtype, device, labels, **more)

@@ -84,9 +84,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         penalised mean log loss by more than `tol`. For scores and intercepts it is an estimate.
         "auto" is 2e-6 for fewer than 10,000 documents, so that more iterations would change no
         probability by more than some 0.01, and 1e-4 for more.
-    warm_start : bool, default=False
-        Whether a fit starts from the previous result, if that has the same classes and the same
-        tokens (the same names or, without names, the same number).
     verbose : int, default=0
         If positive, print the values of `C` that are tried, and the loss and gap of every
         `verbose`-th iteration.
@@ -164,7 +161,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "warm_start": ["boolean"],
         "verbose": ["verbose"],
         "device": "no_validation",  # may be a torch.device; resolve_device checks it
     }
@@ -181,7 +177,6 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int = 300,
         tol: float | Literal["auto"] = "auto",
-        warm_start: bool = False,
         verbose: int = 0,
         device: Any = "cpu",
     ) -> None:

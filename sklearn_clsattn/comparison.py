@@ -1,4 +1,4 @@
-"""Comparison of the attention classifier with common baselines on the same texts."""
+"""Comparison of the attention classifier with baselines on the same texts, and calibration."""
 
 import time
 import warnings
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import compress
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -21,13 +22,19 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer
 from sklearn.svm import LinearSVC
+from sklearn.utils import check_scalar
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
 
 from ._transformer import TokenImportanceTransformer
 from ._validation import codes_of
-from .metrics import expected_calibration_error
 from .text import TokenVectorizer, make_text_classifier
 
-__all__ = ["Comparison", "Model", "ModelResult", "compare"]
+__all__ = ["Comparison", "Model", "ModelResult", "compare", "expected_calibration_error"]
 
 Codes = NDArray[np.intp]
 Texts = NDArray[np.object_]
@@ -188,6 +195,80 @@ def compare(
         if progress is not None:
             progress(len(entrants), len(models), entrant.result)
     return Comparison(entrants, classes, len(train_texts), len(test_texts), notes)
+
+
+def expected_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    n_bins: int = 15,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Return the mean gap between the confidence and the accuracy of predictions.
+
+    The confidence is the probability of the most probable class.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_documents,)
+        The true labels. A label that is not in `labels` counts as predicted wrong.
+    y_proba : array-like of shape (n_documents, n_classes) or (n_documents,)
+        Probabilities of the classes, as from ``predict_proba``, or of the second of two classes.
+    labels : array-like of shape (n_classes,), default=None
+        The classes in the order of the columns, ``estimator.classes_``. By default the sorted
+        labels in `y_true`.
+    n_bins : int, default=15
+        Number of bins of equal width, including empty ones.
+    sample_weight : array-like of shape (n_documents,), default=None
+        Non-negative weights, not all 0.
+
+    Returns
+    -------
+    error : float
+        From 0 (confidence equals accuracy in each bin) to 1.
+
+    Notes
+    -----
+    With n documents, and bins B with accuracy acc and mean confidence conf [1]_, it is
+
+    .. math:: \sum_B \frac{|B|}{n} \, |\mathrm{acc}(B) - \mathrm{conf}(B)| .
+
+    Small bins have large gaps by chance, so compare models on the same bins and documents.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On Calibration of Modern Neural
+       Networks. Proceedings of ICML 2017, arXiv:1706.04599.
+
+    Examples
+    --------
+    >>> from sklearn_clsattn.comparison import expected_calibration_error
+    >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.9, 0.9, 0.1]), 2)
+    0.15
+    >>> expected_calibration_error(["a", "b"], [[1, 0], [0, 1]])
+    0.0
+    """
+    check_scalar(n_bins, "n_bins", Integral, min_val=1)
+    y = column_or_1d(y_true)
+    proba = check_array(y_proba, ensure_2d=False, dtype=np.float64, input_name="y_proba")
+    check_consistent_length(y, proba)
+    if proba.ndim == 1:
+        proba = np.column_stack([1.0 - proba, proba])
+    if proba.min() < 0 or not np.allclose(proba.sum(axis=1), 1, atol=1e-4):
+        raise ValueError("y_proba must be probabilities from 0 to 1, in rows that sum to 1.")
+    classes = np.unique(y) if labels is None else np.asarray(labels)
+    if classes.shape != (proba.shape[1],):
+        raise ValueError(
+            f"y_proba has {proba.shape[1]} columns, but there are {classes.size} labels: pass "
+            "labels=estimator.classes_."
+        )
+    weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    confidence = proba.max(axis=1)
+    right = proba.argmax(axis=1) == codes_of(y, classes)
+    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
+    gaps = np.bincount(np.searchsorted(edges, confidence), weights * (right - confidence))
+    return float(np.abs(gaps).sum() / weights.sum())
 
 
 def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> list[Model]:

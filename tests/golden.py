@@ -56,8 +56,7 @@ def documents(kind, n_classes, n_documents, seed):
 class Case:
     """A problem, a regime and what is done: data, not code, so that a move cannot change it.
 
-    `parameters` are the regime's own; `then` those changed before a second fit on all documents
-    (the first has half of them); `batches` is for `partial_fit` in three calls.
+    `parameters` are the regime's own; `batches` is for `partial_fit` in three calls.
     """
 
     regime: str
@@ -70,7 +69,6 @@ class Case:
     dense: bool = False
     weighted: bool = False
     names: tuple[str, ...] = ()
-    then: dict[str, Any] | None = None
     batches: bool = False
     class_missing_at_first: bool = False
     rounding: float = 0.0
@@ -111,9 +109,6 @@ CASES = {
         seed=7,
     ),
     "default, stopped": Case("default", {"max_iter": 3, "tol": 1e-9}, n_classes=3, seed=8),
-    "default, warm start": Case(
-        "default", {"warm_start": True}, n_classes=3, seed=9, then={"C": 0.4, "attention_C": 0.1}
-    ),
     "default, batches, a class missing at first": Case(
         "default", n_classes=3, n_documents=180, batches=True, class_missing_at_first=True, seed=10
     ),
@@ -218,9 +213,6 @@ def fit(case):
             for rows in (np.flatnonzero(first), others[::2], others[1::2]):
                 model.partial_fit(X[rows], labels[rows], classes, weights[rows])
         else:
-            if case.then is not None:
-                half = np.arange(len(y)) % 2 == 0
-                model.fit(X[half], labels[half]).set_params(**case.then)
             model.fit(X, labels, weights if case.weighted else None)
     return model, printed.getvalue(), caught, held_out
 

@@ -6,6 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 from helpers import network
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
@@ -16,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.comparison import Model, compare, default_models
+from sklearn_clsattn.comparison import Model, compare, default_models, expected_calibration_error
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection.important_tokens import class_tokens, read_documents
 from sklearn_clsattn.text import make_text_classifier
@@ -167,3 +169,54 @@ def test_words_with_their_characters_are_one_token(reviews):
     shares = read.fitted.attention(read.X).toarray()
     expected = shares.std(axis=0) * read.values[1]
     np.testing.assert_allclose(read.effects[1], expected, rtol=1e-6, atol=1e-9)
+
+
+# ---- calibration --------------------------------------------------------------------------------
+
+
+def slow_error(codes, proba, weights, edges):
+    """Return the expected calibration error, document by document; an edge is of the bin below."""
+    gaps = dict.fromkeys(range(len(edges) + 1), 0.0)
+    for code, row, weight in zip(codes, proba, weights, strict=True):
+        confidence = max(row)
+        number = sum(edge < confidence for edge in edges)
+        gaps[number] += weight * ((list(row).index(confidence) == code) - confidence)
+    return sum(map(abs, gaps.values())) / sum(weights)
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 5), st.integers(1, 40), st.integers(1, 20), st.integers(0, 10**6))
+def test_calibration_error_is_that_of_a_slow_loop(n_classes, n, n_bins, seed):
+    rng = np.random.default_rng(seed)
+    mix = rng.integers(16, size=(n, 1)) / 15  # many of the same confidence, some on edges
+    proba = mix * np.eye(n_classes)[rng.integers(n_classes, size=n)] + (1 - mix) / n_classes
+    codes = rng.integers(-1, n_classes, size=n)
+    labels = np.array(list("edcba"))[:n_classes]
+    y = np.where(codes < 0, "none of them", labels[codes])
+    weights = rng.integers(1, 4, size=n)
+    expected = slow_error(codes, proba, weights, np.linspace(0, 1, n_bins + 1)[1:-1])
+    answer = expected_calibration_error(
+        y, proba, labels=labels, n_bins=n_bins, sample_weight=weights
+    )
+    assert answer == pytest.approx(expected, abs=1e-12)
+    rows = np.repeat(np.arange(n), weights)
+    repeated = expected_calibration_error(y[rows], proba[rows], labels=labels)
+    weighted = expected_calibration_error(y, proba, labels=labels, sample_weight=weights)
+    assert repeated == pytest.approx(weighted, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"y_true": [0, 1, 2]}, ValueError, "inconsistent numbers of samples"),
+        ({"y_true": [0, 0]}, ValueError, "2 columns, but there are 1 labels: pass labels="),
+        ({"y_true": [[0, 1], [1, 0]]}, ValueError, "should be a 1d array"),
+        ({"y_proba": [[-0.5, 1.5]] * 2}, ValueError, "must be probabilities"),
+        ({"y_proba": [[0.5, 0.6]] * 2}, ValueError, "must be probabilities"),
+        ({"n_bins": 1.5}, TypeError, "n_bins must be an instance of int"),
+    ],
+)
+def test_wrong_probabilities_are_refused(change, error, message):
+    arguments = {"y_true": [0, 1], "y_proba": [[0.5, 0.5]] * 2, **change}
+    with pytest.raises(error, match=message):
+        expected_calibration_error(arguments.pop("y_true"), arguments.pop("y_proba"), **arguments)

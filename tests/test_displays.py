@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -27,15 +26,9 @@ with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     plt = pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("matplotlib.mathtext")
 
-from sklearn_clsattn.inspection import (
-    AttentionDisplay,
-    ContextDisplay,
-    SelectionDisplay,
-    TokenImportanceDisplay,
-)
+from sklearn_clsattn.inspection import SelectionDisplay, TokenImportanceDisplay
 from sklearn_clsattn.inspection.displays import binned_means, spread
 from sklearn_clsattn.inspection.important_tokens import class_tokens, read_documents
-from sklearn_clsattn.text import ContextVectorizer
 
 TEXTS = ["a good film", "good fun, good plot", "a bad film", "a dull, bad plot"] * 6
 LABELS = np.array(["pos", "pos", "neg", "neg"] * 6)
@@ -71,25 +64,17 @@ def pipeline():
     return make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(TEXTS, LABELS)
 
 
-@pytest.fixture(scope="module")
-def vectorizer():
-    return ContextVectorizer(min_df=1, characters=None).fit(TEXTS, LABELS)
-
-
-def displays_of(estimator, X, y, one):
+def displays_of(estimator, X, y):
     """Return functions that draw the displays of a classifier."""
     return [
         lambda: TokenImportanceDisplay.from_estimator(estimator, X, y, min_count=1),
         lambda: TokenImportanceDisplay.from_estimator(estimator, X, kind="bars", min_count=1),
         lambda: SelectionDisplay.from_estimator(estimator, X),
-        lambda: AttentionDisplay.from_estimator(estimator, one),
     ]
 
 
 def names_in(display):
     """Return the names of the tokens that a display has."""
-    if isinstance(display, AttentionDisplay):
-        return set(display.explanation.tokens)
     tokens = display.tokens
     return set((next(iter(tokens.values())) if isinstance(tokens, dict) else tokens)["token"])
 
@@ -275,94 +260,9 @@ def test_selection_is_the_fitted_one_and_attention_that_of_the_model(any_number)
     assert counted == len(counts)
 
 
-# AttentionDisplay
-
-
-def test_attention_and_contributions_add_up(any_number):
-    model, X, _ = any_number
-    decision = np.atleast_1d(model.decision_function(X[[3]])[0])
-    decision = [-decision[0], decision[0]] if len(decision) == 1 else decision
-    for k, label in enumerate(model.classes_):
-        display = AttentionDisplay.from_estimator(model, X[[3]], target=label, top=3)
-        n_more = np.count_nonzero(X[[3]].toarray()) - 3
-        assert tick_labels(display.ax_[0])[-3:] == [f"{n_more} more tokens", "<cls>", "intercept"]
-        terms = lengths(display.ax_[1])
-        assert_allclose(sum(terms), decision[k], rtol=1e-12)
-        assert np.all(np.diff(np.abs(terms[:3])) <= 0)
-        assert_allclose(sum(lengths(display.ax_[0])), 100)
-        assert str(label) in display.ax_[1].get_xlabel()
-    default = AttentionDisplay.from_estimator(model, X[[3]])
-    assert str(model.predict(X[[3]])[0]) in default.ax_[1].get_xlabel()
-    # A row for a single token left would take the place of the token.
-    assert len(tick_labels(default.plot(top=n_more + 2).ax_[0])) == n_more + 3 + 2
-
-
-@pytest.mark.parametrize("document", ["", "zzz"])
-def test_an_empty_document_has_its_answer(pipeline, document):
-    display = AttentionDisplay.from_estimator(pipeline, document)
-    assert tick_labels(display.ax_[0]) == ["<cls>", "intercept"]
-    assert_allclose(lengths(display.ax_[1]), [0, pipeline[-1].intercept_[0]])
-    assert "no known token" in display.ax_[0].get_title(loc="left")
-    assert max(display.ax_[0].get_xticks()) == 100
-    assert display.ax_[0].get_xlim()[1] > 100  # room for what is written beside the bar
-
-
-def test_wrong_documents_are_refused(pipeline):
-    selection, attention = SelectionDisplay.from_estimator, AttentionDisplay.from_estimator
-    refused("None of the 2 documents contains a token", selection, pipeline, ["zzz", ""])
-    refused("Expected one document, got 2", attention, pipeline, ["good", "bad"])
-    refused("top == 0, must be >= 1", attention, pipeline, "good", top=0)
-
-
-# ContextDisplay
-
-
-def context_display(start, end, words=(), scores=(), min_n=1):
-    return ContextDisplay(
-        SimpleNamespace(
-            start_scores_=np.array(start),
-            end_scores_=np.array(end),
-            previous_words_=np.array(words, dtype=object),
-            previous_word_scores_=np.array(scores, dtype=float),
-            ngram_range=(min_n, 3),
-        )
-    )
-
-
-def test_context_lines_are_the_multipliers(vectorizer):
-    pipeline = make_pipeline(ContextVectorizer(min_df=1, characters=None), LogisticRegression())
-    search = GridSearchCV(pipeline, {"logisticregression__C": [1.0]}, cv=2).fit(TEXTS, LABELS)
-    tables = (vectorizer.start_scores_, vectorizer.end_scores_)
-    for estimator in (vectorizer, search, search.best_estimator_):
-        display = ContextDisplay.from_estimator(estimator)
-        for ax, table in zip(display.ax_[:2], tables, strict=True):
-            assert len(ax.lines) == 3  # two orders and the line at 1
-            for line, scores in zip(ax.lines, table, strict=False):
-                drawn = np.asarray(line.get_ydata())
-                assert_array_equal(np.isnan(drawn), scores == 0)
-                assert_allclose(drawn[scores != 0], scores[scores != 0] / 2)
-    legend = display.ax_[0].get_legend().get_texts()
-    assert [text.get_text() for text in legend] == ["single words", "pairs of words"]
-
-
-def test_context_bars_are_the_words_that_matter_most():
-    words, scores = ["a", "b", "c", "d", "e"], [0.1, -0.8, 0.9, 0.0, -0.2]
-    display = context_display([[0.0, 0.3]], [[0.1, -0.3]], words, scores, min_n=2).plot(k=1)
-    ax = display.ax_[2]
-    assert tick_labels(ax) == ["c …", "b …"]
-    assert_allclose([bar.get_width() for bar in ax.patches], [0.45, -0.4])
-    assert [text.get_text() for text in ax.texts] == ["1.57", "0.67"]
-    assert display.ax_[0].get_legend().get_texts()[0].get_text() == "pairs of words"
-    assert [label.get_text() for label in display.ax_[1].get_xticklabels()] == ["1", "2+"]
-    display = context_display([[0.0]], [[0.0]]).plot()
-    assert "no word" in display.ax_[2].texts[0].get_text()
-
-
-def test_context_errors():
-    draw, plain = ContextDisplay.from_estimator, ContextVectorizer(context=False, min_df=1)
-    refused("got CountVectorizer", draw, CountVectorizer(), error=TypeError)
-    refused("not fitted", draw, ContextVectorizer(), error=NotFittedError)
-    refused("context=False", draw, plain.fit(TEXTS))
+def test_documents_without_known_tokens_are_refused(pipeline):
+    draw = SelectionDisplay.from_estimator
+    refused("None of the 2 documents contains a token", draw, pipeline, ["zzz", ""])
 
 
 # Estimators and input of every kind
@@ -372,23 +272,23 @@ def test_names_come_from_pipelines_and_data_frames(pipeline):
     steps = [("count", CountVectorizer()), ("keep", SelectKBest(chi2, k=3))]
     model = make_pipeline(Pipeline(steps), "passthrough", ClsAttentionClassifier())
     search = GridSearchCV(model, {}, cv=2).fit(TEXTS, LABELS)
-    for display in displays_of(search, TEXTS, LABELS, "a good film, a bad plot"):
+    for display in displays_of(search, TEXTS, LABELS):
         assert {"good", "bad"} <= names_in(display())
     X = pd.DataFrame(pipeline[0].transform(TEXTS).toarray()).add_prefix("word ")
     model = ClsAttentionClassifier().fit(X, LABELS)
-    for display in displays_of(model, X, LABELS, X.iloc[[0]]):
+    for display in displays_of(model, X, LABELS):
         assert all(name.startswith("word ") for name in names_in(display()))
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(3))
 def test_wrong_estimators_and_documents_are_refused(two, pipeline, number):
     model, X, y = two
     logistic = make_pipeline(CountVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
     for arguments, error, message in (
-        ((ClsAttentionClassifier(), X, y, X[[0]]), NotFittedError, "not fitted"),
-        ((logistic, TEXTS, LABELS, "good"), TypeError, "with LogisticRegression as its last step"),
-        ((model, X[:, :5], y, X[[0], :5]), ValueError, r"(?s)5 features.*20 features"),
-        ((pipeline[-1], TEXTS, LABELS, "good"), ValueError, "texts"),
+        ((ClsAttentionClassifier(), X, y), NotFittedError, "not fitted"),
+        ((logistic, TEXTS, LABELS), TypeError, "with LogisticRegression as its last step"),
+        ((model, X[:, :5], y), ValueError, r"(?s)5 features.*20 features"),
+        ((pipeline[-1], TEXTS, LABELS), ValueError, "texts"),
     ):
         with pytest.raises(error, match=message):
             displays_of(*arguments)[number]()
@@ -398,34 +298,27 @@ def test_wrong_estimators_and_documents_are_refused(two, pipeline, number):
 # Drawing
 
 
-def test_axes_that_are_given_are_drawn_on(two, vectorizer):
+def test_axes_that_are_given_are_drawn_on(two):
     model, X, y = two
     figure, axes = plt.subplots(2, 4)
     displays = [
         TokenImportanceDisplay.from_estimator(model, X, y, ax=axes[0, :2]),
         TokenImportanceDisplay.from_estimator(model, kind="bars", ax=list(axes[0, 2:])),
-        AttentionDisplay.from_estimator(model, X[[0]], ax=axes[:, 0]),
         SelectionDisplay.from_estimator(model, X, ax=axes[1, 2:]),
-        ContextDisplay.from_estimator(vectorizer, ax=axes[0, 1:]),
         TokenImportanceDisplay.from_estimator(model, kind="bars", target=1, ax=axes[0, 0]),
     ]
     assert plt.get_fignums() == [figure.number]
     assert all(display.figure_ is figure for display in displays)
     assert displays[0].ax_[1] is axes[0, 1]
     assert displays[-1].ax_ is axes[0, 0]
-    # One under the other, each needs its names.
-    assert axes[1, 0].yaxis.get_tick_params()["labelleft"]
     with pytest.raises(ValueError, match="ax must be 2 axes, one for each plot, got 3"):
         TokenImportanceDisplay.from_estimator(model, X, y, ax=axes[0, 1:])
 
 
-def test_each_display_makes_one_figure_and_needs_matplotlib(two, vectorizer, monkeypatch):
+def test_each_display_makes_one_figure_and_needs_matplotlib(two, monkeypatch):
     model, X, y = two
     before = dict(matplotlib.rcParams)
-    displays = [
-        *displays_of(model, X, y, X[[0]]),
-        lambda: ContextDisplay.from_estimator(vectorizer),
-    ]
+    displays = displays_of(model, X, y)
     for n_figures, display in enumerate(displays, start=1):
         display()
         assert len(plt.get_fignums()) == n_figures
@@ -448,12 +341,9 @@ def test_text_is_in_the_picture_and_apart(n_classes):
     y = np.array([f"topic.{code}.$x$" * 3 for code in y])
     X = pd.DataFrame(X.toarray(), columns=hostile_names(X.shape[1]))
     model = ClsAttentionClassifier().fit(X, y)
-    scores = np.random.default_rng(0).normal(0.0, 0.8, (2, 3, 10))
     for display in (
         TokenImportanceDisplay.from_estimator(model, X, y, min_count=1, target=model.classes_[-1]),
         TokenImportanceDisplay.from_estimator(model, X, kind="bars", min_count=1, k=6),
         SelectionDisplay.from_estimator(model, X, k=8),
-        AttentionDisplay.from_estimator(model, X[3:4]),
-        context_display(*scores, hostile_names(40), np.linspace(-3.0, 2.0, 40)).plot(),
     ):
         assert_readable(display.figure_)

@@ -1,10 +1,9 @@
 """The default fit: when it stops, what it starts from, what bounds it, and the classifier's own."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from helpers import assert_same_fit, data, documents, settled
+from helpers import data, documents
 from numpy.testing import assert_allclose
 from reference import counts
 from scipy.optimize import minimize
@@ -157,47 +156,6 @@ def test_neither_more_steps_nor_the_order_of_tokens_change_probabilities(C, n_cl
     other = ClsAttentionClassifier(C=C).fit(X[:, order], y)
     assert_allclose(other.C_, model.C_, rtol=1e-2)
     assert_allclose(other.predict_proba(X_test[:, order]), probabilities, atol=0.02)
-
-
-# Where it starts
-
-
-@CLASSES
-def test_a_start_from_other_units_is_the_same_model(n_classes):
-    """Another scaling and another weight of <cls>: the outputs are carried over exactly."""
-    X, codes, weights = weighted(n_classes, 3)
-    first = fit(X, codes, weights).model
-    scaling = Scaling(np.ones(15), np.full(first.values.shape, 7.0), 0.4, 2.0)
-    objective = objective_of(X, codes, weights, scaling)
-    objective.start_from(first)
-    model = objective.model(objective.start)
-    assert_allclose(model.outputs(X), first.outputs(X), rtol=1e-9)
-    assert model.cls_weight == 0.4
-
-
-@ATTEND
-def test_warm_start_continues(attend_cls):
-    X, y = data(3)
-    cold = settled(attend_cls=attend_cls).fit(X, y)
-    model = ClsAttentionClassifier(warm_start=True, attend_cls=attend_cls, tol=1e-4).fit(X, y)
-    first = model.n_iter_
-    model.set_params(tol=1e-12, max_iter=3000).fit(X, y)
-    assert first + model.n_iter_ < 2 * cold.n_iter_
-    assert_allclose(model.decision_function(X), cold.decision_function(X), atol=1e-3)
-    assert model.loss_curve_[-1] == pytest.approx(cold.loss_curve_[-1], abs=1e-8)
-    assert model.fit(X, y).n_iter_ == 1  # from the end, there is nothing left to do
-    assert_allclose(model.decision_function(X), cold.decision_function(X), atol=1e-3)
-
-
-@pytest.mark.parametrize("other", ["tokens", "classes", "labels", "names"])
-def test_a_warm_start_on_other_data_starts_anew(other):
-    X, y = data(3)
-    X = pd.DataFrame(X.toarray()).add_prefix("token ")
-    model = ClsAttentionClassifier(warm_start=True).fit(X, y)
-    kept = y < 2 if other == "classes" else y < 3
-    X = X.loc[kept, X.columns[:: -1 if other == "names" else 1][: 18 if other == "tokens" else 20]]
-    y = y[kept] + (other == "labels")
-    assert_same_fit(model.fit(X, y), ClsAttentionClassifier().fit(X, y))
 
 
 # What penalties do

@@ -27,7 +27,6 @@ TEXTS = np.array(["a good film", "a bad film", "good fun", "bad, dull fun"] * 6,
 # An estimator, the call that is interrupted, and the arguments of the fit before.
 CASES = {name: (estimator, "fit", (Z, z), (X, y)) for name, estimator in TRAININGS.items()}
 CASES |= {
-    "warm start": (ClsAttentionClassifier(C=1.0, warm_start=True), "fit", (X[:12], y[:12]), (X, y)),
     "batches": (ClsAttentionClassifier(C=1.0), "partial_fit", (X[:12], y[:12]), (X, y)),
     "importance": (TokenImportanceTransformer(), "partial_fit", (X[:12], y[:12]), (X, y)),
     "context": (ContextVectorizer(min_df=1), "fit_transform", (TEXTS[:8], y[:8]), (TEXTS, y)),

@@ -1,4 +1,4 @@
-"""load_reviews: every format, nothing lost, and errors that say what to do."""
+"""The command line's reader: every format, nothing lost, and errors that say what to do."""
 
 import gzip
 import io
@@ -12,7 +12,7 @@ from helpers import put, refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sklearn_clsattn.datasets import load_reviews
+from sklearn_clsattn.cli.reader import read_reviews
 
 TEXTS = ['It\'s terrific, a "delight".', "null", "NA", "", "zwei\nZeilen", "naïve – 映画 🎬", " 7 "]
 LABELS = [1, 0, 0, 1, 0, 1, 1]
@@ -47,21 +47,21 @@ def write(frame, path):
 )
 def test_formats(frame, tmp_path, name):
     path = write(frame, tmp_path / name)
-    reviews = load_reviews(path)
-    assert reviews.data.tolist() == TEXTS
-    assert reviews.data.dtype == object
-    assert all(type(text) is str for text in reviews.data)
-    assert reviews.target.tolist() == LABELS
-    assert reviews.target.dtype == np.int64
+    reviews = read_reviews(path)
+    assert reviews.texts.tolist() == TEXTS
+    assert reviews.texts.dtype == object
+    assert all(type(text) is str for text in reviews.texts)
+    assert reviews.labels.tolist() == LABELS
+    assert reviews.labels.dtype == np.int64
     assert (reviews.text_column, reviews.label_column) == ("text", "label")
-    assert reviews.filename == str(path)
-    data, target = load_reviews(str(path), return_X_y=True)
-    np.testing.assert_array_equal(data, reviews.data)
-    np.testing.assert_array_equal(target, reviews.target)
+    assert reviews.file == str(path)
+    again = read_reviews(str(path))
+    np.testing.assert_array_equal(again.texts, reviews.texts)
+    np.testing.assert_array_equal(again.labels, reviews.labels)
     if path.suffix in (".csv", ".jsonl", ".parquet"):
-        stream = load_reviews(io.BytesIO(path.read_bytes()))
-        assert (stream.data.tolist(), stream.target.tolist()) == (TEXTS, LABELS)
-        assert stream.filename == "BytesIO"
+        stream = read_reviews(io.BytesIO(path.read_bytes()))
+        assert (stream.texts.tolist(), stream.labels.tolist()) == (TEXTS, LABELS)
+        assert stream.file == "BytesIO"
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30)
@@ -75,7 +75,7 @@ def test_any_text_comes_back(tmp_path, texts, name):
     # One text is surely none that pandas could take for numbers.
     texts = ["surely text", *texts]
     path = write(pd.DataFrame({"text": texts, "label": ["x"] * len(texts)}), tmp_path / name)
-    assert load_reviews(path).data.tolist() == texts
+    assert read_reviews(path).texts.tolist() == texts
 
 
 def test_json_as_it_is_written(tmp_path):
@@ -83,9 +83,9 @@ def test_json_as_it_is_written(tmp_path):
     path = tmp_path / "a.json"
     lines = "\n\n".join(map(json.dumps, records))
     for content in (json.dumps(records, indent=2), json.dumps(records), f"\n{lines}\n"):
-        assert load_reviews(put(path, content)).data.tolist() == ["one", "two\ud800"]
+        assert read_reviews(put(path, content)).texts.tolist() == ["one", "two\ud800"]
     put(path, '{"text": "a", "label": 1}\n{"text": "b", "label": 1.5}\n')
-    np.testing.assert_array_equal(load_reviews(path).target, [1.0, 1.5])
+    np.testing.assert_array_equal(read_reviews(path).labels, [1.0, 1.5])
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
@@ -98,11 +98,11 @@ def test_encodings(tmp_path, name, encoding):
     asked = [encoding]
     if encoding.startswith("utf"):  # recognised by their marks
         asked.append("utf-8")
-        assert load_reviews(io.BytesIO(path.read_bytes())).text_column == "text"
+        assert read_reviews(io.BytesIO(path.read_bytes())).text_column == "text"
     for one in asked:
-        data, target = load_reviews(path, encoding=one, return_X_y=True)
-        assert data.tolist() == ["café noir", "schön"]
-        assert target.tolist() == [1, 0]
+        reviews = read_reviews(path, encoding=one)
+        assert reviews.texts.tolist() == ["café noir", "schön"]
+        assert reviews.labels.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
@@ -120,36 +120,32 @@ def test_encodings(tmp_path, name, encoding):
 def test_types_of_labels(tmp_path, name, labels, kind, dtype):
     table = pd.DataFrame({"text": ["a", "b"], "label": pd.Series(labels, dtype=kind)})
     table = table.set_index("text") if name == "a.parquet" else table  # which is a column, too
-    target = load_reviews(write(table, tmp_path / name)).target
+    target = read_reviews(write(table, tmp_path / name)).labels
     assert target.tolist() == labels
     assert target.dtype == dtype
 
 
 def test_choice_of_columns(tmp_path):
     path = put(tmp_path / "a.csv", "Rating,Review ,text2,sentiment\n5,a,b,\n1,c,d,neg\n")
-    reviews = load_reviews(path, text="text2", label="Rating")
-    assert reviews.data.tolist() == ["b", "d"]
-    assert reviews.target.tolist() == [5, 1]
-    reviews = load_reviews(path, label=False)
-    assert (reviews.text_column, reviews.target, reviews.label_column) == ("Review ", None, None)
+    reviews = read_reviews(path, text="text2", label="Rating")
+    assert reviews.texts.tolist() == ["b", "d"]
+    assert reviews.labels.tolist() == [5, 1]
+    assert read_reviews(path, label="Rating").text_column == "Review "
     with pytest.raises(ValueError, match="column 'sentiment'"):
-        load_reviews(path)
-    data, target = load_reviews(put(path, "review\nonly text\n"), label=False, return_X_y=True)
-    assert data.tolist() == ["only text"]
-    assert target is None
+        read_reviews(path)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
 @pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
 def test_separators_are_recognised(tmp_path, name, sep):
     rows = sep.join(["text", "label", '"a,b;c"']) + f'\r\n\r\n"x, y"{sep}1{sep}z\r\n\r\n'
-    reviews = load_reviews(put(tmp_path / name, rows))
-    assert (reviews.data.tolist(), reviews.target.tolist()) == (["x, y"], [1])
+    reviews = read_reviews(put(tmp_path / name, rows))
+    assert (reviews.texts.tolist(), reviews.labels.tolist()) == (["x, y"], [1])
 
 
 def check_error(path, match, error=ValueError, **kwargs):
     with pytest.raises(error, match=match) as caught:
-        load_reviews(path, **kwargs)
+        read_reviews(path, **kwargs)
     assert "\n" not in str(caught.value)
     assert path.name in str(caught.value) or "sep" in kwargs
 
@@ -221,10 +217,10 @@ def test_damaged_compression(tmp_path, frame, name):
 def test_pyarrow_is_not_installed(tmp_path, frame, monkeypatch):
     path = write(frame, tmp_path / "a.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    refused("pyarrow is required", load_reviews, path, error=ImportError)
+    refused("pyarrow is required", read_reviews, path, error=ImportError)
 
 
 def test_errors_of_the_system_are_its_own(tmp_path):
-    refused("there is no file", load_reviews, tmp_path / "a.csv", error=FileNotFoundError)
+    refused("there is no file", read_reviews, tmp_path / "a.csv", error=FileNotFoundError)
     (tmp_path / "b.csv").mkdir()
-    refused(None, load_reviews, tmp_path / "b.csv", error=IsADirectoryError)
+    refused(None, read_reviews, tmp_path / "b.csv", error=IsADirectoryError)

@@ -162,16 +162,14 @@ def test_choice_of_C_and_search(data):
     assert search.fit(X, Y).best_score_ > 0.6
 
 
-def test_vectors_of_tokens_and_warm_starts(data):
+def test_vectors_of_tokens(data):
     X, Y = data
     vectors = np.random.default_rng(0).normal(size=(len(WORDS), 4))
     model = ClsAttentionClassifier(C=1.0, token_vectors_scale=1.0).fit(X, Y, token_vectors=vectors)
     assert model.vector_weights_.shape == (N_LABELS, 4)
     E, v = model.token_embeddings_, model.output_vector_
     assert_allclose(E @ v.T, model.token_values_.T, atol=1e-6)
-    again = ClsAttentionClassifier(C=1.0, warm_start=True).fit(X, Y)
-    assert again.fit(X, Y).n_iter_ <= 3
-    assert again.fit(X, Y[:, 0]).decision_function(X).ndim == 1
+    assert model.fit(X, Y[:, 0]).decision_function(X).ndim == 1
 
 
 @pytest.fixture(scope="module")

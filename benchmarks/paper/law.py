@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,10 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from benchmarks import command_line, machine, pages
+from sklearn_clsattn.paper import check_single_relevant_token
 from sklearn_clsattn.paper._gradient_flow import gradient_flow
-from sklearn_clsattn.paper._selection_law import LARGEST_LEAD, law_of
 
+from .selection_law import LARGEST_LEAD, law_of, selection_law
 from .theorem import Data, after_step, flow, limit_of, objective_of, one_relevant, usual_step
 
 N_RELEVANT, LENGTHS = (1, 2, 5, 10, 20), (5, 10, 14, 20, 30, 60)
@@ -92,17 +92,13 @@ def judge(
     X, y = data
     step_size = None if value is None else value * usual_step(X, y)
     model = flow(X, y, step_size=step_size, embedding_dim=dimension, random_state=seed)
-    law = SimpleNamespace(**(model.conditions_ or {}))
-    if model.conditions_ is None:  # the assumption does not hold
+    if check_single_relevant_token(X, y).holds:
+        law = selection_law(X, y, step_size=model.step_size_, embedding_dim=dimension)
+    else:
         present = np.asarray(X.sum(axis=0)).ravel() > 0
-        law = law_of(
-            sp.csr_array(X),
-            model.token_importance_,
-            np.flatnonzero(present[:n_relevant]),
-            int(present[n_relevant:].sum()),
-            model.step_size_,
-            dimension,
-        )
+        relevant = np.flatnonzero(present[:n_relevant])
+        n_irrelevant = int(present[n_relevant:].sum())
+        law = law_of(X, y, relevant, n_irrelevant, model.step_size_, dimension)
     selected = np.asarray(model.select_tokens(X)[:, :n_relevant].sum(axis=1)).ravel()
     return {
         "T": np.exp((law.upper_edge - np.log(2)) / 2) + 1,

@@ -9,15 +9,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 
 from benchmarks import command_line
+from benchmarks.problems import Spec, labelled_texts
 from benchmarks.timing import timed
-from sklearn_clsattn.datasets import load_reviews
 from sklearn_clsattn.paper import OneStepClassifier
 
 
 def main(argv: list[str] | None = None) -> None:
     """Print tokens, seconds, steps and how the flow ended."""
     options = command_line.parser("paper.speed", __doc__, reviews=True).parse_args(argv)
-    texts, y = load_reviews(options.reviews / "imdb_train.csv.gz", return_X_y=True)
+    texts, y = labelled_texts(Spec("imdb", "IMDB", "imdb"), options.reviews, "train")
     X = CountVectorizer(token_pattern=r"(?u)\b\w+\b").fit_transform(texts)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)

@@ -17,7 +17,6 @@ import torch
 from .._factored import TokenVectors
 from .choose_c import choose_C
 from .documents import Documents
-from .fitted import FittedAttention
 from .path import AttentionPath
 from .result import FitResult, Report
 from .statistics import TokenScaling
@@ -46,7 +45,6 @@ def fit_attention(
     tol: float | None,
     dtype: type[np.floating[Any]] = np.float64,
     device: torch.device | str = "cpu",
-    start: FittedAttention | None = None,
     vectors: TokenVectors | None = None,
     scale: float | None = None,
     report: Report | None = None,
@@ -58,16 +56,14 @@ def fit_attention(
     their prior mean, in units of the scaling's `C_unit`, and on what is added to the starting
     scores; `C` None is chosen (:mod:`.choose_c`), of which `tell` says what is tried. Training
     stops after `max_iter` steps, or when the optimality gap, in nats per document, is at most `tol`
-    (None: :func:`default_tol`); `report` gets the gap. `start` is a model of the same tokens and
-    outputs to start from. `vectors` of the tokens have the scale gamma `scale`, None for one that
-    is chosen with C.
+    (None: :func:`default_tol`); `report` gets the gap. `vectors` of the tokens have the scale gamma
+    `scale`, None for one that is chosen with C.
     """
     how: dict[str, Any] = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
     seen = None
     if vectors is not None:
         documents, seen = documents.without_unseen_tokens()
         how["vectors"] = vectors[seen]
-        start = None if start is None else start.of_tokens(seen)
         if documents.shape[0] < FEW_DOCUMENTS:  # single precision may not reach the small tol
             dtype = np.float64
     documents = documents.trained_in(dtype, device)
@@ -84,8 +80,6 @@ def fit_attention(
     path.share(scale or 0.0)
     if point is not None:
         path.start_at(point)
-    if start is not None:
-        path.start_from(start, C)
     tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, report=report)
     if vectors is not None and seen is not None and path.shared is not None:

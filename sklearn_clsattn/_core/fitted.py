@@ -116,10 +116,6 @@ class FittedAttention:
         tokens = np.column_stack([self.scores, self.values])
         return np.vstack([tokens, [cls_score, *self.intercept]])
 
-    def of_tokens(self, tokens: Numbers) -> FittedAttention:
-        """Return the model of some of the tokens."""
-        return replace(self, scores=self.scores[tokens], values=self.values[tokens])
-
     def of_units(self, table: Any) -> FittedAttention:
         """Return the model of units, each of which stands for the tokens in a row of a matrix.
 

@@ -156,15 +156,6 @@ class AttentionObjective:
         self.values.penalty = 1.0 / (self.total_weight * C * self._C_unit)
         self.values.curvature = self.values.penalty
 
-    def start_from(self, model: FittedAttention) -> None:
-        """Start from a model of the same tokens and outputs."""
-        if self.mean is not None:
-            model = self.mean.subtracted_from(model)
-        matrix = torch.from_numpy(model.token_matrix()).to(self.start)
-        if self.loss.cls_weight and model.cls_weight:
-            matrix[CLS_SCORE] += float(np.log(model.cls_weight / self.loss.cls_weight))
-        self.start = self.inverse(matrix)
-
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
         """Return the token matrix M(x), valid until the next call."""
         matrix = self._matrix  # fresh memory of this size would cost a tenth of an evaluation

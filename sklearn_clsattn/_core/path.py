@@ -10,7 +10,6 @@ import torch
 
 from .._factored import TokenVectors
 from .documents import CorpusLoss, Documents
-from .fitted import FittedAttention
 from .lbfgs import Iterate, Pairs, add_curvature
 from .objective import VALUES, AttentionObjective
 from .prior_mean import PriorMean, prior_mean
@@ -81,11 +80,6 @@ class AttentionPath:
             start[-1 - self.shared.dimension : -1] *= self.shared.scale / scale if scale else 0.0
             self.shared.scale, self.objective.start, self._reached = scale, start, None
             self._pairs.clear()
-
-    def start_from(self, model: FittedAttention, C: float) -> None:
-        """Start the next fit, for this C, from a model of the same tokens and outputs."""
-        self.set_C(C).start_from(model)
-        self._last_C = 0.0
 
     @property
     def point(self) -> torch.Tensor:

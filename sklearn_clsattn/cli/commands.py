@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from argparse import Namespace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -22,9 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_clsattn import comparison, saving
 from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, say
+from sklearn_clsattn.cli.reader import Reviews, read_reviews, read_texts
 from sklearn_clsattn.comparison import shown_measure
-from sklearn_clsattn.datasets import load_reviews, make_token_classification
-from sklearn_clsattn.datasets._reviews import read_texts
+from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, explain
 from sklearn_clsattn.inspection.formatting import WIDTH, filled, in_columns, token_lists, token_text
 from sklearn_clsattn.inspection.important_tokens import ClassTokens, class_tokens, read_documents
@@ -59,7 +60,8 @@ def run_fit(arguments: Namespace) -> None:
     path, output = arguments.data, arguments.output
     _output(arguments, path, arguments.unlabeled)
     reviews = _read_labelled(path, arguments)
-    texts, labels, unlabeled = reviews.data, reviews.target, _unlabeled(arguments)
+    texts, labels = reviews.texts, reviews.labels
+    unlabeled = _unlabeled(arguments)
     classes, sizes = np.unique(labels, return_counts=True)
     given = {} if arguments.C is None else {"C": arguments.C}
     model = make_text_classifier(min_df=arguments.min_df, **given)
@@ -73,7 +75,7 @@ def run_fit(arguments: Namespace) -> None:
     counted = [f"{label} ({n:,})" for label, n in zip(classes.tolist(), sizes, strict=True)]
     more = f" and {len(counted) - 8} more" if len(counted) > 8 else ""
     facts = {
-        "texts": f"{len(texts):,} of {reviews.filename}, column {reviews.text_column!r}",
+        "texts": f"{len(texts):,} of {reviews.file}, column {reviews.text_column!r}",
         "classes": f"{', '.join(counted[:8])}{more} (column {reviews.label_column!r})",
         **_of_unlabeled(arguments, unlabeled, model),
         "features": f"{classifier.n_features_in_:,}",
@@ -235,14 +237,14 @@ def _split_texts(arguments: Namespace) -> tuple[tuple[Any, Any, Any, Any], str]:
         )
     else:
         reviews = _read_labelled(arguments.data, arguments)
-        texts, labels = reviews.data, reviews.target
+        texts, labels = reviews.texts, reviews.labels
         text, label = reviews.text_column, reviews.label_column
-        source = f"{reviews.filename}: texts in column {text!r}, labels in {label!r}."
+        source = f"{reviews.file}: texts in column {text!r}, labels in {label!r}."
     if arguments.test is not None:
         # The same columns as in the training file.
         given = {**_reading(arguments), "text": text, "label": label}
-        test = _labelled(load_reviews(_source(arguments.test), **given))
-        return (texts, labels, test.data, test.target), f"{source}\nTest set: {arguments.test}."
+        test = _labelled(read_reviews(_source(arguments.test), **given))
+        return (texts, labels, test.texts, test.labels), f"{source}\nTest set: {arguments.test}."
     classes, sizes = np.unique(labels, return_counts=True)
     if sizes.min() < 2 or round(HELD_OUT * len(texts)) < len(classes):
         raise ValueError(
@@ -278,10 +280,10 @@ def _source(path: Path) -> Any:
     return sys.stdin.buffer
 
 
-def _read_labelled(path: Path, arguments: Namespace) -> Any:
-    """Return the texts and labels of a file of two classes or more, as `load_reviews` does."""
-    reviews = _labelled(load_reviews(_source(path), label=arguments.label, **_reading(arguments)))
-    classes, n_rows = np.unique(reviews.target).tolist(), len(reviews.target)
+def _read_labelled(path: Path, arguments: Namespace) -> Reviews:
+    """Return the texts and labels of a file of two classes or more."""
+    reviews = _labelled(read_reviews(_source(path), label=arguments.label, **_reading(arguments)))
+    classes, n_rows = np.unique(reviews.labels).tolist(), len(reviews.labels)
     if len(classes) < 2:
         raise ValueError(
             f"{path}: all labels in column {reviews.label_column!r} are {classes[0]!r}; "
@@ -295,11 +297,12 @@ def _read_labelled(path: Path, arguments: Namespace) -> Any:
     return reviews
 
 
-def _labelled(reviews: Any) -> Any:
+def _labelled(reviews: Reviews) -> Reviews:
     """Return reviews with labels for classifiers, to which fractions would be a regression."""
-    labels = reviews.target
+    labels = reviews.labels
     if labels.dtype.kind == "f" and not np.equal(labels, np.floor(labels)).all():
-        reviews.target = np.array([str(label) for label in labels.tolist()], dtype=object)
+        names = np.array([str(label) for label in labels.tolist()], dtype=object)
+        return replace(reviews, labels=names)
     return reviews
 
 

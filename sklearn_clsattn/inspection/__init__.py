@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._explain import explain
     from ._label_issues import label_issues
-    from .displays import AttentionDisplay, ContextDisplay, SelectionDisplay, TokenImportanceDisplay
+    from .displays import SelectionDisplay, TokenImportanceDisplay
     from .explanation import Explanation
     from .report import ModelReport
 
 __all__ = [
-    "AttentionDisplay",
-    "ContextDisplay",
     "Explanation",
     "ModelReport",
     "SelectionDisplay",
@@ -22,8 +20,6 @@ __all__ = [
 ]
 
 _HOME = {
-    "AttentionDisplay": ".displays",
-    "ContextDisplay": ".displays",
     "Explanation": ".explanation",
     "ModelReport": ".report",
     "SelectionDisplay": ".displays",

@@ -1,4 +1,4 @@
-"""Plots of fitted models: importance, selection, one document, and context.
+"""Plots of fitted models: importance of tokens, and selection.
 
 Blue supports a class, orange opposes it; colour-blind readers and grey print can tell them apart.
 Everything else uses the colours of the user's matplotlib style, so dark backgrounds work as well.
@@ -6,6 +6,7 @@ Everything else uses the colours of the user's matplotlib style, so dark backgro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import cleandoc, signature
 from numbers import Integral
@@ -20,15 +21,12 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_consistent_length, check_scalar
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from .._types import Array
 from .._validation import codes_of
 from ..importance import class_totals, posterior_difference
-from ..text import ContextVectorizer
-from ._explain import explain
-from .explanation import Explanation
-from .formatting import MINUS, aligned, signed, token_text
+from .formatting import token_text
 from .important_tokens import documents_with, named_classifier, read_documents, values_by_class
 
 FOR, AGAINST, NEUTRAL = "#0072B2", "#D55E00", "#8C8C8C"
@@ -37,8 +35,6 @@ _MANY_POINTS = 500  # more are drawn small, transparent and rasterized
 _N_BINS = 20  # for the means
 _MIN_POINTS = 5  # in a bin: with fewer, the mean is too uncertain to draw
 _MAX_NAMES = 7  # on each side of the scatter plots
-# Ticks of multipliers, the most useful first.
-_TICKS = (1, 0.5, 2, 0.1, 10, 0.2, 5, 0.7, 1.4, 0.33, 3, 0.85, 1.2, 0.95, 1.05, 0.98, 1.02)
 
 _ATTRIBUTES = """
 Attributes
@@ -149,9 +145,9 @@ def named_bars(
     names: list[str],
     lengths: Array,
     colors: Any,
-    notes: list[str] | None = None,
     *,
-    notes_at: Array | None = None,
+    notes: Sequence[str] = (),
+    notes_at: ArrayLike = (),
     min_slots: int = 3,
 ) -> None:
     """Draw at least `min_slots` bars from top to bottom, with names, and notes at `notes_at`."""
@@ -160,14 +156,13 @@ def named_bars(
     ax.set_yticks(slots, names, parse_math=False, fontsize=9)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(len(lengths), min_slots) - 0.4, -0.6)
-    ends = lengths if notes_at is None else notes_at
-    for slot, note, end in zip(slots, notes or [], ends, strict=False):
+    for slot, (note, end) in enumerate(zip(notes, np.asarray(notes_at), strict=True)):
         ax.annotate(
             note,
             (end, slot),
-            xytext=(3 if end >= 0 else -3, 0),
+            xytext=(3, 0),
             textcoords="offset points",
-            ha="left" if end >= 0 else "right",
+            ha="left",
             va="center_baseline",
             fontsize=8,
             parse_math=False,
@@ -579,7 +574,7 @@ class SelectionDisplay(Display):
         names = [shown(name, 24) for name in tokens["token"]]
         ends = np.maximum(selected, present)
         ax.barh(np.arange(len(tokens)), present, color=colors, height=0.72, alpha=0.25, zorder=1)
-        named_bars(ax, names, selected, colors, notes, notes_at=ends, min_slots=10)
+        named_bars(ax, names, selected, colors, notes=notes, notes_at=ends, min_slots=10)
         ax.set_xlim(0, 1.6 * ends.max())  # space for the notes
 
     def _draw_entropy(self, ax: Any) -> None:
@@ -610,262 +605,3 @@ def entropies(weights: sp.csr_array) -> Array:
     """Return the entropy of each row's entries as shares of their sum, (n_documents,), in nats."""
     shares = normalize(weights, norm="l1").tocoo()
     return np.abs(np.bincount(shares.row, entr(shares.data), shares.shape[0]))
-
-
-@dataclass(eq=False, repr=False)
-class AttentionDisplay(Display):
-    """Attention and contributions of the tokens of one document.
-
-    The left plot shows the share of attention of each token and of ``<cls>``, which sum to 1. The
-    right plot shows each token's contribution to the decision for a class; with the intercept they
-    sum to the decision exactly. Tokens are ordered by the size of their contributions; the smallest
-    are drawn together.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        The result of :func:`~sklearn_clsattn.inspection.explain` for one document. If it explains
-        several classes, the predicted one is drawn.
-
-    Examples
-    --------
-    >>> from sklearn_clsattn.inspection import AttentionDisplay
-    >>> from sklearn_clsattn.text import make_text_classifier
-    >>> texts = ["a good film", "good fun", "a bad film", "a dull, bad plot"]
-    >>> model = make_text_classifier().fit(texts, ["pos", "pos", "neg", "neg"])
-    >>> display = AttentionDisplay.from_estimator(model, "good film, bad plot")
-    >>> len(display.ax_)
-    2
-    """
-
-    explanation: Explanation
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, document: Any, *, target: Any = None, top: int = 15, ax: Any = None
-    ) -> Self:
-        """Draw attention and contributions of a fitted model for one document.
-
-        Parameters
-        ----------
-        estimator : classifier of this package, or Pipeline
-            A fitted model, as for :func:`~sklearn_clsattn.inspection.explain`.
-        document : str, or {array-like, sparse matrix, data frame} of shape (1, n_tokens), or a \
-                list of one text
-            One document, as input of the estimator.
-        target : label, default=None
-            The class for which to draw contributions. By default the second of two classes, or the
-            predicted one of more classes.
-        top : int, default=15
-            Maximum number of tokens to draw individually.
-        """
-        documents = [document] if isinstance(document, str) else document
-        explanation = explain(estimator, documents, target=target, places=False)
-        return cls(explanation).plot(ax, top=top)
-
-    def plot(self, ax: Any = None, *, top: int = 15) -> Self:
-        """Draw both plots."""
-        one = self.explanation
-        if len(one) != 1:
-            raise ValueError(f"Expected one document, got {len(one)}.")
-        targets = one.targets.tolist()
-        k = targets.index(one.predicted.tolist()[0]) if len(targets) > 1 else 0
-        rows = _attention_rows(one, k, check_scalar(top, "top", Integral, min_val=1))
-        names, special = rows["name"].tolist(), rows["special"].tolist()
-        size = (3.9 + 0.06 * max(map(len, names)), 1.1 + 0.25 * max(len(rows), 3))
-        left, right = axes = self._axes(ax, 2, 2, size)
-        self._draw_attention(left, names, rows["attention"].to_numpy())
-        self._draw_contributions(right, names, rows["contribution"].to_numpy(), k)
-        for panel in axes:
-            for label, is_special in zip(panel.get_yticklabels(), special, strict=True):
-                label.set_style("italic" if is_special else "normal")
-        if abs(left.get_position().y0 - right.get_position().y0) < 1e-6:
-            right.tick_params(axis="y", labelleft=False)  # names are beside the left bars
-        return self
-
-    def _draw_attention(self, ax: Any, names: list[str], attention: Array) -> None:
-        title = "Attention" if len(self.explanation.tokens) else "Attention: no known token"
-        set_labels(ax, title, "share of attention (%)")
-        shares = np.nan_to_num(100 * attention)
-        notes = ["" if np.isnan(share) else f"{100 * share:.1f} %" for share in attention]
-        named_bars(ax, names, shares, NEUTRAL, notes)
-        ax.set_xlim(0, 1.22 * max(shares.max(), 1e-9))
-        if ax.get_xlim()[1] > 100:  # beyond 100 there are only notes
-            ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= 100])
-
-    def _draw_contributions(self, ax: Any, names: list[str], terms: Array, k: int) -> None:
-        one, target = self.explanation, self.explanation.targets.tolist()[k]
-        label = shown(target, 20)
-        comma = ",\n" if len(label) > 8 else ", "
-        title = f"Contributions: decision {signed(one.decision[0, k], MINUS)}{comma}"
-        title += f"P({label}) = {one.probability[0, k]:.3f}"
-        name = class_name(target, 16)
-        across = f"contribution to the decision for {name}"
-        if len(one.classes) == 2:
-            (other,) = set(one.classes.tolist()) - {target}
-            across = f"← {class_name(other, 16)}   contribution   {name} →"
-        set_labels(ax, title, across)
-        notes = aligned(terms.tolist(), MINUS)
-        notes = [note if term else "0" for term, note in zip(terms, notes, strict=True)]
-        named_bars(ax, names, terms, np.where(terms < 0, AGAINST, FOR).tolist(), notes)
-        ax.spines["left"].set_visible(False)  # bars start from the line at 0
-        few_ticks(ax.xaxis, 6)
-        ax.axvline(0, color=text_color(), linewidth=0.8, zorder=3)
-        low, high = terms.min(initial=0.0), terms.max(initial=0.0)
-        width = max(high - low, 1e-9)
-        ax.set_xlim(low - (0.17 if low < 0 else 0.03) * width, high + 0.17 * width)
-
-
-def _attention_rows(one: Explanation, k: int, top: int) -> pd.DataFrame:
-    """Return the `top` tokens to draw for class k, and `special` rows for everything else."""
-    names = [
-        shown(token) + (f" ×{n:.3g}" if n > 1 and float(n).is_integer() else "")
-        for token, n in zip(one.tokens, one.weights, strict=True)
-    ]
-    tokens = pd.DataFrame(
-        {
-            "name": pd.Series(names, dtype=object),
-            "attention": one.attention,
-            "contribution": one.contributions[:, k],
-            "special": False,
-        }
-    )
-    order = np.lexsort((-tokens["attention"], -tokens["contribution"].abs()))
-    if len(tokens) == top + 1:
-        top += 1  # a row "1 more token" is as long as that token's row
-    rest, others = tokens.iloc[order[top:]], []
-    if len(rest):
-        sums = rest["attention"].sum(), rest["contribution"].sum()
-        others.append((f"{len(rest):,} more tokens", *sums, True))
-    if one.cls_attention[0]:
-        others.append(("<cls>", one.cls_attention[0], 0.0, True))
-    others.append(("intercept", np.nan, one.intercept[k], True))
-    return pd.concat([tokens.iloc[order[:top]], pd.DataFrame(others, columns=tokens.columns)])
-
-
-@dataclass(eq=False, repr=False)
-class ContextDisplay(Display):
-    """How the weight of a word depends on its position and on the word before it.
-
-    There are three plots of multipliers: by the position from the start of the document, with one
-    line for single words, one for pairs and so on; by the position from the end; and by the word
-    before, for the words with the largest effect. An occurrence's multiplier is the product of the
-    three. A document's total weight stays the same, so only ratios of multipliers within a document
-    matter. Positions at which nothing was learned are not drawn.
-
-    Parameters
-    ----------
-    vectorizer : ContextVectorizer
-        A fitted vectorizer. A multiplier is the exponential of half a score.
-
-    Examples
-    --------
-    >>> from sklearn_clsattn.inspection import ContextDisplay
-    >>> from sklearn_clsattn.text import ContextVectorizer
-    >>> texts = ["a good film", "good fun", "a bad film", "a dull, bad plot"] * 10
-    >>> vectorizer = ContextVectorizer().fit(texts, ["pos", "pos", "neg", "neg"] * 10)
-    >>> display = ContextDisplay.from_estimator(vectorizer)
-    >>> [ax.get_title(loc="left") for ax in display.ax_]
-    ['Position from the start', 'Position from the end', 'After these words']
-    """
-
-    vectorizer: ContextVectorizer
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, k: int = 8, ax: Any = None) -> Self:
-        """Draw the multipliers that a fitted vectorizer has learned.
-
-        Parameters
-        ----------
-        estimator : ContextVectorizer, or Pipeline or search
-            A fitted vectorizer, a fitted Pipeline with such a step, or a fitted search over such
-            Pipelines.
-        k : int, default=8
-            Maximum number of words before that raise, and that lower, the weight of what follows.
-        """
-        model = getattr(estimator, "best_estimator_", estimator)
-        steps = [model, *(step for _, step in getattr(model, "steps", ()))]
-        vectorizer = next((step for step in steps if isinstance(step, ContextVectorizer)), None)
-        if vectorizer is None:
-            raise TypeError(
-                "Expected a ContextVectorizer, or a Pipeline (or a fitted search over one) with "
-                f"such a step, got {type(estimator).__name__}."
-            )
-        check_is_fitted(vectorizer)
-        if not vectorizer.context:
-            raise ValueError("The vectorizer has context=False, so there are no positions to draw.")
-        return cls(vectorizer).plot(ax, k=k)
-
-    def plot(self, ax: Any = None, *, k: int = 8) -> Self:
-        """Draw the three plots."""
-        check_scalar(k, "k", Integral, min_val=1)
-        axes = self._axes(ax, 3, 3, (4.3, 4.2))
-        sides = {"start": self.vectorizer.start_scores_, "end": self.vectorizer.end_scores_}
-        both = np.concatenate([*sides.values()], axis=1) / 2
-        margin = 0.05 * max(float(np.ptp(both)), 0.05)
-        for panel, (side, scores) in zip(axes, sides.items(), strict=False):
-            self._draw_positions(panel, scores, side)
-            panel.set_ylim(both.min() - margin, both.max() + margin)
-            _multiplier_axis(panel, "y", both.min(), both.max())
-        axes[0].legend(frameon=False, fontsize=8)
-        self._draw_words(axes[2], k)
-        return self
-
-    def _draw_positions(self, ax: Any, scores: Array, side: str) -> None:
-        """Draw multipliers of one side (n_orders, n_cells), one line per number of words.
-
-        Cell k has the positions from 2^k to 2^(k + 1) - 1, counted from 1; the last has all beyond.
-        """
-        across = f"first word, counted from the {side}"
-        set_labels(ax, f"Position from the {side}", across, "multiplier")
-        for row, of_order in enumerate(scores):
-            n_words = row + self.vectorizer.ngram_range[0]
-            ax.plot(
-                np.where(of_order == 0, np.nan, of_order / 2),
-                color=(FOR, AGAINST, NEUTRAL)[row % 3],
-                marker="os^"[row % 3],
-                markersize=4,
-                linewidth=1.4,
-                label={1: "single words", 2: "pairs of words"}.get(n_words, f"{n_words} words"),
-            )
-        learned = np.flatnonzero((scores != 0).any(axis=0))
-        names = [str(2**cell) for cell in range(learned.max(initial=0) + 1)]
-        if len(names) == scores.shape[1] > 1:
-            names[-1] += "+"
-        ax.set_xticks(range(len(names)), names)
-        ax.axhline(0, color=text_color(), linewidth=0.6, zorder=0)
-
-    def _draw_words(self, ax: Any, k: int) -> None:
-        """Draw the multipliers after the words that raise and lower most the weights after them."""
-        scores = self.vectorizer.previous_word_scores_ / 2
-        order = np.argsort(-scores, kind="stable")
-        raised, lowered = order[scores[order] > 0][:k], order[scores[order] < 0][-k:]
-        words = np.concatenate([raised, lowered])
-        set_labels(ax, "After these words", "multiplier of what follows" if len(words) else "")
-        if not len(words):
-            write_instead(ax, "no word before has an influence")
-            return
-        lengths = scores[words]
-        named_bars(
-            ax,
-            [f"{shown(word, 18)} …" for word in self.vectorizer.previous_words_[words]],
-            lengths,
-            [FOR] * len(raised) + [NEUTRAL] * len(lowered),
-            [f"{np.exp(length):.2f}" for length in lengths],
-            min_slots=10,
-        )
-        ax.axvline(0, color=text_color(), linewidth=0.6)
-        width = 0.2 * max(float(np.ptp([*lengths, 0.0])), 0.05)  # space for the numbers
-        ax.set_xlim(min(lengths.min(), 0) - width, max(lengths.max(), 0) + width)
-        _multiplier_axis(ax, "x", *ax.get_xlim())
-
-
-def _multiplier_axis(ax: Any, axis: str, low: float, high: float) -> None:
-    """Name ticks of an axis of logarithms, from `low` to `high`, by their multipliers."""
-    gap = (high - low) / 8
-    ticks: list[float] = []
-    for tick in _TICKS:
-        inside = low - gap / 2 <= np.log(tick) <= high + gap / 2
-        if inside and all(abs(np.log(tick / other)) >= gap for other in ticks):
-            ticks.append(tick)
-    getattr(ax, f"set_{axis}ticks")(np.log(ticks), [f"{tick:g}" for tick in ticks])

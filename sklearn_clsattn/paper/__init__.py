@@ -7,7 +7,6 @@ from ._assumptions import SingleRelevantTokenCheck, check_single_relevant_token
 from ._classifiers import AttentionNetworkClassifier, EmbeddingClassifier, OneStepClassifier
 from ._max_margin import MaxMargin, max_margin_direction, selected_tokens
 from ._one_step_embeddings import OneStepEmbeddings, one_step_embeddings
-from ._selection_law import SelectionLaw, selection_law
 
 __all__ = [
     "AttentionNetworkClassifier",
@@ -15,11 +14,9 @@ __all__ = [
     "MaxMargin",
     "OneStepClassifier",
     "OneStepEmbeddings",
-    "SelectionLaw",
     "SingleRelevantTokenCheck",
     "check_single_relevant_token",
     "max_margin_direction",
     "one_step_embeddings",
     "selected_tokens",
-    "selection_law",
 ]

@@ -145,9 +145,6 @@ class OneStepClassifier(PaperClassifier):
     direction_error_ : float
         Certified bound on 1 minus the cosine of p to the max-margin direction of the selected
         tokens; 2, which is no bound, if the selection did not settle.
-    conditions_ : dict or None
-        Verdict, reason and numbers for these documents and this step (:func:`selection_law`).
-        None for more than two classes, with weights, or if Theorem 4.3's assumption does not hold.
 
     Notes
     -----

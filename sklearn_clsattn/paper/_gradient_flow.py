@@ -8,7 +8,6 @@ selection. Where they do not settle p has no limit, and the fit warns.
 """
 
 import math
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from .._types import Array
 from ._exponential import ExponentialIntegrator
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
-from ._selection_law import selection_law
 from ._selective import SelectiveGradient, SelectiveObjective
 from ._training import add_step, draw_embeddings
 
@@ -189,28 +187,12 @@ def fit_one_step(
         attributes={
             "step_size_": float(step_size),
             "direction_error_": error,
-            "conditions_": _conditions(documents, float(step_size), dimension),
         },
         not_converged=_NOT_CONVERGED.get(status, "").format(
             max_iter=classifier.max_iter, changes=changes, reason=reason
         ),
         warning=warning,
     )
-
-
-def _conditions(
-    documents: Documents, step_size: float, dimension: int | None
-) -> dict[str, Any] | None:
-    """Return the result of the selection law for a fit, None if it does not apply."""
-    if np.ptp(documents.weights):
-        return None
-    try:
-        law = selection_law(
-            documents.X, documents.codes, step_size=step_size, embedding_dim=dimension
-        )
-    except ValueError:  # more classes, or not one relevant token in every document
-        return None
-    return asdict(law)
 
 
 def _step_size_warning(

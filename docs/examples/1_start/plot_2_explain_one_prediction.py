@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.inspection import AttentionDisplay, explain
+from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.text import make_text_classifier
 
 texts, labels = make_token_classification(1000, delta=(0.05, 0.45), as_text=True, random_state=0)
@@ -36,5 +36,6 @@ print(f"decision      {model.decision_function([review])[0]:+.12f}")
 # %%
 # Attention is the share that a word gets; the contribution is what the word adds to the decision.
 
-display = AttentionDisplay.from_estimator(model, review)
+table = explanation.to_frame().sort_values("contribution")
+table.plot.barh(x="token", y=["attention", "contribution"], subplots=True, layout=(1, 2))
 plt.show()

@@ -16,8 +16,8 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.comparison import expected_calibration_error
 from sklearn_clsattn.datasets import make_token_classification
-from sklearn_clsattn.metrics import expected_calibration_error
 from sklearn_clsattn.text import TokenVectorizer
 
 texts, y = make_token_classification(

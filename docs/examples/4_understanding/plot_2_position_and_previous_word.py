@@ -13,7 +13,6 @@ and by the word before it.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_clsattn.inspection import ContextDisplay
 from sklearn_clsattn.text import make_text_classifier
 
 rng = np.random.default_rng(0)
@@ -46,7 +45,22 @@ for context in (False, True):
     print(f"context={context}: {model.score(texts[1500:], labels[1500:]):.1%} right")
 
 # %%
-# The model has learned that the end matters, and that words after "hardly" do not.
+# The model has learned that the end matters, and that words after "hardly" do not. The weight of an
+# occurrence is multiplied by the exponential of half of each of its scores: by its position from
+# the start, by its position from the end, and by the word before. Positions have one score for
+# 1, 2 to 3, 4 to 7 and so on; a score of 0 means that no word was there.
 
-display = ContextDisplay.from_estimator(model, k=4)
+vectorizer = model[0]
+figure, (positions, words) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+for side, scores in (("start", vectorizer.start_scores_[0]), ("end", vectorizer.end_scores_[0])):
+    learned = scores != 0
+    first_of_cell = 2 ** np.arange(len(scores))
+    positions.plot(first_of_cell[learned], np.exp(scores[learned] / 2), "o-", label=side)
+positions.set(xscale="log", xlabel="position, counted from there", ylabel="multiplier")
+positions.legend()
+
+strongest = np.argsort(-np.abs(vectorizer.previous_word_scores_))[:8]
+multipliers = np.exp(vectorizer.previous_word_scores_[strongest] / 2)
+words.barh(vectorizer.previous_words_[strongest], multipliers - 1, left=1)
+words.set(xlabel="multiplier", title="after these words")
 plt.show()

@@ -28,14 +28,6 @@ counts = ChunkedCounts.write(
 print(f"{counts.shape[0]:,} documents in {len(counts)} chunks")
 
 # %%
-# With ``warm_start``, each fit starts where the previous one ended.
-
-model = ClsAttentionClassifier(warm_start=True, tol=1e-3)
-for C in (0.1, 1.0, 10.0):
-    model.set_params(C=C).fit_chunks(counts)
-    print(f"C = {C:g}: {model.n_iter_} iterations to a loss of {model.loss_curve_[-1]:.3f}")
-
-# %%
 # The scores and values are the same as from all documents at once.
 
 in_chunks = ClsAttentionClassifier(C=1.0).fit_chunks(counts)

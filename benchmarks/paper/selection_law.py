@@ -10,18 +10,16 @@ time, late, or never. ``docs/theory.md`` has the derivations, and what was tried
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from sklearn.utils import check_scalar
 
-from .._types import Array
-from ._assumptions import check_single_relevant_token
-from ._documents import coded_documents
-from ._one_step_embeddings import default_step_size, shifts_per_step
+from sklearn_clsattn.paper import check_single_relevant_token, one_step_embeddings
+
+from .mean_field import Array, mean_field_leads
 
 Verdict = Literal["selects", "may fail", "fails"]
 
@@ -79,88 +77,39 @@ class SelectionLaw:
 
 
 def selection_law(
-    X: Any, y: ArrayLike, *, step_size: float | None = None, embedding_dim: int | None = None
+    X: Any, y: ArrayLike, *, step_size: float, embedding_dim: int | None = None
 ) -> SelectionLaw:
-    r"""Predict whether one step and the flow on p select each document's relevant token.
+    """Return the law's prediction for documents of two classes that satisfy Assumption 1.
 
-    Parameters
-    ----------
-    X : {array-like, sparse matrix or array} of shape (n_documents, n_tokens)
-        Non-negative token counts. Each document must have a single completely relevant token
-        (:func:`check_single_relevant_token`).
-    y : array-like of shape (n_documents,)
-        Class labels, of two classes.
-    step_size : float, default=None
-        :math:`\eta_0`; by default that of :class:`OneStepClassifier`.
-    embedding_dim : int, default=None
-        d; by default the limit of infinitely many dimensions.
-
-    Returns
-    -------
-    law : SelectionLaw
-        The verdict, with the numbers behind it.
-
-    Notes
-    -----
-    With w the minimiser of :math:`w^2 + \sum_i (1 - a_i w)_+^2` over the tokens i of one class, a
-    token j of the other can be lost without a dimension only if :math:`a_j w \ge 1`, and its whole
-    class only if :math:`w \min_j a_j \ge 1`: ``docs/theory.md`` has the proof.
-
-    The mean field of the flow, in which irrelevant tokens are alike, predicts the lead of one class
-    before the other recovers; in a finite dimension it starts from the noise. If the lead exceeds
-    9, noise has mostly ordered the irrelevant tokens in the meantime, and they stay ahead; from 6
-    to 15 the verdict is "may fail". Without a dimension, selection fails if the other class never
-    recovers. This is a conjecture; ``docs/theory.md`` reports where it held and where it failed. It
-    is not part of the paper.
-
-    Examples
-    --------
-    >>> from sklearn_clsattn.datasets import make_token_classification
-    >>> from sklearn_clsattn.paper import selection_law
-    >>> X, y = make_token_classification(
-    ...     120, n_relevant_per_class=5, n_irrelevant=50, document_length=10, delta=0,
-    ...     single_relevant=True, random_state=0
-    ... )
-    >>> selection_law(X, y).verdict
-    'selects'
-    >>> selection_law(X, y, step_size=400, embedding_dim=1024).verdict
-    'fails'
+    `X` has shape (n_documents, n_tokens). `embedding_dim` None is the limit of infinitely many
+    dimensions. Other documents are a ValueError.
     """
-    documents, check = coded_documents(X, y), check_single_relevant_token(X, y)
-    if len(documents.shares) != 2 or not check.holds:
+    check = check_single_relevant_token(X, y)
+    n_classes = len(np.unique(y))
+    if n_classes != 2 or not check.holds:
         raise ValueError(
             "The law needs two classes and documents with one relevant token each, got "
-            f"{len(documents.shares)} classes. {check}"
+            f"{n_classes} classes. {check}"
         )
-    if embedding_dim is not None:
-        check_scalar(embedding_dim, "embedding_dim", Integral, min_val=2)
-    if step_size is None:
-        step_size = default_step_size(documents.importance, embedding_dim)
-    check_scalar(step_size, "step_size", Real, min_val=0, include_boundaries="neither")
-    relevant, irrelevant = (check.token_kind == kind for kind in ("relevant", "irrelevant"))
-    return law_of(
-        documents.X,
-        documents.importance,
-        np.flatnonzero(relevant),
-        int(irrelevant.sum()),
-        step_size,
-        embedding_dim,
-    )
+    relevant = np.flatnonzero(check.token_kind == "relevant")
+    n_irrelevant = int((check.token_kind == "irrelevant").sum())
+    return law_of(X, y, relevant, n_irrelevant, step_size, embedding_dim)
 
 
 def law_of(
     X: Any,
-    importance: Array,
+    y: ArrayLike,
     tokens: NDArray[np.intp],
     n_irrelevant: int,
     step_size: float,
     embedding_dim: int | None,
 ) -> SelectionLaw:
-    """Return what the law says of documents of which `tokens` are taken for the relevant ones.
+    """Return the law's prediction for documents whose relevant tokens are taken to be `tokens`.
 
-    `X` is CSR; `importance`, (n_tokens,), is the signed frequency.
+    `X` has shape (n_documents, n_tokens).
     """
-    signed = step_size * shifts_per_step(importance)[tokens, 0]
+    signed = one_step_embeddings(X, y, step_size=step_size).shifts[tokens, 0]
+    X = sp.csr_array(X)
     present = X[:, tokens] > 0
     frequency = np.asarray(present.sum(axis=0), dtype=np.float64).ravel() / X.shape[0]
     counts = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
@@ -171,8 +120,6 @@ def law_of(
     token_loss, bad = (
         max(root * of(values[sides != k]) for k, root in roots.items()) for of in (np.max, np.min)
     )
-    from ._mean_field import mean_field_leads  # needs PyTorch, which nothing else here does
-
     leads = mean_field_leads(values, sides, frequency, rivals, n_irrelevant, embedding_dim)
     upper, noise = 2 * np.log(max(rivals, 1.0)) + np.log(2.0), np.inf
     if embedding_dim is not None:

@@ -19,9 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import logsigmoid
 
-from .._types import Array
-from ._exponential import ExponentialIntegrator
+from sklearn_clsattn.paper._exponential import ExponentialIntegrator
 
+Array = NDArray[np.float64]
 Field = Callable[[torch.Tensor], tuple[torch.Tensor, None]]
 
 # Scores above irrelevant ones at which a class is lost, and, over half the attention, selected.

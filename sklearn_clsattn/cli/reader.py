@@ -1,4 +1,4 @@
-"""Texts and labels from files."""
+"""Texts and labels from the files that commands read."""
 
 import codecs
 import csv
@@ -7,15 +7,15 @@ import json
 import os
 import re
 import warnings
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.io.common import get_handle  # type: ignore[import-not-found]
-from sklearn.utils import Bunch
 
 from .._validation import is_missing
 
@@ -42,87 +42,48 @@ _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst", ".tar")
 _SIGN = re.compile(r"\S")
 
 
-def load_reviews(
+@dataclass(frozen=True, eq=False)
+class Reviews:
+    """Texts and labels of a file.
+
+    `texts` and `labels` have shape (n_texts,); labels are ints, floats, bools or str objects.
+    `text_column` and `label_column` are the names of their columns. `file` is the path of the file,
+    or the name of the stream.
+    """
+
+    texts: NDArray[np.object_]
+    labels: NDArray[Any]
+    text_column: str
+    label_column: str
+    file: str
+
+
+def read_reviews(
     path: Source,
     *,
     text: str | None = None,
-    label: str | Literal[False] | None = None,
+    label: str | None = None,
     sep: str | None = None,
     encoding: str = "utf-8",
-    return_X_y: bool = False,
-) -> Any:
-    r"""Load texts and their labels from a file.
+) -> Reviews:
+    """Return the texts and labels of a file, or of a stream of CSV, JSON or Parquet.
 
-    The file name determines the format: ``.csv``, ``.tsv`` (or ``.tab``), JSON lines (``.jsonl``,
-    ``.ndjson`` or ``.json``, which may also contain one array of objects) or ``.parquet``, each
-    possibly compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip``, ``.tar``, ``.zst``). Texts are not
-    changed: "null" and "NA" stay texts. Each row of the file becomes a row of the result, or an
-    error is raised; only blank lines are skipped.
+    The file name determines the format: CSV, TSV, JSON lines or Parquet, each possibly compressed.
+    Texts are not changed: "null" and "NA" stay texts. Each row of the file becomes a row of the
+    result, or an error is raised; only blank lines are skipped.
 
-    Parameters
-    ----------
-    path : str, path-like or binary file
-        The file, or a stream of CSV, JSON or Parquet, such as ``sys.stdin.buffer``.
-    text : str, default=None
-        Name of the column of texts. By default the first common name that the file has, in upper or
-        lower case: "text", "review", "sentence", "content", "comment", and so on.
-    label : str or False, default=None
-        Name of the column of labels. By default the first common name that the file has: "label",
-        "target", "sentiment", "class", "category", "stars", "rating", and so on. If False, no
-        labels are read.
-    sep : str, default=None
-        The character between columns. By default the one of comma, semicolon, tab and "|" that
-        splits the first row into the most columns; in doubt, a comma for CSV and a tab for TSV. If
-        given, files of unknown format are read as CSV.
-    encoding : str, default="utf-8"
-        Encoding of CSV, TSV and JSON files. Byte order marks of UTF-8 and UTF-16 are recognised.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    bunch : :class:`~sklearn.utils.Bunch`
-        With these fields:
-
-        data : ndarray of str objects of shape (n_samples,)
-            The texts.
-        target : ndarray of shape (n_samples,), or None
-            The labels: ints, floats, bools or str objects. None if `label` is False.
-        text_column, label_column : str
-            Names of the columns. `label_column` is None if `label` is False.
-        filename : str
-            The path of the file, or the name of the stream.
-    (data, target) : tuple
-        Returned instead if `return_X_y` is True.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from sklearn_clsattn.datasets import load_reviews
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "reviews.csv")
-    ...     with open(path, "w", encoding="utf-8") as file:
-    ...         _ = file.write("review,stars\nIt is terrific.,5\nPainful and boring.,1\n")
-    ...     reviews = load_reviews(path)
-    >>> reviews.data.tolist(), reviews.target.tolist()
-    (['It is terrific.', 'Painful and boring.'], [5, 1])
-    >>> reviews.text_column, reviews.label_column
-    ('review', 'stars')
+    `text` and `label` name the columns; by default each is the first common name that the file has,
+    in upper or lower case. `sep` is the character between columns; by default the one that splits
+    the first row into the most columns. Byte order marks take precedence over `encoding`.
     """
     frame, file = _read_table(path, sep, encoding)
     text_column = _find_column(frame, text, "text", file)
-    data = _as_texts(frame[text_column], file)
-    label_column = target = None
-    if label is not False:
-        label_column = _find_column(frame, label, "label", file)
-        if label_column == text_column:
-            raise ValueError(f"text and label are both column {text_column!r} of {file}; pass two")
-        target = _as_labels(frame[label_column], file)
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data, target=target, text_column=text_column, label_column=label_column, filename=file
-    )
+    texts = _as_texts(frame[text_column], file)
+    label_column = _find_column(frame, label, "label", file)
+    if label_column == text_column:
+        raise ValueError(f"text and label are both column {text_column!r} of {file}; pass two")
+    labels = _as_labels(frame[label_column], file)
+    return Reviews(texts, labels, text_column, label_column, file)
 
 
 def read_texts(
@@ -296,8 +257,7 @@ def _as_labels(column: "pd.Series[Any]", file: str) -> NDArray[Any]:
     if missing:
         raise ValueError(
             f"row {missing[0] + 1} of {file} has no label in column {column.name!r}; "
-            f"{len(missing)} of {len(labels)} rows have none: fill or remove them, or pass "
-            "label=False to read only texts"
+            f"{len(missing)} of {len(labels)} rows have none: fill or remove them"
         )
     try:
         return np.array(labels, dtype=_LABEL_DTYPES[pd.api.types.infer_dtype(labels)])

@@ -1,0 +1,75 @@
+"""Faithfulness, as the benchmark of explanations measures it, against a loop over tokens."""
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from benchmarks.faithfulness import ERASER_FRACTIONS, comprehensiveness, sufficiency
+
+
+class RandomSoftmax:
+    """A model with random coefficients, whose rows are independent of each other."""
+
+    def __init__(self, n_tokens, n_classes, seed=0):
+        self.coef = np.random.default_rng(seed).normal(size=(n_tokens, n_classes))
+
+    def predict_proba(self, X):
+        z = np.exp((X.toarray()[:, :, None] * self.coef).sum(axis=1))
+        return z / z.sum(axis=1, keepdims=True)
+
+
+def slow_probability(model, row, scores, code, n_top, *, keep_top):
+    """Return the probability of a class with only the top tokens, or without them."""
+    supporting = [token for token in range(len(row)) if row[token] != 0 and scores[token] > 0]
+    order = sorted(supporting, key=lambda token: (-scores[token], token))
+    changed = np.zeros_like(row) if keep_top else row.copy()
+    for token in order[:n_top]:
+        changed[token] = row[token] if keep_top else 0
+    return model.predict_proba(sp.csr_array(changed[None]))[0, code]
+
+
+@st.composite
+def problems(draw):
+    """Return a model, counts with empty documents, and scores with ties, zeros and negatives."""
+    shape = (draw(st.integers(1, 5)), draw(st.integers(1, 7)))
+    n_entries = shape[0] * shape[1]
+    counts = draw(st.lists(st.integers(0, 3), min_size=n_entries, max_size=n_entries))
+    scores = draw(st.lists(st.integers(-2, 3), min_size=n_entries, max_size=n_entries))
+    model = RandomSoftmax(shape[1], draw(st.integers(2, 4)), draw(st.integers(0, 9)))
+    return model, np.array(counts, float).reshape(shape), np.array(scores, float).reshape(shape)
+
+
+@settings(max_examples=30)
+@given(problems(), st.integers(1, 8))
+def test_drops_equal_those_of_a_slow_loop(problem, k):
+    model, X, scores = problem
+    codes = model.predict_proba(sp.csr_array(X)).argmax(axis=1)
+    for measure, keep_top in ((comprehensiveness, False), (sufficiency, True)):
+        for parameters in ({"k": k}, {"fractions": ERASER_FRACTIONS}, {"fractions": [0.3, 1.0]}):
+            expected = []
+            for row, row_scores, code in zip(X, scores, codes, strict=True):
+                fractions = parameters.get("fractions", [])
+                n_tokens = np.count_nonzero(row)
+                numbers = [math.ceil(one * n_tokens - 1e-9) for one in fractions] or [k]
+                whole = model.predict_proba(sp.csr_array(row[None]))[0, code]
+                left = [
+                    slow_probability(model, row, row_scores, code, number, keep_top=keep_top)
+                    for number in numbers
+                ]
+                expected.append(whole - np.mean(left))
+            answer = measure(model, sp.csr_array(X), sp.csr_array(scores), **parameters)
+            assert_allclose(answer, expected, rtol=0, atol=1e-14)
+
+
+def test_fractions_are_rounded_up_to_whole_tokens():
+    model, X = RandomSoftmax(100, 2), sp.csr_array(np.ones((1, 100)))
+    scores = sp.csr_array(np.arange(100.0, 0, -1)[None])
+    # 0.07 * 100 is a little more than 7 in floating point.
+    for fraction, k in ((0.07, 7), (0.061, 7)):
+        for measure in (comprehensiveness, sufficiency):
+            answer = measure(model, X, scores, fractions=[fraction])
+            assert_array_equal(answer, measure(model, X, scores, k=k))
