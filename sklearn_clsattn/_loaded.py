@@ -60,7 +60,9 @@ _LONGEST_NGRAM = 1000
 # More processes would exhaust a machine.
 _MOST_JOBS = 256
 
-_CHARACTERS = r"(?:\\[wWdDsS]|\[\^?\]?(?:[^\]\[\\]|\\.)*\]|\\[^\w\s]|[^\W_]|[^\w\s\\\[\](){}.*+?^$|])"
+_CHARACTERS = (
+    r"(?:\\[wWdDsS]|\[\^?\]?(?:[^\]\[\\]|\\.)*\]|\\[^\w\s]|[^\W_]|[^\w\s\\\[\](){}.*+?^$|])"
+)
 _FIXED_NUMBER = r"(?:\{\d{1,2}\})?"
 _BRANCH = (
     rf"(?:\\b)?(?:{_CHARACTERS}{_FIXED_NUMBER})*"
@@ -160,7 +162,9 @@ def _check_parameters(estimator: Any) -> None:
         name = type(estimator).__name__
         validate_parameter_constraints(estimator._parameter_constraints, parameters, name)
     n_jobs = parameters.get("n_jobs")
-    is_few = n_jobs is None or (isinstance(n_jobs, Integral) and -_MOST_JOBS <= n_jobs <= _MOST_JOBS)
+    is_few = n_jobs is None or (
+        isinstance(n_jobs, Integral) and -_MOST_JOBS <= n_jobs <= _MOST_JOBS
+    )
     _require(is_few, estimator, f"n_jobs must be at most {_MOST_JOBS}, got {n_jobs!r}")
     config = vars(estimator).get("_sklearn_output_config", {})
     is_valid = isinstance(config, dict) and set(config.values()) <= {"default", "pandas", "polars"}
@@ -225,7 +229,9 @@ def _strings(owner: Any, name: str, length: int | None = None) -> NDArray[Any]:
     items = value.tolist() if is_array else []
     is_array = is_array and all(isinstance(one, str) for one in items)
     is_array = is_array and len(set(items)) == len(items) and length in (None, len(items))
-    _require(is_array, owner, f"{name} must be {'' if length is None else length} different strings")
+    _require(
+        is_array, owner, f"{name} must be {'' if length is None else length} different strings"
+    )
     return value
 
 
@@ -269,7 +275,9 @@ def _check_ngram_range(owner: Any, name: str) -> tuple[int, int]:
     bounds = getattr(owner, name)
     is_pair = isinstance(bounds, tuple | list) and [type(n) for n in bounds] == [int, int]
     in_order = is_pair and 1 <= bounds[0] <= bounds[1] <= _LONGEST_NGRAM
-    what = f"{name} must be two integers from 1 to {_LONGEST_NGRAM:,}, ascending, got {bounds!r:.80}"
+    what = (
+        f"{name} must be two integers from 1 to {_LONGEST_NGRAM:,}, ascending, got {bounds!r:.80}"
+    )
     _require(in_order, owner, what)
     return bounds[0], bounds[1]
 
@@ -506,7 +514,9 @@ def _check_importance(transformer: Any, _: set[str]) -> None:
         return
     n_classes = _check_classes(transformer)
     n_tokens = int(_number(transformer, "n_features_in_", 1))
-    _array(transformer, "token_importance_", (n_tokens,) if n_classes == 2 else (n_classes, n_tokens))
+    _array(
+        transformer, "token_importance_", (n_tokens,) if n_classes == 2 else (n_classes, n_tokens)
+    )
     _array(transformer, "token_totals_", (n_classes, n_tokens), least=0.0)
     _array(transformer, "class_weight_", (n_classes,), least=0.0)
     _array(transformer, "_support_mask", (n_tokens,), "b")
@@ -567,7 +577,9 @@ def _check_linear(classifier: Any, _: set[str]) -> None:
     rows = 1 if n_classes == 2 else n_classes
     n_features = int(_number(classifier, "n_features_in_", 1))
     if sparse.issparse(classifier.coef_):
-        _require(classifier.coef_.shape == (rows, n_features), classifier, "coef_ has a wrong shape")
+        _require(
+            classifier.coef_.shape == (rows, n_features), classifier, "coef_ has a wrong shape"
+        )
     else:
         _array(classifier, "coef_", (rows, n_features))
     if isinstance(classifier.intercept_, np.ndarray):

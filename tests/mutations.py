@@ -6,6 +6,7 @@ valid model. It fails if one waits for ever, crashes the process, or fails after
 """
 
 import argparse
+import contextlib
 import io
 import json
 import queue
@@ -45,7 +46,7 @@ SEVERAL = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]] * 4)
 NEW = ["a good, unseen film", "", "dull bad", "really good fun" * 3]
 TABLE = pd.DataFrame({"text": TEXTS, "length": [float(len(text)) for text in TEXTS]})
 
-SECONDS = 20.0  # that loading and using a changed file may take
+SECONDS = 60.0  # that loading and using a changed file may take
 _SHORT = {"max_iter": 2, "early_stopping": False, "random_state": 0, "embedding_dim": 4}
 
 
@@ -197,13 +198,16 @@ def _change_array(members, rng):
     elif change == 3:
         array = array.T if array.ndim > 1 else array[::-1] if array.ndim else array
     elif change == 4:
-        array = array.astype(str(rng.choice(_TYPES)))
+        with contextlib.suppress(ValueError, TypeError):  # texts are no numbers
+            array = array.astype(str(rng.choice(_TYPES)))
     elif change == 5:
         array = np.zeros(rng.integers(0, 4, int(rng.integers(0, 3))), array.dtype)
     elif array.size and array.dtype.kind in "fiub":
         array = array.copy()
         with np.errstate(all="ignore"):
-            array.flat[rng.integers(array.size)] = np.array(rng.choice(_NUMBERS)).astype(array.dtype)
+            array.flat[rng.integers(array.size)] = np.array(rng.choice(_NUMBERS)).astype(
+                array.dtype
+            )
     saved = io.BytesIO()
     np.save(saved, np.ascontiguousarray(array) if array.ndim else array)
     members[name] = saved.getvalue()
@@ -278,45 +282,49 @@ def _verdict(path, questions, expected):
     return "the same" if same else "another model"
 
 
-def _work(path):
-    """Answer for each seed on standard input what comes of that change of a model."""
+def _work(folder):
+    """Answer for each model and seed on standard input what comes of that change."""
     warnings.simplefilter("ignore")
-    path = Path(path)
-    content, model = path.read_bytes(), load_model(path)
-    expected = type(model), _predictions(model)
-    questions = {}
-    for name, ask in _questions(model).items():
-        try:
-            ask(load_model(path))
-        except (AttributeError, ValueError, TypeError):
-            continue  # this kind of model cannot answer
-        questions[name] = ask
-    changed = path.with_name("changed.skops")
+    changed, known = Path(folder) / "changed.skops", {}
     for line in sys.stdin:
-        changed.write_bytes(mutated(content, int(line)))
+        name, _, seed = line.rpartition(" ")
+        if name not in known:
+            known[name] = _reference(Path(folder) / f"{name}.skops")
+        content, questions, expected = known[name]
+        changed.write_bytes(mutated(content, int(seed)))
         print(json.dumps(_verdict(changed, questions, expected)), flush=True)
 
 
-class _Worker:
-    """A process that answers what comes of changes of a model."""
+def _reference(path):
+    """Return a file's content, what its model can be asked, and its type and predictions."""
+    questions, model = {}, load_model(path)
+    for name, ask in _questions(model).items():
+        with contextlib.suppress(AttributeError, ValueError, TypeError):
+            ask(load_model(path))
+            questions[name] = ask
+    return path.read_bytes(), questions, (type(model), _predictions(model))
 
-    def __init__(self, path):
-        command = [sys.executable, __file__, "--work", str(path)]
+
+class _Worker:
+    """A process that answers what comes of changes of the models in a folder."""
+
+    def __init__(self, folder):
+        command = [sys.executable, __file__, "--work", str(folder)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process = subprocess.Popen(command, **pipes, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(command, **pipes)
         self._answers = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
-        self._seconds = SECONDS + 60.0  # for the first, as the process has to import
+        self._seconds = 10 * SECONDS  # for the first answer, as the process has to import
 
     def _listen(self):
         for line in self._process.stdout:
             self._answers.put(json.loads(line))
         self._answers.put(None)
 
-    def verdict(self, seed):
+    def verdict(self, name, seed):
         """Return what comes of a change, and whether the process can go on."""
         try:
-            self._process.stdin.write(f"{seed}\n")
+            self._process.stdin.write(f"{name} {seed}\n")
             self._process.stdin.flush()
             answer = self._answers.get(timeout=self._seconds)
         except queue.Empty:
@@ -333,24 +341,30 @@ class _Worker:
     def stop(self):
         self._process.kill()
         self._process.wait()
-        self._process.stdin.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
 
-def outcomes(name, seeds):
-    """Return what comes of each change of a kind of model."""
-    found = []
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        path = Path(folder) / "model.skops"
-        save_model(MODELS[name](), path)
-        worker = _Worker(path)
-        for seed in seeds:
-            answer, goes_on = worker.verdict(seed)
-            found.append(answer)
-            if not goes_on:
-                worker = _Worker(path)
-        worker.stop()
-    return found
+def outcomes(names, seeds):
+    """Yield each kind of model, and what comes of each of its changes."""
+    with tempfile.TemporaryDirectory() as folder:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name in names:
+                save_model(MODELS[name](), Path(folder) / f"{name}.skops")
+        worker = _Worker(folder)
+        try:
+            for name in names:
+                found = []
+                for seed in seeds:
+                    answer, goes_on = worker.verdict(name, seed)
+                    found.append(answer)
+                    if not goes_on:
+                        worker = _Worker(folder)
+                yield name, found
+        finally:
+            worker.stop()
 
 
 FINE = "refused", "the same", "another model"
@@ -360,16 +374,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("models", nargs="*", help="kinds of models (default: all)")
     parser.add_argument("--number", type=int, default=1400, help="changes of each kind")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
         return _work(arguments.work)
     failed = 0
     print("| model | " + " | ".join(FINE) + " | wrong |\n|---|---|---|---|---|")
-    for name in arguments.models or MODELS:
-        found = outcomes(name, range(arguments.number))
+    seeds = range(arguments.first, arguments.first + arguments.number)
+    for name, found in outcomes(arguments.models or MODELS, seeds):
         counts = Counter(found)
-        wrong = [(seed, one) for seed, one in enumerate(found) if one not in FINE]
+        wrong = [(seed, one) for seed, one in zip(seeds, found, strict=True) if one not in FINE]
         row = [counts[one] for one in FINE]
         print(f"| {name} | " + " | ".join(map(str, [*row, len(wrong)])) + " |", flush=True)
         for seed, one in wrong:

@@ -242,6 +242,8 @@ def _checked_documents(documents: Any, origins: FeatureOrigins) -> Any:
     if isinstance(documents, str | bytes):
         raise ValueError("expected a sequence of documents, got one text: pass [text]")
     if not hasattr(documents, "shape") and not hasattr(documents, "__len__"):
+        if not hasattr(documents, "__iter__"):
+            raise ValueError(f"expected a sequence of documents, got {documents!r}: pass a list")
         documents = list(documents)
     shape = getattr(documents, "shape", None) or (len(documents),)
     if not shape[0]:
