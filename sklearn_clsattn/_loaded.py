@@ -646,7 +646,7 @@ def _example_table(model: Any) -> pd.DataFrame | None:
     names = vars(model).get("feature_names_in_")
     if names is None or "transformers_" not in vars(model):
         return None
-    columns: dict[str, Any] = dict.fromkeys(names.tolist(), [0.0, 0.0])
+    columns: dict[str, Any] = {name: [0.0, 0.0] for name in names.tolist()}
     for _, part, of_part in model.transformers_:
         if isinstance(part, Pipeline):
             part = part.steps[0][1]

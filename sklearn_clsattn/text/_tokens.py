@@ -278,10 +278,10 @@ def check_text_container(raw_documents: Any, *, one_text: bool) -> None:
     if columns is not None:  # whose names would be the texts
         if len(columns) != 1:
             raise ValueError(f"{expected}a data frame: pass a column of it.")
-        name = list(columns)[0]
+        name = next(iter(columns))
         raise ValueError(
-            f"{expected}a data frame with the column {name!r}: pass the column itself, X[{name!r}]. "
-            f"In a ColumnTransformer, select it by {name!r} instead of [{name!r}]."
+            f"{expected}a data frame with the column {name!r}: pass the column, X[{name!r}]. In a "
+            f"ColumnTransformer, select it by {name!r} instead of [{name!r}]."
         )
     if sparse.issparse(raw_documents):
         raise ValueError(
