@@ -92,8 +92,8 @@ def save_model(
     Warns
     -----
     UserWarning
-        If a ``.skops`` file contains your own functions or classes: pass them to
-        :func:`load_model` as `trusted`. A `GridSearchCV` contains such types as well; its
+        If a ``.skops`` file contains your own functions, classes or token patterns that may be
+        slow: pass them to :func:`load_model` as `trusted`. A `GridSearchCV` contains such types as well; its
         `best_estimator_` does not.
 
     Examples
@@ -147,11 +147,12 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     ----------
     path : str or path-like
         The file. A ``.skops`` file may come from anyone: it can contain only this package's
-        estimators and types that skops considers safe. Any other file is a pickle, which can run
-        any code: load only files that you trust.
+        estimators and types that skops considers safe, whose contents are checked. Any other file
+        is a pickle, which can run any code: load only files that you trust.
     trusted : sequence of str, type or function, default=()
-        Other types and functions that a ``.skops`` file may contain, or their names as given by
-        :func:`save_model` and the error. Their code may run.
+        Other types, functions and token patterns that a ``.skops`` file may contain, or their names
+        as given by :func:`save_model` and the error. Their code may run, and their patterns may
+        take for ever.
 
     Returns
     -------
@@ -161,7 +162,8 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     Raises
     ------
     ValueError
-        If a ``.skops`` file contains other types, or if the file is damaged or is not a model.
+        If a ``.skops`` file contains other types, functions or patterns, or if the file is damaged
+        or is not a valid model.
 
     Examples
     --------
