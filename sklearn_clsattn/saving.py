@@ -93,8 +93,8 @@ def save_model(
     -----
     UserWarning
         If a ``.skops`` file contains your own functions, classes or token patterns that may be
-        slow: pass them to :func:`load_model` as `trusted`. A `GridSearchCV` contains such types as well; its
-        `best_estimator_` does not.
+        slow: pass them to :func:`load_model` as `trusted`. A `GridSearchCV` contains such types as
+        well; its `best_estimator_` does not.
 
     Examples
     --------

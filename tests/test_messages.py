@@ -117,7 +117,7 @@ def test_what_is_not_swapped(y):
 def test_documents_of_one_class_have_no_label_issues():
     model = make_text_classifier(min_df=1, C=1.0).fit(TEXTS, LABELS)
     rows = [at for at, label in enumerate(LABELS) if label == "pos"]
-    with pytest.raises(ValueError, match="all labels in y are 'pos'.*all training documents"):
+    with pytest.raises(ValueError, match=r"all labels in y are 'pos'.*all training documents"):
         label_issues(model, [TEXTS[at] for at in rows], ["pos"] * len(rows))
     for wrong in (None, 3):
         with pytest.raises(ValueError, match="expected a sequence of documents"):
