@@ -280,7 +280,7 @@ def check_text_container(raw_documents: Any, *, one_text: bool) -> None:
             raise ValueError(f"{expected}a data frame: pass a column of it.")
         name = next(iter(columns))
         raise ValueError(
-            f"{expected}a data frame with the column {name!r}: pass the column, X[{name!r}]. In a "
+            f"{expected}a data frame: pass a column of it, X[{name!r}]. In a "
             f"ColumnTransformer, select it by {name!r} instead of [{name!r}]."
         )
     if sparse.issparse(raw_documents):
