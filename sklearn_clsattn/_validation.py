@@ -43,6 +43,9 @@ def validated(
     are no labels. With `reset`, the estimator stores the number and names of the tokens; otherwise
     they must match.
     """
+    check_any_documents(X)
+    if not isinstance(y, str):
+        check_not_swapped(X, y)
     check_not_texts(X, estimator)
     if isinstance(y, str) and y == "no_validation":
         X, y, weights = _by_scikit_learn(estimator, X, y, reset), np.empty(0), np.empty(0)
@@ -56,6 +59,7 @@ def validated(
             check_labels(y)
         X, y = _by_scikit_learn(estimator, X, y, reset, multi_output=several)
         check_non_negative(X, estimator)
+        check_not_documents(np.asarray(y))
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return as_csr(X), np.asarray(y), weights
@@ -138,6 +142,68 @@ def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
             f"as in make_pipeline(CountVectorizer(), {_check_estimator_name(estimator)}()), or use "
             "sklearn_clsattn.text.make_text_classifier()."
         )
+
+
+def check_any_documents(X: Any) -> None:
+    """Raise ValueError for documents without rows."""
+    n_rows = X.shape[0] if getattr(X, "shape", None) else len(X) if isinstance(X, list) else None
+    if n_rows == 0:
+        raise ValueError("X has no documents (0 samples): expected at least one row.")
+
+
+def check_not_swapped(X: Any, y: Any) -> None:
+    """Raise ValueError if labels are passed as documents, and documents as labels."""
+    labels = _plain_list(X)
+    if y is None or not labels or isinstance(y, str):
+        return
+    if sparse.issparse(y) or getattr(y, "ndim", 1) == 2:
+        are_words = all(isinstance(one, str) and " " not in one.strip() for one in labels)
+        is_swapped = y.shape[1] > 1 and are_words and len(set(labels)) <= len(labels) / 2
+        what = f"a matrix of shape {y.shape}"
+    else:
+        texts = _plain_list(y)
+        is_swapped = texts is not None and _are_texts(texts) and _are_labels(labels, texts)
+        what = f"texts, such as {texts[0]!r:.40}" if texts else ""
+    if is_swapped:
+        raise ValueError(
+            f"X and y seem to be swapped: y is {what}, and X has labels, such as "
+            f"{labels[0]!r:.40}. Pass the documents first, then their labels."
+        )
+
+
+def check_not_documents(y: NDArray[Any]) -> None:
+    """Raise ValueError if labels (n_documents,) are texts: of many words, and nearly all differ."""
+    items = y.tolist() if y.ndim == 1 and y.dtype.kind in "OU" else []
+    if len(items) < 10 or not all(isinstance(one, str) for one in items):
+        return
+    is_long = sum(one.strip().count(" ") > 1 for one in items) > len(items) / 2
+    if is_long and len(set(items)) > len(items) / 2:
+        raise ValueError(
+            f"y has {len(set(items)):,} different texts for {len(items):,} documents, such as "
+            f"{items[0]!r:.40}: expected labels of a few classes. Are X and y swapped?"
+        )
+
+
+def _plain_list(values: Any) -> list[Any] | None:
+    """Return the items of a list, array or column, None for anything else."""
+    if isinstance(values, list | tuple):
+        return list(values)
+    has_items = hasattr(values, "tolist") and getattr(values, "ndim", 1) == 1
+    return list(values.tolist()) if has_items and not sparse.issparse(values) else None
+
+
+def _are_texts(items: list[Any]) -> bool:
+    """Return whether items are strings, most of them of several words."""
+    are_strings = bool(items) and all(isinstance(one, str) for one in items)
+    return are_strings and sum(" " in one.strip() for one in items) > len(items) / 2
+
+
+def _are_labels(items: list[Any], texts: list[str]) -> bool:
+    """Return whether items are numbers, or strings that are shorter and more alike than texts."""
+    if not all(isinstance(one, str) for one in items):
+        return all(isinstance(one, int | float) and not is_missing(one) for one in items)
+    is_shorter = sum(map(len, items)) < sum(map(len, texts))
+    return is_shorter and len(set(items)) < len(set(texts))
 
 
 def has_several_labels(y: Any) -> bool:

@@ -10,7 +10,6 @@ from copy import copy
 from numbers import Integral
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED
 
 import joblib
 import numpy as np
@@ -22,6 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import fitted_attention
 from ._classifier import ClsAttentionClassifier
+from ._loaded import try_prediction, untrusted_content
+from ._reproducible import reproducible_archive
 from ._writing import written_whole
 from .importance import overall_importance
 from .text._context_vectorizer import ContextVectorizer
@@ -91,9 +92,9 @@ def save_model(
     Warns
     -----
     UserWarning
-        If a ``.skops`` file contains your own functions or classes: pass them to
-        :func:`load_model` as `trusted`. A `GridSearchCV` contains such types as well; its
-        `best_estimator_` does not.
+        If a ``.skops`` file contains your own functions, classes or token patterns that may be
+        slow: pass them to :func:`load_model` as `trusted`. A `GridSearchCV` contains such types as
+        well; its `best_estimator_` does not.
 
     Examples
     --------
@@ -116,10 +117,13 @@ def save_model(
     import skops.io  # takes a second
 
     try:
-        content = skops.io.dumps(model, compression=ZIP_DEFLATED, compresslevel=level)
+        content = reproducible_archive(skops.io.dumps(model), level)
         others = _untrusted(content, ())
         if others:  # functions are saved by name, and a name may not lead back to its function
             skops.io.loads(content, trusted=[*TRUSTED_TYPES, *others])
+        others = sorted({*others, *untrusted_content(model)})
+        if not others:
+            try_prediction(model)
     except Exception as error:
         raise ValueError(
             f"{path} was not saved, because skops could not load it again ({type(error).__name__}: "
@@ -128,8 +132,8 @@ def save_model(
         ) from error
     if others:
         warnings.warn(
-            f"{path} contains types that are not known to be safe. If you trust them, load it with "
-            f"load_model(path, trusted={others}).",
+            f"{path} contains types, functions or patterns that are not known to be safe. If you "
+            f"trust them, load it with load_model(path, trusted={others}).",
             stacklevel=2,
         )
     with written_whole(path, text=False) as file:
@@ -143,11 +147,12 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     ----------
     path : str or path-like
         The file. A ``.skops`` file may come from anyone: it can contain only this package's
-        estimators and types that skops considers safe. Any other file is a pickle, which can run
-        any code: load only files that you trust.
+        estimators and types that skops considers safe, whose contents are checked. Any other file
+        is a pickle, which can run any code: load only files that you trust.
     trusted : sequence of str, type or function, default=()
-        Other types and functions that a ``.skops`` file may contain, or their names as given by
-        :func:`save_model` and the error. Their code may run.
+        Other types, functions and token patterns that a ``.skops`` file may contain, or their names
+        as given by :func:`save_model` and the error. Their code may run, and their patterns may
+        take for ever.
 
     Returns
     -------
@@ -157,7 +162,8 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
     Raises
     ------
     ValueError
-        If a ``.skops`` file contains other types, or if the file is damaged or is not a model.
+        If a ``.skops`` file contains other types, functions or patterns, or if the file is damaged
+        or is not a valid model.
 
     Examples
     --------
@@ -185,7 +191,12 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
 
         others = _untrusted(content, names)
         if not others:
-            return skops.io.loads(content, trusted=[*TRUSTED_TYPES, *names])
+            model = skops.io.loads(content, trusted=[*TRUSTED_TYPES, *names])
+            others = sorted(untrusted_content(model) - set(names))
+            if not (others or names):
+                try_prediction(model)
+            if not others:
+                return model
     except Warning:
         raise
     except Exception as error:  # a damaged file can raise anything
@@ -194,8 +205,8 @@ def load_model(path: str | Path, *, trusted: Sequence[str | Callable[..., Any]] 
             f"versions or modules ({type(error).__name__}: {error}). Copy or save it again."
         ) from error
     raise ValueError(
-        f"{path} was not loaded, because it contains types that are not known to be safe: "
-        f"{', '.join(others)}. If you trust them, pass them as `trusted`."
+        f"{path} was not loaded, because it contains types, functions or patterns that are not "
+        f"known to be safe. If you trust them, pass trusted={others}."
     )
 
 

@@ -72,6 +72,8 @@ def test_every_estimator_comes_back_whole_and_names_public_types_alone(name, tmp
         again = load_model(path)
         assert vars(again).keys() == vars(model).keys()
         for attribute, value in vars(model).items():
+            if attribute == "_stop_words_id":  # an address
+                continue
             assert_same(value, getattr(again, attribute))
     types = skops.io.get_untrusted_types(file=tmp_path / "model.skops")
     assert set(types) <= set(TRUSTED_TYPES)

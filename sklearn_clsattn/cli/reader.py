@@ -7,6 +7,8 @@ import json
 import os
 import re
 import warnings
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -150,6 +152,7 @@ def _parsed(
         frame = pd.read_parquet(
             io.BytesIO(content), engine="pyarrow", dtype_backend="numpy_nullable"
         )
+        _check_names(frame.columns.map(str))
         # An index that was written to the file is a column as well.
         return frame if frame.index.name is None else frame.reset_index()
     if kind in _JSON and sep is None:
@@ -172,6 +175,9 @@ def _parsed(
         # pandas only warns about rows longer than the header, and truncates them.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
+            _check_names(
+                next(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=sep)))
+            )
             dtype = str if strings else None
             return pd.read_csv(io.StringIO(text, newline=""), sep=sep, dtype=dtype, **options)
         except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
@@ -182,17 +188,46 @@ def _parsed(
             ) from error
 
 
+def _check_names(names: Iterable[str]) -> None:
+    """Raise ValueError for two columns of one name; any number may have none."""
+    counts = Counter(name for name in names if name.strip())
+    repeated = [name for name, n in counts.items() if n > 1]
+    if repeated:
+        raise ValueError(
+            f"it has {counts[repeated[0]]} columns with the name {repeated[0]!r}; rename or remove "
+            "all but one"
+        )
+
+
 def _decoded(content: bytes, encoding: str) -> str:
     """Return content as text, without a byte order mark."""
     try:
         if codecs.lookup(encoding).name == "utf-8":
             marks = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
-            encoding = "utf-16" if content.startswith(marks) else "utf-8-sig"
+            is_marked = content.startswith(marks)
+            encoding = "utf-16" if is_marked else "utf-8-sig"
+            if not is_marked and (other := _utf16_without_mark(content)) is not None:
+                raise ValueError(
+                    "it looks like UTF-16 without a byte order mark; pass its encoding, such as "
+                    f"encoding='{other}'"
+                )
         return content.decode(encoding)
     except LookupError:
         raise ValueError(f"encoding must be a Python encoding, got {encoding!r}") from None
     except UnicodeError as error:
         raise ValueError(f"{error}; pass its encoding, such as encoding='latin-1'") from error
+
+
+def _utf16_without_mark(content: bytes) -> str | None:
+    """Return the encoding of content whose first characters are ASCII in UTF-16, else None."""
+    first = content[:4]
+    if len(first) < 4 or len(content) % 2:
+        return None
+    if first[1] == first[3] == 0 and first[0] and first[2]:
+        return "utf-16-le"
+    if first[0] == first[2] == 0 and first[1] and first[3]:
+        return "utf-16-be"
+    return None
 
 
 def _separator(text: str, usual: str) -> str:
@@ -211,7 +246,7 @@ def _json_records(text: str) -> list[dict[str, Any]]:
 
     pandas would turn integers beside a missing one into floats, and not say which line is wrong.
     """
-    decoder, records, at = json.JSONDecoder(), list[Any](), 0
+    decoder, records, at = json.JSONDecoder(object_pairs_hook=_json_object), list[Any](), 0
     while found := _SIGN.search(text, at):
         value, at = decoder.raw_decode(text, found.start())
         records += value if isinstance(value, list) else [value]
@@ -219,6 +254,12 @@ def _json_records(text: str) -> list[dict[str, Any]]:
     if wrong is not None:
         raise ValueError(f"record {wrong} is not a JSON object")
     return records
+
+
+def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object as a dictionary, which must have each name once."""
+    _check_names(name for name, _ in pairs)
+    return dict(pairs)
 
 
 def _find_column(frame: pd.DataFrame, asked: str | None, parameter: str, file: str) -> str:
@@ -246,6 +287,13 @@ def _as_texts(column: "pd.Series[Any]", file: str) -> NDArray[np.object_]:
             f"row {wrong[0] + 1} of {file} has {texts[wrong[0]]!r:.40} instead of a text in column "
             f"{column.name!r} ({len(wrong)} of {len(texts)} rows are affected): fill or remove "
             "them, or choose the column of the texts with text="
+        )
+    with_nul = [at for at, text in enumerate(texts) if "\0" in text]
+    if with_nul:
+        raise ValueError(
+            f"row {with_nul[0] + 1} of {file} has the character NUL in column {column.name!r} "
+            f"({len(with_nul)} of {len(texts)} rows are affected), which no text has: remove it, "
+            "or pass another encoding, such as encoding='utf-16'"
         )
     return texts
 

@@ -292,6 +292,8 @@ def _as_sequence(documents: Any) -> Any:
     if isinstance(documents, str | bytes):
         raise ValueError("expected a sequence of documents, got one text: pass [text]")
     if not hasattr(documents, "shape") and not hasattr(documents, "__len__"):
+        if not hasattr(documents, "__iter__"):
+            raise ValueError(f"expected a sequence of documents, got {documents!r}: pass a list")
         documents = list(documents)
     return documents
 

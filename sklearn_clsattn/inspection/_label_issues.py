@@ -96,6 +96,13 @@ def label_issues(
             f"label {labels[codes < 0].tolist()[0]!r} in y is not a class of the model, which has "
             f"{classifier.classes_.tolist()}"
         )
+    present = np.unique(codes)
+    if len(present) < 2:
+        raise ValueError(
+            f"all labels in y are {classifier.classes_[present].tolist()[0]!r}: label_issues "
+            "compares each document with all others, so pass all training documents, of all "
+            f"classes {classifier.classes_.tolist()}, with the labels that the model was fitted on"
+        )
     outputs = _left_out(classifier, X, codes, sample_weight)
     own = np.arange(len(labels)), codes
     others = outputs.copy()

@@ -363,6 +363,8 @@ def _indexable(documents: Any, labels: ArrayLike | None) -> tuple[Any, NDArray[A
     """Return documents that can be indexed by row and their labels, of shape (n_documents,)."""
     if isinstance(documents, str):
         raise ValueError("expected a sequence of documents, got one text: pass [text]")
+    if not hasattr(documents, "shape") and not hasattr(documents, "__iter__"):
+        raise ValueError(f"expected a sequence of documents, got {documents!r}: pass a list")
     if sp.issparse(documents) and factors_of(documents) is None:
         documents = sp.csr_array(documents)  # other formats cannot be indexed by row
     elif not hasattr(documents, "shape"):

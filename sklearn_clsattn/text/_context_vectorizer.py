@@ -20,6 +20,7 @@ from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._validation import (
     check_multilabel,
+    check_not_swapped,
     check_two_classes,
     checked_labels,
     coded,
@@ -35,6 +36,7 @@ from ._tokens import (
     WORDS_AND_PUNCTUATION,
     Tokens,
     batches,
+    check_any_texts,
     checked,
     document_number,
     found_tokens,
@@ -265,9 +267,11 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
                     f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got "
                     f"{bounds!r}."
                 )
-        texts = self._texts(raw_documents)
+        texts = self._texts(raw_documents, y)
+        check_any_texts(len(texts), 1)
         labels = _checked_labels(texts, y, sample_weight) if self.context else None
         tokens = self._tokens(texts)
+        check_any_texts(len(texts), len(tokens.ids))
 
         low = document_number(self.min_df, len(texts), auto=2)
         high = document_number(self.max_df, len(texts))
@@ -390,8 +394,11 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         tags.target_tags.required = self.context
         return tags
 
-    def _texts(self, raw_documents: Iterable[Any]) -> list[str]:
-        """Return preprocessed documents."""
+    def _texts(self, raw_documents: Iterable[Any], y: Any = None) -> list[str]:
+        """Return preprocessed documents, which are not labels of the texts y."""
+        if isinstance(raw_documents, Iterator):
+            raw_documents = list(raw_documents)
+        check_not_swapped(raw_documents, y)
         texts = checked(raw_documents, texts=True)
         return [text.lower() if self.lowercase else text for text in texts]
 

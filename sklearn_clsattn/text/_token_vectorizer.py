@@ -12,9 +12,18 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
+from .._validation import check_not_swapped
 from ._characters import count_spelled, frequent_characters, spelling_matrix
 from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_columns
-from ._tokens import BETWEEN_SPACES, PATTERNS, checked, document_number, number_tokens, tokenize
+from ._tokens import (
+    BETWEEN_SPACES,
+    PATTERNS,
+    check_any_texts,
+    checked,
+    document_number,
+    number_tokens,
+    tokenize,
+)
 
 # Total number of characters above which counting integers is faster than scikit-learn's code.
 MIN_SIZE = 20_000
@@ -57,7 +66,26 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
     array(['!', '.', 'do', "don't", 'i', 'it', 'like'], dtype=object)
     """
 
-    fit_transform = all_or_nothing(CountVectorizer.fit_transform)
+    @all_or_nothing
+    def fit_transform(self, raw_documents: Iterable[Any], y: Any = None) -> Any:
+        """Learn the vocabulary, and return the counts of the documents.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str, bytes or file
+            Documents.
+        y : array-like of shape (n_documents,), default=None
+            Labels, which are not used.
+
+        Returns
+        -------
+        X : sparse matrix of shape (n_documents, n_features)
+            Counts.
+        """
+        check_not_swapped(raw_documents, y)
+        if isinstance(raw_documents, list | tuple | np.ndarray):
+            check_any_texts(len(raw_documents), 1)
+        return super().fit_transform(raw_documents, y)
 
     # scikit-learn calls the three methods below from fit_transform and transform, which check
     # parameters, warn and raise. If a release stops calling them, only speed is lost.
@@ -65,7 +93,7 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
     def _count_vocab(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any]:
         """Return the vocabulary, and the counts of documents."""
         if self.input == "content" and self.preprocessor is None and not callable(self.analyzer):
-            raw_documents = checked(raw_documents)
+            raw_documents = checked(raw_documents, lowercase=self.lowercase)
         characters = self.analyzer == "char_wb"
         pattern = BETWEEN_SPACES if characters else self.token_pattern
         if self.tokenizer is not None and not characters:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -13,6 +13,7 @@ from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from .._validation import is_missing
 from ._symbols import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
@@ -246,19 +247,85 @@ def batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
         yield batch
 
 
-def checked(raw_documents: Iterable[Any], *, texts: bool = False) -> Iterator[Any]:
-    """Yield documents; raise ValueError for missing ones and, with `texts`, for non-strings."""
-    if texts and isinstance(raw_documents, str):
-        raise ValueError("Expected an iterable of texts, got one text: pass [text].")
-    if texts and hasattr(raw_documents, "columns"):  # whose names would be the texts
-        raise ValueError("Expected an iterable of texts, got a data frame: pass a column of it.")
+def checked(
+    raw_documents: Iterable[Any], *, texts: bool = False, lowercase: bool = False
+) -> Iterator[Any]:
+    """Yield documents; raise ValueError for missing ones and, with `texts`, for non-strings.
+
+    With `lowercase`, numbers and sequences are refused, which have no lower case.
+    """
+    check_text_container(raw_documents, one_text=texts)
     for at, document in enumerate(raw_documents):
-        if is_missing(document) or (texts and not isinstance(document, str)):
+        if is_missing(document):
             raise ValueError(
                 f"Documents must be texts, but the one at position {at} is {document!r}: remove it "
                 "and its label, or replace it by ''."
             )
+        if (texts and not isinstance(document, str)) or (lowercase and not _can_be_text(document)):
+            raise ValueError(
+                f"Documents must be texts, but the one at position {at} is {_shown(document)}: "
+                f"{_remedy(document)}."
+            )
         yield document
+
+
+def check_text_container(raw_documents: Any, *, one_text: bool) -> None:
+    """Raise ValueError for what is not an iterable of texts, with `one_text` also for a text."""
+    expected = "Expected an iterable of texts, got "
+    if one_text and isinstance(raw_documents, str | bytes):
+        raise ValueError(f"{expected}one text: pass [text].")
+    columns = getattr(raw_documents, "columns", None)
+    if columns is not None:  # whose names would be the texts
+        if len(columns) != 1:
+            raise ValueError(f"{expected}a data frame: pass a column of it.")
+        name = next(iter(columns))
+        raise ValueError(
+            f"{expected}a data frame: pass a column of it, X[{name!r}]. In a "
+            f"ColumnTransformer, select it by {name!r} instead of [{name!r}]."
+        )
+    if sparse.issparse(raw_documents):
+        raise ValueError(
+            f"{expected}a sparse matrix: pass texts, or leave out the vectorizer for counts."
+        )
+    if getattr(raw_documents, "ndim", 1) != 1:
+        raise ValueError(
+            f"{expected}an array of shape {raw_documents.shape}: pass one column, X[:, 0]. In a "
+            "ColumnTransformer, select it by 0 instead of [0]."
+        )
+    if isinstance(raw_documents, Mapping):
+        raise ValueError(f"{expected}a dictionary: pass its values, list(X.values()).")
+    if not hasattr(raw_documents, "__iter__"):
+        raise ValueError(f"{expected}{_shown(raw_documents)}: pass a list of texts.")
+
+
+def _can_be_text(document: Any) -> bool:
+    """Return whether a document is not a number or a sequence of words."""
+    return not isinstance(document, int | float | np.number | list | tuple | set | dict)
+
+
+def _shown(value: Any) -> str:
+    """Return a value, shortened, with the name of its type."""
+    return f"{value!r:.60}, of type {type(value).__name__}"
+
+
+def _remedy(document: Any) -> str:
+    """Return what to do about a document that is not a text."""
+    if isinstance(document, bytes):
+        return "decode it, as in [text.decode() for text in X]"
+    if isinstance(document, list | tuple | np.ndarray):
+        return "join its words, as in [' '.join(words) for words in X]"
+    return "replace it by a text, such as str(x), or by ''"
+
+
+def check_any_texts(n_documents: int, n_tokens: int) -> None:
+    """Raise ValueError if there is no document to learn from, or no token in any."""
+    if not n_documents:
+        raise ValueError("X has no documents: expected at least one text.")
+    if not n_tokens:
+        raise ValueError(
+            f"The {n_documents:,} texts have no tokens: expected texts with words. Check that X is "
+            "the column of the texts, and that the tokenizer or token_pattern finds words."
+        )
 
 
 def document_number(bound: Any, n_documents: int, auto: int = 1) -> float:

@@ -23,7 +23,14 @@ from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._writing import written_whole
 from ._ngrams import count_ngrams
-from ._tokens import WORDS_AND_PUNCTUATION, checked, found_tokens, has_letters, tokenize
+from ._tokens import (
+    WORDS_AND_PUNCTUATION,
+    check_any_texts,
+    checked,
+    found_tokens,
+    has_letters,
+    tokenize,
+)
 
 Vectors = NDArray[np.float32]
 
@@ -119,12 +126,14 @@ class WordVectors(SavedMixin, BaseEstimator):
             The fitted vectors.
         """
         lower = [text.lower() for text in checked(texts, texts=True)]
+        check_any_texts(len(lower), 1)
         lower = lower[:: max(1, round(sum(map(len, lower)) / _MOST_CHARACTERS))]
         if self.tokenizer is None:
             tokens = tokenize(lower, WORDS_AND_PUNCTUATION, positions=False, scripts=True)
         else:
             tokens = found_tokens(lower, self.tokenizer)
         tokens = tokens.without(frozenset(word for word in tokens.words if not has_letters(word)))
+        check_any_texts(len(lower), len(tokens.ids))
         counts, names, _ = count_ngrams(tokens, (1, 1), low=self.min_df, dtype=np.float64)
         frequency = np.bincount(counts.indices, minlength=len(names))
         common = np.sort(np.argsort(-frequency, kind="stable")[: self.max_words])

@@ -1,0 +1,672 @@
+"""Checks of loaded models, whose files anybody may have made.
+
+skops has already checked that a file names only types that are safe to construct. The functions of
+this module check what is in the objects: that they would not run code, wait for ever, read outside
+an array or fail later. Each type has a function of its own, which raises a ValueError that names
+the estimator and the attribute.
+"""
+
+from __future__ import annotations
+
+import codecs
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
+from sklearn.utils._param_validation import validate_parameter_constraints
+
+from ._base import BaseAttentionClassifier
+from ._core.fitted import FittedAttention, StoredEmbeddings, VectorEmbeddings
+from ._core.memory import Memory, Stream
+from ._core.statistics import CorpusStatistics
+from ._transformer import TokenImportanceTransformer
+from .paper._fitted import FittedNetwork
+from .text._context_vectorizer import ContextVectorizer
+from .text._token_positions import N_CELLS
+from .text._tokens import PATTERNS
+from .text._word_vectors import WordVectors
+
+# Larger numbers would overflow in products and sums.
+_LARGEST = 1e150
+# Larger numbers of words or characters in an n-gram would take minutes to look up.
+_LONGEST_NGRAM = 1000
+# More processes would exhaust a machine.
+_MOST_JOBS = 256
+
+_CHARACTERS = (
+    r"(?:\\[wWdDsS]|\[\^?\]?(?:[^\]\[\\]|\\.)*\]|\\[^\w\s]|[^\W_]|[^\w\s\\\[\](){}.*+?^$|])"
+)
+_FIXED_NUMBER = r"(?:\{\d{1,2}\})?"
+_BRANCH = (
+    rf"(?:\\b)?(?:{_CHARACTERS}{_FIXED_NUMBER})*"
+    rf"(?:{_CHARACTERS}(?:[*+?]|\{{\d{{1,2}},\d{{0,2}}\}})(?:{_CHARACTERS}{_FIXED_NUMBER})*)?"
+    r"(?:\\b)?"
+)
+# Patterns with at most one repetition of variable length in each alternative, and without groups.
+# The time to match one is bounded by the square of a text's longest run of matching characters.
+_QUICK_PATTERN = re.compile(rf"(?:\(\?u\))?{_BRANCH}(?:\|{_BRANCH})*")
+_LONGEST_PATTERN = 200
+
+
+def untrusted_content(model: Any) -> set[str]:
+    """Check a model; return the content that is safe only if its author is trusted.
+
+    This content is regular expressions that could take for ever to match, types and functions that
+    are used as functions, and vectorizers that read files. Raise ValueError if the model is not
+    valid.
+    """
+    untrusted: set[str] = set()
+    _check(model, untrusted)
+    return untrusted
+
+
+def try_prediction(model: Any) -> None:
+    """Raise ValueError if a model, checked by :func:`untrusted_content`, does not work."""
+    X = _example(model)
+    if X is None:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not hasattr(model, "predict"):
+            model.transform(X)
+            return
+        model.predict(X)
+        if hasattr(model, "predict_proba"):
+            probabilities = np.asarray(model.predict_proba(X))
+            expected = len(X) if isinstance(X, list) else X.shape[0], len(model.classes_)
+            if probabilities.shape != expected or not np.isfinite(probabilities).all():
+                raise ValueError("it does not predict a probability of each class")
+
+
+def is_quick_pattern(pattern: str) -> bool:
+    """Return whether a regular expression is known to match any text in a short time."""
+    if pattern in PATTERNS:
+        return True
+    return len(pattern) <= _LONGEST_PATTERN and _QUICK_PATTERN.fullmatch(pattern) is not None
+
+
+# Any content
+
+
+def _check(value: Any, untrusted: set[str]) -> None:
+    """Check a value and all that it contains."""
+    if isinstance(value, BaseEstimator):
+        _check_estimator(value, untrusted)
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            _check(key, untrusted)
+            _check(one, untrusted)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for one in value:
+            _check(one, untrusted)
+    elif isinstance(value, np.ndarray) and value.dtype == object:
+        for one in value.ravel():
+            _check(one, untrusted)
+    elif sparse.issparse(value):
+        _check_sparse(value)
+    elif isinstance(value, type | np.ufunc) and not _is_dtype(value):
+        # Functions and objects that can be called were refused by skops unless they are trusted.
+        untrusted.add(_name_of(value))
+
+
+def _check_estimator(estimator: Any, untrusted: set[str]) -> None:
+    """Check an estimator's attributes and parameters, and those of the estimators in it."""
+    kind = type(estimator)
+    is_known = kind.__module__.split(".")[0] in ("sklearn", "sklearn_clsattn")
+    for name, value in vars(estimator).items():
+        _require(isinstance(name, str), estimator, f"attribute {name!r} must have a name")
+        replaced = inspect.getattr_static(kind, name, None)
+        is_method = callable(replaced) or isinstance(replaced, property)
+        _require(not (is_known and is_method), estimator, f"{name} must not replace a method")
+        is_function = isinstance(estimator, FunctionTransformer) and isinstance(value, np.ufunc)
+        if not is_function:
+            _check(value, untrusted)
+    if is_known:
+        _check_parameters(estimator)
+    for one, check in _CHECKS.items():
+        if isinstance(estimator, one):
+            check(estimator, untrusted)
+
+
+def _check_parameters(estimator: Any) -> None:
+    """Raise ValueError for parameters that a fit would refuse."""
+    parameters = estimator.get_params(deep=False)
+    if hasattr(estimator, "_parameter_constraints"):
+        name = type(estimator).__name__
+        validate_parameter_constraints(estimator._parameter_constraints, parameters, name)
+    n_jobs = parameters.get("n_jobs")
+    is_few = n_jobs is None or (
+        isinstance(n_jobs, Integral) and -_MOST_JOBS <= n_jobs <= _MOST_JOBS
+    )
+    _require(is_few, estimator, f"n_jobs must be at most {_MOST_JOBS}, got {n_jobs!r}")
+    config = vars(estimator).get("_sklearn_output_config", {})
+    is_valid = isinstance(config, dict) and set(config.values()) <= {"default", "pandas", "polars"}
+    _require(is_valid, estimator, f"its output must be of a known type, got {config!r}")
+
+
+def _check_sparse(matrix: Any) -> None:
+    """Raise ValueError for indices outside a sparse matrix, which SciPy would follow."""
+    if matrix.format in ("csr", "csc", "bsr"):
+        matrix.check_format(full_check=True)
+
+
+def _is_dtype(value: Any) -> bool:
+    """Return whether a type is a type of numbers or texts, such as a parameter `dtype`."""
+    return isinstance(value, type) and issubclass(value, np.generic | int | float | str)
+
+
+def _name_of(value: Any) -> str:
+    """Return the name of a type or function, by which `trusted` names it."""
+    module = getattr(value, "__module__", None) or "numpy"
+    return f"{module}.{value.__name__}"
+
+
+def _require(is_valid: Any, owner: Any, what: str) -> None:
+    """Raise a ValueError that names the owner of an attribute, unless it is valid."""
+    if not is_valid:
+        raise ValueError(f"{type(owner).__name__}: {what}")
+
+
+def _array(
+    owner: Any, name: str, shape: tuple[int | None, ...], kinds: str = "f", least: float = -_LARGEST
+) -> NDArray[Any]:
+    """Return an attribute that must be an array of this shape, with numbers from `least` on.
+
+    A length of None may be any.
+    """
+    value = getattr(owner, name, None)
+    expected = ", ".join("any" if length is None else str(length) for length in shape)
+    is_array = isinstance(value, np.ndarray) and value.dtype.kind in kinds
+    is_array = is_array and value.dtype.itemsize <= 8 and value.ndim == len(shape)
+    fits = is_array and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
+    got = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+    _require(fits, owner, f"{name} must be numbers of shape ({expected}), got {got:.80}")
+    in_range = value.size == 0 or (float(value.min()) >= least and float(value.max()) <= _LARGEST)
+    _require(in_range, owner, f"{name} must be finite and at least {least:g}")
+    return value
+
+
+def _number(owner: Any, name: str, least: float = -_LARGEST, largest: float = _LARGEST) -> float:
+    """Return an attribute that must be a number within bounds."""
+    value = getattr(owner, name, None)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    in_range = is_number and least <= value <= largest
+    _require(in_range, owner, f"{name} must be a number from {least:g} on, got {value!r:.80}")
+    return float(value)
+
+
+def _strings(owner: Any, name: str, length: int | None = None) -> NDArray[Any]:
+    """Return an attribute that must be an array of different strings."""
+    value = getattr(owner, name, None)
+    is_array = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "OU"
+    items = value.tolist() if is_array else []
+    is_array = is_array and all(isinstance(one, str) for one in items)
+    is_array = is_array and len(set(items)) == len(items) and length in (None, len(items))
+    _require(
+        is_array, owner, f"{name} must be {'' if length is None else length} different strings"
+    )
+    return value
+
+
+def _check_classes(estimator: Any) -> int:
+    """Return the number of classes, which must be different labels."""
+    classes = getattr(estimator, "classes_", None)
+    is_array = isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 0
+    _require(is_array, estimator, f"classes_ must be an array of labels, got {classes!r:.80}")
+    labels = classes.tolist()
+    plain = all(
+        one is not None and not isinstance(one, tuple | list | dict | set | np.ndarray | type)
+        for one in labels
+    )
+    _require(plain and len(set(labels)) == len(labels), estimator, "classes_ must be different")
+    kinds = {type(one) for one in labels}
+    of_one_kind = len(kinds) == 1 or kinds <= {int, float, bool}
+    finite = all(one == one for one in labels)
+    _require(of_one_kind and finite, estimator, "classes_ must be of one type, without NaN")
+    least = 1 if getattr(estimator, "multilabel_", False) else 2
+    _require(len(labels) >= least, estimator, f"classes_ must be at least {least}")
+    return len(labels)
+
+
+# Texts
+
+
+def _check_vocabulary(owner: Any, name: str, vocabulary: Any) -> int:
+    """Return the size of a vocabulary, whose tokens must be numbered from 0 on without gaps."""
+    is_mapping = isinstance(vocabulary, dict) and all(isinstance(one, str) for one in vocabulary)
+    _require(is_mapping, owner, f"{name} must be a dictionary of strings")
+    numbers = list(vocabulary.values())
+    integers = all(isinstance(one, Integral) and not isinstance(one, bool) for one in numbers)
+    complete = integers and sorted(numbers) == list(range(len(numbers)))
+    what = f"{name} must number its {len(numbers):,} tokens from 0 to {len(numbers) - 1:,}"
+    _require(complete, owner, what)
+    return len(numbers)
+
+
+def _check_ngram_range(owner: Any, name: str) -> tuple[int, int]:
+    """Return two lengths of n-grams, which must be ascending and not too large."""
+    bounds = getattr(owner, name)
+    is_pair = isinstance(bounds, tuple | list) and [type(n) for n in bounds] == [int, int]
+    in_order = is_pair and 1 <= bounds[0] <= bounds[1] <= _LONGEST_NGRAM
+    what = (
+        f"{name} must be two integers from 1 to {_LONGEST_NGRAM:,}, ascending, got {bounds!r:.80}"
+    )
+    _require(in_order, owner, what)
+    return bounds[0], bounds[1]
+
+
+def _check_pattern(owner: Any, untrusted: set[str]) -> None:
+    """Raise ValueError for an invalid token pattern; collect one that may take for ever."""
+    pattern = owner.token_pattern
+    if pattern is None or owner.tokenizer is not None:
+        return
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(
+            f"{type(owner).__name__}: token_pattern is not a regular expression ({error})"
+        ) from error
+    if not is_quick_pattern(pattern):
+        untrusted.add(pattern)
+
+
+def _check_text_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
+    """Check scikit-learn's vectorizers of texts, and TokenVectorizer."""
+    _check_ngram_range(vectorizer, "ngram_range")
+    _check_pattern(vectorizer, untrusted)
+    if vectorizer.input != "content":  # it opens files that texts name
+        untrusted.add(f"input={vectorizer.input!r}")
+    try:
+        codecs.lookup(vectorizer.encoding)
+    except (LookupError, ValueError) as error:
+        raise ValueError(f"{type(vectorizer).__name__}: {error}") from error
+    try:
+        np.dtype(vectorizer.dtype)
+    except TypeError as error:
+        raise ValueError(f"{type(vectorizer).__name__}: dtype must be a type ({error})") from error
+    _require(np.dtype(vectorizer.dtype).kind in "biuf", vectorizer, "dtype must be one of numbers")
+    words = vectorizer.stop_words
+    plain = words is None or isinstance(words, str) or all(isinstance(one, str) for one in words)
+    _require(plain, vectorizer, "stop_words must be strings")
+
+
+def _check_count_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
+    """Check a vectorizer with a vocabulary."""
+    _check_text_vectorizer(vectorizer, untrusted)
+    if isinstance(vectorizer.vocabulary, dict):
+        _check_vocabulary(vectorizer, "vocabulary", vectorizer.vocabulary)
+    if "vocabulary_" in vars(vectorizer):
+        _check_vocabulary(vectorizer, "vocabulary_", vectorizer.vocabulary_)
+
+
+def _check_tfidf_vectorizer(vectorizer: Any, _: set[str]) -> None:
+    """Check that every token has an inverse document frequency."""
+    if hasattr(vectorizer, "vocabulary_") and vectorizer.use_idf:
+        weights = getattr(vectorizer, "_tfidf", None)
+        _require(isinstance(weights, TfidfTransformer), vectorizer, "it must have a transformer")
+        _array(weights, "idf_", (len(vectorizer.vocabulary_),), least=0.0)
+
+
+def _check_tfidf(transformer: Any, _: set[str]) -> None:
+    """Check the inverse document frequencies of tokens."""
+    if "n_features_in_" in vars(transformer) and transformer.use_idf:
+        _array(transformer, "idf_", (int(_number(transformer, "n_features_in_", 1)),), least=0.0)
+
+
+def _check_context_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
+    """Check vocabularies, gates and word vectors."""
+    shortest, longest = _check_ngram_range(vectorizer, "ngram_range")
+    _check_pattern(vectorizer, untrusted)
+    if vectorizer.characters is not None:
+        _check_ngram_range(vectorizer, "characters")
+    _number(vectorizer, "character_weight", 0.0)
+    if not hasattr(vectorizer, "vocabulary_"):
+        return
+    names = "vocabulary_", "character_vocabulary_"
+    sizes = [_check_vocabulary(vectorizer, name, getattr(vectorizer, name, None)) for name in names]
+    _require(sizes[0] > 0, vectorizer, "vocabulary_ must have tokens")
+    without = vectorizer.characters is None and sizes[1] > 0
+    _require(not without, vectorizer, "character_vocabulary_ must be empty without characters")
+    known = _strings(vectorizer, "previous_words_")
+    _require(sorted(known) == list(known), vectorizer, "previous_words_ must be sorted")
+    _array(vectorizer, "previous_word_scores_", (len(known),))
+    for name in ("start_scores_", "end_scores_"):
+        _array(vectorizer, name, (longest - shortest + 1, N_CELLS))
+    if "classes_" in vars(vectorizer):
+        _check_classes(vectorizer)
+    vectors = getattr(vectorizer, "word_vectors_", None)
+    is_fitted = vectors is None or (isinstance(vectors, WordVectors) and hasattr(vectors, "words_"))
+    _require(is_fitted, vectorizer, "word_vectors_ must be None or fitted word vectors")
+
+
+def _check_word_vectors(vectors: Any, _: set[str]) -> None:
+    """Check words and their vectors."""
+    if "words_" in vars(vectors) or "vectors_" in vars(vectors):
+        words = _strings(vectors, "words_")
+        _array(vectors, "vectors_", (len(words), None))
+
+
+# Classifiers of this package
+
+
+def _check_attention(classifier: Any, _: set[str]) -> None:
+    """Check scores, values and embeddings of a fitted classifier of this package."""
+    if "attention_scores_" not in vars(classifier):
+        return
+    several = getattr(classifier, "multilabel_", False)
+    _require(several in (False, True), classifier, "multilabel_ must be True or False")
+    n_classes = _check_classes(classifier)
+    n_outputs = 1 if n_classes == 2 and not several else n_classes
+    is_indicator = several or n_classes > 2
+    n_tokens = int(_number(classifier, "n_features_in_", 1))
+    shape = (n_classes, n_tokens) if is_indicator else (n_tokens,)
+    _array(classifier, "attention_scores_", (n_tokens,))
+    # A model of one label has one row of values, or no rows.
+    by_output = (n_tokens,) if n_outputs == 1 else shape
+    _array(classifier, "token_values_", by_output)
+    _array(classifier, "token_importance_", shape)
+    _array(classifier, "intercept_", (n_outputs,))
+    _array(classifier, "class_prior_", (n_classes,), least=0.0)
+    _array(classifier, "loss_curve_", (None,))
+    has_cls = _number(classifier, "cls_weight_", 0.0) > 0
+    if has_cls:
+        _number(classifier, "cls_score_")
+    if "entry_scale_" in vars(classifier):
+        _number(classifier, "entry_scale_", np.finfo(float).tiny)
+    selected = _array(classifier, "selected_tokens_", (None,), "iu", 0)
+    in_range = len(np.unique(selected)) == len(selected) and selected.max(initial=0) < n_tokens
+    _require(in_range, classifier, f"selected_tokens_ must be different columns below {n_tokens:,}")
+    _array(classifier, "selection_counts_", (len(selected),), "iuf", 0)
+    if "feature_names_in_" in vars(classifier):
+        _strings(classifier, "feature_names_in_", n_tokens)
+    for name in ("C_", "token_vectors_scale_"):
+        if name in vars(classifier):
+            _number(classifier, name, 0.0)
+    _check_embeddings(classifier, vars(classifier).get("_embeddings"), n_tokens, n_outputs)
+    if "vector_weights_" in vars(classifier):
+        rows = (None,) if n_outputs == 1 else (n_outputs, None)
+        _array(classifier, "vector_weights_", rows)
+    if "_network" in vars(classifier):
+        _check_network(classifier, n_tokens, n_outputs)
+    elif "n_layers" in classifier.get_params():
+        _require(False, classifier, "it must have a network")
+    if "_stream" in vars(classifier):
+        _check_stream(classifier, n_tokens, n_outputs)
+
+
+def _check_embeddings(owner: Any, stored: Any, n_tokens: int, n_outputs: int) -> None:
+    """Check the stored embeddings of a model, None if their basis is arbitrary."""
+    if isinstance(stored, StoredEmbeddings):
+        dimension = len(_array(stored, "cls_embedding", (None,)))
+        _array(stored, "output_vectors", (n_outputs, dimension))
+        _array(stored, "matrix", (n_tokens, dimension))
+        return
+    if isinstance(stored, VectorEmbeddings):
+        _array(stored, "scores", (n_tokens,))
+        _array(stored, "own", (n_tokens, n_outputs))
+        tokens = _array(stored, "tokens", (None,), "i", 0)
+        ascending = (np.diff(tokens) > 0).all() and tokens.max(initial=0) < n_tokens
+        _require(ascending, stored, f"tokens must be ascending and below {n_tokens:,}")
+        vectors = _array(stored, "vectors", (len(tokens), None))
+        _array(stored, "factors", (len(tokens),))
+        _array(stored, "weights", (vectors.shape[1], n_outputs))
+        return
+    _require(stored is None, owner, f"its embeddings must not be a {type(stored).__name__}")
+
+
+def _check_network(classifier: Any, n_tokens: int, n_outputs: int) -> None:
+    """Check the arrays of a fitted network of attention layers."""
+    network = vars(classifier)["_network"]
+    _require(type(network) is FittedNetwork, classifier, "its network must be a FittedNetwork")
+    _check_model(network, n_tokens, n_outputs)
+    _require(network.embeddings is not None, network, "it must have embeddings")
+    dimension = network.embeddings.matrix.shape[1]
+    depth = network.n_layers, network.mlp
+    _require(depth in {(1, False), (1, True), (2, False), (2, True)}, network, "unknown layers")
+    shapes: dict[str, tuple[int, ...]] = {}
+    if network.n_layers == 2:
+        shapes = dict.fromkeys(("first_key_query", "second_key_query"), (dimension, dimension))
+    if network.mlp:
+        shapes |= dict.fromkeys(("hidden_weights", "hidden_output"), (dimension, dimension))
+        shapes["hidden_bias"] = (dimension,)
+    layers = network.layers
+    _require(isinstance(layers, dict) and layers.keys() == shapes.keys(), network, "wrong layers")
+    for name, shape in shapes.items():
+        _array(_Named(layers), name, shape)
+
+
+class _Named:
+    """The values of a dictionary as attributes."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+
+
+def _check_model(model: FittedAttention, n_tokens: int, n_outputs: int) -> None:
+    """Check the arrays of a fitted attention model."""
+    _array(model, "scores", (n_tokens,))
+    _array(model, "values", (n_tokens, n_outputs))
+    _array(model, "intercept", (n_outputs,))
+    if _number(model, "cls_weight", 0.0) > 0:
+        _number(model, "cls_score")
+    if model.entry_scale is not None:
+        _number(model, "entry_scale", np.finfo(float).tiny)
+    _check_embeddings(model, model.embeddings, n_tokens, n_outputs)
+
+
+def _check_stream(classifier: Any, n_tokens: int, n_outputs: int) -> None:
+    """Check what a classifier remembers of the batches of `partial_fit`."""
+    stream = vars(classifier)["_stream"]
+    _require(type(stream) is Stream, classifier, "its memory of batches must be a Stream")
+    n_classes = len(classifier.classes_)
+    statistics = stream.statistics
+    known = type(statistics) is CorpusStatistics and statistics.several is False
+    _require(known, stream, "statistics must be those of documents with one label")
+    for name in ("class_weights", "token_weights", "n_entries"):
+        _array(statistics, name, (n_classes,), least=0.0)
+    _array(statistics, "shares", (n_classes, n_tokens), least=0.0)
+    _array(stream, "selection_counts", (n_tokens,), "iuf", 0)
+    memory = stream.memory
+    _require(type(memory) is Memory, stream, "memory must be that of a batch")
+    for name in ("center", "gradient", "curvature"):
+        _array(memory, name, (n_tokens + 1, 1 + n_outputs))
+    _number(memory, "loss")
+    _require(memory.attend_cls in (False, True), memory, "attend_cls must be True or False")
+    evidence = stream.evidence
+    is_pair = isinstance(evidence, tuple | list) and len(evidence) == 2
+    is_pair = is_pair and all(isinstance(one, Real) and np.isfinite(one) for one in evidence)
+    _require(is_pair, stream, "evidence must be two numbers")
+    for name in ("C", "entry_scale"):
+        if getattr(stream, name) is not None:
+            _number(stream, name, np.finfo(float).tiny)
+
+
+def _check_importance(transformer: Any, _: set[str]) -> None:
+    """Check the statistics of tokens, the factors of columns and the selection."""
+    if "token_importance_" not in vars(transformer):
+        return
+    n_classes = _check_classes(transformer)
+    n_tokens = int(_number(transformer, "n_features_in_", 1))
+    _array(
+        transformer, "token_importance_", (n_tokens,) if n_classes == 2 else (n_classes, n_tokens)
+    )
+    _array(transformer, "token_totals_", (n_classes, n_tokens), least=0.0)
+    _array(transformer, "class_weight_", (n_classes,), least=0.0)
+    _array(transformer, "_support_mask", (n_tokens,), "b")
+    kind = vars(transformer).get("_totals_kind")
+    _require(kind in ("shares", "counts"), transformer, f"totals of an unknown kind, {kind!r}")
+    if getattr(transformer, "scale_", None) is not None:
+        _array(transformer, "scale_", (n_tokens,), least=0.0)
+    _require("scale_" in vars(transformer), transformer, "it must have scale_")
+    if "feature_names_in_" in vars(transformer):
+        _strings(transformer, "feature_names_in_", n_tokens)
+
+
+# scikit-learn
+
+
+def _check_named(owner: Any, name: str, length: int) -> list[Any]:
+    """Return a list of tuples of this length, of which the first items are different names."""
+    items = getattr(owner, name, None)
+    is_list = isinstance(items, list) and len(items) > 0
+    is_list = is_list and all(isinstance(one, tuple) and len(one) == length for one in items)
+    names = [one[0] for one in items] if is_list else []
+    is_list = is_list and all(isinstance(one, str) for one in names)
+    is_list = is_list and len(set(names)) == len(names)
+    _require(is_list, owner, f"{name} must be tuples of a name and an estimator")
+    return list(items)
+
+
+def _check_step(owner: Any, step: Any) -> None:
+    """Raise ValueError for what is not an estimator, or a word in its place."""
+    is_word = step is None or (isinstance(step, str) and step in ("drop", "passthrough"))
+    _require(is_word or isinstance(step, BaseEstimator), owner, f"{step!r:.80} is not an estimator")
+
+
+def _check_pipeline(pipeline: Any, _: set[str]) -> None:
+    for _name, step in _check_named(pipeline, "steps", 2):
+        _check_step(pipeline, step)
+
+
+def _check_union(union: Any, _: set[str]) -> None:
+    for _name, transformer in _check_named(union, "transformer_list", 2):
+        _check_step(union, transformer)
+
+
+def _check_columns(transformer: Any, _: set[str]) -> None:
+    """Check a ColumnTransformer's parts and columns."""
+    for _name, part, _columns in _check_named(transformer, "transformers", 3):
+        _check_step(transformer, part)
+    if "transformers_" in vars(transformer):
+        for _name, part, _columns in _check_named(transformer, "transformers_", 3):
+            _check_step(transformer, part)
+
+
+def _check_linear(classifier: Any, _: set[str]) -> None:
+    """Check the coefficients of a linear classifier."""
+    if "coef_" not in vars(classifier) or "classes_" not in vars(classifier):
+        return
+    n_classes = _check_classes(classifier)
+    rows = 1 if n_classes == 2 else n_classes
+    n_features = int(_number(classifier, "n_features_in_", 1))
+    if sparse.issparse(classifier.coef_):
+        _require(
+            classifier.coef_.shape == (rows, n_features), classifier, "coef_ has a wrong shape"
+        )
+    else:
+        _array(classifier, "coef_", (rows, n_features))
+    if isinstance(classifier.intercept_, np.ndarray):
+        _array(classifier, "intercept_", (rows,))
+    else:
+        _number(classifier, "intercept_")
+
+
+def _check_naive_bayes(classifier: Any, _: set[str]) -> None:
+    """Check the log-probabilities of naive Bayes."""
+    if "feature_log_prob_" not in vars(classifier):
+        return
+    n_classes = _check_classes(classifier)
+    _array(classifier, "feature_log_prob_", (n_classes, None))
+    _array(classifier, "class_log_prior_", (n_classes,))
+
+
+_CHECKS: dict[type, Callable[[Any, set[str]], None]] = {
+    BaseAttentionClassifier: _check_attention,
+    TokenImportanceTransformer: _check_importance,
+    ContextVectorizer: _check_context_vectorizer,
+    WordVectors: _check_word_vectors,
+    CountVectorizer: _check_count_vectorizer,
+    HashingVectorizer: _check_text_vectorizer,
+    TfidfVectorizer: _check_tfidf_vectorizer,
+    TfidfTransformer: _check_tfidf,
+    Pipeline: _check_pipeline,
+    FeatureUnion: _check_union,
+    ColumnTransformer: _check_columns,
+    LinearClassifierMixin: _check_linear,
+    BernoulliNB: _check_naive_bayes,
+    ComplementNB: _check_naive_bayes,
+    MultinomialNB: _check_naive_bayes,
+}
+
+
+# Examples of documents
+
+
+def _example(model: Any) -> Any:
+    """Return documents that a model must be able to take, None if they are not known."""
+    if isinstance(model, Pipeline | FeatureUnion):
+        parts = model.steps if isinstance(model, Pipeline) else model.transformer_list
+        steps = [step for _, step in parts if isinstance(step, BaseEstimator)]
+        return _example(steps[0]) if steps else None
+    if isinstance(model, ColumnTransformer):
+        return _example_table(model)
+    if isinstance(model, CountVectorizer | ContextVectorizer):
+        vocabulary = getattr(model, "vocabulary_", None)
+        return None if vocabulary is None else [" ".join(list(vocabulary)[:5]), ""]
+    if isinstance(model, HashingVectorizer):
+        return ["some words", ""]
+    known = BaseAttentionClassifier | TokenImportanceTransformer | TfidfTransformer
+    known |= LogisticRegression | LinearClassifierMixin | MultinomialNB
+    n_features = vars(model).get("n_features_in_") if isinstance(model, known) else None
+    if n_features is None:
+        return None
+    # The second document is empty.
+    return sparse.csr_matrix(([1.0], [0], [0, 1, 1]), shape=(2, n_features))
+
+
+def _example_table(model: Any) -> pd.DataFrame | None:
+    """Return a table of two rows for a ColumnTransformer that was fitted on a table."""
+    names = vars(model).get("feature_names_in_")
+    if names is None or "transformers_" not in vars(model):
+        return None
+    columns: dict[str, Any] = {name: [0.0, 0.0] for name in names.tolist()}
+    for _, part, of_part in model.transformers_:
+        if isinstance(part, Pipeline):
+            part = part.steps[0][1]
+        if not isinstance(part, BaseEstimator):
+            continue
+        places = [of_part] if isinstance(of_part, str) else of_part
+        if not (isinstance(places, list) and set(places) <= set(columns)):
+            return None
+        if isinstance(part, CountVectorizer | ContextVectorizer | HashingVectorizer):
+            values = [_example(part)] * len(places)
+        elif isinstance(part, MaxAbsScaler | Normalizer):
+            values = [[1.0, 0.0]] * len(places)
+        elif isinstance(part, StandardScaler | MinMaxScaler):
+            name = "data_min_" if isinstance(part, MinMaxScaler) else "mean_"
+            known = getattr(part, name, None)
+            known = np.zeros(len(places)) if known is None else known
+            values = [[float(one)] * 2 for one in known]
+        elif isinstance(part, OneHotEncoder):
+            values = [[one[0], one[0]] for one in part.categories_]
+        else:
+            return None
+        columns.update(zip(places, values, strict=True))
+    return pd.DataFrame(columns)

@@ -1,0 +1,197 @@
+"""Models from files that anybody may have made: valid, or refused when they are loaded."""
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+
+import mutations
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_clsattn._loaded import is_quick_pattern
+from sklearn_clsattn.saving import load_model, save_model
+from sklearn_clsattn.text import make_text_classifier
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+TEXTS, LABELS = mutations.TEXTS, mutations.LABELS
+
+
+def test_changed_models_are_refused_or_valid():
+    """`python tests/mutations.py` tries many more."""
+    for name, found in mutations.outcomes(mutations.MODELS, range(7)):
+        assert set(found) <= set(mutations.FINE), name
+        assert "refused" in found
+
+
+def planted(model, path, change):
+    """Save a model with a change of its attributes that its own code would not allow."""
+    change(model)
+    path.write_bytes(b"")
+    import skops.io
+
+    skops.io.dump(model, path)
+    return path
+
+
+def setting(step, **attributes):
+    """Return a function that sets attributes of a step of a pipeline."""
+    return lambda model: model[step].__dict__.update(attributes)
+
+
+def numbering(step, name, number):
+    """Return a function that gives the first token of a vocabulary another number."""
+
+    def change(model):
+        vocabulary = getattr(model[step], name)
+        vocabulary[next(iter(vocabulary))] = number
+
+    return change
+
+
+EVIL = r"(?:\w+\w+)+!"
+PLANTED = {
+    "a pattern": (setting(0, token_pattern=EVIL), "not known to be safe.*w\\+"),
+    "no pattern": (setting(0, token_pattern="(a"), "token_pattern is not a regular expression"),
+    "a negative column": (numbering(0, "vocabulary_", -1), "must number its .* tokens from 0"),
+    "a far column": (numbering(0, "vocabulary_", 10**9), "must number its .* tokens from 0"),
+    "a column twice": (numbering(0, "character_vocabulary_", 1), "character_vocabulary_ must"),
+    "endless n-grams": (setting(0, ngram_range=(1, 10**9)), "ngram_range must be"),
+    "endless characters": (setting(0, characters=(2, 10**9)), "characters must be"),
+    "a function": (setting(0, tokenizer=np.add), "not known to be safe.*add"),
+    "a type": (setting(0, tokenizer=list), "not known to be safe.*builtins.list"),
+    "few gates": (
+        setting(0, start_scores_=np.zeros((1, 10))),
+        r"start_scores_ must be .*\(2, 10\)",
+    ),
+    "a method": (setting(1, predict="pos"), "predict must not replace a method"),
+    "few classes": (setting(1, classes_=np.array(["pos"])), "classes_ must be at least 2"),
+    "a class twice": (setting(1, classes_=np.array(["pos", "pos"])), "classes_ must be different"),
+    "few scores": (setting(1, attention_scores_=np.zeros(3)), "attention_scores_ must be numbers"),
+    "no number": (setting(1, intercept_=np.array([np.nan])), "intercept_ must be finite"),
+    "a parameter": (setting(1, max_iter=-1), "'max_iter' parameter of ClsAttentionClassifier"),
+    "a selection": (setting(1, selected_tokens_=np.array([10**6])), "selected_tokens_ must be"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_planted_in_a_model_is_refused(name, tmp_path):
+    change, said = PLANTED[name]
+    model = make_text_classifier(min_df=1, C=1.0).fit(TEXTS, LABELS)
+    path = planted(model, tmp_path / "model.skops", change)
+    with pytest.raises(ValueError, match=f"(?s)^{path} .*{said}"):
+        load_model(path)
+
+
+def test_shortened_embeddings_are_refused(tmp_path):
+    model = mutations.MODELS["word vectors"]()
+    stored = model[1]._embeddings
+    model[1]._embeddings = type(stored)(**{**vars(stored), "factors": stored.factors[:-1]})
+    path = planted(model, tmp_path / "model.skops", lambda _: None)
+    with pytest.raises(ValueError, match=r"factors must be numbers of shape"):
+        load_model(path)
+
+
+def test_a_pattern_of_ones_own_is_named_and_can_be_trusted(tmp_path):
+    path, pattern = tmp_path / "model.skops", r"\w+(?:-\w+)*"
+    model = make_text_classifier(min_df=1, C=1.0, token_pattern=pattern).fit(TEXTS, LABELS)
+    with pytest.warns(UserWarning, match=r"load_model\(path, trusted=\["):
+        save_model(model, path)
+    with pytest.raises(ValueError, match="not known to be safe"):
+        load_model(path)
+    again = load_model(path, trusted=[pattern])
+    np.testing.assert_array_equal(again.predict_proba(TEXTS), model.predict_proba(TEXTS))
+
+
+QUICK = [
+    r"(?u)\b\w\w+\b",
+    r"\w+(?:['’]\w+)*|[^\w\s]",
+    r"\S+",
+    r"\w+",
+    r"(?u)\b\w+\b",
+    r"\b[a-zA-Z]{2,}\b",
+    r"[a-z']+",
+    r"#?\w+".replace("?", ""),
+    r"[A-Z]+|\d+|[^\w\s]",
+    "[^,]+",
+    r"\$\d+",
+]
+SLOW = [
+    EVIL,
+    r"(\w*)*$",
+    r"(a|a)+b",
+    r"\w*\w*\w*\w*!",
+    r"(?=(\w+))\1+!",
+    r"\w{1,99}\w{1,99}!",
+    r"(?:a|ab)*c",
+    r"\w+" * 80,
+    r"[a-z]+[0-9]*x?",
+]
+
+
+@pytest.mark.parametrize("pattern", QUICK)
+def test_patterns_that_are_quick(pattern):
+    assert is_quick_pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", SLOW)
+def test_patterns_that_may_be_slow(pattern):
+    assert not is_quick_pattern(pattern)
+
+
+SAVED = {
+    "texts": mutations.MODELS["texts"],
+    "word vectors": mutations.MODELS["word vectors"],
+    "batches": mutations.MODELS["batches"],
+    "columns": mutations.MODELS["columns"],
+    "stop words": lambda: make_pipeline(
+        TfidfVectorizer(stop_words=["a", "the"]), LogisticRegression()
+    ).fit(TEXTS, LABELS),
+    "a set": lambda: FunctionTransformer(kw_args={"words": {"one", "two", "three", "four"}}),
+    "names": lambda: make_pipeline(
+        CountVectorizer(vocabulary=["file", "_stop_words_id", "__id__"])
+    ),
+}
+SAVE = """
+import sys, warnings
+warnings.simplefilter("ignore")
+sys.path.insert(0, sys.argv[1])
+from test_loaded import SAVED
+from sklearn_clsattn.saving import save_model
+for name, made in SAVED.items():
+    save_model(made(), f"{sys.argv[2]}/{name}.skops")
+"""
+
+
+def test_the_same_model_has_the_same_bytes(tmp_path):
+    folder, other = str(mutations.__file__).rpartition("mutations.py")[0], tmp_path / "other"
+    other.mkdir()
+    subprocess.run([sys.executable, "-c", SAVE, folder, str(other)], check=True)
+    for name, made in SAVED.items():
+        model, path = made(), tmp_path / "model.skops"
+        save_model(model, path)
+        content = path.read_bytes()
+        assert (other / f"{name}.skops").read_bytes() == content, "in another process"
+        save_model(model, path)
+        assert path.read_bytes() == content, "saved again"
+        again = load_model(path)
+        if hasattr(again, "predict"):
+            again.predict(mutations.TABLE if name == "columns" else TEXTS)
+        save_model(again, path)
+        assert path.read_bytes() == content, "loaded, used and saved again"
+
+
+def test_a_file_has_no_addresses_or_dates(tmp_path):
+    path = tmp_path / "model.skops"
+    save_model(make_text_classifier(min_df=1, C=1.0).fit(TEXTS, LABELS), path)
+    with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        schema = archive.read("schema.json").decode()
+    numbers = [int(one.split(",")[0].split("}")[0]) for one in schema.split('"__id__": ')[1:]]
+    assert max(numbers) < len(schema)
+    assert json.loads(schema)["__class__"] == "TextClassifier"
