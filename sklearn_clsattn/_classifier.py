@@ -17,7 +17,7 @@ from ._docstrings import documented
 from ._factored import TokenVectors
 from ._pickling import public
 from ._training import all_or_nothing, check_finite, in_range, warn
-from ._validation import code_labels, validated
+from ._validation import check_first_classes, code_labels, validated
 
 if TYPE_CHECKING:
     from ._chunked_counts import ChunkedCounts
@@ -317,6 +317,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         csr, labels, weights = validated(self, X, y, sample_weight, reset=stream is None)
         if labels.ndim > 1:
             raise ValueError("partial_fit supports one label per document: for several, use fit.")
+        if stream is None:
+            check_first_classes(classes)
         known, codes = code_labels(labels, classes, None if stream is None else self.classes_)
         if stream is None:
             stream = Stream.empty(len(known), csr.shape[1])

@@ -252,6 +252,14 @@ def checked(raw_documents: Iterable[Any], *, texts: bool = False) -> Iterator[An
         raise ValueError("Expected an iterable of texts, got one text: pass [text].")
     if texts and hasattr(raw_documents, "columns"):  # whose names would be the texts
         raise ValueError("Expected an iterable of texts, got a data frame: pass a column of it.")
+    shape = getattr(raw_documents, "shape", ())
+    if texts and len(shape) > 1:
+        raise ValueError(
+            f"Expected one text per document, got an array of shape {shape}: pass one column of "
+            "it, such as X[:, 0]."
+        )
+    if hasattr(raw_documents, "to_pylist"):  # of pyarrow, whose items are no strings
+        raw_documents = raw_documents.to_pylist()
     for at, document in enumerate(raw_documents):
         if is_missing(document) or (texts and not isinstance(document, str)):
             raise ValueError(
