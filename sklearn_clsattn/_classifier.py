@@ -72,8 +72,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, which are damped already.
     token_vectors_scale : float or "auto", default="auto"
         How much the token vectors contribute, if `fit` gets any: the standard deviation of the part
-        of the values that comes from vectors, relative to the tokens' own part. "auto" chooses
-        among 0, 0.5, 1 and 2, together with `C`, by the loss of held-out documents.
+        of the values that comes from vectors, relative to the tokens' own part. "auto" chooses it
+        between 0 and 2, together with `C`, by the loss of held-out documents: a mean of 0, 0.5, 1
+        and 2, which few documents change little.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
     max_iter : int, default=300

@@ -6,11 +6,14 @@ documents, tokens without log-odds, tokens of one document.
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from helpers import data, documents
 from numpy.testing import assert_allclose
 from scipy.stats import ortho_group
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.choose_c import Choice, _averaged
+from sklearn_clsattn._core.choose_c import Choice, _averaged, choose_C, guess_C
+from sklearn_clsattn._core.path import AttentionPath
 
 N_TOKENS = 8
 
@@ -111,3 +114,35 @@ def test_few_documents_do_not_decide_between_scales_of_vectors():
     assert pytest.approx(10 ** (few.scale - 1)) == few.C
     assert (many.scale, many.C) == pytest.approx((2.0, 10.0))
     assert _averaged(unequal, 5, 3.0).C == 3.0
+
+
+@pytest.mark.parametrize("outliers", ["an entry", "a document", "a column"])
+def test_outlying_entries_are_named(outliers):
+    X, y = data(2, n_documents=80)
+    X = X.toarray()
+    where = {"an entry": (3, 5), "a document": 3, "a column": (slice(None), 5)}[outliers]
+    X[where] = 1e5 * (X[where] + 1)
+    with pytest.warns(
+        UserWarning, match="Few entries of X outweigh.*sublinear_counts=True"
+    ) as found:
+        ClsAttentionClassifier(C=1.0, sublinear_counts=False).fit(X, y)
+    assert found[0].filename == __file__
+    ClsAttentionClassifier(C=1.0).fit(X, y)  # warnings are errors
+
+
+@pytest.mark.parametrize("n_rare", [1, 2, 5])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_rare_class_leaves_C_near_the_guess(n_rare, n_classes):
+    """Held-out documents of one class alone would ask for the largest C."""
+    rng = np.random.default_rng(n_rare)
+    X = rng.poisson(0.4, (1200, 30)).astype(float)
+    y = np.zeros(1200, dtype=int)
+    rare = rng.choice(1200, n_rare * (n_classes - 1), replace=False)
+    y[rare] = 1 + np.arange(len(rare)) % (n_classes - 1)
+    X[rare, 0] += 3
+    d = documents(sp.csr_array(X), y)
+    mean = AttentionPath(d.trained_in(np.float64, "cpu"), np.float64, "cpu", attention_C=0.03).mean
+    guess = guess_C(mean, d.statistics)
+    chosen = choose_C(d, mean, np.float64, "cpu", attention_C=0.03)
+    assert 0.3 * guess < chosen.C < 3.0 * guess
+    assert chosen.losses.shape[0] == 4  # every rare document is held out once

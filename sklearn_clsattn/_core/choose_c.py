@@ -28,7 +28,9 @@ mean loss of :math:`n_\text{out}` different documents held out: many documents d
 few do not, and equal losses make equal weights.
 
 Few documents say little about C, so the choice is the mean of the held-out and the guessed log C
-with weights n and 1,000, n being the number of different documents.
+with weights n and 1,000, n being the number of different documents. Where nearly all are of one
+class, those of the others decide: n is at most 20 times their number, also for the number of folds.
+Held-out documents of one class alone would always ask for a larger C.
 ``benchmarks/results/defaults.md`` has the measurements.
 
 .. [1] Y. Yao, A. Vehtari, D. Simpson, A. Gelman (2018). Using Stacking to Average Bayesian
@@ -64,6 +66,9 @@ GUESS_WORTH = 1_000
 
 GUESS_DOCUMENTS = 10.0
 """The number of uninformative documents that the guess adds to the others."""
+
+MOST_OF_A_CLASS = 20.0
+"""The maximum number of documents that count, relative to those not of the largest class."""
 
 SEARCH_TOL = 1e-2
 _MAX_ITER = 100
@@ -114,9 +119,12 @@ def choose_C(
             guess, np.empty(0), np.empty((0, 0)), None, scales[0] if len(scales) == 1 else 1.0
         )
     folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
-    n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
+    n_telling = n_different
+    if not documents.statistics.several:
+        n_telling *= min(1.0, MOST_OF_A_CLASS * (1.0 - documents.largest_class_share()))
+    n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / max(n_telling, 1.0)), 1, N_FOLDS))
     fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
-    trust = n_different / (n_different + GUESS_WORTH)
+    trust = n_telling / (n_telling + GUESS_WORTH)
     first = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
     choices = []
     for scale in scales:

@@ -167,6 +167,14 @@ class Documents:
         sampled = self._some(X, rows, codes[rows], sample_weights, groups[rows])
         return int(of_present.max(initial=-1)) + 1, sampled
 
+    def largest_class_share(self) -> float:
+        """Return the largest class's share of the different documents with positive weight."""
+        groups, codes, weights, _ = self._described()
+        present, n_codes = weights > 0, int(codes.max(initial=0)) + 1
+        pairs = np.unique(groups[present].astype(np.int64) * n_codes + codes[present])
+        sizes = np.bincount(pairs % n_codes)
+        return float(sizes.max() / sizes.sum())
+
     def rows(self, rows: Numbers) -> Documents:
         """Return some of the documents in memory, with statistics of their own."""
         weights, groups = self.weights[rows], self.groups[rows]
