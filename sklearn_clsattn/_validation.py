@@ -168,7 +168,7 @@ def check_multilabel(estimator: Any, y: Any) -> None:
     with suppress(ValueError, TypeError):  # lists of different lengths raise
         kind = type_of_target(label_array(y))
     if not sparse.issparse(y) and len(getattr(y, "shape", ())) == 2:
-        check_none_missing(pd.DataFrame(y).isna().to_numpy().any(axis=1), "y")
+        check_none_missing(np.asarray(pd.DataFrame(y).isna().to_numpy().any(axis=1)), "y")
     if kind != "multilabel-indicator" or not np.isin(label_array(y), (0, 1)).all():
         raise ValueError(
             "y has several labels per document: expected a matrix of 0 and 1 with a column for "

@@ -119,7 +119,7 @@ def choose_C(
             guess, np.empty(0), np.empty((0, 0)), None, scales[0] if len(scales) == 1 else 1.0
         )
     folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
-    n_telling = n_different
+    n_telling = float(n_different)
     if not documents.statistics.several:
         n_telling *= min(1.0, MOST_OF_A_CLASS * (1.0 - documents.largest_class_share()))
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / max(n_telling, 1.0)), 1, N_FOLDS))
