@@ -18,7 +18,15 @@ from ._core.fitted import FittedAttention, VectorEmbeddings, probabilities
 from ._docstrings import documented
 from ._documents import NegativeEntriesError, canonical, is_plain, with_columns
 from ._pickling import SavedMixin
-from ._training import all_or_nothing, check_finite, in_range, summary_of, warn, weighted_documents
+from ._training import (
+    all_or_nothing,
+    check_finite,
+    in_range,
+    summary_of,
+    warn,
+    warn_of_outliers,
+    weighted_documents,
+)
 from ._types import Array, Numbers
 from ._validation import coded, validated
 
@@ -70,6 +78,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         device = resolve_device(self.device)
         csr, labels, weights = validated(self, X, y, sample_weight)
         classes, codes, members = coded(y, labels, weights)
+        warn_of_outliers(self, csr)
         documents, dtype = documents_in_memory(self, csr, codes, classes, weights, members=members)
         self._fit_documents(documents, dtype, device, classes, **more)
 

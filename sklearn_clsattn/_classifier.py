@@ -17,7 +17,7 @@ from ._docstrings import documented
 from ._factored import TokenVectors
 from ._pickling import public
 from ._training import all_or_nothing, check_finite, in_range, warn
-from ._validation import code_labels, validated
+from ._validation import check_first_classes, code_labels, validated
 
 if TYPE_CHECKING:
     from ._chunked_counts import ChunkedCounts
@@ -72,8 +72,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, which are damped already.
     token_vectors_scale : float or "auto", default="auto"
         How much the token vectors contribute, if `fit` gets any: the standard deviation of the part
-        of the values that comes from vectors, relative to the tokens' own part. "auto" chooses
-        among 0, 0.5, 1 and 2, together with `C`, by the loss of held-out documents.
+        of the values that comes from vectors, relative to the tokens' own part. "auto" chooses it
+        between 0 and 2, together with `C`, by the loss of held-out documents: a mean of 0, 0.5, 1
+        and 2, which few documents change little.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in :class:`~sklearn.linear_model.LogisticRegression`.
     max_iter : int, default=300
@@ -312,6 +313,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         csr, labels, weights = validated(self, X, y, sample_weight, reset=stream is None)
         if labels.ndim > 1:
             raise ValueError("partial_fit supports one label per document: for several, use fit.")
+        if stream is None:
+            check_first_classes(classes)
         known, codes = code_labels(labels, classes, None if stream is None else self.classes_)
         if stream is None:
             stream = Stream.empty(len(known), csr.shape[1])

@@ -28,8 +28,8 @@ self : estimator
 """,
     "classes": """
 classes : array-like of shape (n_classes,), default=None
-    All labels that occur in any batch. Only the first call uses them; by default they are the
-    labels of the first batch.
+    All labels that occur in any batch. The first call needs them; in later calls they may be
+    omitted.
 """,
     "attributes": """
 classes_ : ndarray of shape (n_classes,)

@@ -153,13 +153,15 @@ def n_stored(X: Any) -> int:
 
 
 def without_unused_columns(X: Any) -> tuple[Any, NDArray[np.intp]]:
-    """Return a CSR matrix without its empty columns, except the first, and the columns kept.
+    """Return a CSR matrix without its empty columns, and the columns kept.
 
-    A matrix with factors also loses the units that occur in no document.
+    If all columns are empty, the first stays. A matrix with factors also loses the units that occur
+    in no document.
     """
     if (factors := factors_of(X)) is None:
         used = np.bincount(X.indices, minlength=X.shape[1]) > 0
-        used[:1] = True  # a matrix needs a column
+        if not used.any():
+            used[:1] = True  # a matrix needs a column
         numbers = np.cumsum(used, dtype=X.indices.dtype) - 1
         columns = np.flatnonzero(used)
         shape = X.shape[0], len(columns)

@@ -30,6 +30,7 @@ Returned = TypeVar("Returned")
 
 # Single precision is exact for integers up to the first, and good enough for the others.
 _LARGEST_INTEGER, _LARGEST_FLOAT, _LARGEST_TOTAL, _LEAST = 2**24, 1e8, 1e10, 1e-20
+_OUTLYING = 50.0  # the mean entry over the median, above which few entries outweigh all others
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,25 @@ def check_finite(result: FitResult) -> None:
     numbers = [np.asarray(value) for value in (*result.attributes.values(), *arrays)]
     if not all(np.isfinite(array).all() for array in numbers if array.dtype.kind == "f"):
         raise FloatingPointError
+
+
+def warn_of_outliers(classifier: Any, X: Any) -> None:
+    """Warn if few entries of X set the scale of all, and are not damped; four calls below a user's.
+
+    X is a CSR matrix without zeros. The mean entry sets the scale.
+    """
+    is_plain = isinstance(X, FactoredMatrix) or getattr(classifier, "sublinear_counts", True)
+    if is_plain or not len(X.data):
+        return
+    with np.errstate(over="ignore"):
+        mean, median = float(X.data.mean(dtype=np.float64)), float(np.median(X.data))
+    if mean > _OUTLYING * median:
+        warnings.warn(
+            f"Few entries of X outweigh all others: the mean of the positive ones is {mean:.2g}, "
+            f"half of them are at most {median:.2g}, and the largest is {X.data.max():.2g}. Set "
+            "sublinear_counts=True, or clip or rescale columns of X.",
+            stacklevel=6,
+        )
 
 
 def warn(result: FitResult, stacklevel: int) -> None:

@@ -18,7 +18,13 @@ from ._docstrings import documented
 from ._documents import native
 from ._pickling import SavedMixin, public
 from ._training import all_or_nothing
-from ._validation import check_non_negative, check_total_weight, code_labels, validated
+from ._validation import (
+    check_first_classes,
+    check_non_negative,
+    check_total_weight,
+    code_labels,
+    validated,
+)
 from .importance import (
     class_totals,
     log_odds,
@@ -167,6 +173,8 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         {self}
         """
         afresh = not hasattr(self, "token_totals_")
+        if afresh:
+            check_first_classes(classes)
         return self._add_batch(X, y, classes, sample_weight, afresh=afresh)
 
     def transform(self, X: Any) -> Any:

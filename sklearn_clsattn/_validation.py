@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -56,7 +57,7 @@ def validated(
         if several:
             check_multilabel(estimator, y)
         else:
-            check_labels(y)
+            y = plain_labels(y)
         X, y = _by_scikit_learn(estimator, X, y, reset, multi_output=several)
         check_non_negative(X, estimator)
         check_not_documents(np.asarray(y))
@@ -100,8 +101,7 @@ def checked_part(
 
 def checked_labels(X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Return labels, one per document of X, and document weights, both (n_documents,)."""
-    check_labels(y)
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(plain_labels(y), warn=True)
     check_consistent_length(X, y)
     if not len(y):
         return y, np.ones(0)
@@ -216,15 +216,25 @@ def has_several_labels(y: Any) -> bool:
 
 
 def label_array(y: Any) -> NDArray[Any]:
-    """Return labels as an array; they may be a sparse matrix or a data frame."""
-    return np.asarray(y.toarray() if sparse.issparse(y) else y)
+    """Return labels as an array (n_documents,) or (n_documents, n_labels).
+
+    They may be a sparse matrix, a data frame or a column of one, also with pandas' nullable types.
+    """
+    array = np.asarray(y.toarray() if sparse.issparse(y) else y)
+    if array.ndim == 2 and array.dtype == object:  # a data frame of nullable numbers
+        return np.array(array.tolist())
+    return array
 
 
 def check_multilabel(estimator: Any, y: Any) -> None:
     """Raise ValueError unless y is a matrix of 0 and 1 with a column for each label."""
+    import pandas as pd  # takes as long as the rest of the package
+
     kind = ""
     with suppress(ValueError, TypeError):  # lists of different lengths raise
-        kind = type_of_target(y)
+        kind = type_of_target(label_array(y))
+    if not sparse.issparse(y) and len(getattr(y, "shape", ())) == 2:
+        check_none_missing(np.asarray(pd.DataFrame(y).isna().to_numpy().any(axis=1)), "y")
     if kind != "multilabel-indicator" or not np.isin(label_array(y), (0, 1)).all():
         raise ValueError(
             "y has several labels per document: expected a matrix of 0 and 1 with a column for "
@@ -256,25 +266,66 @@ def coded(
     return np.asarray(list(names)), codes, members
 
 
-def check_labels(y: Any, name: str = "y") -> None:
-    """Raise ValueError for missing labels, or for several labels per document."""
-    if has_several_labels(y):
+def plain_labels(y: Any, name: str = "y") -> Any:
+    """Return labels, one per document, as an array or list that scikit-learn keeps as they are.
+
+    Columns of pandas, polars and pyarrow become arrays of numbers, booleans or objects. Missing
+    labels, or several labels per document, raise ValueError.
+    """
+    import pandas as pd  # takes as long as the rest of the package
+
+    is_column = getattr(y, "ndim", 1) == 1 or getattr(y, "shape", (0,))[-1] == 1
+    values = _column_values(y) if is_column else y
+    if has_several_labels(y) or (is_column and any(map(_is_collection, values))):
         raise ValueError(
             f"{name} has several labels per document, expected one. For several classes at once, "
             "apply MultiLabelBinarizer to it and wrap the classifier in OneVsRestClassifier; for "
             "several targets, wrap it in MultiOutputClassifier."
         )
-    kind = getattr(getattr(y, "dtype", None), "kind", "O")
-    missing = []
-    if kind == "O" or (kind == "f" and np.isnan(y).any()):
-        with suppress(TypeError):  # no labels at all, as scikit-learn says
-            missing = [at for at, label in enumerate(y) if is_missing(label)]
-    if missing:
+    if not is_column:
+        return y
+    check_none_missing(np.asarray(pd.isna(values), dtype=bool), name)
+    is_numpy = isinstance(y, list | tuple | np.ndarray) or not hasattr(y, "dtype")
+    if is_numpy and not hasattr(y, "to_pylist"):
+        return y
+    if isinstance(getattr(y, "dtype", None), np.dtype):  # such as a Series of NumPy's types
+        return y
+    kind = pd.api.types.infer_dtype(values, skipna=False)
+    return np.array(values.tolist()) if kind in ("integer", "boolean", "floating") else values
+
+
+def check_none_missing(missing: NDArray[np.bool_], name: str) -> None:
+    """Raise ValueError with the first position of missing labels (n_documents,), if there are."""
+    positions = np.flatnonzero(missing)
+    if len(positions):
         raise ValueError(
-            f"{name} has {len(missing)} missing labels (None or NaN), the first at position "
-            f"{missing[0]}: remove these documents, or give them a class of their own, such as "
-            "'none'."
+            f"{name} has {len(positions)} missing labels (None, NaN, NaT or NA), the first at "
+            f"position {positions[0]}: remove these documents, or give them a class of their own, "
+            "such as 'none'."
         )
+
+
+def _column_values(y: Any) -> NDArray[np.object_]:
+    """Return the labels of any column as Python objects (n_documents,)."""
+    import pandas as pd  # takes as long as the rest of the package
+
+    if hasattr(y, "to_pylist"):  # of pyarrow
+        y = y.to_pylist()
+    elif not isinstance(y, list | tuple):
+        array = np.asarray(y)
+        if array.dtype.kind in "Mm":  # whose objects would be integers
+            return pd.Series(array.reshape(-1)).astype(object).to_numpy()
+        y = array.reshape(-1).tolist() if array.ndim else []
+    values = np.empty(len(y), dtype=object)
+    for position, label in enumerate(y):
+        # A column may be a list of lists of one label.
+        is_nested = isinstance(label, list | tuple | np.ndarray) and len(label) == 1
+        values[position] = label[0] if is_nested and isinstance(y, list | tuple) else label
+    return values
+
+
+def _is_collection(label: Any) -> bool:
+    return isinstance(label, Collection) and not isinstance(label, str | bytes)
 
 
 def is_missing(value: Any) -> bool:
@@ -292,6 +343,15 @@ def codes_of(labels: Any, classes: Any) -> NDArray[np.intp]:
     return np.array([position.get(label, -1) for label in np.asarray(labels).tolist()], np.intp)
 
 
+def check_first_classes(classes: ArrayLike | None) -> None:
+    """Raise ValueError if the first call to `partial_fit` does not name the classes."""
+    if classes is None:
+        raise ValueError(
+            "The first call to partial_fit needs all labels that occur in any batch: pass them as "
+            "classes=[...]."
+        )
+
+
 def code_labels(
     y: NDArray[Any], classes: ArrayLike | None, known: NDArray[Any] | None
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -302,13 +362,13 @@ def code_labels(
     labels, codes = np.unique(y, return_inverse=True)
     named = list(classes) if isinstance(classes, set | frozenset) else classes
     if named is not None:
-        check_labels(np.asarray(named), "classes")
+        named = plain_labels(named, "classes")
     given = labels if named is None else np.unique(np.asarray(named))
     known = given if known is None else known
     if len(known) < 2:
         raise ValueError(
-            f"Expected at least 2 classes; got 1 class: {known.tolist()}. If others occur in "
-            "later batches, pass all to partial_fit as classes=[...]."
+            f"Expected at least 2 classes; got {len(known)} class: {known.tolist()}. Pass all "
+            "labels that occur in any batch to partial_fit as classes=[...]."
         )
     if classes is not None and not np.array_equal(given, known):
         raise ValueError(

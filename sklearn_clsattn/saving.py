@@ -80,7 +80,9 @@ def save_model(
     max_tokens : int, default=None
         Save only this many tokens, those with the largest `token_importance_`. The model must be a
         pipeline of a vectorizer and a :class:`~sklearn_clsattn.ClsAttentionClassifier`. It ignores
-        all other tokens, so predictions change, and has no word vectors. None saves all tokens.
+        all other tokens, so predictions change, and has no word vectors. With gates of a
+        `ContextVectorizer`, the weights of the kept tokens change as well: the factor h that keeps
+        a document's total weight is computed from the kept tokens. None saves all tokens.
     dtype : {np.float16, np.float32}, default=None
         Type of the tokens' scores, values and importances in the file. None keeps double precision.
 

@@ -209,7 +209,7 @@ def fit(case):
             if case.class_missing_at_first:
                 first &= y != 1
             others = np.flatnonzero(~first)
-            classes = np.unique(labels) if case.class_missing_at_first else None
+            classes = np.unique(labels)
             for rows in (np.flatnonzero(first), others[::2], others[1::2]):
                 model.partial_fit(X[rows], labels[rows], classes, weights[rows])
         else:

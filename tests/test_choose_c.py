@@ -50,7 +50,26 @@ def test_folds_are_of_equal_size_and_keep_copies_together(pairs, n_folds):
     for code in np.unique(codes):  # every class is spread evenly
         of_class = dealt[first][codes[first] == code]
         assert np.ptp(np.bincount(of_class, minlength=n_folds)) <= 1
-    assert_array_equal(deal(groups, np.array([2, 0, 1])[codes], n_folds), dealt)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2)), min_size=8, max_size=60),
+    st.permutations(range(3)),
+)
+def test_folds_and_samples_do_not_depend_on_the_names_of_classes(pairs, names):
+    """Nor where copies are of different classes."""
+    groups, codes = groups_and_codes(pairs)
+    renamed = np.array(names)[codes]
+    assert_array_equal(deal(groups, renamed, 3), deal(groups, codes, 3))
+    weights = np.ones(len(codes))
+    with (
+        patch.object(documents_module, "SAMPLE_SIZE", 4),
+        patch.object(documents_module, "LEAST_OF_A_CLASS", 1),
+    ):
+        rows, sums = some_of(groups, codes, weights, codes)
+        again, sums_again = some_of(groups, renamed, weights, renamed)
+    assert_array_equal(again, rows)
+    assert_array_equal(sums_again, sums)
 
 
 @given(
@@ -73,11 +92,11 @@ def test_a_sample_is_spread_over_classes_and_has_one_of_each_copy(pairs, size):
     whole = np.isin(groups, groups[rows])
     assert sums.sum() == weights[whole].sum()  # groups are taken whole
     n_groups = groups.max() + 1
-    first = np.array([codes[groups == group].min() for group in range(n_groups)])
-    for code in np.unique(first):
-        of_class = np.flatnonzero(first == code)
-        taken = np.isin(of_class, groups[rows]).sum()
-        wanted = max(len(of_class) * min(size / n_groups, 1), min(2, len(of_class)))
+    classes = [frozenset(codes[groups == group].tolist()) for group in range(n_groups)]
+    for stratum in set(classes):
+        members = np.flatnonzero([some == stratum for some in classes])
+        taken = np.isin(members, groups[rows]).sum()
+        wanted = max(len(members) * min(size / n_groups, 1), min(2, len(members)))
         assert taken == int(wanted + 1e-9)
 
 

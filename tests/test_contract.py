@@ -630,7 +630,7 @@ def test_pickled_models_of_one_layer_predict_where_there_is_no_torch(tmp_path):
     names = [name for name in CLASSIFIERS if isinstance(new(name), kinds)]
     problems = [data(2), data(3)]
     fits = [(new(name).fit(X, y), X) for name in names for X, y in problems]
-    fits.append((ClsAttentionClassifier(C=1.0).partial_fit(X, Y), X))
+    fits.append((ClsAttentionClassifier(C=1.0).partial_fit(X, Y, [0, 1]), X))
     path, written = tmp_path / "models.pickle", tmp_path / "answers.pickle"
     reader = make_text_classifier(min_df=1).fit(REVIEWS, MOODS)
     path.write_bytes(pickle.dumps((fits, reader, REVIEWS[:3])))

@@ -114,7 +114,7 @@ from sklearn_clsattn import ClsAttentionClassifier
 X, y = [[2, 0, 1], [0, 1, 1], [1, 0, 0], [0, 2, 0]], [0, 1, 0, 1]
 model = ClsAttentionClassifier().fit(X, y)
 
-ClsAttentionClassifier().partial_fit(X, y)
+ClsAttentionClassifier().partial_fit(X, y, classes=set(y))
 model.predict_proba(X), model.attention(X), model.contributions(X), model.select_tokens(X)
 model.token_embeddings_
 """

@@ -22,13 +22,19 @@ from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 ROOT = Path(sklearn_clsattn.__file__).parent
 X, y = data(2, n_documents=24, n_tokens=8)
 Z, z = data(3, seed=1, n_documents=24, n_tokens=5)
+BOTH = [0, 1]  # the classes
 TEXTS = np.array(["a good film", "a bad film", "good fun", "bad, dull fun"] * 6, dtype=object)
 
 # An estimator, the call that is interrupted, and the arguments of the fit before.
 CASES = {name: (estimator, "fit", (Z, z), (X, y)) for name, estimator in TRAININGS.items()}
 CASES |= {
-    "batches": (ClsAttentionClassifier(C=1.0), "partial_fit", (X[:12], y[:12]), (X, y)),
-    "importance": (TokenImportanceTransformer(), "partial_fit", (X[:12], y[:12]), (X, y)),
+    "batches": (ClsAttentionClassifier(C=1.0), "partial_fit", (X[:12], y[:12], BOTH), (X, y, BOTH)),
+    "importance": (
+        TokenImportanceTransformer(),
+        "partial_fit",
+        (X[:12], y[:12], BOTH),
+        (X, y, BOTH),
+    ),
     "context": (ContextVectorizer(min_df=1), "fit_transform", (TEXTS[:8], y[:8]), (TEXTS, y)),
     "tokens": (TokenVectorizer(), "fit_transform", (TEXTS[:2],), (TEXTS,)),
 }

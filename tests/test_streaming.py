@@ -128,7 +128,7 @@ def test_one_batch_is_fit(n_classes, attend_cls):
     X, y = data(n_classes=n_classes)
     X = X.astype(float)
     tight = ClsAttentionClassifier(tol=1e-10, max_iter=1000, attend_cls=attend_cls)
-    whole, batch = clone(tight).fit(X, y), tight.partial_fit(X, y)
+    whole, batch = clone(tight).fit(X, y), tight.partial_fit(X, y, np.unique(y))
     # A constant on all outputs changes no probability.
     assert_allclose(batch.predict_proba(X), whole.predict_proba(X), rtol=1e-4, atol=1e-5)
     assert_allclose(batch.token_importance_, whole.token_importance_)
@@ -231,7 +231,7 @@ def test_fit_and_partial_fit_do_not_mix_silently():
     model, streamed = ClsAttentionClassifier().fit(X, Y), learned(START)
     assert hasattr(streamed, "partial_fit")
     assert_array_equal(streamed.fit(X, Y).token_values_, model.token_values_)
-    assert_array_equal(clone(streamed).partial_fit(X, Y).classes_, ["a", "b"])
+    assert_array_equal(clone(streamed).partial_fit(X, Y, ["a", "b"]).classes_, ["a", "b"])
     balanced = ClsAttentionClassifier(class_weight="balanced")
     whys = "fit keeps no memory of its documents", "needs all documents at once"
     for cannot, why in zip((streamed, balanced), whys, strict=True):

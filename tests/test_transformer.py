@@ -151,7 +151,7 @@ def test_data_frames_and_set_output():
 def test_classes_that_do_not_fit():
     X = np.eye(3)
     new = TokenImportanceTransformer
-    first = new().partial_fit(X, ["a", "b", "a"])
+    first = new().partial_fit(X, ["a", "b", "a"], ["a", "b"])
     for method, y, classes, message in (
         (new().partial_fit, ["a", "b", "c"], ["a", "b"], r"not among the classes .*: \['c'\]"),
         (first.partial_fit, ["a", "b", "c"], None, r"not among the classes .*: \['c'\]"),

@@ -100,15 +100,15 @@ class TokenBag:
         return out
 
     def squared_sum_over_documents(
-        self, per_document: torch.Tensor, *, roughly: bool = False
+        self, per_document: torch.Tensor, *, roughly: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Return ``(X * X).T @ per_document``: (n_documents, m) -> (n_tokens, m).
 
-        Where an entry is stored in several parts, each part is squared by itself. `roughly` saves
-        the making of the entries where X has factors.
+        Where an entry is stored in several parts, each part is squared by itself. `roughly`, the
+        documents' weights (n_documents,), saves the making of the entries where X has factors.
         """
-        if roughly and isinstance(self._products, _FactoredProducts):
-            return self._products.rough_squared_sum_over_documents(per_document)
+        if roughly is not None and isinstance(self._products, _FactoredProducts):
+            return self._products.rough_squared_sum_over_documents(per_document, roughly)
         return self._products.squared_sum_over_documents(per_document)
 
 
@@ -175,17 +175,22 @@ class _FactoredProducts:
         blocks_in_threads(add, self._X, 4 * max(BLOCK_ENTRIES, sums.size))
         return torch.from_numpy(sums).to(per_document)
 
-    def rough_squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
+    def rough_squared_sum_over_documents(
+        self, per_document: torch.Tensor, weights: torch.Tensor
+    ) -> torch.Tensor:
         """Return an approximation that treats the units of a document as independent.
 
         Then the square of a sum over units is the sum of the squares, and that of the mean sum.
+        `weights`, (n_documents,), are those of the documents in the mean.
         """
         if self._means is None:
             ones = per_document.new_ones((self._X.shape[1], 1))
             totals = self.sum_over_tokens(ones)
             means = torch.empty_like(ones)
-            self.sum_over_documents(torch.ones_like(totals), means)
-            self._means = totals.square(), means.div_(totals.sum()).square_()
+            by_document = weights.to(totals.dtype)[:, None]
+            self.sum_over_documents(by_document, means)
+            means /= (totals * by_document).sum()
+            self._means = totals.square(), means.square_()
         squared_totals, squared_shares = self._means
         by_unit = self._left.squared_sum_over_documents(per_document)
         squares = self._right.squared_sum_over_documents(by_unit)

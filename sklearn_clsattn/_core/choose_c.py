@@ -5,8 +5,9 @@ which there are at least eight, and, within a class, over the documents in an or
 
 **Folds.** In the same order they are dealt out to four folds, the copies of a document to the same
 one; so neither the order of the documents, nor a weight in place of a repetition, nor the scale of
-X, nor the names of the classes, where copies agree about them, change the folds. Where there are
-many documents, not all folds are held out: one for 4,000 documents or more, two for 2,000.
+X, nor the names of the classes change the folds. Documents of which there are copies in several
+classes are dealt out apart from those classes. Where there are many documents, not all folds are
+held out: one for 4,000 documents or more, two for 2,000.
 
 **Path.** C runs up a grid of two values a decade, each fit starting from the last, from a guess
 until the mean held-out log loss rises (or down, where it rises at once); a parabola through the
@@ -21,23 +22,32 @@ In :math:`\nu`, :data:`GUESS_DOCUMENTS` count whose tokens tell nothing: of ten 
 Bayes may know the classes by chance.
 
 Where tokens have vectors, there is such a path for every scale gamma, each of which begins about
-where the last was least, and gamma is that of least held-out loss.
+where the last was least. The choice is the mean of these gammas, and of the logarithms of their C,
+with the weights :math:`\exp(-n_\text{out} L_\gamma)` [1]_, where :math:`L_\gamma` is the least
+mean loss of :math:`n_\text{out}` different documents held out: many documents decide for one gamma,
+few do not, and equal losses make equal weights.
 
 Few documents say little about C, so the choice is the mean of the held-out and the guessed log C
-with weights n and 1,000, n being the number of different documents.
+with weights n and 1,000, n being the number of different documents. Where nearly all are of one
+class, those of the others decide: n is at most 20 times their number, also for the number of folds.
+Held-out documents of one class alone would always ask for a larger C.
 ``benchmarks/results/defaults.md`` has the measurements.
+
+.. [1] Y. Yao, A. Vehtari, D. Simpson, A. Gelman (2018). Using Stacking to Average Bayesian
+   Predictive Distributions (pseudo-Bayesian model averaging). Bayesian Analysis 13.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from .._types import Array, Numbers
 from .documents import Documents, class_by_class
@@ -57,6 +67,9 @@ GUESS_WORTH = 1_000
 GUESS_DOCUMENTS = 10.0
 """The number of uninformative documents that the guess adds to the others."""
 
+MOST_OF_A_CLASS = 20.0
+"""The maximum number of documents that count, relative to those not of the largest class."""
+
 SEARCH_TOL = 1e-2
 _MAX_ITER = 100
 _EXPONENTS = (-4, 6)
@@ -72,6 +85,7 @@ class Choice:
     losses : (n_folds, n_Cs), mean log loss of the held-out documents
     point : the trained numbers without the first fold for the largest C tried that is not above
         the choice, to start from, of all tokens; None if there is none
+    point_scale : the gamma of that point, and of `Cs` and `losses`
     """
 
     C: float
@@ -79,6 +93,7 @@ class Choice:
     losses: Array
     point: torch.Tensor | None
     scale: float = 0.0
+    point_scale: float = 0.0
 
 
 def choose_C(
@@ -91,11 +106,11 @@ def choose_C(
     tell: Callable[[str], None] | None = None,
     **how: Any,
 ) -> Choice:
-    """Choose C for some documents and, if tokens have vectors, one of the scales gamma.
+    """Choose C for some documents and, if tokens have vectors, gamma by some `scales`.
 
     `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
     `how` are the parameters of :class:`~.path.AttentionPath`. A given `C` stays. The choice has
-    the losses with the gamma chosen. `tell` is called with each loss, in words.
+    the losses of the gamma whose loss is least. `tell` is called with each loss, in words.
     """
     guess = guess_C(mean, documents.statistics) if C is None else C
     n_different, sample = documents.sample()
@@ -104,17 +119,31 @@ def choose_C(
             guess, np.empty(0), np.empty((0, 0)), None, scales[0] if len(scales) == 1 else 1.0
         )
     folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
-    n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
+    n_telling = float(n_different)
+    if not documents.statistics.several:
+        n_telling *= min(1.0, MOST_OF_A_CLASS * (1.0 - documents.largest_class_share()))
+    n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / max(n_telling, 1.0)), 1, N_FOLDS))
     fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
-    trust = n_different / (n_different + GUESS_WORTH)
+    trust = n_telling / (n_telling + GUESS_WORTH)
     first = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
     choices = []
     for scale in scales:
         best, tried, losses = _searched(fits, first, C, scale, tell)
         first = int(np.floor(2 * np.log10(best) + 0.25))  # where the next is least, mostly
         here = C or float(np.exp(trust * np.log(best) + (1 - trust) * np.log(guess)))
-        choices.append(Choice(here, tried, losses, fits[0].point_up_to(here), scale))
-    return min(choices, key=lambda choice: choice.losses.mean(axis=0).min())
+        choices.append(Choice(here, tried, losses, fits[0].point_up_to(here), scale, scale))
+    n_held_out = len(np.unique(sample.groups[folds < n_used]))
+    return choices[0] if len(choices) == 1 else _averaged(choices, n_held_out, C)
+
+
+def _averaged(choices: list[Choice], n_held_out: int, C: float | None) -> Choice:
+    """Return the mean of choices with several gammas, weighted by their held-out losses."""
+    losses = np.array([choice.losses.mean(axis=0).min() for choice in choices])
+    weights = softmax(-n_held_out * losses)
+    scale = float(weights @ [choice.scale for choice in choices])
+    if C is None:
+        C = float(np.exp(weights @ np.log([choice.C for choice in choices])))
+    return replace(choices[int(losses.argmin())], C=C, scale=scale)
 
 
 def _searched(
@@ -161,10 +190,9 @@ def guess_C(mean: PriorMean | None, statistics: CorpusStatistics) -> float:
 
 
 def deal(groups: Numbers, codes: Numbers, n_folds: int) -> Numbers:
-    """Return the fold of each document, (n_documents,): that of its group, class by class.
+    """Return the fold of each document, (n_documents,): that of its group.
 
-    `groups`, 0..n-1, are numbered by content. A group with documents of several classes counts as
-    of the first of these; classes are taken in the order of their first groups.
+    `groups`, 0..n-1, are numbered by content and dealt out in the order of :func:`class_by_class`.
     """
     order, _ = class_by_class(groups, codes)
     folds = np.empty(len(order), dtype=np.intp)

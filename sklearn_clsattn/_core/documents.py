@@ -167,6 +167,14 @@ class Documents:
         sampled = self._some(X, rows, codes[rows], sample_weights, groups[rows])
         return int(of_present.max(initial=-1)) + 1, sampled
 
+    def largest_class_share(self) -> float:
+        """Return the largest class's share of the different documents with positive weight."""
+        groups, codes, weights, _ = self._described()
+        present, n_codes = weights > 0, int(codes.max(initial=0)) + 1
+        pairs = np.unique(groups[present].astype(np.int64) * n_codes + codes[present])
+        sizes = np.bincount(pairs % n_codes)
+        return float(sizes.max() / sizes.sum())
+
     def rows(self, rows: Numbers) -> Documents:
         """Return some of the documents in memory, with statistics of their own."""
         weights, groups = self.weights[rows], self.groups[rows]
@@ -236,8 +244,9 @@ def some_of(
 ) -> tuple[Numbers, Array]:
     """Return some of the documents, (n,), in their order, and weights of these, (n,).
 
-    `groups`, 0..n-1, are numbered by content. The sample is spread evenly over classes and
-    contents; a document stands for its copies of the same kind, and has their weights.
+    `groups`, 0..n-1, are numbered by content. The sample is spread evenly over the strata of
+    :func:`class_by_class` and over contents; a document stands for its copies of the same kind, and
+    has their weights.
     """
     order, sizes = class_by_class(groups, codes)
     share = min(SAMPLE_SIZE / max(len(order), 1), 1.0)
@@ -255,11 +264,20 @@ def some_of(
 
 
 def class_by_class(groups: Numbers, codes: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the groups, class by class, (n_groups,), and their numbers for each class."""
-    n_groups = int(groups.max(initial=-1)) + 1
-    group_codes = np.full(n_groups, codes.max(initial=0))
-    np.minimum.at(group_codes, groups, codes)
-    _, first_group, of_class = np.unique(group_codes, return_index=True, return_inverse=True)
-    first_of_class = first_group[of_class]
-    order = np.lexsort((np.arange(n_groups), first_of_class))
-    return order, np.unique(first_of_class, return_counts=True)[1]
+    """Return the groups, stratum by stratum, (n_groups,), and the strata's sizes (n_strata,).
+
+    A stratum is the groups whose documents have the same classes: so groups of documents of
+    several classes belong to none of these, whatever their names. Strata are in the order of their
+    first groups.
+    """
+    n_groups, n_classes = int(groups.max(initial=-1)) + 1, int(codes.max(initial=0)) + 1
+    # 1) the different pairs of a group and a class
+    group, code = np.divmod(np.unique(groups.astype(np.int64) * n_classes + codes), n_classes)
+    # 2) a number for each set of classes: the sum of a random number for each class
+    numbers = np.random.default_rng(0).random(n_classes)
+    set_numbers = np.bincount(group, numbers[code], n_groups)
+    # 3) the groups in the order of the first group of their set
+    _, first_group, stratum = np.unique(set_numbers, return_index=True, return_inverse=True)
+    first_of_stratum = first_group[stratum]
+    order = np.lexsort((np.arange(n_groups), first_of_stratum))
+    return order, np.unique(first_of_stratum, return_counts=True)[1]

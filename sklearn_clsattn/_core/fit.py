@@ -69,17 +69,17 @@ def fit_attention(
     documents = documents.trained_in(dtype, device)
     path = AttentionPath(documents, dtype, device, **how)
     attributes: dict[str, Any] = {"C_": C}
-    point = None
     if C is None or (vectors is not None and scale is None):
         scales = (0.0,) if vectors is None else SCALES if scale is None else (scale,)
         choice = choose_C(documents, path.mean, dtype, device, C, scales, tell, **how)
         attributes = {"C_": choice.C}
         if C is None:
             attributes |= {"Cs_": choice.Cs, "scores_": -choice.losses}
-        C, scale, point = choice.C, choice.scale, choice.point
+        C, scale = choice.C, choice.scale
+        if choice.point is not None:
+            path.share(choice.point_scale)
+            path.start_at(choice.point)
     path.share(scale or 0.0)
-    if point is not None:
-        path.start_at(point)
     tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, report=report)
     if vectors is not None and seen is not None and path.shared is not None:

@@ -86,9 +86,18 @@ def directions_by_content(shares: Array) -> Array:
     Nor on that of the classes: it is made of each token's `shares`, (n_classes, n_tokens).
     """
     directions = random_directions(shares.shape[1])
+    # 1) a number for each token, by how often it is in any classes
     content = shares.sum(axis=0) + np.sqrt(np.square(shares).sum(axis=0))
-    directions[0] = 1.5 + 0.5 * np.cos(1e4 * np.log(np.maximum(content, 1e-300)))
+    # 2) a number for each class, by its tokens, which stands for its name
+    class_numbers = _scattered(shares @ _scattered(content))
+    # 3) a number for each token, by the classes it is in
+    directions[0] = _scattered(content + class_numbers @ shares)
     return directions
+
+
+def _scattered(values: Array) -> Array:
+    """Return numbers from 1 to 2 that differ where positive values do, of the same shape."""
+    return np.asarray(1.5 + 0.5 * np.cos(100.0 * np.log(np.maximum(values, 1e-300))))
 
 
 def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:

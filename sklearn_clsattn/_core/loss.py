@@ -159,7 +159,9 @@ class AttentionLoss:
         variance = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE) * self.sample_weight[:, None]
         curvature = matrix.new_empty((len(matrix), self.n_outputs))
         per_document = (variance / squares[:, None]).to(self.bag.dtype)
-        curvature[:-1] = self.bag.squared_sum_over_documents(per_document, roughly=True)
+        curvature[:-1] = self.bag.squared_sum_over_documents(
+            per_document, roughly=self.sample_weight
+        )
         curvature[:-1] *= weights.square_()[:, None]
         curvature[-1] = variance.sum(dim=0)
         return curvature

@@ -211,6 +211,8 @@ class Scaling:
     C_unit : C = 1 in units of logistic regression's C: for bags of 0 and 1, one over the root of
         the mean length; it follows the scale of X, so that X may be rescaled
     unit : numerator of a document of mean mass whose output is 1, in units of the mean entry
+    value_spread : root mean square, over the tokens of training and outputs, of value scale times
+        exp(starting score)
     totals : totals of tokens by class; None where all tokens are alike
     """
 
@@ -219,6 +221,7 @@ class Scaling:
     cls_weight: float
     C_unit: float
     unit: float = 1.0
+    value_spread: float = 1.0
     totals: TokenTotals | None = None
 
 
@@ -256,6 +259,9 @@ def token_scaling(
     # on the scaled counts with coefficients t.
     unit = 2.0 * mass if attend_cls else mass
     scales *= unit
+    # The tokens without log-odds count as well: by rounding, one may have 1e-17.
+    spreads = scales[token_shares > 0] * np.exp(scores[token_shares > 0])[:, None]
+    value_spread = float(np.sqrt(np.mean(np.square(spreads)))) if spreads.size else 1.0
     squared_entry = mean_entry * mean_entry
     if not (np.isfinite(squared_entry) and np.isfinite(scales).all()):
         raise ValueError(
@@ -268,6 +274,7 @@ def token_scaling(
         cls_weight=mass if attend_cls else 0.0,
         C_unit=1.0 / (squared_entry * np.sqrt(mean_document_weight / mean_entry)),
         unit=unit / mean_entry,
+        value_spread=value_spread,
         totals=totals,
     )
 

@@ -6,7 +6,8 @@ Tokens :math:`s` with vectors :math:`G_s` of length 1 have the values
 
 with the prior mean, value scales and starting scores of :mod:`.objective`, where t and w have the
 same penalty: a priori, values have the covariance :math:`I + \gamma^2 G G^\top`, in units of
-:math:`\kappa`, the root mean square of :math:`\sigma_{sk} e^{\pi_s}`. A token that no document of
+:math:`\kappa`, the root mean square of :math:`\sigma_{sk} e^{\pi_s}` over the tokens of training.
+A token that no document of
 training has is given what its vector says.
 
 The vectors are rotated, which changes no product with them, so that what they add to the outputs of
@@ -48,9 +49,7 @@ class SharedValues:
         dtype: torch.dtype,
     ) -> None:
         importance = np.exp(scaling.starting_scores, dtype=np.float64)[:, None]
-        squares = np.square(scaling.value_scales * importance)
-        squares = squares[squares > 0]
-        self.unit = float(np.sqrt(squares.mean())) if len(squares) else 1.0
+        self.unit = scaling.value_spread
         self.scale = 0.0
         self.factors = 1.0 / importance[:, 0]
         self.dimension = vectors.matrix.shape[1]

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from .._base import checked_documents, documents_in_memory, fitted_attention
 from .._classifier import ClsAttentionClassifier
 from .._types import Array
-from .._validation import coded, codes_of, label_array
+from .._validation import coded, codes_of, label_array, plain_labels
 from .feature_origins import split_pipeline
 
 
@@ -44,7 +44,8 @@ def label_issues(
     Returns
     -------
     issues : DataFrame
-        One row per document, the most suspicious first: `document` (its position), `label`, the
+        One row per document, the most suspicious first, with the index of `y` (or else of `X`) if
+        that is a Series or data frame: `document` (its position), `label`, the
         most probable class without it (`suggested`), the `margin` of its label over the best other
         class in log-odds, and the `probability` of its label. With several labels, one row per
         document and label: whether the document has it (`given`), `margin` and `probability`.
@@ -73,9 +74,12 @@ def label_issues(
             "expected a ClsAttentionClassifier, or a Pipeline that ends in one, got "
             f"{type(classifier).__name__}"
         )
+    given = [one.index for one in (y, X) if isinstance(one, pd.Series | pd.DataFrame)]
+    index = given[0] if given else None
     for _, step in steps:
         X = step.transform(X)
-    X, labels = checked_documents(classifier, X), label_array(y)
+    X = checked_documents(classifier, X)
+    labels = label_array(y) if classifier.multilabel_ else np.asarray(plain_labels(y))
     check_consistent_length(X, labels)
     if classifier.multilabel_:
         _, codes, members = coded(y, labels, np.ones(len(labels)))
@@ -89,7 +93,7 @@ def label_issues(
             "margin": margin,
             "probability": expit(margin),
         }
-        return _ordered(rows, top)
+        return _ordered(rows, top, index)
     codes = codes_of(labels, classifier.classes_)
     if (codes < 0).any():
         raise ValueError(
@@ -114,12 +118,14 @@ def label_issues(
         "margin": outputs[own] - others.max(axis=1),
         "probability": softmax(outputs, axis=1)[own],
     }
-    return _ordered(issues, top)
+    return _ordered(issues, top, index)
 
 
-def _ordered(issues: dict[str, Any], top: int | None) -> pd.DataFrame:
+def _ordered(issues: dict[str, Any], top: int | None, index: pd.Index | None) -> pd.DataFrame:
+    """Return the rows with the least margins, with the documents' names from an index."""
     order = np.argsort(issues["margin"], kind="stable")[:top]
-    return pd.DataFrame({name: column[order] for name, column in issues.items()})
+    names = None if index is None else index[issues["document"][order]]
+    return pd.DataFrame({name: column[order] for name, column in issues.items()}, index=names)
 
 
 def _left_out(

@@ -19,16 +19,26 @@ _CHUNK = 1 << 17
 
 
 def frequent_characters(
-    tokens: Tokens, ngram_range: tuple[int, int], low: float, high: float = math.inf
+    tokens: Tokens,
+    ngram_range: tuple[int, int],
+    low: float,
+    high: float = math.inf,
+    weights: NDArray[np.float64] | None = None,
 ) -> tuple[sp.csr_matrix, list[str]]:
     """Return the counts of character n-grams in words between spaces, and the n-grams' names.
 
     The matrix is (n_words, n_ngrams), in alphabetical order, of n-grams that are in at least `low`
-    documents and occur at most `high` times in different words of documents.
+    documents and occur at most `high` times in different words of documents, where documents count
+    by their `weights`, (n_documents,), if there are any.
     """
     n_words = len(tokens.words)
     by_word = _by_word(tokens.ids, tokens.indptr, n_words)
     document_frequencies = np.diff(by_word.indptr)
+    weighted_frequencies = document_frequencies
+    if weights is not None:
+        ones = np.ones(by_word.nnz)
+        present = sp.csr_array((ones, by_word.indices, by_word.indptr), shape=by_word.shape)
+        weighted_frequencies = present @ weights
     words, numbers, names = [], [], list[str]()
     for word, number, ngrams in _ngrams(tokens.words, ngram_range):
         # One word of an n-gram may already be in enough documents. The documents of all words are
@@ -39,7 +49,7 @@ def frequent_characters(
         of_rest = _occurrence_counts(number[rest], word[rest], (len(ngrams), n_words)) @ by_word
         frequent |= np.diff(of_rest.indptr) >= low
         if high < math.inf:
-            frequent &= np.bincount(number, document_frequencies[word], len(ngrams)) <= high
+            frequent &= np.bincount(number, weighted_frequencies[word], len(ngrams)) <= high
         taken = frequent[number]
         words.append(word[taken])
         numbers.append((np.cumsum(frequent) - 1 + len(names))[number[taken]])

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .._factored import FactoredMatrix, Factors
 from .._pickling import SavedMixin, public
@@ -21,6 +21,7 @@ from .._training import all_or_nothing
 from .._validation import (
     check_multilabel,
     check_not_swapped,
+    check_total_weight,
     check_two_classes,
     checked_labels,
     coded,
@@ -151,9 +152,10 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     words by n-grams. The product is computed when its entries are accessed, as in scikit-learn's
     classifiers; the classifiers of this package compute it only block by block.
 
-    Sample weights act as repetition, except that `min_df` and `character_min_df` count each
-    document once. On large sets, gates are learned from some of the documents, chosen only by their
-    words.
+    Sample weights act as repetition, and documents of weight 0 are left out, except that `min_df`,
+    `max_df` and `character_min_df` count each document of positive weight once: so the vocabulary
+    does not depend on the unit of the weights. On large sets, gates are learned from some of the
+    documents, chosen only by their words.
 
     Examples
     --------
@@ -224,7 +226,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             Class labels of at least two classes; not used with ``context=False``. With several
             labels, gates are learned from the rarest label of each document.
         sample_weight : array-like of shape (n_documents,), default=None
-            Weight of each document, which acts as repetition; ``None`` means 1 for all.
+            Non-negative weight of each document, which acts as repetition; ``None`` means 1 for
+            all. With ``context=False`` as well, documents of weight 0 are left out.
         unlabeled : iterable of str, default=None
             More texts of the same kind, without labels. Word vectors (:class:`WordVectors`) are
             learned from all texts together, in addition to `word_vectors` if these are fitted.
@@ -267,9 +270,13 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
                     f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got "
                     f"{bounds!r}."
                 )
-        texts = self._texts(raw_documents, y)
-        check_any_texts(len(texts), 1)
-        labels = _checked_labels(texts, y, sample_weight) if self.context else None
+        every_text = self._texts(raw_documents, y)
+        check_any_texts(len(every_text), 1)
+        weights = _checked_weights(every_text, sample_weight)
+        labels = _checked_labels(every_text, y, weights) if self.context else None
+        # Documents of weight 0 teach nothing.
+        texts = [text for text, weight in zip(every_text, weights, strict=True) if weight > 0]
+        weights = weights[weights > 0]
         tokens = self._tokens(texts)
         check_any_texts(len(texts), len(tokens.ids))
 
@@ -291,11 +298,13 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         if self.characters is not None:
             low = document_number(self.character_min_df, len(texts), auto=3)
             marks = frozenset(word for word in tokens.words if not is_spelled(word))
-            high = max(_COMMON * len(texts), _COMMON_IN_ALL)
-            _, names = frequent_characters(tokens.without(marks), self.characters, low, high)
+            high = max(_COMMON * weights.sum(), _COMMON_IN_ALL)
+            _, names = frequent_characters(
+                tokens.without(marks), self.characters, low, high, weights
+            )
             self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
 
-        known = frequent_words(tokens, labels.weights, _PREVIOUS_LEAST) if labels else []
+        known = frequent_words(tokens, weights, _PREVIOUS_LEAST) if labels else []
         self.previous_words_ = np.array(known, dtype=object)
         words = self._words(texts, tokens)
         shape = 2, len(words.columns), N_CELLS
@@ -313,12 +322,14 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         if unlabeled is not None or learned is not None:
             more = [] if unlabeled is None else self._texts(unlabeled)
             learned = learned or WordVectors(tokenizer=self.tokenizer)
-            learned.fit([*texts, *more])
+            learned.fit([*texts, *more], sample_weight=[*weights, *([1.0] * len(more))])
         self.word_vectors_ = side_by_side(given, learned)
         if self.word_vectors_ is not None:
             for word in self.word_vectors_.words_.tolist():
                 self.vocabulary_.setdefault(word, len(self.vocabulary_))
             words = self._words(texts, tokens)
+        if len(texts) < len(every_text):
+            return self._bags(len(every_text), map(self._read, batches(every_text, _BATCH)))
         return self._bags(len(texts), [words])
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
@@ -524,8 +535,18 @@ def _weighted(occurrences: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([*occurrences[:3], weights])
 
 
-def _checked_labels(texts: list[str], y: Any, sample_weight: Any) -> Labels:
-    """Return checked labels and sample weights of documents."""
+def _checked_weights(texts: list[str], sample_weight: Any) -> NDArray[np.float64]:
+    """Return checked sample weights (n_documents,), of which at least one is positive."""
+    weights: NDArray[np.float64] = _check_sample_weight(
+        sample_weight, texts, dtype=np.float64, ensure_non_negative=True
+    )
+    if len(texts):
+        check_total_weight(weights)
+    return weights
+
+
+def _checked_labels(texts: list[str], y: Any, weights: NDArray[np.float64]) -> Labels:
+    """Return labels of the documents with positive weight, and these weights."""
     if y is None:
         raise ValueError(
             "ContextVectorizer learns gates from class labels: expected y, got None. Pass y, or "
@@ -533,9 +554,12 @@ def _checked_labels(texts: list[str], y: Any, sample_weight: Any) -> Labels:
         )
     if has_several_labels(y):  # gates are learned from the rarest label of each
         check_multilabel(None, y)
-        labels = label_array(y)
-        _, y, _ = coded(y, labels, checked_labels(texts, labels[:, 0], sample_weight)[1])
-    y, weights = checked_labels(texts, y, sample_weight)
+        _, y, _ = coded(y, label_array(y), weights)
+    y, _ = checked_labels(texts, y, weights)
     classes, codes = np.unique(y, return_inverse=True)
-    check_two_classes(classes, np.bincount(codes, weights).astype(np.float64))
-    return Labels(classes, codes, weights)
+    class_weights = np.bincount(codes, weights).astype(np.float64)
+    check_two_classes(classes, class_weights)
+    # A class without weight is as if it were absent.
+    present = class_weights > 0
+    numbers, positive = np.cumsum(present) - 1, weights > 0
+    return Labels(classes[present], numbers[codes[positive]], weights[positive])

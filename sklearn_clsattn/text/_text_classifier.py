@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from sklearn import clone, get_config
+from numpy.typing import ArrayLike
+from sklearn import clone, config_context
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.validation import has_fit_parameter
 
 from .._classifier import ClsAttentionClassifier
 from .._pickling import public
@@ -17,8 +20,16 @@ from ._context_vectorizer import ContextVectorizer
 class TextClassifier(Pipeline):
     """The Pipeline of :func:`make_text_classifier`, with `unlabeled` and `partial_fit`."""
 
+    __metadata_request__fit = {"unlabeled": True}
+
     def fit(
-        self, X: Any, y: Any = None, *, unlabeled: Iterable[str] | None = None, **params: Any
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        unlabeled: Iterable[str] | None = None,
+        **params: Any,
     ) -> Self:
         """Fit the vectorizer and the classifier.
 
@@ -28,11 +39,16 @@ class TextClassifier(Pipeline):
             Texts.
         y : array-like of shape (n_documents,)
             Their class labels.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative weights, for the gates and the classifier: a weight of 2 is equivalent to
+            two copies, and 0 to leaving the text out. Only `min_df` and `character_min_df` count
+            each text of positive weight once.
         unlabeled : iterable of str, default=None
             More texts of the same kind, without labels. Word similarities are learned from them
             (:class:`WordVectors`), so that words that occur in no labelled text are used as well.
         **params : dict
-            Other parameters for the steps' `fit`, as in :class:`~sklearn.pipeline.Pipeline`.
+            Other parameters for the steps' `fit`, with the step's name and two underscores before
+            the name, as in :class:`~sklearn.pipeline.Pipeline`.
 
         Returns
         -------
@@ -52,10 +68,49 @@ class TextClassifier(Pipeline):
         True
         """
         if unlabeled is not None:
-            is_routed = get_config()["enable_metadata_routing"]
-            params["unlabeled" if is_routed else f"{self.steps[0][0]}__unlabeled"] = unlabeled
-        fitted: Self = super().fit(X, y, **params)
+            params[f"{self.steps[0][0]}__unlabeled"] = unlabeled
+        if sample_weight is not None:
+            for name, step in self.steps:
+                if has_fit_parameter(step, "sample_weight") or step is self.steps[-1][1]:
+                    params[f"{name}__sample_weight"] = sample_weight
+        # The steps get what is meant for them, whatever they request.
+        with config_context(enable_metadata_routing=False):
+            fitted: Self = super().fit(X, y, **params)
         return fitted
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> float:
+        """Return the mean accuracy on texts with labels.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+        y : array-like of shape (n_documents,)
+            Their class labels.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Non-negative weights.
+        **params : dict
+            Other parameters for the classifier's `score`.
+
+        Returns
+        -------
+        score : float
+            The accuracy.
+        """
+        with config_context(enable_metadata_routing=False):
+            return float(super().score(X, y, sample_weight, **params))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the requests of this classifier for `fit`, and of its steps for other methods.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            See scikit-learn's guide to metadata routing.
+        """
+        return super().get_metadata_routing().add_self_request(self)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a batch of texts, in addition to the batches of earlier calls.
@@ -70,7 +125,8 @@ class TextClassifier(Pipeline):
         y : array-like of shape (n_documents,)
             Their class labels.
         classes : array-like of shape (n_classes,), default=None
-            All labels that occur in any batch; only the first call uses them.
+            All labels that occur in any batch. The first call needs them; in later calls they may
+            be omitted.
         sample_weight : array-like of shape (n_documents,), default=None
             Non-negative weights.
 
@@ -87,7 +143,7 @@ class TextClassifier(Pipeline):
         >>> model = make_text_classifier()
         >>> for start in (0, 1000):
         ...     batch = slice(start, start + 1000)
-        ...     model = model.partial_fit(texts[batch], topics[batch])
+        ...     model = model.partial_fit(texts[batch], topics[batch], classes=set(topics))
         >>> bool(model.score(texts[2000:], topics[2000:]) > 0.9)
         True
         """

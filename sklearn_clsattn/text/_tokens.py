@@ -255,6 +255,8 @@ def checked(
     With `lowercase`, numbers and sequences are refused, which have no lower case.
     """
     check_text_container(raw_documents, one_text=texts)
+    if hasattr(raw_documents, "to_pylist"):  # of pyarrow, whose items are no strings
+        raw_documents = raw_documents.to_pylist()
     for at, document in enumerate(raw_documents):
         if is_missing(document):
             raise ValueError(

@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils import check_scalar
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import randomized_svd
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .._factored import TokenVectors
 from .._pickling import SavedMixin, public
@@ -110,7 +110,9 @@ class WordVectors(SavedMixin, BaseEstimator):
         self._keep(locals())
 
     @all_or_nothing
-    def fit(self, texts: Iterable[str], y: Any = None) -> Self:
+    def fit(
+        self, texts: Iterable[str], y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn the vectors of the words in texts.
 
         Parameters
@@ -119,6 +121,9 @@ class WordVectors(SavedMixin, BaseEstimator):
             Texts, with or without labels.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_texts,), default=None
+            Non-negative weights, which act as repetition, except that `min_df` counts each text of
+            positive weight once.
 
         Returns
         -------
@@ -127,7 +132,12 @@ class WordVectors(SavedMixin, BaseEstimator):
         """
         lower = [text.lower() for text in checked(texts, texts=True)]
         check_any_texts(len(lower), 1)
-        lower = lower[:: max(1, round(sum(map(len, lower)) / _MOST_CHARACTERS))]
+        weights = _check_sample_weight(
+            sample_weight, lower, dtype=np.float64, ensure_non_negative=True
+        )
+        step = max(1, round(sum(map(len, lower)) / _MOST_CHARACTERS))
+        taken = np.flatnonzero(weights > 0)[::step]
+        lower, weights = [lower[at] for at in taken.tolist()], weights[taken]
         if self.tokenizer is None:
             tokens = tokenize(lower, WORDS_AND_PUNCTUATION, positions=False, scripts=True)
         else:
@@ -135,7 +145,8 @@ class WordVectors(SavedMixin, BaseEstimator):
         tokens = tokens.without(frozenset(word for word in tokens.words if not has_letters(word)))
         check_any_texts(len(lower), len(tokens.ids))
         counts, names, _ = count_ngrams(tokens, (1, 1), low=self.min_df, dtype=np.float64)
-        frequency = np.bincount(counts.indices, minlength=len(names))
+        per_entry = np.repeat(weights, np.diff(counts.indptr))
+        frequency = np.bincount(counts.indices, per_entry, len(names))
         common = np.sort(np.argsort(-frequency, kind="stable")[: self.max_words])
         if len(common) < 2:
             raise ValueError(
@@ -143,9 +154,8 @@ class WordVectors(SavedMixin, BaseEstimator):
                 "or lower min_df."
             )
         counts = counts[:, common]
-        is_short = counts.nnz <= _MANY_WORDS * counts.shape[0]
-        by_text = TfidfTransformer(smooth_idf=False, sublinear_tf=True)
-        matrix = _associations(counts) if is_short else by_text.fit_transform(counts)
+        is_short = weights @ np.diff(counts.indptr) <= _MANY_WORDS * weights.sum()
+        matrix = _associations(counts, weights) if is_short else _weighted_texts(counts, weights)
         size = min(self.n_components, min(matrix.shape) - 1)
         _, sizes, rows = randomized_svd(matrix, size, n_iter=_POWER_ITERATIONS, random_state=0)
         vectors = rows.T * (np.sqrt(sizes) if is_short else sizes)
@@ -320,11 +330,28 @@ def side_by_side(one: WordVectors | None, other: WordVectors | None) -> WordVect
     )
 
 
-def _associations(counts: Any) -> sp.csr_matrix:
-    """Return the positive pointwise mutual information of words, (n_words, n_words)."""
+def _weighted_texts(counts: Any, weights: NDArray[np.float64]) -> Any:
+    """Return the document-term matrix (n_texts, n_words), weighted by document frequencies.
+
+    Rows of texts with a weight w are multiplied by the root of w: so they count as w rows in the
+    sums of squares of a singular value decomposition.
+    """
+    by_text = TfidfTransformer(smooth_idf=False, sublinear_tf=True).fit(counts)
+    frequency = np.bincount(counts.indices, np.repeat(weights, np.diff(counts.indptr)))
+    by_text.idf_ = np.log(weights.sum() / frequency) + 1.0
+    return sp.diags_array(np.sqrt(weights)) @ by_text.transform(counts)
+
+
+def _associations(counts: Any, weights: NDArray[np.float64]) -> sp.csr_matrix:
+    """Return the positive pointwise mutual information of words, (n_words, n_words).
+
+    `weights` are those of the texts, (n_texts,).
+    """
     present = sp.csr_matrix(counts, dtype=np.float32, copy=True)
     present.data[:] = 1.0
-    together = (present.T @ present).tocoo()
+    weighted = present.copy()
+    weighted.data *= np.repeat(weights, np.diff(present.indptr))
+    together = (present.T @ weighted).tocoo()
     apart = together.row != together.col
     row, column, data = together.row[apart], together.col[apart], together.data[apart]
     total = np.bincount(row, data, present.shape[1])

@@ -1,0 +1,148 @@
+"""What says nothing changes nothing: the order of documents and tokens, names of classes, copies.
+
+Problems have what invites a choice by order, name or rounding: copies in several classes, empty
+documents, tokens without log-odds, tokens of one document.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers import data, documents
+from numpy.testing import assert_allclose
+from scipy.stats import ortho_group
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._core.choose_c import Choice, _averaged, choose_C, guess_C
+from sklearn_clsattn._core.path import AttentionPath
+
+N_TOKENS = 8
+
+
+def drawn(kind, seed):
+    """Return a generator, counts, labels 0..K-1, K, and token vectors of a problem of a kind."""
+    rng = np.random.default_rng(seed)
+    n_classes = 2 + seed % 2
+    X = rng.poisson(rng.uniform(0.2, 1.2, N_TOKENS), (24, N_TOKENS)).astype(float)
+    y = np.arange(24) % n_classes
+    if kind == "copies in several classes":
+        X[-9:] = X[:9]
+        y[-9:] = rng.integers(0, n_classes, 9)
+    elif kind == "empty documents":
+        X[rng.random(24) < 0.3] = 0.0
+    elif kind == "two equal halves":
+        X, y = np.vstack([X, X]), np.concatenate([y, y])
+    elif kind == "each document in two classes":  # all log-odds of two classes are 0
+        X, y = np.vstack([X, X]), np.concatenate([y, (y + 1) % n_classes])
+    elif kind == "tokens without log-odds":
+        X = rng.integers(0, 2, (24, N_TOKENS)).astype(float)
+        X[:, 4:] = np.repeat(X[::n_classes, 4:], n_classes, axis=0)  # the same in all classes
+        X[:, :4] = X[:, 3::-1] if seed % 3 else X[:, :4]
+    elif kind == "tokens of one document":
+        X = np.hstack([X[:, :3], np.eye(24)])
+    return rng, X, y, n_classes, rng.normal(size=(X.shape[1], 3))
+
+
+KINDS = [
+    "copies in several classes",
+    "empty documents",
+    "two equal halves",
+    "each document in two classes",
+    "tokens without log-odds",
+    "tokens of one document",
+]
+SETTINGS = {
+    "C chosen": {},
+    "vectors": {"C": 1.0, "token_vectors_scale": 1.0},
+    "vectors, C and gamma chosen": {},
+}
+CASES = pytest.mark.parametrize(
+    ("kind", "setting", "seed"),
+    [
+        (kind, setting, seed)
+        for kind in KINDS
+        for setting in SETTINGS
+        for seed in (0, 1)
+        # Folds are dealt by frequencies, which do not tell these documents apart: vectors do.
+        if not (kind == "tokens of one document" and "chosen" in setting and "vectors" in setting)
+    ],
+)
+
+
+def fitted(X, y, vectors, setting, weights=None):
+    vectors = vectors if "vectors" in setting else None
+    return ClsAttentionClassifier(**SETTINGS[setting]).fit(X, y, weights, vectors)
+
+
+@CASES
+def test_order_and_names_say_nothing(kind, setting, seed):
+    rng, X, y, n_classes, vectors = drawn(kind, seed)
+    rows, columns = rng.permutation(len(y)), rng.permutation(X.shape[1])
+    names = np.roll(rng.permutation(n_classes), 1) if n_classes > 2 else np.array([1, 0])
+    rotation = ortho_group.rvs(3, random_state=seed)  # only angles between vectors matter
+    model = fitted(X, y, vectors, setting)
+    other = fitted(X[rows][:, columns], names[y[rows]], vectors[columns] @ rotation, setting)
+    assert_allclose(other.C_, model.C_, rtol=1e-5)
+    expected = model.predict_proba(X)
+    assert_allclose(other.predict_proba(X[:, columns])[:, names], expected, atol=1e-6)
+    if n_classes == 2:
+        decision = other.decision_function(X[:, columns])
+        assert_allclose(decision, -model.decision_function(X), rtol=1e-5, atol=1e-5)
+
+
+@CASES
+def test_a_weight_is_a_number_of_copies(kind, setting, seed):
+    rng, X, y, n_classes, vectors = drawn(kind, seed)
+    weights = rng.integers(0, 3, len(y))
+    weights[:n_classes] = 1
+    copies = np.repeat(np.arange(len(y)), weights)
+    model = fitted(X, y, vectors, setting, weights)
+    other = fitted(X[copies], y[copies], vectors, setting)
+    assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=1e-6)
+
+
+def choice(scale, loss, C=1.0):
+    return Choice(C, np.array([C]), np.array([[loss]]), None, scale, scale)
+
+
+def test_few_documents_do_not_decide_between_scales_of_vectors():
+    equal = [choice(scale, 0.5 + rounding) for scale, rounding in ((0.0, 1e-16), (2.0, 0.0))]
+    assert _averaged(equal, 1_000, None).scale == pytest.approx(1.0)
+    assert _averaged(equal[::-1], 1_000, None).scale == pytest.approx(1.0)
+    unequal = [choice(0.0, 0.5, 0.1), choice(2.0, 0.4, 10.0)]
+    few, many = (_averaged(unequal, n, None) for n in (5, 5_000))
+    assert 1.0 < few.scale < 1.5
+    assert pytest.approx(10 ** (few.scale - 1)) == few.C
+    assert (many.scale, many.C) == pytest.approx((2.0, 10.0))
+    assert _averaged(unequal, 5, 3.0).C == 3.0
+
+
+@pytest.mark.parametrize("outliers", ["an entry", "a document", "a column"])
+def test_outlying_entries_are_named(outliers):
+    X, y = data(2, n_documents=80)
+    X = X.toarray()
+    where = {"an entry": (3, 5), "a document": 3, "a column": (slice(None), 5)}[outliers]
+    X[where] = 1e5 * (X[where] + 1)
+    with pytest.warns(
+        UserWarning, match="Few entries of X outweigh.*sublinear_counts=True"
+    ) as found:
+        ClsAttentionClassifier(C=1.0, sublinear_counts=False).fit(X, y)
+    assert found[0].filename == __file__
+    ClsAttentionClassifier(C=1.0).fit(X, y)  # warnings are errors
+
+
+@pytest.mark.parametrize("n_rare", [1, 2, 5])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_rare_class_leaves_C_near_the_guess(n_rare, n_classes):
+    """Held-out documents of one class alone would ask for the largest C."""
+    rng = np.random.default_rng(n_rare)
+    X = rng.poisson(0.4, (1200, 30)).astype(float)
+    y = np.zeros(1200, dtype=int)
+    rare = rng.choice(1200, n_rare * (n_classes - 1), replace=False)
+    y[rare] = 1 + np.arange(len(rare)) % (n_classes - 1)
+    X[rare, 0] += 3
+    d = documents(sp.csr_array(X), y)
+    mean = AttentionPath(d.trained_in(np.float64, "cpu"), np.float64, "cpu", attention_C=0.03).mean
+    guess = guess_C(mean, d.statistics)
+    chosen = choose_C(d, mean, np.float64, "cpu", attention_C=0.03)
+    assert 0.3 * guess < chosen.C < 3.0 * guess
+    assert chosen.losses.shape[0] == 4  # every rare document is held out once

@@ -1,0 +1,200 @@
+"""Labels of every type: their classes, missing ones, several a document, and names of rows."""
+
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import data
+from numpy.testing import assert_array_equal
+
+from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, TokenImportanceTransformer
+from sklearn_clsattn.inspection import label_issues
+from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
+
+X, Y = data(2, n_documents=20)
+TEXTS = [f"{'good' if label else 'bad'} film number {number % 7}" for number, label in enumerate(Y)]
+
+
+def polars_series(values):
+    return pytest.importorskip("polars").Series(values, strict=False)
+
+
+def pyarrow_array(values):
+    return pytest.importorskip("pyarrow").array(values)
+
+
+def pyarrow_strings(values):
+    pytest.importorskip("pyarrow")
+    return pd.Series(values, dtype="string[pyarrow]")
+
+
+def pyarrow_integers(values):
+    pytest.importorskip("pyarrow")
+    return pd.Series(values, dtype="int64[pyarrow]")
+
+
+INTEGERS, BOOLEANS, STRINGS, DATES = (
+    (3, 8),
+    (False, True),
+    ("ham", "spam"),
+    (datetime(2024, 1, 1), datetime(2025, 1, 1)),
+)
+# How labels are held, the two labels, and the type of `classes_`.
+COLUMNS = {
+    "Int64": (lambda values: pd.Series(values, dtype="Int64"), INTEGERS, "i"),
+    "UInt8": (lambda values: pd.Series(values, dtype="UInt8"), INTEGERS, "iu"),
+    "boolean": (lambda values: pd.Series(values, dtype="boolean"), BOOLEANS, "b"),
+    "string": (lambda values: pd.Series(values, dtype="string"), STRINGS, "OU"),
+    "string[pyarrow]": (pyarrow_strings, STRINGS, "OU"),
+    "int64[pyarrow]": (pyarrow_integers, INTEGERS, "i"),
+    "category": (lambda values: pd.Series(values, dtype="category"), STRINGS, "OU"),
+    "category of integers": (
+        lambda values: pd.Series(pd.Series(values, dtype="Int64"), dtype="category"),
+        INTEGERS,
+        "i",
+    ),
+    "object": (lambda values: pd.Series(values, dtype=object), STRINGS, "OU"),
+    "array of objects": (lambda values: np.array(values, dtype=object), STRINGS, "OU"),
+    "column of objects": (
+        lambda values: np.array(values, dtype=object).reshape(-1, 1),
+        STRINGS,
+        "OU",
+    ),
+    "Index": (lambda values: pd.Index(values, dtype=object), STRINGS, "OU"),
+    "list": (list, STRINGS, "OU"),
+    "datetime64": (lambda values: pd.Series(values, dtype="datetime64[ns]"), DATES, "M"),
+    "polars": (polars_series, INTEGERS, "i"),
+    "polars strings": (polars_series, STRINGS, "OU"),
+    "pyarrow": (pyarrow_array, INTEGERS, "i"),
+    "pyarrow strings": (pyarrow_array, STRINGS, "OU"),
+    "pyarrow booleans": (pyarrow_array, BOOLEANS, "b"),
+}
+PER_COLUMN = pytest.mark.parametrize("column", COLUMNS)
+LEARNERS = {
+    "classifier": lambda y: ClsAttentionClassifier(C=1.0).fit(X, y),
+    "batches": lambda y: ClsAttentionClassifier(C=1.0).partial_fit(X, y, classes=y),
+    "transformer": lambda y: TokenImportanceTransformer().fit(X, y),
+    "vectorizer": lambda y: ContextVectorizer().fit(TEXTS, y),
+    "text classifier": lambda y: make_text_classifier(C=1.0).fit(TEXTS, y),
+}
+ANY_COLUMN = "ignore:A column-vector y was passed"
+
+
+@pytest.mark.filterwarnings(ANY_COLUMN)
+@PER_COLUMN
+def test_classes_have_the_type_of_the_labels(column):
+    make, labels, kinds = COLUMNS[column]
+    values = [labels[code] for code in Y]
+    expected = ClsAttentionClassifier(C=1.0).fit(X, Y).predict(X)
+    for name in ("classifier", "batches", "text classifier"):
+        classes = LEARNERS[name](make(values)).classes_
+        assert classes.dtype.kind in kinds
+        assert pd.Series(classes).tolist() == pd.Series(labels).tolist()
+    predicted = ClsAttentionClassifier(C=1.0).fit(X, make(values)).predict(X)
+    assert pd.Series(predicted).tolist() == pd.Series([labels[code] for code in expected]).tolist()
+
+
+@pytest.mark.filterwarnings(ANY_COLUMN)
+@PER_COLUMN
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT], ids=repr)
+def test_a_missing_label_is_named_by_its_position(column, missing):
+    make, labels, _ = COLUMNS[column]
+    values = [labels[code] for code in Y]
+    values[7] = values[11] = missing
+    try:
+        y = make(values)
+    except (TypeError, ValueError):  # of pandas and pyarrow
+        pytest.skip("such a column cannot have this value")
+    if not pd.isna(np.asarray(y).reshape(-1)[7]):
+        pytest.skip("the value became a label")
+    for learn in LEARNERS.values():
+        with pytest.raises(ValueError, match=r"2 missing labels .* position 7: remove these"):
+            learn(y)
+
+
+def test_missing_numbers_and_labels_of_chunks(tmp_path):
+    values = np.where(np.arange(20) == 7, np.nan, Y)
+    for y in (values, values.astype(np.float32), values.tolist(), pd.Series(values)):
+        for learn in LEARNERS.values():
+            with pytest.raises(ValueError, match=r"1 missing labels .* position 7: remove these"):
+                learn(y)
+    y = pd.Series(Y, dtype="Int64").where(np.arange(20) != 7)
+    with pytest.raises(ValueError, match=r"1 missing labels .* position 7"):
+        ChunkedCounts.write(tmp_path / "counts", [(X, y)])
+    several = pd.DataFrame({"a": y, "b": pd.Series(1 - Y, dtype="Int64")})
+    with pytest.raises(ValueError, match=r"1 missing labels .* position 7"):
+        ClsAttentionClassifier().fit(X, several)
+    model = ClsAttentionClassifier(C=1.0).fit(X, several.fillna(1))
+    assert model.multilabel_
+
+
+RAGGED = [["a", "b"] if code else ["a"] for code in Y]
+MIXED = ["a", ["b", "c"], *("ab"[code] for code in Y[2:])]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        tuple,
+        pd.Series,
+        lambda values: pd.Series(values, index=range(5, 25)),
+        lambda values: np.array([*values, None], dtype=object)[:-1],
+        lambda values: [set(one) for one in values],
+        lambda values: pd.Series([frozenset(one) for one in values]),
+    ],
+)
+@pytest.mark.parametrize("values", [RAGGED, MIXED], ids=["ragged", "mixed"])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_labels_in_lists_are_several_labels(name, make, values):
+    with pytest.raises(ValueError, match=r"y has several labels per document.*MultiLabelBinarizer"):
+        LEARNERS[name](make(values))
+
+
+def test_label_issues_keep_the_names_of_documents():
+    names = [f"mail {number}" for number in range(20)]
+    for kind, labels in (("Int64", [3, 8]), ("boolean", [False, True]), (object, ["no", "yes"])):
+        y = pd.Series([labels[code] for code in Y], dtype=kind, index=names)
+        model = ClsAttentionClassifier(C=1.0).fit(X, y)
+        issues = label_issues(model, X, y)
+        assert [names[document] for document in issues["document"]] == issues.index.tolist()
+        assert issues["label"].tolist() == y[issues.index].tolist()
+        assert issues["label"].dtype == issues["suggested"].dtype
+        assert len(label_issues(model, X, y, top=3)) == 3
+        plain = label_issues(model, X, y.tolist())
+        assert_array_equal(plain["document"], issues["document"])
+        assert plain.index.tolist() == list(range(20))
+    frame = pd.DataFrame({"a": Y, "b": 1 - Y}, index=names)
+    issues = label_issues(ClsAttentionClassifier(C=1.0).fit(X, frame), X, frame)
+    assert [names[document] for document in issues["document"]] == issues.index.tolist()
+
+
+@pytest.mark.parametrize(
+    "make", [pyarrow_array, pyarrow_strings, polars_series, lambda t: pd.Series(t, dtype="string")]
+)
+def test_texts_in_any_column(make):
+    model = make_text_classifier(C=1.0).fit(make(TEXTS), Y)
+    expected = make_text_classifier(C=1.0).fit(TEXTS, Y)
+    assert_array_equal(model.predict_proba(make(TEXTS)), expected.predict_proba(TEXTS))
+    with pytest.raises(ValueError, match=r"position 2 is .*: remove it and its label"):
+        model.predict(make([*TEXTS[:2], None]))
+
+
+@pytest.mark.parametrize("dtype", [object, str])
+def test_columns_of_texts_with_two_dimensions(dtype):
+    column = np.array(TEXTS, dtype=dtype).reshape(-1, 1)
+    with pytest.raises(ValueError, match=r"shape \(20, 1\): pass one column .*X\[:, 0\]"):
+        make_text_classifier().fit(column, Y)
+
+
+def test_the_first_batch_names_the_classes():
+    message = r"first call to partial_fit needs all labels.*classes=\[\.\.\.\]"
+    with pytest.raises(ValueError, match=message):
+        ClsAttentionClassifier().partial_fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        TokenImportanceTransformer().partial_fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        make_text_classifier().partial_fit(TEXTS, Y)
+    model = ClsAttentionClassifier(C=1.0).partial_fit(X, Y, classes=[0, 1])
+    assert model.partial_fit(X, Y).classes_.tolist() == [0, 1]

@@ -1,0 +1,146 @@
+"""Weights of texts are repetition, in every stage of a text classifier and in other tools."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import VotingClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV, cross_validate
+
+from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.text import ContextVectorizer, WordVectors, make_text_classifier
+from sklearn_clsattn.text._word_vectors import _weighted_texts
+
+REQUESTS = load_requests()
+RNG = np.random.default_rng(0)
+SOME = RNG.choice(len(REQUESTS.data), 160, replace=False)
+TEXTS = [REQUESTS.data[at] for at in SOME]
+TOPICS, MOODS = REQUESTS.topic[SOME], REQUESTS.mood[SOME]
+WEIGHTS = RNG.integers(0, 5, len(TEXTS))
+WEIGHTS[:20] = 2  # a few of every class
+COPIES = np.repeat(np.arange(len(TEXTS)), WEIGHTS)
+COPIED = [TEXTS[at] for at in COPIES]
+# The bound of very common n-grams, 200 occurrences, is among the counts of these documents.
+PARAMETERS = {
+    "defaults": {"dtype": np.float64},
+    "no characters": {"characters": None, "dtype": np.float64},
+    "no context": {"context": False, "dtype": np.float64},
+    "bounds": {"min_df": 2, "character_min_df": 2, "max_df": 0.5, "dtype": np.float64},
+}
+FITTED = "start_scores_", "end_scores_", "previous_word_scores_"
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_every_stage_learns_from_weights_as_from_copies(parameters):
+    given, labels = PARAMETERS[parameters], TOPICS if parameters == "no characters" else MOODS
+    weighted = make_text_classifier(**given).fit(TEXTS, labels, sample_weight=WEIGHTS)
+    positive = np.flatnonzero(WEIGHTS)
+    without = [TEXTS[at] for at in positive]
+    expected = [weighted, make_text_classifier(**given)]
+    expected[1].fit(without, labels[positive], sample_weight=WEIGHTS[positive])
+    if parameters != "bounds":  # these count each document once
+        expected.append(make_text_classifier(**given).fit(COPIED, labels[COPIES]))
+    probabilities = weighted.predict_proba(TEXTS)
+    for other in expected[1:]:
+        assert weighted[0].vocabulary_ == other[0].vocabulary_
+        assert weighted[0].character_vocabulary_ == other[0].character_vocabulary_
+        assert_array_equal(weighted[0].previous_words_, other[0].previous_words_)
+        for name in FITTED:
+            assert_allclose(getattr(other[0], name), getattr(weighted[0], name), atol=1e-6)
+        assert pytest.approx(weighted[1].C_, rel=1e-4) == other[1].C_
+        assert_allclose(other[1].token_importance_, weighted[1].token_importance_, atol=1e-7)
+        assert_allclose(other.predict_proba(TEXTS), probabilities, atol=2e-5)
+    ones = make_text_classifier(**given).fit(TEXTS, labels, np.ones(len(TEXTS)))
+    plain = make_text_classifier(**given).fit(TEXTS, labels)
+    assert_array_equal(ones.predict_proba(TEXTS), plain.predict_proba(TEXTS))
+    assert np.abs(plain.predict_proba(TEXTS) - probabilities).max() > 0.01
+
+
+@pytest.mark.parametrize("factor", [1e-3, 0.5, 40.0])
+def test_the_vocabulary_does_not_depend_on_the_unit_of_weights(factor):
+    given = {"min_df": 2, "context": False, "characters": None}
+    plain = ContextVectorizer(**given).fit(TEXTS, sample_weight=WEIGHTS)
+    scaled = ContextVectorizer(**given).fit(TEXTS, sample_weight=factor * WEIGHTS)
+    assert scaled.vocabulary_ == plain.vocabulary_
+
+
+def test_a_class_of_weight_zero_is_absent():
+    is_return = TOPICS == "returns"
+    model = make_text_classifier(C=1.0).fit(TEXTS, TOPICS, sample_weight=~is_return)
+    rest = [text for text, out in zip(TEXTS, is_return, strict=True) if not out]
+    expected = ContextVectorizer().fit(rest, TOPICS[~is_return])
+    assert_array_equal(model[0].classes_, expected.classes_)
+    for name in FITTED:
+        assert_allclose(getattr(model[0], name), getattr(expected, name), atol=1e-9)
+    bags = ContextVectorizer().fit_transform(TEXTS, TOPICS, ~is_return)
+    assert_array_equal(bags.toarray(), model[0].transform(TEXTS).toarray())
+
+
+def test_word_vectors_learn_from_weights_as_from_copies():
+    texts, weights = REQUESTS.data[:300], np.random.default_rng(0).integers(0, 4, 300)
+    copies = np.repeat(np.arange(300), weights)
+    weighted = WordVectors(8, min_df=1).fit(texts, sample_weight=weights)
+    repeated = WordVectors(8, min_df=1).fit([texts[at] for at in copies])
+    assert_array_equal(weighted.words_, repeated.words_)
+    cosines = [vectors.vectors_ @ vectors.vectors_.T for vectors in (weighted, repeated)]
+    assert_allclose(*cosines, atol=1e-4)
+    # Long texts: the sums of squares, of which the vectors are eigenvectors.
+    counts = CountVectorizer().fit_transform(texts)
+    counts = counts[:, np.flatnonzero(counts[copies].sum(axis=0))]
+    one = _weighted_texts(counts, weights.astype(float))
+    other = _weighted_texts(counts[copies], np.ones(len(copies)))
+    assert_allclose((one.T @ one).toarray(), (other.T @ other).toarray(), atol=1e-12)
+
+
+def test_weights_and_texts_without_labels():
+    more = REQUESTS.data[:300]
+    weighted = make_text_classifier(C=1.0, token_vectors_scale=1.0)
+    weighted.fit(TEXTS, MOODS, WEIGHTS, unlabeled=more)
+    repeated = make_text_classifier(C=1.0, token_vectors_scale=1.0)
+    repeated.fit(COPIED, MOODS[COPIES], unlabeled=more)
+    if len(weighted[0].word_vectors_.words_) == len(repeated[0].word_vectors_.words_):
+        assert_allclose(weighted.predict_proba(TEXTS), repeated.predict_proba(TEXTS), atol=1e-3)
+
+
+def fast():
+    return make_text_classifier(C=1.0, characters=None)
+
+
+def test_weights_are_taken_by_position():
+    shuffled = pd.Series(WEIGHTS, index=RNG.permutation(len(TEXTS)))
+    texts = pd.Series(TEXTS, index=RNG.permutation(len(TEXTS)))
+    model = fast().fit(texts, pd.Series(MOODS), sample_weight=shuffled)
+    expected = fast().fit(TEXTS, MOODS, WEIGHTS).predict_proba(TEXTS)
+    assert_array_equal(model.predict_proba(texts), expected)
+    steps = {"vectorizer__sample_weight": WEIGHTS, "classifier__sample_weight": WEIGHTS}
+    assert_array_equal(fast().fit(TEXTS, MOODS, **steps).predict_proba(TEXTS), expected)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_weights_in_tools_of_scikit_learn(routed):
+    texts, y, weights = np.array(TEXTS, dtype=object), MOODS, WEIGHTS + 1.0
+    folds = [(np.arange(80), np.arange(80, 160)), (np.arange(80, 160), np.arange(80))]
+    halves = [fast().fit(texts[fold], y[fold], weights[fold]) for fold, _ in folds]
+    whole = fast().fit(texts, y, weights).predict_proba(texts)
+    with config_context(enable_metadata_routing=routed):
+        model = fast()
+        if routed:
+            model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        how = {"params": {"sample_weight": weights}}
+        found = cross_validate(model, texts, y, cv=folds, return_estimator=True, **how)["estimator"]
+        search = GridSearchCV(model, {"classifier__C": [1.0]}, cv=folds)
+        search.fit(texts, y, sample_weight=weights)
+        voting = VotingClassifier([("one", model)], voting="soft")
+        voting.fit(texts, y, sample_weight=weights)
+        calibrated = CalibratedClassifierCV(model, cv=folds).fit(texts, y, sample_weight=weights)
+        inner = [one.estimator for one in calibrated.calibrated_classifiers_]
+        for one in (search, voting):
+            assert_array_equal(one.predict_proba(texts), whole)
+        for models in (found, inner):
+            for one, expected in zip(models, halves, strict=True):
+                assert_array_equal(one.predict_proba(texts), expected.predict_proba(texts))
+        more = fast().fit(texts, y, sample_weight=weights, unlabeled=REQUESTS.data[:200])
+        assert more[0].word_vectors_ is not None
