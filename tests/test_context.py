@@ -26,7 +26,7 @@ from sklearn_clsattn.text._gate_scores import (
     learn_scores,
     loss_and_gradient,
 )
-from sklearn_clsattn.text._graphemes import EMOJI_MARKS, cluster_starts
+from sklearn_clsattn.text._graphemes import KEYCAP, PICTOGRAPH, cluster_class, cluster_starts
 from sklearn_clsattn.text._ngrams import count_ngrams
 from sklearn_clsattn.text._normalization import normalized
 from sklearn_clsattn.text._token_positions import N_CELLS, Words, frequent_words, token_positions
@@ -80,7 +80,8 @@ def words_of(text):
     is_letter = [
         re.match(r"\w", one) is not None
         and not ALONE.match(one)
-        and not any(mark in one for mark in EMOJI_MARKS)
+        and KEYCAP not in one
+        and cluster_class(one[0]) != PICTOGRAPH
         for one in [*clusters, " "]
     ]
     words, goes_on = [], False

@@ -23,8 +23,7 @@ PICTOGRAPHS = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935"
     "\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff\U0001fc00-\U0001fffd"
 )
-# Signs that make an emoji of the character before them, such as a digit.
-EMOJI_MARKS = "\ufe0f\u20e3"
+KEYCAP = "\u20e3"  # makes an emoji of the digit before it
 
 # The classes of characters.
 _OTHER, BREAK, _EXTEND, JOINER, _PREPEND, _FLAG, PICTOGRAPH = range(7)

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from functools import cache
+from itertools import pairwise, repeat
 from typing import Literal, NamedTuple
 from unicodedata import decomposition, normalize
 
@@ -25,6 +26,7 @@ from ._graphemes import (
     classes_of,
     cluster_starts,
     joined_characters,
+    may_join,
     whole_clusters,
 )
 
@@ -60,17 +62,17 @@ _SAME |= {sign: "'" + normalize("NFD", sign)[1:] for sign in _BREATHINGS_WITH_AC
 _SAME |= dict.fromkeys(_QUOTATION_MARKS, '"')
 _SAME |= dict.fromkeys(_HYPHENS, "-")
 _SAME |= {"\u2015": "\u2014"}  # the horizontal bar is a dash
-_SAME |= {"\u0e4d\u0e32": "\u0e33", "\u0ecd\u0eb2": "\u0eb3"}  # the vowel am, divided by NFKC
-_SAME_SIGNS = re.compile("|".join(map(re.escape, _SAME)))
+# The vowel am of Thai and Lao, which NFKC divides.
+_DIVIDED_AM = {"\u0e4d\u0e32": "\u0e33", "\u0ecd\u0eb2": "\u0eb3"}
 _DOTTED = "i\u0307"  # looks like i, and is the small letter of the Turkish capital
-_BACKTICK = re.compile(r"(?<=\w)`(?=\w)")  # elsewhere it is no apostrophe
+_BACKTICK = re.compile(r"`(?<=\w`)(?=\w)")  # elsewhere it is no apostrophe
 
-# Emoji, single letters of Hangul, and the vowel am of Thai and Lao, which no form changes here.
-_UNCHANGED = re.compile(
-    f"({_SIGNED}|[\u0e33\u0eb3\u3131-\u318e\u3260-\u327e\U0001f200-\U0001f2ff])"
-)
-# A text without these characters needs only steps 3 and 4.
-_SPECIAL = re.compile(f"[{_IGNORABLE}{_ZERO_WIDTH_JOINER}\u0307{''.join(_SAME)}]")
+# Emoji, single letters of Hangul, and the vowel am, which no form changes here.
+_KEPT = "\u0e33\u0eb3\u3131-\u318e\u3260-\u327e\U0001f200-\U0001f2ff"
+_MAY_BE_KEPT = re.compile(f"[\ufe0f{_KEPT}]")
+_UNCHANGED = re.compile(f"({_SIGNED}|[{_KEPT}])")
+_INVISIBLE = re.compile(f"[{_IGNORABLE}{_ZERO_WIDTH_JOINER}]")
+_ASCII = bytes(range(0x80))
 
 
 class Aligned(NamedTuple):
@@ -97,11 +99,13 @@ def normalized(text: str, form: Form, *, lowercase: bool) -> str:
 
     Texts in ASCII are only lower-cased, and without a form, so are all.
     """
-    if form is None or (text.isascii() and "`" not in text):
+    if form is None:
         return text.lower() if lowercase else text
-    if _SPECIAL.search(text):
-        text = _visible(text)
-    return _BACKTICK.sub("'", _stable(text, form, lowercase))
+    if not text.isascii():
+        text = _stable(_visible(text), form, lowercase)
+    elif lowercase:
+        text = text.lower()
+    return _BACKTICK.sub("'", text) if "`" in text else text
 
 
 def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
@@ -131,29 +135,55 @@ def _repeated(
 
 def _stable(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
     """Return a text without invisible signs, normalized until nothing changes."""
+    if _is_simple(text, form, lowercase):
+        return text.casefold() if lowercase else text
     while (changed := _once(text, form, lowercase)) != text:
         text = changed
+        if _is_simple(text, form, lowercase):
+            break
     return text
 
 
 def _once(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
     """Return a text after one pass of steps 2 to 4."""
-    if not _SPECIAL.search(text) and not _UNCHANGED.search(text):
-        text = normalize(form, text)
-        return text.casefold() if lowercase else text
-    text = _SAME_SIGNS.sub(lambda match: _SAME[match[0]], text)
-    parts = _UNCHANGED.split(text)
+    signs = set(_beyond_ascii(text))
+    for sign in sorted(signs & _SAME.keys()):
+        text = text.replace(sign, _SAME[sign])
+    for divided, whole in _DIVIDED_AM.items():
+        text = text.replace(divided, whole)
+    parts = _UNCHANGED.split(text) if _MAY_BE_KEPT.search("".join(signs)) else [text]
     parts[::2] = [normalize(form, part) for part in parts[::2]]
     if lowercase:
         parts[::2] = [part.casefold().replace(_DOTTED, "i") for part in parts[::2]]
     return "".join(parts)
 
 
+def _is_simple(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> bool:
+    """Return whether nothing but the case of a text's characters needs to change."""
+    characters = set(_beyond_ascii(text))
+    return all(map(_is_simple_character, characters, repeat(form), repeat(lowercase)))
+
+
+@cache
+def _is_simple_character(character: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> bool:
+    """Return whether a character has no part in any step but the last, whatever is around it."""
+    folded = character.casefold() if lowercase else character
+    has_clusters = may_join(classes_of(character)).any()
+    changed = {_once(one, form, lowercase) for one in (character, folded)}
+    return not has_clusters and not _INVISIBLE.match(character) and changed == {folded}
+
+
+def _beyond_ascii(text: str) -> str:
+    """Return the characters of a text that are not ASCII."""
+    encoded = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    return encoded.decode("utf-8", "surrogatepass")
+
+
 def _visible(text: str) -> str:
     """Return a text without the signs that have no glyph."""
-    if _ZERO_WIDTH_JOINER in text:
-        return "".join([text[at] for at in _visible_places(text).tolist()])
-    return _DROPPED.sub(lambda match: match["kept"] or "", text)
+    if not _INVISIBLE.search(_beyond_ascii(text)):
+        return text
+    return "".join([text[at] for at in _visible_places(text).tolist()])
 
 
 def _visible_places(text: str) -> NDArray[np.intp]:

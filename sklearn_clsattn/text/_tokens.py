@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from .._validation import is_missing
 from ._graphemes import (
     BREAK,
-    EMOJI_MARKS,
+    KEYCAP,
+    PICTOGRAPH,
     cluster_class,
     cluster_starts,
     joined_characters,
@@ -99,8 +100,8 @@ def is_spelled(word: str) -> bool:
     """Return whether a word has character n-grams, unlike signs, emoji and Chinese characters."""
     if not has_letters(word):
         return False
-    is_emoji = any(mark in word for mark in EMOJI_MARKS)
-    return not is_emoji and not (ALONE.match(word) and len(cluster_starts(word)) == 1)
+    is_sign = ALONE.match(word) or KEYCAP in word or cluster_class(word[0]) == PICTOGRAPH
+    return not (is_sign and len(cluster_starts(word)) == 1)
 
 
 def words_differ(text: str) -> bool:
@@ -162,17 +163,17 @@ def _token_runs(
         word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
     if scripts and pattern == WORDS_AND_PUNCTUATION:
         alone = np.array([ALONE.fullmatch(one) is not None for one in alphabet.characters])
-        word &= ~alone[symbols]
         classes = np.array(
             [cluster_class(one) if one else BREAK for one in alphabet.characters], dtype=np.uint8
         )
+        word &= ~(alone | (classes == PICTOGRAPH))[symbols]
         may = may_join(classes)
         if may.any() and may[symbols].any():
             joins = joined_characters(classes[symbols])
             # A cluster is a sign or part of a word as its first character is.
             first = np.maximum.accumulate(np.where(joins, 0, np.arange(len(symbols))))
-            emoji = np.array([one != "" and one in EMOJI_MARKS for one in alphabet.characters])
-            word[first[joins & emoji[symbols]]] = False
+            keycap = np.array([one == KEYCAP for one in alphabet.characters])
+            word[first[joins & keycap[symbols]]] = False
             word = word[first]
     if pattern == WORDS_AND_PUNCTUATION:
         apostrophe = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]

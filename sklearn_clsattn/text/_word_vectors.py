@@ -303,7 +303,8 @@ class WordVectors(SavedMixin, BaseEstimator):
                 f"shape {matrix.shape}."
             )
         lengths = np.linalg.norm(matrix, axis=1)
-        first = {name: at for at, name in reversed(list(enumerate(names))) if lengths[at] > 0}
+        used = [at for at, name in enumerate(names) if name and lengths[at] > 0]
+        first = {names[at]: at for at in reversed(used)}
         rows = np.array(sorted(first.values()), dtype=np.intp)
         self.words_ = np.array([names[at] for at in rows.tolist()], dtype=object)
         self.vectors_ = matrix[rows] / lengths[rows, None]
