@@ -98,7 +98,7 @@ def test_texts(vectorizer):
 @pytest.mark.parametrize(
     ("vectorizer", "message"),
     [
-        (make_text_classifier(min_df=1)[0], "context and characters"),
+        (make_text_classifier(min_df=1)[0], "context, characters and normalize"),
         (TfidfVectorizer(sublinear_tf=True), "skl2onnx computes"),
         (CountVectorizer(analyzer="char_wb"), "analyzer="),
         (CountVectorizer(stop_words=["a"]), "stop_words="),

@@ -110,10 +110,10 @@ def normalized(text: str, form: Form, *, lowercase: bool) -> str:
 
 def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
     """Return a normalized text with the origins of its characters."""
-    if form is None:
+    if form is None or text.isascii():
         parts = [character.lower() if lowercase else character for character in text]
-        result = text.lower() if lowercase else text
         edges = np.arange(len(text) + 1)
+        result = normalized(text, form, lowercase=lowercase)
         return Aligned(result, *_repeated(parts, edges[:-1], edges[1:]))
     places = _visible_places(text)
     visible = "".join([text[at] for at in places.tolist()])
