@@ -220,8 +220,8 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
     model : ClsAttentionClassifier or Pipeline
         A fitted model. A pipeline of texts must start with a `CountVectorizer`, `TfidfVectorizer`
         or `TokenVectorizer` of words, with one of the fast token patterns of `TokenVectorizer`, or
-        with a `ContextVectorizer` with ``context=False, characters=None``: ONNX has no operators
-        for gates or for the character n-grams of words.
+        with a `ContextVectorizer` with ``context=False, characters=None, normalize=None``: ONNX has
+        no operators for gates, for the character n-grams of words or for normalization forms.
     locale : str, default="C.UTF-8"
         The system locale with which onnxruntime converts texts to lower case. The default exists on
         Linux; elsewhere use ``"en_US.UTF-8"``, or ``"C"``, which changes only ASCII letters.
@@ -377,14 +377,14 @@ def _without_context(vectorizer: ContextVectorizer) -> CountVectorizer:
     """Return a CountVectorizer with the same counts c, of which a bag has 1 + ln c, or raise."""
     names = "token_pattern", "lowercase", "ngram_range", "tokenizer"
     parameters = {name: getattr(vectorizer, name) for name in names}
-    if vectorizer.context or vectorizer.characters is not None:
+    if vectorizer.context or vectorizer.characters is not None or vectorizer.normalize is not None:
         raise ValueError(
-            "ONNX does not support context and characters of a ContextVectorizer: fit it with "
-            "context=False and characters=None."
+            "ONNX does not support context, characters and normalize of a ContextVectorizer: fit "
+            "it with context=False, characters=None and normalize=None."
         )
     if words_differ(" ".join(vectorizer.vocabulary_)):
         raise ValueError(
-            "ONNX does not split scripts such as Chinese, or combining marks, like "
+            "ONNX does not split scripts such as Chinese, or combining marks and emoji, like "
             "ContextVectorizer: use a CountVectorizer."
         )
     made = CountVectorizer(**parameters)

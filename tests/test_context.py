@@ -4,7 +4,6 @@ import math
 import re
 from collections import Counter
 from itertools import pairwise
-from unicodedata import category
 
 import numpy as np
 import pandas as pd
@@ -27,7 +26,9 @@ from sklearn_clsattn.text._gate_scores import (
     learn_scores,
     loss_and_gradient,
 )
+from sklearn_clsattn.text._graphemes import KEYCAP, PICTOGRAPH, cluster_class, cluster_starts
 from sklearn_clsattn.text._ngrams import count_ngrams
+from sklearn_clsattn.text._normalization import normalized
 from sklearn_clsattn.text._token_positions import N_CELLS, Words, frequent_words, token_positions
 from sklearn_clsattn.text._tokens import ALONE, tokenize
 
@@ -72,11 +73,26 @@ def evidence_of(texts, codes, weights=None, n_classes=2, limit=math.inf, least=5
 
 
 def words_of(text):
-    """Return words and punctuation: marks belong to letters, and some scripts have no words."""
-    marks = re.escape("".join(one for one in text if category(one)[0] == "M") or " ")
-    letter = rf"(?:(?!{ALONE.pattern})\w(?:(?!{ALONE.pattern})[{marks}])*)"
-    pattern = rf"{ALONE.pattern}|{letter}+(?:['’]{letter}+)*|[^\w\s]"
-    return [match.group() for match in re.finditer(pattern, text.replace(" ", "\n"))]
+    """Return words and signs of a normalized text, by a loop over grapheme clusters."""
+    text = re.sub(r"\s", "\n", text)
+    edges = [*cluster_starts(text).tolist(), len(text)]
+    clusters = [text[start:stop] for start, stop in pairwise(edges)]
+    is_letter = [
+        re.match(r"\w", one) is not None
+        and not ALONE.match(one)
+        and KEYCAP not in one
+        and cluster_class(one[0]) != PICTOGRAPH
+        for one in [*clusters, " "]
+    ]
+    words, goes_on = [], False
+    for at, cluster in enumerate(clusters):
+        joins = goes_on and cluster in ("'", "’") and is_letter[at + 1]
+        if goes_on and (is_letter[at] or joins):
+            words[-1] += cluster
+        elif not cluster.isspace():
+            words.append(cluster)
+        goes_on = is_letter[at] or joins
+    return words
 
 
 def positions_of(text):
@@ -337,11 +353,17 @@ def test_occurrences_sum_to_the_bag(characters, words):
     row = np.zeros(len(model.get_feature_names_out()))
     row[list(entries)] = list(entries.values())
     np.testing.assert_allclose(row, model.transform([text]).toarray()[0], rtol=0, atol=1e-12)
-    spans = zip(occurrences.terms, occurrences.starts, occurrences.stops, strict=True)
-    for term, start, stop in spans:
-        assert words_of(text[start:stop].lower()) == term.split(" ")
-    found = [text[start:stop].lower() for start, stop in occurrences.words]
-    assert found == words_of(text.lower()) or len(text) != len(text.lower())
+    # Words are those of the normalized text, and their spans those of the original.
+    expected = words_of(normalized(text, "NFKC", lowercase=True))
+    found = [text[start:stop] for start, stop in occurrences.words]
+    for word, original in zip(expected, found, strict=True):
+        assert word in normalized(original, "NFKC", lowercase=True)
+    for at, term in enumerate(occurrences.terms):
+        first = occurrences.first_words[at]
+        last = first + term.count(" ")
+        assert " ".join(expected[first : last + 1]) == term
+        assert occurrences.starts[at] == occurrences.words[first, 0]
+        assert occurrences.stops[at] == occurrences.words[last, 1]
 
 
 # As an estimator.

@@ -51,7 +51,7 @@ def test_counts_and_weights(n_classes, parameters, scale):
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_words_without_context(lowercase):
     texts, y = load_requests(return_X_y=True)
-    plain = {"context": False, "characters": None, "lowercase": lowercase}
+    plain = {"context": False, "characters": None, "normalize": None, "lowercase": lowercase}
     model = make_text_classifier(**plain).fit(texts[:600], y[:600])
     check(model, texts[600:700], texts=texts[600:700])
     with pytest.raises(ValueError, match="scripts such as Chinese"):
@@ -98,7 +98,7 @@ def test_texts(vectorizer):
 @pytest.mark.parametrize(
     ("vectorizer", "message"),
     [
-        (make_text_classifier(min_df=1)[0], "context and characters"),
+        (make_text_classifier(min_df=1)[0], "context, characters and normalize"),
         (TfidfVectorizer(sublinear_tf=True), "skl2onnx computes"),
         (CountVectorizer(analyzer="char_wb"), "analyzer="),
         (CountVectorizer(stop_words=["a"]), "stop_words="),

@@ -14,11 +14,15 @@ TEXTS = {
     "Chinese": ("这部电影很好看。", list("这部电影很好看。")),
     "Japanese": ("映画はGoodでした!", [*"映画は", "good", *"でした!"]),
     "Korean": ("영화 최고ㅋㅋ", list("영화최고ㅋㅋ")),
-    "Thai": ("หนังดี 10", [*"หนังดี", "10"]),
+    "Thai": ("หนังดี น้ำ 10", ["ห", "นั", "ง", "ดี", "น้ำ", "10"]),
+    "Lao": ("ຮູບເງົາດີ", ["ຮູ", "ບ", "ເ", "ງົ", "າ", "ດີ"]),
+    "Burmese": ("ရုပ်ရှင် မြန်မာ", ["ရု", "ပ်", "ရှ", "င်", "မြ", "န်", "မာ"]),
+    "Khmer": ("ខ្មែរ ល្អ", ["ខ្មែ", "រ", "ល្អ"]),
     "Arabic": ("فيلمٌ رائع، جدًّا", ["فيلمٌ", "رائع", "،", "جدًّا"]),
     "Hindi": ("फ़िल्म अच्छी है।", ["फ़िल्म", "अच्छी", "है", "।"]),
     "accents apart": ("cafe\u0301 tre\u0300s", ["cafe\u0301", "tre\u0300s"]),
-    "a heart": ("I \u2764\ufe0f it", ["i", "\u2764", "\ufe0f", "it"]),
+    "a heart": ("I \u2764\ufe0f it", ["i", "\u2764\ufe0f", "it"]),
+    "emoji": ("ok👩‍🚒👍🏽🇩🇪🇫🇷1️⃣2️⃣🏴󠁧󠁢󠁳󠁣󠁴󠁿!", ["ok", "👩‍🚒", "👍🏽", "🇩🇪", "🇫🇷", "1️⃣", "2️⃣", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "!"]),
     "English": ("It isn't 日本", ["it", "isn't", "日", "本"]),
 }
 
@@ -53,6 +57,16 @@ def test_single_characters_are_not_spelled():
     assert not any("好" in ngram or "看" in ngram for ngram in vectorizer.character_vocabulary_)
     counted = TokenVectorizer(token_pattern=WORDS_AND_PUNCTUATION, min_df=1).fit(["好看 film"] * 9)
     assert sorted(counted.vocabulary_) == ["film", "好看"]  # as CountVectorizer
+
+
+def test_emoji_are_not_spelled():
+    for form in ("NFKC", None):
+        emoji = ["1\ufe0f\u20e3", "ℹ\ufe0f", "👩\u200d🚒", "🇩🇪"]
+        vectorizer = ContextVectorizer(context=False, normalize=form).fit([" ".join(emoji)] * 2)
+        assert not vectorizer.character_vocabulary_
+        assert len(vectorizer.vocabulary_) == 7  # four, and their three pairs
+        # A sign without meaning after a letter divides no word.
+        assert len(vectorizer.occurrences("ok\ufe0fay").words) == 1
 
 
 def two_by_two(text):

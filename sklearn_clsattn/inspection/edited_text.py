@@ -17,6 +17,7 @@ import pandas as pd
 
 from .._core.fitted import probabilities
 from .._types import Array
+from ..text._normalization import aligned, normalized
 from ..text._tokens import ALONE, WORDS_AND_PUNCTUATION, tokenize
 
 Span = tuple[int, int]
@@ -26,7 +27,7 @@ _CLOSING = frozenset(".,;:!?)]}…。、，！？")  # no space stands before th
 
 @dataclass(frozen=True)
 class Word:
-    """A distinct word of a document, in any case of its letters."""
+    """A distinct word of a document, in any case and in spellings that look the same."""
 
     name: str  # as it stands where it comes first
     text: int  # number of the text that has it
@@ -50,7 +51,8 @@ class EditableDocument:
         spans: dict[tuple[int, str], list[Span]] = {}
         for number, text in enumerate(self.texts):
             for start, stop in word_spans(text):
-                spans.setdefault((number, text[start:stop].casefold()), []).append((start, stop))
+                key = normalized(text[start:stop], "NFKC", lowercase=True)
+                spans.setdefault((number, key), []).append((start, stop))
         return [
             Word(self.texts[number][slice(*found[0])], number, tuple(found))
             for (number, _), found in spans.items()
@@ -102,10 +104,12 @@ class EditableDocument:
 
 def word_spans(text: str) -> list[Span]:
     """Return the start and stop of each word of a text; punctuation is no word."""
-    tokens = tokenize([text], WORDS_AND_PUNCTUATION, scripts=True)
+    form = aligned(text, "NFKC", lowercase=False)
+    tokens = tokenize([form.text], WORDS_AND_PUNCTUATION, scripts=True)
     is_word = np.array([_is_word(token) for token in tokens.words], dtype=bool)
     chosen = is_word[tokens.ids]
-    return list(zip(tokens.starts[chosen].tolist(), tokens.stops[chosen].tolist(), strict=True))
+    spans = np.stack([tokens.starts[chosen], tokens.stops[chosen]], axis=1)
+    return [(start, stop) for start, stop in form.in_original(text, spans).tolist()]
 
 
 def _is_word(token: str) -> bool:

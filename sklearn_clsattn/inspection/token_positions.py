@@ -19,6 +19,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from .._types import Array
 from ..text._context_vectorizer import ContextVectorizer
+from ..text._graphemes import whole_clusters
 from ..text._symbols import ranges
 from .edited_text import EditableDocument
 from .feature_origins import Columns, FeatureOrigins, Source, TextInput
@@ -133,7 +134,7 @@ def _document_text(
         return DocumentText(name, text, None, None, None, field)
     joined, counted = np.concatenate(occurrences), np.concatenate(weights)
     shares = counted / np.bincount(joined[:, 2], counted)[joined[:, 2]]
-    words = np.concatenate(spans).astype(np.int32)
+    words = whole_clusters(text, np.concatenate(spans).astype(np.int32))
     return DocumentText(name, text, words, joined, shares, field)
 
 
@@ -179,9 +180,7 @@ def _in_context(vectorizer: ContextVectorizer, text: str) -> Located | None:
     if (found.words < 0).any():
         return None
     lengths = np.array([term.count(" ") + 1 for term in found.terms], dtype=np.intp)
-    first = np.searchsorted(found.words[:, 0], found.starts)
-    # Where a letter becomes two in lower case, two words may begin at it.
-    first += found.words[first + lengths - 1, 1] != found.stops
+    first = found.first_words
     return Located(found.words, first, lengths, found.terms.tolist(), found.weights)
 
 

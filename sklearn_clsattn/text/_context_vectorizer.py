@@ -31,6 +31,7 @@ from .._validation import (
 from ._characters import frequent_characters
 from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
 from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows
+from ._normalization import Form, aligned, normalized
 from ._token_positions import N_CELLS, TokenPositions, Words, frequent_words, token_positions
 from ._tokens import (
     PATTERNS,
@@ -71,6 +72,7 @@ class Occurrences:
     starts: NDArray[np.intp]  # each is text[start:stop]
     stops: NDArray[np.intp]
     weights: NDArray[np.float64]
+    first_words: NDArray[np.intp]  # the row of each one's first word
     words: NDArray[np.intp]  # (n_words, 2): starts and stops of words, including unknown ones
 
 
@@ -96,13 +98,23 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         Word n-grams in more documents are dropped.
     token_pattern : str, default=r"\w+(?:['’]\w+)*|[^\w\s]"
         Regular expression of a token, without white space or capturing groups. The default matches
-        words, contractions as one token, and each other sign as a token. In Chinese, Japanese,
-        Korean, Thai, Lao, Burmese and Khmer each character is a token.
+        words, contractions as one token, and each other sign as a token, such as an emoji. In
+        Chinese, Japanese, Korean, Thai, Lao, Burmese and Khmer each character is a token, with its
+        marks.
     tokenizer : callable or None, default=None
-        Returns the tokens of a text (after lower-casing) and replaces `token_pattern`, such as
-        ``jieba.lcut``, or a function that calls spaCy or MeCab. None uses the pattern.
+        Returns the tokens of a text and replaces `token_pattern`, such as ``jieba.lcut``, or a
+        function that calls spaCy or MeCab. It gets the text after `normalize` and `lowercase`. None
+        uses the pattern.
     lowercase : bool, default=True
-        Whether to convert texts to lower case first.
+        Whether to ignore case, by case folding: ß becomes ss. Without `normalize`, texts are
+        converted to lower case.
+    normalize : {"NFKC", "NFC", None}, default="NFKC"
+        Unicode normalization form of the texts, so that texts that look the same are the same.
+        "NFKC" also replaces ligatures, full-width and styled letters, and signs such as ² and ™, by
+        plain ones; "NFC" does not. With both, signs without a glyph are dropped (soft hyphens,
+        zero-width spaces and joiners, marks of direction), and curly apostrophes and quotation
+        marks and hyphens become ``'``, ``"`` and ``-``. ASCII texts stay as they are. None leaves
+        all texts as they are.
     characters : tuple (min_n, max_n) or None, default=(2, 5)
         The smallest and largest length of character n-grams within words with a space at each end;
         ``None`` turns them off. Signs that are not words have none.
@@ -180,6 +192,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         "token_pattern": [str],
         "tokenizer": [callable, None],
         "lowercase": ["boolean"],
+        "normalize": [StrOptions({"NFKC", "NFC"}), None],
         "characters": [tuple, list, None],
         "character_min_df": [*_DF, StrOptions({"auto"})],
         "character_weight": [Interval(Real, 0, None, closed="neither")],
@@ -198,6 +211,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         token_pattern: str = WORDS_AND_PUNCTUATION,
         tokenizer: Callable[[str], Iterable[Any]] | None = None,
         lowercase: bool = True,
+        normalize: Form = "NFKC",
         characters: tuple[int, int] | None = (2, 5),
         character_min_df: float | Literal["auto"] = "auto",
         character_weight: float = 0.3,
@@ -321,7 +335,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             given, learned = None, clone(given)
         if unlabeled is not None or learned is not None:
             more = [] if unlabeled is None else self._texts(unlabeled)
-            learned = learned or WordVectors(tokenizer=self.tokenizer)
+            learned = learned or WordVectors(tokenizer=self.tokenizer, normalize=self.normalize)
             learned.fit([*texts, *more], sample_weight=[*weights, *([1.0] * len(more))])
         self.word_vectors_ = side_by_side(given, learned)
         if self.word_vectors_ is not None:
@@ -379,25 +393,27 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         occurrences : Occurrences
-            Arrays `columns`, `starts`, `stops`, `weights` and `words`. The weights summed by column
-            are the row of :meth:`transform`. A token of the `tokenizer` that does not occur
-            unchanged in the text has the stop -1.
+            Arrays `terms`, `starts`, `stops`, `weights`, `first_words` and `words`. Terms are
+            normalized; their positions are those in the text as it was given, and cut no glyph. The
+            weights summed by column are the row of :meth:`transform`. A token of the `tokenizer`
+            that does not occur unchanged in the normalized text has the stop -1.
         """
         check_is_fitted(self)
-        lower = self._texts([text])
-        words = self._read(lower)
+        for one in checked([text], texts=True):
+            normal = aligned(one, self.normalize, lowercase=self.lowercase)
+        words = self._read([normal.text])
         numbers = UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
         tokens, gates = words.tokens, self._gates(words.positions)
-        found = []  # units, starts, stops and gates for each length
+        found = []  # units, first words, last words and gates for each length
         for units, length, order in self._units(words, numbers):
             at = np.flatnonzero(units >= 0)
-            stops = tokens.stops[at + length - 1]
-            found.append(np.stack([units[at], tokens.starts[at], stops, gates[order, at]]))
+            found.append(np.stack([units[at], at, at + length - 1, gates[order, at]]))
         names = self.get_feature_names_out() if numbers is None else numbers.names
-        units, starts, stops, weights = _weighted(np.concatenate(found, axis=1))
-        starts, stops = _in_original(text, lower[0], np.stack([starts, stops]))
-        spans = _in_original(text, lower[0], np.stack([tokens.starts, tokens.stops]))
-        return Occurrences(names[units.astype(np.intp)], starts, stops, weights, spans.T)
+        units, first, last, weights = _weighted(np.concatenate(found, axis=1))
+        first, last = first.astype(np.intp), last.astype(np.intp)
+        spans = normal.in_original(text, np.stack([tokens.starts, tokens.stops], axis=1))
+        starts, stops = spans[first, 0], spans[last, 1]
+        return Occurrences(names[units.astype(np.intp)], starts, stops, weights, first, spans)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -411,7 +427,7 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             raw_documents = list(raw_documents)
         check_not_swapped(raw_documents, y)
         texts = checked(raw_documents, texts=True)
-        return [text.lower() if self.lowercase else text for text in texts]
+        return [normalized(text, self.normalize, lowercase=self.lowercase) for text in texts]
 
     def _tokens(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""
@@ -511,17 +527,6 @@ def _gated(sums: Any) -> NDArray[np.floating[Any]]:
     scale = (whole / gated).astype(values.dtype)
     values *= np.repeat(scale, np.diff(sums.indptr)[filled])
     return np.asarray(values)
-
-
-def _in_original(text: str, lower: str, edges: NDArray[Any]) -> NDArray[np.intp]:
-    """Return starts and stops, (2, n), in a text, given those in the text preprocessed."""
-    edges = edges.astype(np.intp)
-    if len(lower) == len(text):
-        return edges
-    # A few letters become two in lower case.
-    origins = np.repeat(np.arange(len(text)), [len(one.lower()) for one in text])
-    stops = np.where(edges[1] < 0, -1, origins[edges[1] - 1] + 1)
-    return np.stack([np.append(origins, len(text))[edges[0]], stops])
 
 
 def _weighted(occurrences: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,13 +9,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
-from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from .._validation import is_missing
+from ._graphemes import (
+    BREAK,
+    KEYCAP,
+    PICTOGRAPH,
+    cluster_class,
+    cluster_starts,
+    joined_characters,
+    may_join,
+)
 from ._symbols import SKIPPED, Alphabet, Symbols, distinct_runs, padded, ranges
 
 WORDS = r"(?u)\b\w\w+\b"  # scikit-learn's default
@@ -90,13 +98,16 @@ def has_letters(word: str) -> bool:
 
 
 def is_spelled(word: str) -> bool:
-    """Return whether a word has character n-grams, unlike punctuation and Chinese characters."""
-    return has_letters(word) and not ALONE.fullmatch(word)
+    """Return whether a word has character n-grams, unlike signs, emoji and Chinese characters."""
+    if not has_letters(word):
+        return False
+    is_sign = ALONE.match(word) or KEYCAP in word or cluster_class(word[0]) == PICTOGRAPH
+    return not (is_sign and len(cluster_starts(word)) == 1)
 
 
 def words_differ(text: str) -> bool:
     """Return whether a text's words depend on `scripts` of :func:`tokenize`."""
-    return ALONE.search(text) is not None or any(category(one)[0] == "M" for one in set(text))
+    return ALONE.search(text) is not None or any(map(cluster_class, set(text)))
 
 
 def tokenize(
@@ -104,8 +115,8 @@ def tokenize(
 ) -> Tokens:
     """Return the tokens that one of the `PATTERNS` matches in preprocessed texts, read once.
 
-    With `scripts`, which needs the pattern of words and punctuation, each character of scripts such
-    as Chinese is a token, and combining marks, such as vowels in Hindi, belong to their word.
+    With `scripts`, which needs the pattern of words and punctuation, no grapheme cluster is divided
+    (emoji, letters with marks), and each cluster of scripts such as Chinese and Thai is a token.
     """
     alphabet = Alphabet({WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S"))
     # Words are numbered block by block, then all blocks' distinct words together.
@@ -147,27 +158,38 @@ def _token_runs(
     symbols: Symbols, pattern: str, alphabet: Alphabet, scripts: bool
 ) -> tuple[Any, Any]:
     """Return where a block's tokens start and stop, two arrays of shape (n_occurrences,)."""
-    word = marks = symbols > SKIPPED
+    word = signs = symbols > SKIPPED
+    joins = None  # of the characters that belong to the one before them
     if pattern in (WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS):
         word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
     if scripts and pattern == WORDS_AND_PUNCTUATION:
         alone = np.array([ALONE.fullmatch(one) is not None for one in alphabet.characters])
-        joins = np.array([category(one or " ")[0] == "M" for one in alphabet.characters]) & ~alone
-        word &= ~alone[symbols]
-        joined = joins[symbols] if joins.any() else np.zeros(len(symbols), dtype=bool)
-        while (new := joined[1:] & word[:-1] & ~word[1:]).any():  # several marks in a row
-            word[1:] |= new
+        classes = np.array(
+            [cluster_class(one) if one else BREAK for one in alphabet.characters], dtype=np.uint8
+        )
+        word &= ~(alone | (classes == PICTOGRAPH))[symbols]
+        may = may_join(classes)
+        if may.any() and may[symbols].any():
+            joins = joined_characters(classes[symbols])
+            # A cluster is a sign or part of a word as its first character is.
+            first = np.maximum.accumulate(np.where(joins, 0, np.arange(len(symbols))))
+            keycap = np.array([one == KEYCAP for one in alphabet.characters])
+            word[first[joins & keycap[symbols]]] = False
+            word = word[first]
     if pattern == WORDS_AND_PUNCTUATION:
         apostrophe = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]
         word[1:-1] |= apostrophe[1:-1] & word[:-2] & word[2:]
-        marks &= ~word
-        starts = np.flatnonzero((word[1:] & ~word[:-1]) | marks[1:]) + 1
-        stops = np.flatnonzero((word[:-1] & ~word[1:]) | marks[:-1]) + 1
+        signs &= ~word
+        begins = ends = signs  # the first and the last characters of signs
+        if joins is not None:
+            begins, ends = signs & ~joins, signs & ~np.append(joins[1:], False)
+        starts = np.flatnonzero((word[1:] & ~word[:-1]) | begins[1:]) + 1
+        stops = np.flatnonzero((word[:-1] & ~word[1:]) | ends[:-1]) + 1
         return starts, stops
     edges = np.flatnonzero(word[1:] != word[:-1]) + 1
     starts, stops = edges[::2], edges[1::2]
     if pattern == WORDS_AND_CONTRACTIONS:
-        joined = marks[stops[:-1]] & (starts[1:] - stops[:-1] == 1)
+        joined = signs[stops[:-1]] & (starts[1:] - stops[:-1] == 1)
         # If apostrophes alternate with words, every other one belongs to a token.
         at = np.arange(len(joined))
         joined &= (at - np.maximum.accumulate(np.where(joined, -1, at))) % 2 == 1

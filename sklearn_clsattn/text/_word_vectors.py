@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils import check_scalar
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -23,6 +23,7 @@ from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._writing import written_whole
 from ._ngrams import count_ngrams
+from ._normalization import Form, normalized
 from ._tokens import (
     WORDS_AND_PUNCTUATION,
     check_any_texts,
@@ -58,6 +59,9 @@ class WordVectors(SavedMixin, BaseEstimator):
         Maximum number of words with a vector; the words in most texts are kept.
     tokenizer : callable or None, default=None
         Returns the words of a text; by default the words of :class:`ContextVectorizer`.
+    normalize : {"NFKC", "NFC", None}, default="NFKC"
+        Unicode normalization form of texts and words, as in :class:`ContextVectorizer`. Case is
+        always ignored.
 
     Attributes
     ----------
@@ -97,7 +101,7 @@ class WordVectors(SavedMixin, BaseEstimator):
     _parameter_constraints: dict[str, list[Any]] = {
         name: [Interval(Integral, 1, None, closed="left")]
         for name in ("n_components", "min_df", "max_words")
-    } | {"tokenizer": [callable, None]}
+    } | {"tokenizer": [callable, None], "normalize": [StrOptions({"NFKC", "NFC"}), None]}
 
     def __init__(
         self,
@@ -106,6 +110,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         min_df: int = 3,
         max_words: int = 20_000,
         tokenizer: Callable[[str], Iterable[Any]] | None = None,
+        normalize: Form = "NFKC",
     ) -> None:
         self._keep(locals())
 
@@ -130,7 +135,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         self : object
             The fitted vectors.
         """
-        lower = [text.lower() for text in checked(texts, texts=True)]
+        lower = [self._normalized(text) for text in checked(texts, texts=True)]
         check_any_texts(len(lower), 1)
         weights = _check_sample_weight(
             sample_weight, lower, dtype=np.float64, ensure_non_negative=True
@@ -163,13 +168,15 @@ class WordVectors(SavedMixin, BaseEstimator):
         return self
 
     @classmethod
-    def from_mapping(cls, mapping: Any) -> Self:
+    def from_mapping(cls, mapping: Any, *, normalize: Form = "NFKC") -> Self:
         """Return word vectors from a mapping.
 
         Parameters
         ----------
         mapping : mapping of str to array-like of shape (d,), or object
             A dictionary of word vectors, gensim's ``KeyedVectors`` or model2vec's ``StaticModel``.
+        normalize : {"NFKC", "NFC", None}, default="NFKC"
+            Normalization form of the words, that of the :class:`ContextVectorizer`.
 
         Returns
         -------
@@ -187,12 +194,18 @@ class WordVectors(SavedMixin, BaseEstimator):
                 "Expected a mapping of words to vectors, gensim's KeyedVectors or model2vec's "
                 f"StaticModel, got {type(mapping).__name__}."
             )
-        made = cls()
+        made = cls(normalize=normalize)
         made._store(words, vectors)
         return made
 
     @classmethod
-    def from_file(cls, path: str | Path, *, words: Collection[str] | None = None) -> Self:
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        words: Collection[str] | None = None,
+        normalize: Form = "NFKC",
+    ) -> Self:
         """Read word vectors from a text file in the format of GloVe, word2vec and fastText.
 
         Parameters
@@ -202,6 +215,8 @@ class WordVectors(SavedMixin, BaseEstimator):
             may have a first line of two numbers.
         words : collection of str, default=None
             The words to read; None for all.
+        normalize : {"NFKC", "NFC", None}, default="NFKC"
+            Normalization form of the words, that of the :class:`ContextVectorizer`.
 
         Returns
         -------
@@ -209,7 +224,8 @@ class WordVectors(SavedMixin, BaseEstimator):
             Fitted, with words in lower case.
         """
         path, found, size = Path(path).expanduser(), dict[str, NDArray[Any]](), None
-        wanted = None if words is None else {word.lower() for word in words}
+        normal = cls(normalize=normalize)._normalized
+        wanted = None if words is None else set(map(normal, words))
         opened: Any = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
             for number, line in enumerate(file, start=1):
@@ -220,7 +236,7 @@ class WordVectors(SavedMixin, BaseEstimator):
                 if size and line.count(" ") > size:  # GloVe has some words with spaces
                     word = line.rsplit(" ", size)[0]
                     rest = line[len(word) :]
-                if wanted is not None and word.lower() not in wanted:
+                if wanted is not None and normal(word) not in wanted:
                     continue
                 vector = np.fromstring(rest, dtype=np.float32, sep=" ")
                 size = len(vector) if size is None else size
@@ -230,7 +246,7 @@ class WordVectors(SavedMixin, BaseEstimator):
                         f"{word!r}, expected {size or 'some'}"
                     )
                 found.setdefault(word, vector)
-        return cls.from_mapping(found)
+        return cls.from_mapping(found, normalize=normalize)
 
     def of(self, words: Iterable[str]) -> Vectors:
         """Return the vectors of words.
@@ -238,7 +254,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         Parameters
         ----------
         words : iterable of str
-            Words, in lower case.
+            Words; they are normalized like those of the vectors.
 
         Returns
         -------
@@ -246,7 +262,7 @@ class WordVectors(SavedMixin, BaseEstimator):
             Of length 1; 0 for a word without a vector.
         """
         check_is_fitted(self)
-        places = _places(self, words)
+        places = _places(self, map(self._normalized, words))
         return np.where(places[:, None] < 0, np.float32(0), self.vectors_[places])
 
     def most_similar(self, word: str, k: int = 10) -> list[tuple[str, float]]:
@@ -265,6 +281,7 @@ class WordVectors(SavedMixin, BaseEstimator):
             The nearest first.
         """
         check_scalar(k, "k", Integral, min_val=1)
+        word = self._normalized(word)
         vector = self.of([word])[0]
         if not vector.any():
             raise ValueError(f"{word!r} has no vector: pass one of words_.")
@@ -292,16 +309,21 @@ class WordVectors(SavedMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "vectors_")
 
+    def _normalized(self, text: str) -> str:
+        """Return a text or word in the normal form of the words."""
+        return normalized(text, self.normalize, lowercase=True)
+
     def _store(self, words: Iterable[str], vectors: ArrayLike) -> None:
         matrix = np.asarray(vectors, dtype=np.float32)
-        names = [str(word).lower() for word in words]
+        names = [self._normalized(str(word)) for word in words]
         if matrix.ndim != 2 or len(matrix) != len(names) or not np.isfinite(matrix).all():
             raise ValueError(
                 f"Expected finite vectors of equal length for {len(names)} words, got an array of "
                 f"shape {matrix.shape}."
             )
         lengths = np.linalg.norm(matrix, axis=1)
-        first = {name: at for at, name in reversed(list(enumerate(names))) if lengths[at] > 0}
+        used = [at for at, name in enumerate(names) if name and lengths[at] > 0]
+        first = {names[at]: at for at in reversed(used)}
         rows = np.array(sorted(first.values()), dtype=np.intp)
         self.words_ = np.array([names[at] for at in rows.tolist()], dtype=object)
         self.vectors_ = matrix[rows] / lengths[rows, None]
@@ -326,7 +348,8 @@ def side_by_side(one: WordVectors | None, other: WordVectors | None) -> WordVect
         return one or other
     words = list(dict.fromkeys([*one.words_.tolist(), *other.words_.tolist()]))
     return WordVectors.from_mapping(
-        dict(zip(words, np.hstack([one.of(words), other.of(words)]), strict=True))
+        dict(zip(words, np.hstack([one.of(words), other.of(words)]), strict=True)),
+        normalize=one.normalize,
     )
 
 
