@@ -162,9 +162,7 @@ def _check_parameters(estimator: Any) -> None:
         name = type(estimator).__name__
         validate_parameter_constraints(estimator._parameter_constraints, parameters, name)
     n_jobs = parameters.get("n_jobs")
-    is_few = n_jobs is None or (
-        isinstance(n_jobs, Integral) and -_MOST_JOBS <= n_jobs <= _MOST_JOBS
-    )
+    is_few = n_jobs is None or (isinstance(n_jobs, Integral) and abs(int(n_jobs)) <= _MOST_JOBS)
     _require(is_few, estimator, f"n_jobs must be at most {_MOST_JOBS}, got {n_jobs!r}")
     config = vars(estimator).get("_sklearn_output_config", {})
     is_valid = isinstance(config, dict) and set(config.values()) <= {"default", "pandas", "polars"}
@@ -201,7 +199,7 @@ def _array(
 
     A length of None may be any.
     """
-    value = getattr(owner, name, None)
+    value: Any = getattr(owner, name, None)
     expected = ", ".join("any" if length is None else str(length) for length in shape)
     is_array = isinstance(value, np.ndarray) and value.dtype.kind in kinds
     is_array = is_array and value.dtype.itemsize <= 8 and value.ndim == len(shape)
@@ -215,7 +213,7 @@ def _array(
 
 def _number(owner: Any, name: str, least: float = -_LARGEST, largest: float = _LARGEST) -> float:
     """Return an attribute that must be a number within bounds."""
-    value = getattr(owner, name, None)
+    value: Any = getattr(owner, name, None)
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     in_range = is_number and least <= value <= largest
     _require(in_range, owner, f"{name} must be a number from {least:g} on, got {value!r:.80}")
@@ -224,7 +222,7 @@ def _number(owner: Any, name: str, least: float = -_LARGEST, largest: float = _L
 
 def _strings(owner: Any, name: str, length: int | None = None) -> NDArray[Any]:
     """Return an attribute that must be an array of different strings."""
-    value = getattr(owner, name, None)
+    value: Any = getattr(owner, name, None)
     is_array = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "OU"
     items = value.tolist() if is_array else []
     is_array = is_array and all(isinstance(one, str) for one in items)
@@ -237,7 +235,7 @@ def _strings(owner: Any, name: str, length: int | None = None) -> NDArray[Any]:
 
 def _check_classes(estimator: Any) -> int:
     """Return the number of classes, which must be different labels."""
-    classes = getattr(estimator, "classes_", None)
+    classes: Any = getattr(estimator, "classes_", None)
     is_array = isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 0
     _require(is_array, estimator, f"classes_ must be an array of labels, got {classes!r:.80}")
     labels = classes.tolist()
@@ -501,7 +499,7 @@ def _check_stream(classifier: Any, n_tokens: int, n_outputs: int) -> None:
     _require(memory.attend_cls in (False, True), memory, "attend_cls must be True or False")
     evidence = stream.evidence
     is_pair = isinstance(evidence, tuple | list) and len(evidence) == 2
-    is_pair = is_pair and all(isinstance(one, Real) and np.isfinite(one) for one in evidence)
+    is_pair = is_pair and all(isinstance(one, Real) and np.isfinite(float(one)) for one in evidence)
     _require(is_pair, stream, "evidence must be two numbers")
     for name in ("C", "entry_scale"):
         if getattr(stream, name) is not None:
@@ -534,7 +532,7 @@ def _check_importance(transformer: Any, _: set[str]) -> None:
 
 def _check_named(owner: Any, name: str, length: int) -> list[Any]:
     """Return a list of tuples of this length, of which the first items are different names."""
-    items = getattr(owner, name, None)
+    items: Any = getattr(owner, name, None)
     is_list = isinstance(items, list) and len(items) > 0
     is_list = is_list and all(isinstance(one, tuple) and len(one) == length for one in items)
     names = [one[0] for one in items] if is_list else []

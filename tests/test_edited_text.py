@@ -356,7 +356,7 @@ def test_all_were_tried_where_it_says_so(case):
         sizes = range(1, min(n + 1 if answer.at_least is None else answer.at_least, 4))
         choices = [c for size in sizes for c in itertools.combinations(range(n), size)]
         versions = [document.without(choice)[0] for choice in choices]
-        some = versions[:: max(1, len(versions) // 40)]
+        some = [text, *versions[:: max(1, len(versions) // 40)]]
         labels, probabilities = promised(model, target, some)
         for of_version in probabilities:
             is_level = np.ptp(np.sort(of_version)[-2:]) < 1e-9
