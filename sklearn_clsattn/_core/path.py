@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._factored import TokenVectors
+from .._bags import TokenVectors
 from .documents import CorpusLoss, Documents
 from .fitted import FittedAttention
 from .lbfgs import Iterate, Pairs, add_curvature

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import wraps
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
+from .._callbacks import CallbackSupportMixin, fit_task
+from .._documents import as_configured
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from ._characters import count_spelled, frequent_characters, spelling_matrix
@@ -21,7 +24,7 @@ MIN_SIZE = 20_000
 
 
 @public("sklearn_clsattn.text")
-class TokenVectorizer(SavedMixin, CountVectorizer):
+class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
     r"""Count words, word n-grams or character n-grams, several times faster.
 
     A drop-in replacement for scikit-learn's `CountVectorizer`, with the same parameters, vocabulary
@@ -57,7 +60,11 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
     array(['!', '.', 'do', "don't", 'i', 'it', 'like'], dtype=object)
     """
 
-    fit_transform = all_or_nothing(CountVectorizer.fit_transform)
+    @all_or_nothing
+    @wraps(CountVectorizer.fit_transform)
+    def fit_transform(self, raw_documents: Any, y: Any = None) -> Any:
+        with fit_task(self, raw_documents, y):
+            return super().fit_transform(raw_documents, y)
 
     # scikit-learn calls the three methods below from fit_transform and transform, which check
     # parameters, warn and raise. If a release stops calling them, only speed is lost.
@@ -89,10 +96,10 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
             tokens = tokens.without(frozenset(stop_words))
         if fixed_vocab and characters:
             spelling = spelling_matrix(tokens.words, self.ngram_range, self.vocabulary_)
-            return self.vocabulary_, count_spelled(tokens, spelling, self.dtype)
+            return self.vocabulary_, as_configured(count_spelled(tokens, spelling, self.dtype))
         if fixed_vocab:
             counts = ngram_columns(self).count(tokens, self.ngram_range, self.dtype)
-            return self.vocabulary_, counts
+            return self.vocabulary_, as_configured(counts)
         longest = np.diff(tokens.indptr).max(initial=0)
         if longest < (1 if characters else self.ngram_range[0]):
             return super()._count_vocab([], fixed_vocab)  # raises: the vocabulary is empty
@@ -115,7 +122,7 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
             )
             vocabulary = dict(zip(names, range(len(names)), strict=True))
         remember_columns(self, vocabulary, columns)
-        return vocabulary, counts
+        return vocabulary, as_configured(counts)
 
     def _limit_features(
         self, X: Any, vocabulary: Any, high: Any = None, low: Any = None, limit: Any = None

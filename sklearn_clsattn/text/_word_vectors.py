@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
-from .._factored import TokenVectors
+from .._bags import TokenVectors
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._writing import written_whole
@@ -311,9 +311,9 @@ def side_by_side(one: WordVectors | None, other: WordVectors | None) -> WordVect
     )
 
 
-def _associations(counts: Any) -> sp.csr_matrix:
+def _associations(counts: Any) -> sp.csr_array:
     """Return the positive pointwise mutual information of words, (n_words, n_words)."""
-    present = sp.csr_matrix(counts, dtype=np.float32, copy=True)
+    present = sp.csr_array(counts, dtype=np.float32, copy=True)
     present.data[:] = 1.0
     together = (present.T @ present).tocoo()
     apart = together.row != together.col
@@ -322,4 +322,4 @@ def _associations(counts: Any) -> sp.csr_matrix:
     information = np.log(data * total.sum() / (total[row] * total[column]))
     positive = information > 0
     ends = row[positive], column[positive]
-    return sp.csr_matrix((information[positive], ends), shape=together.shape)
+    return sp.csr_array((information[positive], ends), shape=together.shape)
