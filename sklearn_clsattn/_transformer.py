@@ -36,8 +36,9 @@ Kind = TypeVar("Kind", bound=type)
 
 def _sparse_stays_sparse(kind: Kind) -> Kind:
     """Leave sparse output as it is where scikit-learn is set to return data frames."""
-    for name in ("transform", "fit_transform"):
-        setattr(kind, name, _not_framed(getattr(kind, name)))
+    transformer: Any = kind
+    transformer.transform = _not_framed(transformer.transform)
+    transformer.fit_transform = _not_framed(all_or_nothing(transformer.fit_transform))
     return kind
 
 
