@@ -7,13 +7,13 @@ BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas, NumPy and SciPy: what an older release of these can break.
-FACING = $(addprefix tests/test_,$(addsuffix .py,comparison contract context explained_pipelines factored fit \
+FACING = $(addprefix tests/test_,$(addsuffix .py,comparison contract context explained_pipelines bags callbacks fit \
 	label_issues onnx saving token_vectorizer transformer))
 # What one needs while working: the default fit's numbers, the classifier, the golden master.
 QUICK = $(addprefix tests/test_,$(addsuffix .py,choose_c fit fitted golden importance imports lbfgs \
 	objective transformer))
 # Tests of what computes: where another CPU's rounding could reach a threshold.
-NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions choose_c chunked_counts context corpus factored \
+NUMERICAL = $(addprefix tests/test_,$(addsuffix .py,assumptions choose_c chunked_counts context corpus bags \
 	fit fitted flow_reference golden gradient_flow importance label_issues lbfgs leave_one_out max_margin minimal \
 	network objective one_step_embeddings paper_text selective_gradient streaming))
 # Other CPUs' roundings, on any x86 CPU: one without vector instructions and one without AVX-512.

@@ -14,6 +14,8 @@ from scipy.special import expit, log_expit, log_softmax, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from ._bags import Bags, multiplied
+from ._callbacks import CallbackSupportMixin, FitTask, fit_task
 from ._core.fitted import FittedAttention, VectorEmbeddings, probabilities
 from ._docstrings import documented
 from ._documents import NegativeEntriesError, canonical, is_plain, with_columns
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @documented
-class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
+class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of all classifiers, which share prediction and inspection.
 
     A subclass has the parameters `class_weight`, `max_iter`, `verbose` and `device` in addition to
@@ -76,11 +78,14 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         from ._core.backend import resolve_device
 
         device = resolve_device(self.device)
-        csr, labels, weights = validated(self, X, y, sample_weight)
-        classes, codes, members = coded(y, labels, weights)
-        warn_of_outliers(self, csr)
-        documents, dtype = documents_in_memory(self, csr, codes, classes, weights, members=members)
-        self._fit_documents(documents, dtype, device, classes, **more)
+        with fit_task(self, X, y, sample_weight, self.max_iter) as task:
+            csr, labels, weights = validated(self, X, y, sample_weight)
+            classes, codes, members = coded(y, labels, weights)
+            warn_of_outliers(self, csr)
+            documents, dtype = documents_in_memory(
+                self, csr, codes, classes, weights, members=members
+            )
+            self._fit_documents(documents, dtype, device, classes, task, **more)
 
     def decision_function(self, X: Any) -> Array:
         """Return the decision values.
@@ -248,7 +253,8 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
     def _answer(self, X: Any, question: str) -> Any:
         """Call a method of the fitted model on validated documents."""
         is_damped = hasattr(self, "entry_scale_") and not hasattr(self, "feature_names_in_")
-        if is_damped and is_plain(X, self.n_features_in_, positive=False):
+        is_bags = isinstance(X, Bags)
+        if is_damped and not is_bags and is_plain(X, self.n_features_in_, positive=False):
             # Damping detects negative counts, so no separate pass over all entries is needed.
             with suppress(NegativeEntriesError):
                 return getattr(self._model(), question)(X)
@@ -261,7 +267,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
             X, _, _ = validated(self, X, reset=False)
         # An entry that is stored in several parts is summed before it is damped.
-        return self._model(), canonical(X) if hasattr(self, "entry_scale_") else X
+        return self._model(), canonical(multiplied(X)) if hasattr(self, "entry_scale_") else X
 
     def _train(self, *documents: Any, **options: Any) -> FitResult:
         """Train on the documents; each classifier implements this."""
@@ -273,6 +279,7 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         dtype: type[np.floating[Any]],
         device: torch.device,
         classes: NDArray[Any],
+        task: FitTask,
         **more: Any,
     ) -> None:
         """Train on documents and store the result.
@@ -281,7 +288,11 @@ class BaseAttentionClassifier(SavedMixin, ClassifierMixin, BaseEstimator):
         """
         from ._core.backend import ThreadShare
 
-        options: dict[str, Any] = {"dtype": dtype, "device": device, "report": self._report, **more}
+        def report(n_iter: int, loss: float, criterion: float) -> None:
+            self._report(n_iter, loss, criterion)
+            task.reached(n_iter)
+
+        options: dict[str, Any] = {"dtype": dtype, "device": device, "report": report, **more}
         dimension = getattr(self, "embedding_dim", None) or 0
         n_dense = dimension * documents.n_entries * (1 + documents.n_outputs)
         total_weight = documents.statistics.total_weight
@@ -388,6 +399,8 @@ def documents_in_memory(
     from ._core.chunk import Chunk
     from ._core.corpus import Corpus
 
+    if getattr(classifier, "sublinear_counts", False):
+        X = multiplied(X)  # entries of bags cannot be damped one by one
     X, columns = with_columns(X)
     corpus = Corpus([Chunk(X, codes, weights, columns=columns, members=members)])
     return weighted_documents(classifier, corpus, summary_of(X, classes), entry_scale, seen)
@@ -401,6 +414,7 @@ def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary, **more: Any) -
     classifier.__dict__.pop("feature_names_in_", None)
     if summary.names is not None:
         classifier.feature_names_in_ = np.array(summary.names, dtype=object)
-    documents, dtype = weighted_documents(classifier, corpus, summary)
-    device, labels = torch.device("cpu"), summary.labels
-    classifier._fit_documents(documents, dtype, device, labels, **more)
+    with fit_task(classifier, max_iter=classifier.max_iter) as task:
+        documents, dtype = weighted_documents(classifier, corpus, summary)
+        device, labels = torch.device("cpu"), summary.labels
+        classifier._fit_documents(documents, dtype, device, labels, task, **more)

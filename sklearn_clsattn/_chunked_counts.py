@@ -31,7 +31,7 @@ from ._training import Summary, joined, summary_of
 from ._validation import checked_part
 from ._writing import written_whole
 
-_FORMAT = 3
+_FORMAT = 4
 _HEADER, _MARK, _CLASSES = "corpus.json", "INCOMPLETE", "classes.npy"
 _PARTS = "data", "indices", "indptr"
 _ARRAYS = "codes", "weights", *(f"{of}_{part}" for of in ("rows", "columns") for part in _PARTS)
@@ -97,12 +97,11 @@ class ChunkedCounts:
             self.n_entries: int = header["n_entries"]
             self.feature_names: list[str] | None = header["feature_names"]
             dtype, of_labels = np.dtype(header["dtype"]), header["labels_are_objects"]
-            is_damped: bool = header["is_damped"]
             sizes = self.shape, self.n_entries, dtype, header["least"], header["largest"]
         labels = self._array(_CLASSES, WeakSet())
         self._labels = labels.astype(object if of_labels else labels.dtype)
         self.classes = np.sort(self._labels)
-        self._summary = Summary(*sizes, self.classes, self.feature_names, is_damped)
+        self._summary = Summary(*sizes, self.classes, self.feature_names)
         self._lock = threading.Lock()  # one fit at a time changes what follows
         self._chunks: dict[int, Chunk] = {}
 
@@ -266,7 +265,6 @@ class _Writer:
             "labels_are_objects": labels.dtype == object,
             "largest": summary.largest,
             "least": summary.least,
-            "is_damped": summary.is_damped,
             "n_chunks": self._n_chunks,
         }
         with written_whole(self._folder / _HEADER, text=True) as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -12,9 +13,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
+from ._bags import Bags, TokenVectors
 from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
 from ._docstrings import documented
-from ._factored import TokenVectors
 from ._pickling import public
 from ._training import all_or_nothing, check_finite, in_range, warn
 from ._validation import check_first_classes, code_labels, validated
@@ -68,8 +69,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     sublinear_counts : bool, default=True
         Whether a count c enters as :math:`m \log_2 (1 + c / m)`, m being the mean positive entry
         of the training data: the tenth occurrence of a token adds less than the first. Binary
-        counts stay as they are, and so do the counts of a
-        :class:`~sklearn_clsattn.text.ContextVectorizer` with characters, which are damped already.
+        counts stay as they are. False is for weights that are damped already, such as those of a
+        :class:`~sklearn_clsattn.text.ContextVectorizer`.
     token_vectors_scale : float or "auto", default="auto"
         How much the token vectors contribute, if `fit` gets any: the standard deviation of the part
         of the values that comes from vectors, relative to the tokens' own part. "auto" chooses it
@@ -203,12 +204,13 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             Vectors of the tokens, such as those of
             :class:`~sklearn_clsattn.text.WordVectors`. Tokens with similar vectors share what is
             learned, and a token that occurs in no document gets its value from its vector. Only
-            directions matter; a row of zeros means no vector. The output of a
-            :class:`~sklearn_clsattn.text.ContextVectorizer` with `word_vectors` contains them.
+            directions matter; a row of zeros means no vector. A
+            :class:`~sklearn_clsattn.text.ContextVectorizer` with `word_vectors` has them as
+            `token_vectors_`; :func:`~sklearn_clsattn.text.make_text_classifier` passes them on.
 
         {self}
         """
-        more = vector_options(self, token_vectors, getattr(X, "token_vectors", None))
+        more = vector_options(self, token_vectors, X.vectors if isinstance(X, Bags) else None)
         self._fit_in_memory(X, y, sample_weight, **more)
         return self
 
@@ -306,7 +308,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         from ._core.memory import Stream
         from ._core.streaming import learn_batch
 
-        if getattr(X, "token_vectors", None) is not None:
+        if isinstance(X, Bags) and X.vectors is not None:
             raise ValueError("X has word vectors, which partial_fit does not support: use fit.")
         stream: Stream | None = getattr(self, "_stream", None)
         device = resolve_device(self.device)
@@ -373,11 +375,18 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
 
 def vector_options(
-    classifier: ClsAttentionClassifier, given: Any, carried: TokenVectors | None = None
+    classifier: ClsAttentionClassifier, given: Any, vectors: TokenVectors | None = None
 ) -> dict[str, Any]:
-    """Return the training options for token vectors: those given, else those that X carries."""
+    """Return the training options for the token vectors given as rows, else for `vectors`."""
     if given is not None:
         given = check_array(given, dtype=np.float64, input_name="token_vectors")
-        carried = TokenVectors.of_rows(given)
+        vectors = TokenVectors.of_rows(given)
     scale = None if classifier.token_vectors_scale == "auto" else classifier.token_vectors_scale
-    return {} if carried is None else {"vectors": carried, "scale": scale}
+    if vectors is None:
+        if scale:
+            warnings.warn(
+                f"token_vectors_scale={scale} has no effect, because fit got no token_vectors.",
+                stacklevel=6,
+            )
+        return {}
+    return {"vectors": vectors, "scale": scale}

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn import get_config
 
-from ._factored import Factors, factors_of
+from ._bags import Bags
 
 _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.int32)))
 _LARGEST_EXACT_FLOAT64 = 2**53
@@ -35,8 +36,8 @@ def is_plain(X: Any, n_features: int, *, positive: bool = True) -> bool:
     For a single document validation takes three times as long as prediction. ``positive=False`` is
     for integers whose sign is checked elsewhere.
     """
-    if (factors := factors_of(X)) is not None:
-        both = factors.left, factors.right
+    if isinstance(X, Bags):
+        both = X.left, X.right
         return X.shape[1] == n_features and all(is_plain(one, one.shape[1]) for one in both)
     if not (
         type(X) in (sp.csr_matrix, sp.csr_array)
@@ -57,9 +58,10 @@ def is_plain(X: Any, n_features: int, *, positive: bool = True) -> bool:
 def as_csr(X: Any) -> Any:
     """Return an ndarray or sparse matrix as CSR, with native numbers and without explicit zeros.
 
-    It copies only if necessary. Integers whose sums do not fit into float64 become float64.
+    It copies only if necessary. Integers whose sums do not fit into float64 become float64. Bags
+    stay as they are.
     """
-    if factors_of(X) is not None:
+    if isinstance(X, Bags):
         return X
     X = native(X)
     if not sp.issparse(X):
@@ -76,7 +78,7 @@ def as_csr(X: Any) -> Any:
 
 def canonical(X: Any) -> Any:
     """Return the result of :func:`as_csr`, or a copy, with sorted entries, each stored once."""
-    if factors_of(X) is not None or X.has_canonical_format:
+    if isinstance(X, Bags) or X.has_canonical_format:
         return X
     # Sums of duplicates could overflow small integers.
     X = X.copy() if X.dtype.kind == "f" else X.astype(np.int64)
@@ -90,7 +92,7 @@ def with_columns(X: Any) -> tuple[Any, Any]:
     CountVectorizer does not sort the entries of a row. Sorting them takes twice as long as the
     transpose, which is needed anyway and shows whether an entry is stored in several parts.
     """
-    if factors_of(X) is not None or X.has_canonical_format:
+    if isinstance(X, Bags) or X.has_canonical_format:
         return X, None
     columns = X.tocsc().T
     return (X, columns) if columns.has_canonical_format else (canonical(X), None)
@@ -99,12 +101,12 @@ def with_columns(X: Any) -> tuple[Any, Any]:
 def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, Any]]:
     """Yield slices of the rows of a CSR matrix and CSR arrays of these rows, which share memory.
 
-    A block has about `n_entries` entries, and at least one row. Blocks of a matrix with factors
-    are computed one at a time.
+    A block has about `n_entries` entries, and at least one row. Blocks of bags are multiplied one
+    at a time.
     """
-    if (factors := factors_of(X)) is not None:
-        for rows, left in left_blocks(factors, n_entries):
-            yield rows, left @ factors.right
+    if isinstance(X, Bags):
+        for rows, left in left_blocks(X, n_entries):
+            yield rows, left @ X.right
         return
     indptr = X.indptr
     bounds = np.searchsorted(indptr, range(n_entries, indptr[-1], n_entries)).tolist()
@@ -115,11 +117,30 @@ def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, 
         yield slice(start, stop), part
 
 
-def left_blocks(factors: Factors, n_entries: int) -> Iterator[tuple[slice, Any]]:
-    """Yield slices of rows and the left factor's rows, whose products have some `n_entries`."""
-    left, lengths = factors.left, np.diff(factors.right.indptr)
+def left_blocks(bags: Bags, n_entries: int) -> Iterator[tuple[slice, Any]]:
+    """Yield slices of rows and the left matrix's rows, whose products have some `n_entries`."""
+    left, lengths = bags.left, np.diff(bags.right.indptr)
     total = int(np.bincount(left.indices, minlength=len(lengths)) @ lengths)
     yield from row_blocks(left, max(1, int(n_entries * left.nnz / max(total, 1))))
+
+
+def as_configured(X: Any) -> Any:
+    """Return an ndarray as it is, and a sparse matrix in scikit-learn's configured container.
+
+    That is a sparse array with ``sparse_interface="sparray"``, else, and before scikit-learn 1.9, a
+    sparse matrix.
+    """
+    if not sp.issparse(X):
+        return X
+    interface = get_config().get("sparse_interface", "spmatrix")
+    kind = "array" if interface == "sparray" else "matrix"
+    container = getattr(sp, f"{X.format}_{kind}")
+    return X if isinstance(X, container) else container(X)
+
+
+def index_type(largest: int) -> type[np.signedinteger[Any]]:
+    """Return the type of the indices of a sparse matrix: sparse arrays keep any that they get."""
+    return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
 
 
 def csr_of(
@@ -156,8 +177,8 @@ def divided(numerator: Any, denominator: NDArray[Any]) -> NDArray[np.float64]:
 
 def row_totals(X: Any) -> NDArray[np.float64]:
     """Return the sum of each row of a CSR matrix, computed in float64."""
-    if (factors := factors_of(X)) is not None:
-        return np.asarray(factors @ np.ones(X.shape[1]))
+    if isinstance(X, Bags):
+        return np.asarray(X @ np.ones(X.shape[1]))
     sums = [np.zeros(0)]
     for _, part in row_blocks(X):
         sums.append(row_sums(part.data.astype(np.float64, copy=False), part.indptr))

@@ -15,8 +15,8 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 
+from ._bags import Bags, n_stored
 from ._documents import damped_entries, divided
-from ._factored import FactoredMatrix, factors_of, n_stored
 from ._types import Array
 from ._validation import check_entries, check_total_weight, check_two_classes
 
@@ -44,21 +44,19 @@ class Summary:
     largest: float  # entry, or 0
     labels: NDArray[Any]  # sorted
     names: list[str] | None = None  # of the tokens, if they have any
-    is_damped: bool = False  # already, as the counts of a ContextVectorizer are
 
 
 def summary_of(X: Any, labels: NDArray[Any], names: list[str] | None = None) -> Summary:
-    """Return the summary of documents: a CSR matrix without zeros, and labels."""
+    """Return the summary of documents: bags, or a CSR matrix without zeros; and of labels."""
     n_entries = n_stored(X)
-    if (factors := factors_of(X)) is None:
+    if isinstance(X, Bags):  # bounds, without the product
+        least = X.left.data.min(initial=np.inf) * X.right.data.min(initial=np.inf)
+        largest = (X.left @ X.right.max(axis=1).toarray()).max(initial=0)
+    else:
         least = X.data.min() if n_entries else np.inf
         largest = X.data.max(initial=0)
-    else:  # bounds, without the product
-        least = factors.left.data.min(initial=np.inf) * factors.right.data.min(initial=np.inf)
-        largest = (factors.left @ factors.right.max(axis=1).toarray()).max(initial=0)
     ends = float(least), float(largest)
-    is_damped = isinstance(X, FactoredMatrix)  # whether or not somebody has asked for its entries
-    return Summary(X.shape, n_entries, X.dtype, *ends, labels, names, is_damped)
+    return Summary(X.shape, n_entries, X.dtype, *ends, labels, names)
 
 
 def joined(summaries: Sequence[Summary]) -> Summary:
@@ -85,7 +83,6 @@ def joined(summaries: Sequence[Summary]) -> Summary:
         max(summary.largest for summary in summaries),
         np.unique(np.concatenate(labels)) if labels else np.empty(0),
         first.names,
-        all(summary.is_damped for summary in summaries),
     )
 
 
@@ -118,7 +115,7 @@ def weighted_documents(
             check_two_classes(classes, sums[0] * factors, seen)
             total, token_weights, n_entries = sums @ factors
     largest, dtype = summary.largest, summary.dtype
-    if summary.is_damped or not getattr(classifier, "sublinear_counts", False):
+    if not getattr(classifier, "sublinear_counts", False):
         entry_scale = None
     else:
         dtype = np.dtype(np.float32 if _is_exact(dtype) else np.float64)
@@ -188,7 +185,7 @@ def warn_of_outliers(classifier: Any, X: Any) -> None:
 
     X is a CSR matrix without zeros. The mean entry sets the scale.
     """
-    is_plain = isinstance(X, FactoredMatrix) or getattr(classifier, "sublinear_counts", True)
+    is_plain = isinstance(X, Bags) or getattr(classifier, "sublinear_counts", True)
     if is_plain or not len(X.data):
         return
     with np.errstate(over="ignore"):

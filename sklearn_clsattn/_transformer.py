@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._callbacks import CallbackSupportMixin, fit_task
 from ._docstrings import documented
-from ._documents import native
+from ._documents import as_configured, native
 from ._pickling import SavedMixin, public
 from ._training import all_or_nothing
 from ._validation import (
@@ -33,10 +37,34 @@ from .importance import (
     signed_frequency,
 )
 
+Kind = TypeVar("Kind", bound=type)
+
+
+def _sparse_stays_sparse(kind: Kind) -> Kind:
+    """Leave sparse output as it is where scikit-learn is set to return data frames."""
+    transformer: Any = kind
+    transformer.transform = _not_framed(transformer.transform)
+    transformer.fit_transform = _not_framed(all_or_nothing(transformer.fit_transform))
+    return kind
+
+
+def _not_framed(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that makes no data frame of a sparse X by the global configuration."""
+
+    @wraps(method)
+    def transforming(self: Any, X: Any, *args: Any, **params: Any) -> Any:
+        if not sparse.issparse(X):
+            return method(self, X, *args, **params)
+        with config_context(transform_output="default"):
+            return method(self, X, *args, **params)
+
+    return transforming
+
 
 @public("sklearn_clsattn")
 @documented
-class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
+@_sparse_stays_sparse
+class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin, BaseEstimator):
     """Scale tokens by their importance for the classes, select the most important, or both.
 
     Use it between a vectorizer and any estimator. It computes a statistic of each token from X and
@@ -151,7 +179,8 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
 
         {self}
         """
-        return self._add_batch(X, y, None, sample_weight, afresh=True)
+        with fit_task(self, X, y, sample_weight):
+            return self._add_batch(X, y, None, sample_weight, afresh=True)
 
     @all_or_nothing
     def partial_fit(
@@ -185,9 +214,11 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         Returns
         -------
         X_new : {ndarray, sparse matrix} of shape (n_documents, n_selected)
-            Sparse (CSR) if X is sparse; float32 if X is float32; scaled integers become float64.
+            Sparse (CSR) if X is sparse; float32 if X is float32; scaled integers become float64. Of
+            a dense X a data frame, if `set_output` or scikit-learn's configuration asks for one.
         """
         check_is_fitted(self)
+        is_sparse_array = isinstance(X, sparse.sparray)
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
         X = native(X)
         check_non_negative(X, self)
@@ -196,22 +227,15 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
             warnings.warn(
                 "No tokens were selected: no importance is above "
                 f"threshold={self.threshold}. The result has no columns.",
-                stacklevel=3,  # past the wrapper that set_output puts around this method
+                stacklevel=4,  # past the wrappers that scikit-learn and this class put around it
             )
         if len(selected) < self.n_features_in_:
             X = X[:, selected]
         elif self.scale_ is None:
-            return X.copy()  # later steps may change it in place
-        if self.scale_ is None:
-            return X
-        factors = self.scale_[selected]
-        factors = factors.astype(np.float32 if X.dtype == np.float32 else np.float64)
-        if not sparse.issparse(X):
-            return X * factors
-        data = factors[X.indices]
-        data *= X.data
-        # Copies: sorting a shared index array in place would change the caller's X.
-        return type(X)((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+            X = X.copy()  # later steps may change it in place
+        if self.scale_ is not None:
+            X = _scaled(X, self.scale_[selected])
+        return X if is_sparse_array else as_configured(X)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         """Return which tokens are selected, (n_tokens,), for :meth:`get_support`."""
@@ -277,3 +301,14 @@ class TokenImportanceTransformer(SavedMixin, SelectorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _scaled(X: Any, factors: NDArray[np.float64]) -> Any:
+    """Return an ndarray or CSR matrix with its columns times factors, (n_tokens,)."""
+    factors = factors.astype(np.float32 if X.dtype == np.float32 else np.float64)
+    if not sparse.issparse(X):
+        return X * factors
+    data = factors[X.indices]
+    data *= X.data
+    # Copies: sorting a shared index array in place would change the caller's X.
+    return sparse.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)

@@ -23,8 +23,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ._bags import Bags, is_sparse
 from ._documents import as_csr, canonical
-from ._factored import factors_of
 
 _LEAST_ENTRY, _LARGEST_ENTRY = 1e-19, 1e19  # all positive integers are within
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
@@ -69,18 +69,18 @@ def validated(
 def _by_scikit_learn(
     estimator: Any, X: Any, y: Any, reset: bool, *, multi_output: bool = False
 ) -> Any:
-    """Return the result of `validate_data`, without computing the entries of a product."""
+    """Return the result of `validate_data`; of bags, both matrices are checked."""
     options = {"accept_sparse": "csr", "accept_large_sparse": True}
     of_labels: dict[str, Any] = {"multi_output": True} if multi_output else {}
     y = label_array(y) if multi_output else y
-    if (factors := factors_of(X)) is None:
+    if not isinstance(X, Bags):
         return validate_data(estimator, X, y, reset=reset, **options, **of_labels)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
-    check_array(factors.right, ensure_min_samples=0, **options)
+    check_array(X.right, ensure_min_samples=0, **options)
     if isinstance(y, str) and y == "no_validation":
-        check_array(factors.left, **options)
+        check_array(X.left, **options)
         return X
-    return X, check_X_y(factors.left, y, **options, **of_labels)[1]
+    return X, check_X_y(X.left, y, **options, **of_labels)[1]
 
 
 def checked_part(
@@ -111,9 +111,9 @@ def checked_labels(X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], ND
 
 
 def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:
-    """Raise ValueError for negative values in X (n_documents, n_tokens), dense or sparse."""
-    if (factors := factors_of(X)) is not None:
-        values = np.append(factors.left.data.min(initial=0), factors.right.data.min(initial=0))
+    """Raise ValueError for negative values in X (n_documents, n_tokens)."""
+    if isinstance(X, Bags):
+        values = np.append(X.left.data.min(initial=0), X.right.data.min(initial=0))
     else:
         values = X.data if sparse.issparse(X) else X
     if values.size and (minimum := values.min()) < 0:
@@ -127,7 +127,7 @@ def check_non_negative(X: Any, estimator: BaseEstimator | str) -> None:
 
 def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
     """Raise a ValueError that suggests a vectorizer if X contains texts instead of counts."""
-    if sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"):
+    if is_sparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"):
         return
     first = X
     with suppress(TypeError, ValueError, IndexError, KeyError):  # scikit-learn says what is wrong

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ._bags import Bags, is_sparse
 from ._docstrings import documented
 from ._documents import as_csr, divided, row_blocks, row_totals
-from ._factored import factors_of
 from ._types import Array
 
 __all__ = [
@@ -77,7 +77,7 @@ def class_totals(
     if kind not in ("counts", "shares"):
         raise ValueError(f"kind must be 'counts' or 'shares', got {kind!r}.")
     if not (sparse.issparse(X) and X.format == "csr"):
-        X = as_csr(X if sparse.issparse(X) else np.asarray(X))
+        X = as_csr(X if is_sparse(X) else np.asarray(X))
     n_documents, n_tokens = X.shape
     codes = np.asarray(y)
     weights = np.ones(n_documents) if sample_weight is None else np.asarray(sample_weight, float)
@@ -96,9 +96,9 @@ def class_totals(
     if kind == "shares":
         weights = divided(weights, row_totals(X))
 
-    if (factors := factors_of(X)) is not None:
-        of_units = class_totals(factors.left, codes, n_classes, weights)
-        return np.ascontiguousarray((factors.right.T @ of_units.T).T)
+    if isinstance(X, Bags):
+        of_units = class_totals(X.left, codes, n_classes, weights)
+        return np.ascontiguousarray((X.right.T @ of_units.T).T)
     if several:
         members = sparse.csr_array(codes * weights[:, None])
         return np.ascontiguousarray((members.T @ X).toarray())

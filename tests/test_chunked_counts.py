@@ -162,8 +162,8 @@ def test_what_is_wrong_with_a_batch_is_said(tmp_path, batch, said):
     [
         (None, "it is not a file"),
         (b"[]", "TypeError"),
-        (b'{"format": 3}', "KeyError"),
-        (b'{"format": 99}', "its format is 99, expected 3"),
+        (b'{"format": 4}', "KeyError"),
+        (b'{"format": 99}', "its format is 99, expected 4"),
         (b"\xff", "UnicodeDecodeError"),
     ],
 )

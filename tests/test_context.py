@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, ContextVectorizer, make_text_classifier
-from sklearn_clsattn.text._context_vectorizer import CHARACTER_PREFIX
+from sklearn_clsattn.text._context_vectorizer import CHARACTER_PREFIX, bags_of
 from sklearn_clsattn.text._gate_scores import (
     Labels,
     gather_evidence,
@@ -322,9 +322,11 @@ def test_bag_is_that_of_a_loop_over_occurrences(n_classes, ngram_range, characte
     model = vectorizer(ngram_range=ngram_range, characters=characters)
     X = model.fit_transform(texts, np.array(["a", "b", "c"])[codes])
     assert np.abs(model.start_scores_).max() > 0.01
-    plain = clone(model).set_params(context=False).fit_transform(texts)
-    lefts = [getattr(bags, "factors", None) or [bags] for bags in (X, plain)]
-    np.testing.assert_allclose(*(left.sum(axis=1) for left, *_ in lefts), rtol=1e-12)
+    without = clone(model).set_params(context=False)
+    plain = without.fit_transform(texts)
+    bags = [bags_of(one, texts) for one in (model, without)]
+    sums = [getattr(one, "left", one).sum(axis=1) for one in bags]  # of words' weights
+    np.testing.assert_allclose(*sums, rtol=1e-12)
     for text, row in zip(texts, X, strict=True):
         expected = slow_bag(model, text)
         assert sorted(expected) == row.indices.tolist()

@@ -15,19 +15,16 @@ from scipy.optimize import minimize
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.feature_selection import SelectKBest
-from sklearn.pipeline import make_pipeline
+from sklearn_clsattn._factored import TokenVectors
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
 from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn._core.statistics import CorpusStatistics, token_scaling
 from sklearn_clsattn._core.vectors import SCALES
-from sklearn_clsattn._factored import TokenVectors
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.saving import load_model, save_model
-from sklearn_clsattn.text import ContextVectorizer, WordVectors, make_text_classifier
+from sklearn_clsattn.text import WordVectors, make_text_classifier
 
 REQUESTS = load_requests()
 TEXTS, TOPICS = REQUESTS.data[:600], REQUESTS.topic[:600]
@@ -206,10 +203,7 @@ def test_files_and_mappings(tmp_path):
             "Only 0 words occur in at least 3 texts",
         ),
         (
-            lambda: ClsAttentionClassifier().partial_fit(
-                ContextVectorizer(word_vectors=VECTORS).fit_transform(TEXTS[:20], TOPICS[:20]),
-                TOPICS[:20],
-            ),
+            lambda: make_text_classifier(word_vectors=VECTORS).partial_fit(TEXTS[:20], TOPICS[:20]),
             ValueError,
             "which partial_fit does not support",
         ),
@@ -251,41 +245,6 @@ def test_few_labels_and_many_texts():
     both.fit(texts, y, unlabeled=REVIEWS[30:])
     assert both[0].word_vectors_.vectors_.shape[1] == 70
     assert both.score(REVIEWS[30:], RATINGS[30:]) > 0.7
-
-
-def _shares(X, y):
-    """Return how much of each column there is."""
-    return np.asarray(X.sum(axis=0)).ravel()
-
-
-@pytest.mark.parametrize("characters", [None, (2, 3)])
-def test_vectors_go_where_bags_go(characters, tmp_path):
-    vectorizer = ContextVectorizer(word_vectors=VECTORS, characters=characters)
-    X = vectorizer.fit_transform(TEXTS[:60], TOPICS[:60])
-    tokens, rows = X.token_vectors.tokens, X.token_vectors.matrix
-    names = vectorizer.get_feature_names_out()
-    assert_array_equal(VECTORS.of(names[tokens]), rows)
-    some = X[10:, 3:900]
-    chosen = (tokens >= 3) & (tokens < 900)
-    assert_array_equal(some.token_vectors.tokens, tokens[chosen] - 3)
-    assert_array_equal(some.copy().token_vectors.matrix, rows[chosen])
-    classifier = ClsAttentionClassifier(C=1.0, token_vectors_scale=1.0, sublinear_counts=False)
-    model = make_pipeline(vectorizer, SelectKBest(_shares, k=800), classifier).fit(
-        TEXTS[:60], TOPICS[:60]
-    )
-    # The same as from the made matrix and vectors in an array.
-    made = sp.csr_array(model[:-1].transform(TEXTS[:60]))
-    G = VECTORS.of(model[:-1].get_feature_names_out())
-    other = clone(classifier).fit(made, TOPICS[:60], token_vectors=G)
-    P = model.predict_proba(TEXTS[:100])
-    made = sp.csr_array(model[:-1].transform(TEXTS[:100]))
-    assert_allclose(P, other.predict_proba(made), atol=0.01)
-    explanation = explain(model, TEXTS[100:103])
-    assert_allclose(explanation.probability, model.predict_proba(TEXTS[100:103]), atol=1e-6)
-    saved = make_pipeline(vectorizer, clone(classifier)).fit(TEXTS[:60], TOPICS[:60])
-    save_model(saved, tmp_path / "model.skops")
-    again = load_model(tmp_path / "model.skops")
-    assert_allclose(again.predict_proba(TEXTS[:99]), saved.predict_proba(TEXTS[:99]), atol=1e-6)
 
 
 @pytest.mark.parametrize("characters", [None, (2, 3)])

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from sklearn.utils.parallel import _get_threadpool_controller
 
+from .._bags import Bags
 from .._documents import BLOCK_ENTRIES, left_blocks, row_blocks
-from .._factored import factors_of
 from .._types import Array
 
 Item = TypeVar("Item")
@@ -58,12 +58,11 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
 def blocks_in_threads(
     function: Callable[[tuple[slice, Any]], Result], X: Any, n_entries: int = BLOCK_ENTRIES
 ) -> list[Result]:
-    """Apply a function to :func:`.row_blocks`, in threads if X has factors."""
-    if (factors := factors_of(X)) is None:
+    """Apply a function to :func:`.row_blocks` in threads, where bags are multiplied too."""
+    if not isinstance(X, Bags):
         return in_threads(function, row_blocks(X, n_entries))
-    right = factors.right
-    blocks = left_blocks(factors, n_entries)
-    return in_threads(lambda block: function((block[0], block[1] @ right)), blocks)
+    blocks = left_blocks(X, n_entries)
+    return in_threads(lambda block: function((block[0], block[1] @ X.right)), blocks)
 
 
 def in_background(function: Callable[[], Result]) -> Callable[[], Result]:

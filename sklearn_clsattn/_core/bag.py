@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._bags import Bags
 from .._documents import BLOCK_ENTRIES, csr_of, row_blocks
-from .._factored import Factors, factors_of
 from .backend import blocks_in_threads, in_background, in_threads
 
 _Block = tuple[slice, torch.Tensor]
@@ -36,7 +36,7 @@ with warnings.catch_warnings():
 class TokenBag:
     """A corpus of token bags with its sums over tokens and over documents.
 
-    `X` is a CSR matrix of token weights, (n_documents, n_tokens); its arrays are shared, not
+    `X` is a CSR matrix of token weights, (n_documents, n_tokens), or bags; arrays are shared, not
     copied, where their types allow it. `backend` "auto" is PyTorch on CUDA and where it was built
     with MKL, else SciPy, which works on the CPU only (a ValueError elsewhere). `columns` is the
     transpose of `X` as CSR, where there is one already.
@@ -54,8 +54,7 @@ class TokenBag:
         self.dtype = torch.float32 if dtype == np.float32 else torch.float64
         self.device = torch.device(device)
         self.shape: tuple[int, int] = tuple(X.shape)
-        factors = factors_of(X)
-        self._csr = _contiguous(X, dtype) if factors is None else X
+        self._X: Any = X if isinstance(X, Bags) else _contiguous(X, dtype)
         if backend == "auto":
             has_kernels = self.device.type == "cuda" or torch.backends.mkl.is_available()
             backend = "torch" if has_kernels else "scipy"
@@ -66,22 +65,22 @@ class TokenBag:
             )
         self.backend = backend
         self._products: Any
-        if factors is not None:
-            self._products = _FactoredProducts(X, factors, dtype, self.device, backend)
+        if isinstance(X, Bags):
+            self._products = _BagsProducts(X, dtype, self.device, backend)
         elif backend == "scipy":
-            self._products = _ScipyProducts(self._csr)
+            self._products = _ScipyProducts(self._X)
         else:
-            self._products = _TorchProducts(self._csr, self.device, columns)
+            self._products = _TorchProducts(self._X, self.device, columns)
 
     def __reduce__(self) -> Any:  # the transpose is made anew
         dtype = np.float32 if self.dtype == torch.float32 else np.float64
         bag = partial(TokenBag, dtype=dtype, device=self.device, backend=self.backend)
-        return bag, (self._csr,)
+        return bag, (self._X,)
 
     def entries(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return documents and tokens (int64) and weights of all stored entries, row by row."""
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(self._csr.indptr))
-        arrays = rows, self._csr.indices.astype(np.int64), self._csr.data
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self._X.indptr))
+        arrays = rows, self._X.indices.astype(np.int64), self._X.data
         documents, tokens, weights = (as_tensor(array, self.device) for array in arrays)
         return documents, tokens, weights.to(self.dtype)
 
@@ -105,9 +104,9 @@ class TokenBag:
         """Return ``(X * X).T @ per_document``: (n_documents, m) -> (n_tokens, m).
 
         Where an entry is stored in several parts, each part is squared by itself. `roughly`, the
-        documents' weights (n_documents,), saves the making of the entries where X has factors.
+        documents' weights (n_documents,), saves the making of the entries where X is bags.
         """
-        if roughly is not None and isinstance(self._products, _FactoredProducts):
+        if roughly is not None and isinstance(self._products, _BagsProducts):
             return self._products.rough_squared_sum_over_documents(per_document, roughly)
         return self._products.squared_sum_over_documents(per_document)
 
@@ -141,16 +140,14 @@ class _TorchProducts:
         return out
 
 
-class _FactoredProducts:
-    """Products with a matrix that has factors: with one factor, then with the other."""
+class _BagsProducts:
+    """Products with bags: with one of their matrices, then with the other."""
 
-    def __init__(
-        self, X: Any, factors: Factors, dtype: Any, device: torch.device, backend: Backend
-    ) -> None:
+    def __init__(self, X: Bags, dtype: Any, device: torch.device, backend: Backend) -> None:
         self._X = X
         self._means: tuple[torch.Tensor, torch.Tensor] | None = None
         self._left, self._right = (
-            TokenBag(factor, dtype=dtype, device=device, backend=backend) for factor in factors[:2]
+            TokenBag(one, dtype=dtype, device=device, backend=backend) for one in (X.left, X.right)
         )
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:

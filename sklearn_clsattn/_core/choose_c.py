@@ -49,6 +49,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from .._bags import with_columns_of
 from .._types import Array, Numbers
 from .documents import Documents, class_by_class
 from .fitted import log_losses
@@ -225,7 +226,7 @@ class HeldOut:
         if members is None:
             known = kept.statistics.class_weights[documents.codes] > 0
         rows = np.flatnonzero(held_out & known)
-        self._X = documents.X[rows][:, self._tokens]
+        self._X = with_columns_of(documents.X[rows], self._tokens)
         self._codes = documents.codes[rows] if members is None else members[rows, :-1]
         self._weights = documents.weights[rows]
         self._n_tokens = documents.X.shape[1]

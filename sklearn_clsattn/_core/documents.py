@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from .._factored import n_stored, without_unused_columns
+from .._bags import n_stored, without_unused_columns
 from .._types import Array, Numbers
 from .chunk import (
     Chunk,
@@ -67,7 +67,7 @@ class Documents:
         entry_scale: float | None = None,
         members: NDArray[Any] | None = None,
     ) -> Documents:
-        """Return documents in memory: a CSR matrix, codes and weights, (n_documents,).
+        """Return documents in memory: CSR or bags, codes and weights, (n_documents,).
 
         `members` tell of several labels (:class:`.chunk.Chunk`).
         """
@@ -83,7 +83,7 @@ class Documents:
 
     @property
     def X(self) -> Any:
-        """The CSR matrix of documents in memory."""
+        """The CSR matrix, or bags, of documents in memory."""
         return self._chunk.X
 
     @property

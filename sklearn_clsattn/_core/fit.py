@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._factored import TokenVectors
+from .._bags import TokenVectors
 from .choose_c import choose_C
 from .documents import Documents
 from .path import AttentionPath

@@ -25,8 +25,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
+from .._bags import Bags, is_sparse, multiplied, n_stored
 from .._documents import BLOCK_ENTRIES, damped, damped_entries, reduced_rows, row_blocks, row_sums
-from .._factored import factors_of, n_stored
 from .._types import Array, Numbers
 
 SELECTION_TOLERANCE = 1e-6
@@ -137,11 +137,11 @@ class FittedAttention:
         return entries if self.entry_scale is None else damped(entries, self.entry_scale)
 
     def outputs(self, X: Any) -> Array:
-        """Return the decision values F, (n_documents, n_outputs), of a CSR matrix or ndarray."""
-        if sp.issparse(X) and n_stored(X) < len(self.scores):
+        """Return the decision values F, (n_documents, n_outputs), of CSR, bags or an ndarray."""
+        if is_sparse(X) and n_stored(X) < len(self.scores):
             # A few documents have fewer entries than there are tokens.
-            if self.entry_scale is None and (factors := factors_of(X)) is not None:
-                return self.of_units(factors.right).outputs(factors.left)
+            if isinstance(X, Bags):
+                return self.of_units(X.right).outputs(X.left)
             shares = self._shares(X)
             return self.intercept + np.column_stack(
                 [row_sums(shares * column[X.indices], X.indptr) for column in self.values.T]
@@ -163,7 +163,7 @@ class FittedAttention:
                 mass[outside] = 1.0
                 outputs[rows] = attended / mass[:, None]
                 if len(outside):
-                    shares = self.attention(sp.csr_array(X[rows][outside]))
+                    shares = self.attention(sp.csr_array(multiplied(X[rows][outside])))
                     outputs[rows][outside] = shares @ self.values
         outputs += self.intercept
         return outputs
@@ -174,8 +174,8 @@ class FittedAttention:
         For two classes, the output times the attention mass is linear in the token weights: one
         product tells its sign. Where rounding could decide, outputs do.
         """
-        is_small = sp.issparse(X) and n_stored(X) < len(self.scores)
-        if len(self.intercept) > 1 or is_small or factors_of(X) is not None:
+        is_small = is_sparse(X) and n_stored(X) < len(self.scores)
+        if len(self.intercept) > 1 or is_small or isinstance(X, Bags):
             return most_probable(self.outputs(X))
         weights, cls_mass = self._masses()
         values, intercept = self.values[:, 0], float(self.intercept[0])
@@ -229,12 +229,12 @@ class FittedAttention:
 
         A factor is (n_tokens, n_columns). An ndarray is one block.
         """
-        if not sp.issparse(X):
+        if not is_sparse(X):
             part = np.asarray(self.token_weights(X), dtype=np.float64)
             yield slice(None), part, [part @ factor for factor in factors]
             return
-        if self.entry_scale is None and (product := factors_of(X)) is not None:
-            X, factors = product.left, tuple(product.right @ factor for factor in factors)
+        if isinstance(X, Bags):
+            X, factors = X.left, tuple(X.right @ factor for factor in factors)
         factors = tuple(np.ascontiguousarray(factor) for factor in factors)  # once, not per block
         blocks = list(row_blocks(X, BLOCK_ENTRIES))
         # Fresh memory for every block would cost as much as the weights.
@@ -378,8 +378,8 @@ def count_selected(scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
     below = -scores[order]
     ties = np.searchsorted(below, below + tolerance, side="right") - 1 > np.arange(len(order))
     given = X
-    if (factors := factors_of(X)) is not None:  # the best of a unit's tokens stands for it
-        X, table, _ = factors
+    if isinstance(X, Bags):  # the best of a unit's tokens stands for it
+        table, X = X.right, X.left
         ranks = reduced_rows(np.minimum, ranks[table.indices], table.indptr, np.int32(len(order)))
 
     def of_block(block: tuple[slice, Any]) -> NDArray[Any]:
@@ -390,7 +390,8 @@ def count_selected(scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
         best = np.minimum.reduceat(ranks[part.indices], part.indptr[filled])
         filled, best = filled[best < len(order)], best[best < len(order)]
         tied = ties[best] | (part.data.min() <= 0)  # such entries are no tokens of a document
-        several = select_tokens(scores, given[rows.start + filled[tied]], tolerance)[1]
+        rivals = multiplied(given[rows.start + filled[tied]])
+        several = select_tokens(scores, rivals, tolerance)[1]
         return np.concatenate([order[best[~tied]], several])
 
     counts = np.zeros(len(scores), dtype=np.intp)

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._bags import Bags
 from .._documents import BLOCK_ENTRIES, divided, row_blocks, row_sums, row_totals
-from .._factored import factors_of
 from .._types import Array, Numbers
 from .statistics import TokenTotals
 
@@ -48,8 +48,8 @@ def projections(X: Any, directions: Array) -> tuple[Array, Array]:
     def of_block(block: tuple[slice, Any]) -> Array:
         return np.stack([block[1] @ direction for direction in directions])
 
-    if (factors := factors_of(X)) is not None:
-        X, directions = factors.left, (factors.right @ directions.T).T
+    if isinstance(X, Bags):
+        X, directions = X.left, (X.right @ directions.T).T
     first, second = np.hstack([np.empty((2, 0)), *in_threads(of_block, row_blocks(X))])
     return first, second
 

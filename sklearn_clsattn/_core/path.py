@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._factored import TokenVectors
+from .._bags import TokenVectors
 from .documents import CorpusLoss, Documents
 from .lbfgs import Iterate, Pairs, add_curvature
 from .objective import VALUES, AttentionObjective

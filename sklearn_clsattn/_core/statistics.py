@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from .._bags import Bags
 from .._documents import divided, row_totals
-from .._factored import factors_of
 from .._types import Array, Numbers
 from ..importance import class_totals, overall_importance, signed_frequency, smoothed_totals
 
@@ -297,11 +297,11 @@ def _rescaled_power(odds: Array, n_seen: int) -> Array:
 def row_lengths(X: Any) -> Numbers:
     """Return the number of entries in each row of a CSR matrix, (n_documents,).
 
-    A matrix with factors is made block by block, once, and remembers them.
+    Bags are multiplied block by block, once, and remember them.
     """
     from .backend import blocks_in_threads
 
-    if factors_of(X) is None:
+    if not isinstance(X, Bags):
         return np.diff(X.indptr)
     if X.row_lengths is None:
         lengths = blocks_in_threads(lambda block: np.diff(block[1].indptr), X)

@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from .._factored import TokenVectors, factors_of
+from .._bags import TokenVectors, with_columns_of
 from .._types import Array, Numbers
 from .fitted import FittedAttention, VectorEmbeddings
 from .statistics import IMPORTANCE_FLOOR, Scaling
@@ -35,9 +34,9 @@ SCALES = 0.0, 0.5, 1.0, 2.0
 class SharedValues:
     """The product of tokens' vectors with w, in values, for one `scale`, gamma, after another.
 
-    X is a CSR matrix of some documents, (n_documents, n_tokens). `unit` is kappa, `factors`,
-    (n_tokens,), are exp(-pi); `rotation`, (d, d), makes `matrix`, (n_vectors, d), of the vectors
-    times both, those of the tokens `tokens`.
+    X is a CSR matrix, or bags, of some documents, (n_documents, n_tokens). `unit` is kappa,
+    `factors`, (n_tokens,), are exp(-pi); `rotation`, (d, d), makes `matrix`, (n_vectors, d), of the
+    vectors times both, those of the tokens `tokens`.
     """
 
     def __init__(
@@ -55,8 +54,8 @@ class SharedValues:
         self.dimension = vectors.matrix.shape[1]
         self.tokens = torch.from_numpy(vectors.tokens).to(device)
         # What w adds to their outputs, at the start.
-        masses = _product(X, importance) + scaling.cls_weight
-        added = _product(X[:, vectors.tokens], vectors.matrix)
+        masses = X @ importance + scaling.cls_weight
+        added = with_columns_of(X, vectors.tokens) @ vectors.matrix
         added *= self.unit / np.where(masses > 0, masses, np.inf)
         squares, self.rotation = np.linalg.eigh(added.T @ added / max(len(added), 1))
         self._squares = torch.from_numpy(squares.clip(min=0.0)).to(device, dtype)
@@ -80,11 +79,6 @@ class SharedValues:
         """Return gamma times kappa times w, (d, n_outputs), given the trained numbers x."""
         weights = self.rotation @ x[-1 - self.dimension : -1, 1:].cpu().numpy()
         return np.asarray(weights * (self.scale * self.unit), dtype=np.float64)
-
-
-def _product(X: Any, matrix: NDArray[Any]) -> NDArray[Any]:
-    """Return ``X @ matrix`` for a CSR matrix that may have factors."""
-    return np.asarray((factors_of(X) or X) @ matrix)
 
 
 def with_vectors(

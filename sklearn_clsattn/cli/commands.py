@@ -121,15 +121,18 @@ def run_predict(arguments: Namespace) -> None:
     output = _output(arguments, arguments.model, arguments.data)
     model = _load_model(arguments.model)
     table, texts = read_texts(_source(arguments.data), **_reading(arguments))
-    try:  # the texts are vectorized once for both
-        X = model[:-1].transform(texts)
+    try:
+        proba = model.predict_proba(texts)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"the model in {arguments.model} does not take texts ({type(error).__name__}: {error})"
         ) from error
-    answer = {"prediction": list(map(guarded_cell, model[-1].predict(X).tolist()))}
-    proba = model[-1].predict_proba(X).T.tolist()
-    for label, of_class in zip(model.classes_.tolist(), proba, strict=True):
+    if getattr(model[-1], "multilabel_", False):
+        predicted = (proba > 0.5).astype(int)
+    else:
+        predicted = model.classes_[proba.argmax(axis=1)]
+    answer = {"prediction": list(map(guarded_cell, predicted.tolist()))}
+    for label, of_class in zip(model.classes_.tolist(), proba.T.tolist(), strict=True):
         answer[f"probability_{label}"] = [f"{p:.6g}" for p in of_class]
     for name in answer:
         if name in table:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 
+from .._documents import as_configured
 from ._requests import sections
 
 _LENGTH_SPREAD = 0.5  # standard deviation of the logarithm of documents' lengths
@@ -105,15 +106,16 @@ def make_token_classification(
 
     Returns
     -------
-    X : csr_matrix of shape (n_samples, n_tokens), or ndarray of shape (n_samples,)
+    X : sparse matrix of shape (n_samples, n_tokens), or ndarray of shape (n_samples,)
         Counts of tokens: first those relevant to class 0, then those relevant to class 1, and so
-        on, then the irrelevant tokens, most frequent first. With `as_text`, texts.
+        on, then the irrelevant tokens, most frequent first. CSR, in the container of scikit-learn's
+        `sparse_interface`. With `as_text`, texts.
     y : ndarray of shape (n_samples,)
         Class labels, 0 to `n_classes` - 1.
     bunch : :class:`~sklearn.utils.Bunch`
         Returned instead if `return_X_y` is False:
 
-        data : csr_matrix of shape (n_samples, n_tokens)
+        data : sparse matrix of shape (n_samples, n_tokens)
             The counts, also with `as_text`.
         target : ndarray of shape (n_samples,)
             The labels.
@@ -186,8 +188,10 @@ def make_token_classification(
         tokens = _draw_tokens(rng, y, lengths, relevant_share, relevant, irrelevant)
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     ones = np.ones(tokens.size, dtype=np.int64)
-    counts = csr_matrix((ones, tokens.copy(), indptr.copy()), (n_samples, token_class.size))
+    arrays = ones, tokens.astype(np.int32), indptr.copy()
+    counts = csr_array(arrays, shape=(n_samples, token_class.size))
     counts.sum_duplicates()
+    counts = as_configured(counts)
 
     flipped = rng.random_sample(n_samples) < flip_y
     target = np.where(flipped, rng.randint(n_classes, size=n_samples), y)

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._base import checked_documents, fitted_attention, of_label, vector_embeddings
 from .._core.fitted import FittedAttention
 from .._documents import canonical, row_sums
-from .._factored import factors_of
 from .._types import Array
 from .._validation import label_array
-from ..text._context_vectorizer import ContextVectorizer
+from ..text._context_vectorizer import ContextVectorizer, bags_of
 from ..text._units import units_of
 from .edited_text import EditableDocument, TextModel
 from .explanation import Explanation
@@ -104,8 +103,6 @@ def explain(
         parts = np.hstack([fitted.values, fitted.values - embeddings.own])
         fitted = replace(fitted, values=parts)
     X = canonical(checked_documents(classifier, given))
-    if (factors := factors_of(X)) is not None:
-        X = factors.left @ factors.right
     has_characters = any(_has_characters(source.vectorizer) for source in origins.sources)
     if has_characters and type(fitted) is FittedAttention and fitted.entry_scale is None:
         X, fitted, columns, own = _by_units(origins, documents, X, fitted)
@@ -259,15 +256,14 @@ def _has_characters(vectorizer: Any) -> bool:
 
 def _units_of(source: Source, documents: Any) -> tuple[Any, Any, NDArray[np.object_]]:
     """Return a vectorizer's units in documents, their columns and names, the vocabulary first."""
-    bags = source.vectorizer.transform(source.input.of(documents))
-    left, right, names = bags.factors
-    units = units_of(source.vectorizer)
+    bags = bags_of(source.vectorizer, source.input.of(documents))
+    left, names, units = bags.left, bags.units, units_of(source.vectorizer)
     numbers = np.array([units.vocabulary.get(name, -1) for name in names.tolist()], dtype=np.int32)
     others = np.flatnonzero(numbers < 0)
     numbers[others] = len(units.names) + np.arange(len(others))
     shape = left.shape[0], len(units.names) + len(others)
     left = sp.csr_array((left.data, numbers[left.indices], left.indptr), shape=shape)
-    table = sp.vstack([units.table, right[others]], format="csr")
+    table = sp.vstack([units.table, bags.right[others]], format="csr")
     return left, table, np.concatenate([units.names, names[others]])
 
 

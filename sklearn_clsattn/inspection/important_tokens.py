@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from .._bags import Bags, multiplied
 from .._base import BaseAttentionClassifier, checked_documents, fitted_attention
 from .._core.fitted import FittedAttention
-from .._factored import factors_of
 from .._types import Array
+from ..text._context_vectorizer import ContextVectorizer, bags_of
 from .feature_origins import feature_origins, split_pipeline, without_name_warnings
 
 
@@ -50,13 +52,13 @@ class ReadDocuments:
         if self.fitted.n_layers == 1 or self.fitted.mlp:
             several = self.classifier.multilabel_
             centred = self.values if several else self.values - self.values.mean(axis=0)
-            attention = sp.csr_matrix(self.fitted.attention(self.X))
+            attention = sp.csr_array(self.fitted.attention(self.X))
             return np.asarray(centred * np.sqrt(mean_variance_axis(attention, axis=0)[1]) + 0.0)
         of_classes = self.fitted.contributions(self.X)
         mean = sum(one.data for one in of_classes) / len(of_classes) if len(of_classes) > 1 else 0.0
         effects = []
         for one in of_classes:
-            centred = sp.csr_matrix((one.data - mean, one.indices, one.indptr), one.shape)
+            centred = sp.csr_array((one.data - mean, one.indices, one.indptr), one.shape)
             means, variances = mean_variance_axis(centred, axis=0)
             effects.append(np.sign(means) * np.sqrt(variances))
         return values_by_class(effects[0] if len(effects) == 1 else np.array(effects))
@@ -77,14 +79,20 @@ def read_documents(estimator: Any, documents: Any) -> ReadDocuments:
     """Return documents as input of the classifier at the end of a fitted estimator."""
     classifier, names = named_classifier(estimator)
     with without_name_warnings():
-        for _, transformer in split_pipeline(estimator)[0]:
+        *before, last = [transformer for _, transformer in split_pipeline(estimator)[0]] or [None]
+        for transformer in before:
             documents = transformer.transform(documents)
+        if isinstance(last, FrozenEstimator):
+            last = last.estimator
+        if isinstance(last, ContextVectorizer):
+            documents = bags_of(last, documents)
+        elif last is not None:
+            documents = last.transform(documents)
         X = checked_documents(classifier, documents)
     fitted = fitted_attention(classifier)
-    factors = factors_of(X)
-    if factors is not None and type(fitted) is FittedAttention and fitted.entry_scale is None:
-        X, fitted, names = factors.left, fitted.of_units(factors.right), factors.units
-    X = sp.csr_array(X, dtype=np.float64, copy=True)
+    if isinstance(X, Bags) and type(fitted) is FittedAttention:
+        X, fitted, names = X.left, fitted.of_units(X.right), X.units
+    X = sp.csr_array(multiplied(X), dtype=np.float64, copy=True)
     X.sum_duplicates()
     X.eliminate_zeros()
     return ReadDocuments(classifier, fitted, names, X)

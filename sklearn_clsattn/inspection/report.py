@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import __version__
 from .._classifier import ClsAttentionClassifier
-from .._factored import factors_of
 from .._types import Array
 from .._validation import codes_of
 from ..comparison import (
@@ -365,7 +364,7 @@ def _indexable(documents: Any, labels: ArrayLike | None) -> tuple[Any, NDArray[A
         raise ValueError("expected a sequence of documents, got one text: pass [text]")
     if not hasattr(documents, "shape") and not hasattr(documents, "__iter__"):
         raise ValueError(f"expected a sequence of documents, got {documents!r}: pass a list")
-    if sp.issparse(documents) and factors_of(documents) is None:
+    if sp.issparse(documents):
         documents = sp.csr_array(documents)  # other formats cannot be indexed by row
     elif not hasattr(documents, "shape"):
         # An array, as of texts, one dimension in any case.
@@ -391,7 +390,7 @@ def _baselines(
     X, X_test = train.documents, test.documents
     for _, step in steps:
         X, X_test = step.transform(X), step.transform(X_test)
-    X, X_test = (sp.csr_matrix(one, dtype=np.float64) for one in (X, X_test))
+    X, X_test = (sp.csr_array(one, dtype=np.float64) for one in (X, X_test))
     counts, tfidf = (replace(one, estimator=one.estimator[1:]) for one in (counts, tfidf))
     if np.array_equal(X.data, np.round(X.data)):
         used = [counts, tfidf]

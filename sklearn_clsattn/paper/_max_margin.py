@@ -302,8 +302,8 @@ def _piqp_solve(piqp: Any, rows: Matrix, tolerance: float, threshold: float) -> 
     if sp.issparse(rows):
         solver, identity, scaled = (
             piqp.SparseSolver(),
-            sp.csc_matrix(sp.eye(dimension)),
-            sp.csc_matrix(rows),
+            sp.eye_array(dimension, format="csc"),
+            sp.csc_array(rows),
         )
     else:
         solver, identity, scaled = piqp.DenseSolver(), np.eye(dimension), np.asfortranarray(rows)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._documents import index_type
 from .._types import Integers
 from ._ngrams import stack_rows
 from ._symbols import Alphabet, distinct_runs, padded, ranges
@@ -24,7 +25,7 @@ def frequent_characters(
     low: float,
     high: float = math.inf,
     weights: NDArray[np.float64] | None = None,
-) -> tuple[sp.csr_matrix, list[str]]:
+) -> tuple[sp.csr_array, list[str]]:
     """Return the counts of character n-grams in words between spaces, and the n-grams' names.
 
     The matrix is (n_words, n_ngrams), in alphabetical order, of n-grams that are in at least `low`
@@ -64,7 +65,7 @@ def frequent_characters(
 
 def spelling_matrix(
     words: list[str], ngram_range: tuple[int, int], vocabulary: Mapping[str, int]
-) -> sp.csr_matrix:
+) -> sp.csr_array:
     """Return the counts of a vocabulary's character n-grams in words, (n_words, n_columns)."""
     rows, columns = [], []
     for word, number, ngrams in _ngrams(words, ngram_range):
@@ -76,7 +77,7 @@ def spelling_matrix(
     return _occurrence_counts(np.concatenate(rows), np.concatenate(columns), shape)
 
 
-def count_spelled(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr_matrix:
+def count_spelled(tokens: Tokens, spelling: sp.csr_array, dtype: Any) -> sp.csr_array:
     """Return counts in documents, (n_documents, n_columns), from counts in words, `spelling`."""
 
     def counted(here: slice, indptr: Integers) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -91,7 +92,7 @@ def count_spelled(tokens: Tokens, spelling: sp.csr_matrix, dtype: Any) -> sp.csr
 
     parts = (counted(here, indptr) for _, here, indptr in tokens.blocks(_CHUNK))
     shape = tokens.n_documents, spelling.shape[1]
-    return sp.csr_matrix(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
+    return sp.csr_array(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
 
 
 def _ngrams(
@@ -116,14 +117,18 @@ def _ngrams(
         yield rows, numbers, [text[first : first + n] for first in firsts]
 
 
-def _occurrence_counts(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sp.csr_matrix:
+def _occurrence_counts(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sp.csr_array:
     """Return a matrix of the counts of pairs of a row and a column."""
-    return sp.csr_matrix((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape)
+    kind = index_type(max(len(rows), *shape))
+    ends = rows.astype(kind), columns.astype(kind)
+    return sp.csr_array((np.ones(len(rows), dtype=np.int32), ends), shape=shape)
 
 
-def _by_word(ids: NDArray[Any], indptr: Integers, n_words: int) -> sp.csr_matrix:
+def _by_word(ids: NDArray[Any], indptr: Integers, n_words: int) -> sp.csr_array:
     """Return the counts of words in documents, (n_words, n_documents)."""
     ones = np.ones(len(ids), dtype=np.int32)
-    sums = sp.csr_matrix((ones, ids, indptr), shape=(len(indptr) - 1, n_words)).tocsc()
+    kind = index_type(len(ids))
+    arrays = ones, ids.astype(kind, copy=False), indptr.astype(kind, copy=False)
+    sums = sp.csr_array(arrays, shape=(len(indptr) - 1, n_words)).tocsc()
     sums.sum_duplicates()
     return sums.T

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -15,7 +16,9 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from .._factored import FactoredMatrix, Factors
+from .._bags import Bags, multiplied
+from .._callbacks import CallbackSupportMixin, fit_task
+from .._documents import as_configured, index_type
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._validation import (
@@ -77,11 +80,14 @@ class Occurrences:
 
 
 @public("sklearn_clsattn.text")
-class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
+class ContextVectorizer(  # type: ignore[call-arg]
+    SavedMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     r"""Turn texts into bags of words, weighted by position and by the word before.
 
-    Use it before a linear or attention classifier, without further scaling. Features are n-grams
-    of words and punctuation, and the character n-grams in words, which represent words that are
+    Use it before a linear or attention classifier, without further scaling; the counts are damped
+    already (``ClsAttentionClassifier(sublinear_counts=False)``). Features are n-grams of words and
+    punctuation, and the character n-grams in words, which represent words that are
     not in the vocabulary. The weight of an occurrence is multiplied by a gate. The gate depends on
     the distance from the start and the end of the document, on the number of words in the n-gram,
     and on the word before it. The gates are learned from the labels, by naive Bayes with attention
@@ -127,9 +133,10 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     context : bool, default=True
         Whether to learn gates. Without them, a feature that occurs c times has weight 1 + ln c.
     word_vectors : WordVectors or None, default=None
-        Word vectors, which the bags pass on to a
-        :class:`~sklearn_clsattn.ClsAttentionClassifier`. All of their words are in the vocabulary.
-        Unfitted vectors are learned in `fit`, from all texts that it gets.
+        Word vectors for a :class:`~sklearn_clsattn.ClsAttentionClassifier`, to which
+        :func:`make_text_classifier` passes them on; otherwise pass `token_vectors_` to its `fit`.
+        All of their words are in the vocabulary. Unfitted vectors are learned in `fit`, from all
+        texts that it gets.
     dtype : {np.float32, np.float64}, default=np.float32
         Precision of the bags, which this package's classifiers also use for training.
 
@@ -146,6 +153,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         The column of each word n-gram, and of each character n-gram, counted from the first one.
     word_vectors_ : WordVectors or None
         The vectors in use: `word_vectors`, and those learned from texts without labels.
+    token_vectors_ : ndarray of shape (n_features, d)
+        The vectors of the columns, 0 for a column without one; absent without vectors.
     classes_ : ndarray of shape (n_classes,)
         The class labels; absent with ``context=False``.
 
@@ -161,8 +170,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
     with a factor h that keeps the document's total weight as it is without gates. The entry of a
     character n-gram is `character_weight` times the sum, over words, of the word's weight times the
     n-gram's count in the word. So the bags are a product of two matrices, documents by words and
-    words by n-grams. The product is computed when its entries are accessed, as in scikit-learn's
-    classifiers; the classifiers of this package compute it only block by block.
+    words by n-grams. :meth:`transform` returns the product; :func:`make_text_classifier` trains and
+    predicts with the two matrices, which have a tenth of its entries.
 
     Sample weights act as repetition, and documents of weight 0 are left out, except that `min_df`,
     `max_df` and `character_min_df` count each document of positive weight once: so the vocabulary
@@ -251,7 +260,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         self : object
             Fitted vectorizer.
         """
-        self.fit_transform(raw_documents, y, sample_weight, unlabeled=unlabeled)
+        with fit_task(self, raw_documents, y, sample_weight):
+            self._learn(raw_documents, y, sample_weight, unlabeled)
         return self
 
     @all_or_nothing
@@ -275,6 +285,29 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         X : sparse matrix of shape (n_documents, n_features)
             As in :meth:`transform`.
         """
+        with fit_task(self, raw_documents, y, sample_weight):
+            n_documents, words = self._learn(raw_documents, y, sample_weight, unlabeled)
+        if self.word_vectors_ is not None:
+            warnings.warn(
+                "The matrix does not have the word vectors: use make_text_classifier(), or call "
+                "fit and transform, and pass token_vectors=vectorizer.token_vectors_ to the "
+                "classifier's fit.",
+                stacklevel=3,
+            )
+        return _plain(self._bags(n_documents, [words]))
+
+    @all_or_nothing
+    def _fit_bags(
+        self, raw_documents: Any, y: Any = None, sample_weight: Any = None, unlabeled: Any = None
+    ) -> Any:
+        """Return the bags of documents that :meth:`fit` learns from, with word vectors."""
+        n_documents, words = self._learn(raw_documents, y, sample_weight, unlabeled)
+        return self._bags(n_documents, [words])
+
+    def _learn(
+        self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any
+    ) -> tuple[int, Words]:
+        """Learn features and gates; return the number of documents, and their words."""
         for name in ("ngram_range", "characters"):
             bounds = getattr(self, name)
             if bounds is not None and not (
@@ -343,8 +376,8 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
                 self.vocabulary_.setdefault(word, len(self.vocabulary_))
             words = self._words(texts, tokens)
         if len(texts) < len(every_text):
-            return self._bags(len(every_text), map(self._read, batches(every_text, _BATCH)))
-        return self._bags(len(texts), [words])
+            words = self._read(every_text)
+        return len(every_text), words
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
         """Return the bags of documents.
@@ -357,12 +390,18 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         X : sparse matrix of shape (n_documents, n_features)
-            Sums of the weights of occurrences, CSR of `dtype`. With characters it is stored as a
-            product until its entries are accessed.
+            Sums of the weights of occurrences, CSR of `dtype`, in the container of scikit-learn's
+            `sparse_interface`.
         """
-        check_is_fitted(self)
-        texts = self._texts(raw_documents)
-        return self._bags(len(texts), map(self._read, batches(texts, _BATCH)))
+        return _plain(bags_of(self, raw_documents))
+
+    @property
+    def token_vectors_(self) -> NDArray[np.float32]:
+        """The vectors of the columns, (n_features, d); absent without word vectors."""
+        vectors = getattr(self, "word_vectors_", None)
+        if vectors is None:
+            raise AttributeError("The vectorizer is not fitted, or has no word vectors.")
+        return vectors_of(vectors, self.get_feature_names_out()).rows()
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns.
@@ -462,20 +501,21 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
         scores += np.append(self.previous_word_scores_, 0.0)[positions.previous]
         return np.exp(_POWER * scores.clip(-MAX_SCORE, MAX_SCORE), out=scores)
 
-    def _bags(self, n_documents: int, batches: Iterable[Words]) -> sparse.csr_matrix:
-        """Return the bags of all documents, (n_documents, n_features), as factors if possible."""
+    def _bags(self, n_documents: int, batches: Iterable[Words]) -> Bags | sparse.csr_array:
+        """Return the bags of all documents; as a CSR array without characters and vectors."""
         numbers = UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
         parts = (part for words in batches for part in self._parts(words, numbers))
         arrays = stack_rows(parts, n_documents, self.dtype)
         shape = n_documents, len(self.vocabulary_ if numbers is None else numbers)
-        bags = sparse.csr_matrix(arrays, shape=shape)
+        counts = sparse.csr_array(arrays, shape=shape)
         if self.word_vectors_ is None:
-            return bags if numbers is None else FactoredMatrix.of(numbers.factors(bags))
+            return counts if numbers is None else numbers.bags(counts, None)
         names = self.get_feature_names_out()
-        factors = Factors(bags, sparse.eye_array(len(names), format="csr"), names)
+        vectors = vectors_of(self.word_vectors_, names)
         if numbers is not None:
-            factors = numbers.factors(bags)
-        return FactoredMatrix.of(factors, token_vectors=vectors_of(self.word_vectors_, names))
+            return numbers.bags(counts, vectors)
+        identity = sparse.eye_array(len(names), format="csr", dtype=self.dtype)
+        return Bags(counts, identity, names, vectors)
 
     def _parts(
         self, words: Words, numbers: UnitNumbers | None
@@ -493,8 +533,10 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             present = number >= 0
             values = (1.0 + 1j * gates.T[present]).astype(dtype)
             ends = np.append(0, np.cumsum(present.sum(axis=1)))[indptr]
+            kind = index_type(int(ends[-1]))
             shape = len(ends) - 1, int(number.max(initial=0)) + 1
-            sums = sparse.csr_matrix((values, number[present], ends), shape=shape)
+            arrays = values, number[present].astype(kind), ends.astype(kind)
+            sums = sparse.csr_array(arrays, shape=shape)
             sums.sum_duplicates()
             yield _gated(sums), sums.indices, sums.indptr[1:]
 
@@ -511,6 +553,23 @@ class ContextVectorizer(SavedMixin, TransformerMixin, BaseEstimator):
             return units
         of_tokens = numbers.of(words.tokens.words)[words.tokens.ids]
         return [(of_tokens, 1, 0), *units[1 if shortest == 1 else 0 :]]
+
+
+def fit_bags(vectorizer: ContextVectorizer, texts: Any, y: Any, **params: Any) -> Any:
+    """Fit a vectorizer, and return the bags of its texts, with word vectors."""
+    return vectorizer._fit_bags(texts, y, **params)
+
+
+def bags_of(vectorizer: ContextVectorizer, raw_documents: Any) -> Any:
+    """Return the bags of texts by a fitted vectorizer, with word vectors."""
+    check_is_fitted(vectorizer)
+    texts = vectorizer._texts(raw_documents)
+    return vectorizer._bags(len(texts), map(vectorizer._read, batches(texts, _BATCH)))
+
+
+def _plain(bags: Any) -> Any:
+    """Return bags as an ordinary sparse matrix."""
+    return as_configured(multiplied(bags))
 
 
 def _gated(sums: Any) -> NDArray[np.floating[Any]]:

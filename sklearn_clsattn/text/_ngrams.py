@@ -18,6 +18,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._documents import index_type
 from .._types import Integers
 from ._symbols import ranges
 from ._tokens import Numbers, Tokens
@@ -35,7 +36,7 @@ def count_ngrams(
     low: float = 1,
     high: float = math.inf,
     dtype: Any = np.int64,
-) -> tuple[sp.csr_matrix, list[str], NgramColumns]:
+) -> tuple[sp.csr_array, list[str], NgramColumns]:
     """Count the n-grams, of words without spaces, that occur in `low` to `high` documents.
 
     Return the counts, (n_documents, n_features), the names in alphabetical order, and the lookup
@@ -115,7 +116,7 @@ class NgramColumns:
         """Yield, for n from 1 to `max_n`, the column of the n-gram that starts at each token."""
         yield from self._of(self._ids(tokens), tokens.documents, max_n)
 
-    def count(self, tokens: Tokens, ngram_range: tuple[int, int], dtype: Any) -> sp.csr_matrix:
+    def count(self, tokens: Tokens, ngram_range: tuple[int, int], dtype: Any) -> sp.csr_array:
         """Return the counts of each term in documents, of shape (n_documents, n_columns)."""
         ids, documents = self._ids(tokens), tokens.documents
         bits = self.n_columns.bit_length()
@@ -135,7 +136,7 @@ class NgramColumns:
 
         parts = (counted(rows, here) for rows, here, _ in tokens.blocks(_CHUNK))
         shape = tokens.n_documents, self.n_columns
-        return sp.csr_matrix(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
+        return sp.csr_array(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
 
     def _ids(self, tokens: Tokens) -> Numbers:
         """Return the tree's number of each token's word, -1 for others, (n_occurrences,)."""
@@ -219,7 +220,7 @@ class _NgramWalk:
 
 def _tally(
     walk: _NgramWalk, n_documents: int, low: float, high: float
-) -> tuple[Integers, NDArray[np.bool_], sp.csc_matrix]:
+) -> tuple[Integers, NDArray[np.bool_], sp.csc_array]:
     """Return the keys of a walk's n-grams in `low` or more documents, and which are rare enough.
 
     Also return the counts of the latter, (n_documents, n_common), in the smallest sufficient type.
@@ -248,9 +249,9 @@ def _tally(
     documents = (packed[entry[taken]] & ((1 << bits) - 1)).astype(np.int32)
     keys, frequency = key[ngram[frequency >= low]], frequency[frequency >= low]
     keys, common = keys if distinct is None else distinct[keys], frequency <= high
-    ends = np.append(0, np.cumsum(frequency[common]))
+    ends = np.append(0, np.cumsum(frequency[common])).astype(index_type(len(counts)))
     shape = n_documents, len(ends) - 1
-    return keys, common, sp.csc_matrix((counts, documents, ends), shape=shape)
+    return keys, common, sp.csc_array((counts, documents, ends), shape=shape)
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -280,4 +281,4 @@ def stack_rows(
         entries[here], columns[here] = data, indices
     for array in (entries, columns):
         array.resize(int(indptr[-1]), refcheck=False)
-    return entries, columns, indptr
+    return entries, columns, indptr.astype(index_type(len(entries)))

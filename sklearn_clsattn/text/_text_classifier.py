@@ -2,23 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn import clone, config_context
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
+from .._callbacks import CallbackSupportMixin, fit_task
 from .._classifier import ClsAttentionClassifier
 from .._pickling import public
-from ._context_vectorizer import ContextVectorizer
+from .._training import all_or_nothing
+from ._context_vectorizer import ContextVectorizer, bags_of, fit_bags
+
+
+class BagsVectorizer(CallbackSupportMixin, BaseEstimator):
+    """A ContextVectorizer, perhaps frozen, that returns bags, which only this package reads."""
+
+    _parameter_constraints: dict[str, Any] = {}
+
+    def __init__(self, vectorizer: Any) -> None:
+        self.vectorizer = vectorizer
+
+    @all_or_nothing
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit the vectorizer, and return the bags of its texts, with word vectors."""
+        if isinstance(self.vectorizer, FrozenEstimator):
+            return self.transform(X)
+        with fit_task(self, X, y):
+            return fit_bags(self.vectorizer, X, y, **params)
+
+    def transform(self, X: Any) -> Any:
+        """Return the bags of texts."""
+        return bags_of(_thawed(self.vectorizer), X)
+
+    def get_metadata_routing(self) -> Any:
+        """Return the requests of the vectorizer."""
+        return self.vectorizer.get_metadata_routing()
+
+
+def _thawed(step: Any) -> Any:
+    return step.estimator if isinstance(step, FrozenEstimator) else step
+
+
+def _last_step_has(name: str) -> Callable[[Pipeline], bool]:
+    """Return a check of whether a pipeline's last step has an attribute."""
+
+    def check(pipeline: Pipeline) -> bool:
+        getattr(pipeline.steps[-1][1], name)  # raises an AttributeError with a reason
+        return True
+
+    return check
 
 
 @public("sklearn_clsattn.text")
 class TextClassifier(Pipeline):
-    """The Pipeline of :func:`make_text_classifier`, with `unlabeled` and `partial_fit`."""
+    """The Pipeline of :func:`make_text_classifier`, with `unlabeled` and `partial_fit`.
+
+    The vectorizer hands documents and word vectors to the classifier in a form that is smaller than
+    their matrix. With other steps in their place it is an ordinary Pipeline.
+    """
+
+    steps: list[tuple[str, Any]]
 
     __metadata_request__fit = {"unlabeled": True}
 
@@ -67,21 +118,96 @@ class TextClassifier(Pipeline):
         >>> bool(more.score(texts[1000:], y[1000:]) > few.score(texts[1000:], y[1000:]))
         True
         """
+        first = self.steps[0][0]
         if unlabeled is not None:
-            params[f"{self.steps[0][0]}__unlabeled"] = unlabeled
+            params[f"{first}__unlabeled"] = unlabeled
         if sample_weight is not None:
             for name, step in self.steps:
                 if has_fit_parameter(step, "sample_weight") or step is self.steps[-1][1]:
                     params[f"{name}__sample_weight"] = sample_weight
+        pipeline = self._on_bags()
         # The steps get what is meant for them, whatever they request.
         with config_context(enable_metadata_routing=False):
-            fitted: Self = super().fit(X, y, **params)
-        return fitted
+            super(TextClassifier, pipeline).fit(X, y, **params)
+        if pipeline is not self:
+            adapter = pipeline.steps[0][1]
+            self.steps = [(first, adapter.vectorizer), pipeline.steps[1]]
+        return self
 
-    def score(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **params: Any
-    ) -> float:
-        """Return the mean accuracy on texts with labels.
+    def predict(self, X: Any, **params: Any) -> Any:
+        """Return the most probable class of each text.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+        **params : dict
+            Parameters for the classifier's `predict`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_documents,) or (n_documents, n_classes)
+            As the classifier returns them.
+        """
+        return super(TextClassifier, self._on_bags()).predict(X, **params)
+
+    @available_if(_last_step_has("predict_proba"))
+    def predict_proba(self, X: Any, **params: Any) -> Any:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+        **params : dict
+            Parameters for the classifier's `predict_proba`, such as `priors`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_documents, n_classes)
+            In the order of `classes_`.
+        """
+        return super(TextClassifier, self._on_bags()).predict_proba(X, **params)
+
+    @available_if(_last_step_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any, **params: Any) -> Any:
+        """Return the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+        **params : dict
+            Parameters for the classifier's `predict_log_proba`.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_documents, n_classes)
+            In the order of `classes_`.
+        """
+        return super(TextClassifier, self._on_bags()).predict_log_proba(X, **params)
+
+    @available_if(_last_step_has("decision_function"))
+    def decision_function(self, X: Any, **params: Any) -> Any:
+        """Return the decision values.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Texts.
+        **params : dict
+            Parameters for the classifier's `decision_function`.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_documents,) or (n_documents, n_classes)
+            As the classifier returns them.
+        """
+        return super(TextClassifier, self._on_bags()).decision_function(X, **params)
+
+    @available_if(_last_step_has("score"))
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> float:
+        """Return the accuracy of the predictions.
 
         Parameters
         ----------
@@ -90,17 +216,18 @@ class TextClassifier(Pipeline):
         y : array-like of shape (n_documents,)
             Their class labels.
         sample_weight : array-like of shape (n_documents,), default=None
-            Non-negative weights.
+            Weights of the texts.
         **params : dict
-            Other parameters for the classifier's `score`.
+            Parameters for the classifier's `score`.
 
         Returns
         -------
         score : float
-            The accuracy.
+            The share of texts whose label is predicted.
         """
+        pipeline: Any = super(TextClassifier, self._on_bags())
         with config_context(enable_metadata_routing=False):
-            return float(super().score(X, y, sample_weight, **params))
+            return float(pipeline.score(X, y, sample_weight=sample_weight, **params))
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the requests of this classifier for `fit`, and of its steps for other methods.
@@ -147,16 +274,39 @@ class TextClassifier(Pipeline):
         >>> bool(model.score(texts[2000:], topics[2000:]) > 0.9)
         True
         """
-        (name, vectorizer), (_, classifier) = self.steps
-        if hasattr(vectorizer, "vocabulary_"):
+        is_fitted = hasattr(_thawed(self.steps[0][1]), "vocabulary_")
+        (name, vectorizer), (_, classifier) = self._on_bags().steps
+        if is_fitted:
             bags = vectorizer.transform(X)
         else:
             classifier.partial_fit  # noqa: B018 - raises if it is not available
             vectorizer = clone(vectorizer)
-            bags = vectorizer.fit_transform(X, y, sample_weight)
+            bags = vectorizer.fit_transform(X, y, sample_weight=sample_weight)
         classifier.partial_fit(bags, y, classes, sample_weight)
+        if isinstance(vectorizer, BagsVectorizer):
+            vectorizer = vectorizer.vectorizer
         self.steps[0] = name, vectorizer
         return self
+
+    def _on_bags(self) -> Pipeline:
+        """Return this pipeline with a vectorizer that returns bags, if the classifier reads them.
+
+        The steps are the same objects.
+        """
+        if len(self.steps) != 2:
+            return self
+        (name, vectorizer), last = self.steps
+        kind, classifier_kind = type(_thawed(vectorizer)), type(_thawed(last[1]))
+        gives = isinstance(_thawed(vectorizer), ContextVectorizer)
+        reads = isinstance(_thawed(last[1]), ClsAttentionClassifier)
+        # A subclass may read or return something else.
+        gives = gives and kind.transform is ContextVectorizer.transform
+        reads = reads and classifier_kind.fit is ClsAttentionClassifier.fit
+        if not (gives and reads):
+            return self
+        pipeline = copy(self)
+        pipeline.steps = [(name, BagsVectorizer(vectorizer)), last]
+        return pipeline
 
 
 def make_text_classifier(**parameters: Any) -> TextClassifier:

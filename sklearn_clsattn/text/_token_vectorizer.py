@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import wraps
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
+from .._callbacks import CallbackSupportMixin, fit_task
+from .._documents import as_configured
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._validation import check_not_swapped
@@ -30,7 +33,7 @@ MIN_SIZE = 20_000
 
 
 @public("sklearn_clsattn.text")
-class TokenVectorizer(SavedMixin, CountVectorizer):
+class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
     r"""Count words, word n-grams or character n-grams, several times faster.
 
     A drop-in replacement for scikit-learn's `CountVectorizer`, with the same parameters, vocabulary
@@ -67,25 +70,13 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
     """
 
     @all_or_nothing
-    def fit_transform(self, raw_documents: Iterable[Any], y: Any = None) -> Any:
-        """Learn the vocabulary, and return the counts of the documents.
-
-        Parameters
-        ----------
-        raw_documents : iterable of str, bytes or file
-            Documents.
-        y : array-like of shape (n_documents,), default=None
-            Labels, which are not used.
-
-        Returns
-        -------
-        X : sparse matrix of shape (n_documents, n_features)
-            Counts.
-        """
+    @wraps(CountVectorizer.fit_transform)
+    def fit_transform(self, raw_documents: Any, y: Any = None) -> Any:
         check_not_swapped(raw_documents, y)
         if isinstance(raw_documents, list | tuple | np.ndarray):
             check_any_texts(len(raw_documents), 1)
-        return super().fit_transform(raw_documents, y)
+        with fit_task(self, raw_documents, y):
+            return super().fit_transform(raw_documents, y)
 
     # scikit-learn calls the three methods below from fit_transform and transform, which check
     # parameters, warn and raise. If a release stops calling them, only speed is lost.
@@ -117,10 +108,10 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
             tokens = tokens.without(frozenset(stop_words))
         if fixed_vocab and characters:
             spelling = spelling_matrix(tokens.words, self.ngram_range, self.vocabulary_)
-            return self.vocabulary_, count_spelled(tokens, spelling, self.dtype)
+            return self.vocabulary_, as_configured(count_spelled(tokens, spelling, self.dtype))
         if fixed_vocab:
             counts = ngram_columns(self).count(tokens, self.ngram_range, self.dtype)
-            return self.vocabulary_, counts
+            return self.vocabulary_, as_configured(counts)
         longest = np.diff(tokens.indptr).max(initial=0)
         if longest < (1 if characters else self.ngram_range[0]):
             return super()._count_vocab([], fixed_vocab)  # raises: the vocabulary is empty
@@ -143,7 +134,7 @@ class TokenVectorizer(SavedMixin, CountVectorizer):
             )
             vocabulary = dict(zip(names, range(len(names)), strict=True))
         remember_columns(self, vocabulary, columns)
-        return vocabulary, counts
+        return vocabulary, as_configured(counts)
 
     def _limit_features(
         self, X: Any, vocabulary: Any, high: Any = None, low: Any = None, limit: Any = None

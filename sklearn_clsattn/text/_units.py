@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._factored import Factors, without_unused_columns
+from .._bags import Bags, TokenVectors, without_unused_columns
 from ._characters import spelling_matrix
 from ._tokens import is_spelled
 
@@ -93,8 +93,8 @@ class UnitNumbers:
         self._spelled.append(spelled[has_columns])
         return numbers
 
-    def factors(self, left: Any) -> Factors:
-        """Return the factors of bags, given documents' units, CSR (n_documents, n_units)."""
+    def bags(self, left: Any, vectors: TokenVectors | None) -> Bags:
+        """Return bags, given documents' units, CSR (n_documents, n_units)."""
         table, names = self._units.table, self._units.names
         left, used = without_unused_columns(left)
         split = np.searchsorted(used, len(names))
@@ -107,7 +107,7 @@ class UnitNumbers:
             entries = spelled.data.astype(table.dtype)
             spelled = sp.csr_array((entries, columns, spelled.indptr), shape=shape)
             right = sp.vstack([right, spelled], format="csr")
-        return Factors(left, right, names)
+        return Bags(left, right, names, vectors)
 
 
 # The data from which each vectorizer's units were last built, and the units; not pickled.

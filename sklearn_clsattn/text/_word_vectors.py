@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from .._factored import TokenVectors
+from .._bags import TokenVectors
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._writing import written_whole
@@ -365,12 +365,12 @@ def _weighted_texts(counts: Any, weights: NDArray[np.float64]) -> Any:
     return sp.diags_array(np.sqrt(weights)) @ by_text.transform(counts)
 
 
-def _associations(counts: Any, weights: NDArray[np.float64]) -> sp.csr_matrix:
+def _associations(counts: Any, weights: NDArray[np.float64]) -> sp.csr_array:
     """Return the positive pointwise mutual information of words, (n_words, n_words).
 
     `weights` are those of the texts, (n_texts,).
     """
-    present = sp.csr_matrix(counts, dtype=np.float32, copy=True)
+    present = sp.csr_array(counts, dtype=np.float32, copy=True)
     present.data[:] = 1.0
     weighted = present.copy()
     weighted.data *= np.repeat(weights, np.diff(present.indptr))
@@ -381,4 +381,4 @@ def _associations(counts: Any, weights: NDArray[np.float64]) -> sp.csr_matrix:
     information = np.log(data * total.sum() / (total[row] * total[column]))
     positive = information > 0
     ends = row[positive], column[positive]
-    return sp.csr_matrix((information[positive], ends), shape=together.shape)
+    return sp.csr_array((information[positive], ends), shape=together.shape)

@@ -1,4 +1,7 @@
-"""A matrix that is a product is what the product is, wherever it goes."""
+"""Bags that are a product of two matrices: what is computed from them is that of the product.
+
+They stay in the package: what a vectorizer returns is an ordinary matrix (`test_ordinary.py`).
+"""
 
 import pickle
 
@@ -9,20 +12,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 from sklearn.feature_selection import SelectKBest
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import MaxAbsScaler
 
-from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn._bags import Bags, with_columns_of, without_unused_columns
 from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.fitted import FittedAttention, count_selected
 from sklearn_clsattn._core.leave_one_out import evidence_without, same_documents
 from sklearn_clsattn._core.statistics import CorpusStatistics, TokenTotals, row_lengths
 from sklearn_clsattn._documents import row_totals
-from sklearn_clsattn._factored import FactoredMatrix, Factors, factors_of, without_unused_columns
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.importance import class_totals
 from sklearn_clsattn.inspection import explain
@@ -31,8 +30,8 @@ from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer, make_text_c
 SHAPE = 60, 25, 90
 
 
-def factored(seed=0, dtype=np.float64):
-    """Return a matrix with factors, with copies and an empty document, and its product."""
+def made_bags(seed=0, dtype=np.float64):
+    """Return bags, with copies and an empty document, and their product."""
     rng = np.random.default_rng(seed)
     n, n_units, n_columns = SHAPE
 
@@ -42,8 +41,8 @@ def factored(seed=0, dtype=np.float64):
     left, right = drawn((n, n_units), 0.2), drawn((n_units, n_columns), 0.1)
     left = sp.csr_array(sp.vstack([left, left[:3], sp.csr_array((1, n_units))])).astype(dtype)
     names = np.array([f"u{at}" for at in range(n_units)], dtype=object)
-    factors = Factors(left, right.astype(dtype), names)
-    return FactoredMatrix.of(factors), sp.csr_array(left @ right.astype(dtype))
+    right = right.astype(dtype)
+    return Bags(left, right, names), sp.csr_array(left @ right)
 
 
 def codes_of(n_classes, n=SHAPE[0] + 4):
@@ -52,7 +51,7 @@ def codes_of(n_classes, n=SHAPE[0] + 4):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_what_a_fit_computes_is_that_of_the_product(n_classes):
-    X, made = factored()
+    X, made = made_bags()
     codes, weights = codes_of(n_classes), np.random.default_rng(0).uniform(0.5, 2, X.shape[0])
     assert_array_equal(row_lengths(X), np.diff(made.indptr))
     assert_allclose(row_totals(X), row_totals(made), rtol=1e-12)
@@ -70,13 +69,12 @@ def test_what_a_fit_computes_is_that_of_the_product(n_classes):
     assert_array_equal(count_selected(scores, X), count_selected(scores, made))
     (used, columns), (expected, expected_columns) = map(without_unused_columns, (X, made))
     assert_array_equal(columns, expected_columns)
-    assert abs(used - expected).max() < 1e-12
-    assert factors_of(X) is not None
+    assert abs(used.multiplied() - expected).max() < 1e-12
 
 
 @pytest.mark.parametrize("backend", ["torch", "scipy"])
 def test_products_are_those_of_the_product(backend):
-    X, made = factored()
+    X, made = made_bags()
     if backend == "torch" and not torch.backends.mkl.is_available():
         backend = "scipy"
     bag, expected = (TokenBag(one, backend=backend) for one in (X, made))
@@ -95,14 +93,13 @@ def test_products_are_those_of_the_product(backend):
     exact = expected.squared_sum_over_documents(documents).numpy()
     ratio = rough[exact > 0] / exact[exact > 0]
     assert 0.3 < ratio.min() <= ratio.max() < 3
-    assert factors_of(X) is not None
     copy = pickle.loads(pickle.dumps(bag))
     assert_allclose(copy.sum_over_tokens(tokens), bag.sum_over_tokens(tokens))
 
 
 @given(st.integers(0, 1000), st.sampled_from([1, 3]), st.sampled_from([0.0, 2.0]))
 def test_predictions_are_those_of_the_product(seed, n_outputs, cls_weight):
-    X, made = factored(seed % 7)
+    X, made = made_bags(seed % 7)
     rng = np.random.default_rng(seed)
     model = FittedAttention(
         scores=rng.normal(scale=rng.choice([1, 30]), size=X.shape[1]),
@@ -114,86 +111,46 @@ def test_predictions_are_those_of_the_product(seed, n_outputs, cls_weight):
     for rows in (slice(None), slice(0, 2)):  # many entries, and fewer than tokens
         assert_allclose(model.outputs(X[rows]), model.outputs(made[rows]), rtol=1e-9, atol=1e-11)
         assert_array_equal(model.most_probable(X[rows]), model.most_probable(made[rows]))
-    assert factors_of(X) is not None
-    units = model.of_units(X.factors.right)
-    assert_allclose(units.outputs(X.factors.left), model.outputs(made), rtol=1e-9, atol=1e-11)
+    units = model.of_units(X.right)
+    assert_allclose(units.outputs(X.left), model.outputs(made), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("attend_cls", [True, False])
 def test_a_fit_is_that_of_the_product(n_classes, attend_cls):
-    X, made = factored()
+    X, made = made_bags()
     how = {"C": 1.0, "tol": 1e-13, "max_iter": 3000, "attend_cls": attend_cls}
     model = ClsAttentionClassifier(sublinear_counts=False, **how)
     labels = codes_of(n_classes)
     probabilities = model.fit(X, labels).predict_proba(X)
     counts = model.selection_counts_
-    assert factors_of(X) is not None
     assert_allclose(probabilities, model.fit(made, labels).predict_proba(made), atol=2e-5)
     assert_array_equal(counts, model.selection_counts_)
 
 
-def test_rows_and_columns_keep_the_factors():
-    X, made = factored()
+def test_rows_and_columns_are_those_of_the_product():
+    X, made = made_bags()
     row_lengths(X)
     chosen = np.arange(0, 20, 3)
-    for key in (slice(5, 9), chosen, chosen.tolist(), made.sum(axis=1) > 2):
-        part = X[key]
-        assert factors_of(part) is not None
-        assert_array_equal(part.row_lengths, np.diff(made[key].indptr))
-        assert abs(part - made[key]).max() < 1e-12
-    part = X[:, chosen]
-    assert factors_of(part) is not None
-    assert abs(part - made[:, chosen]).max() < 1e-12
-    assert X[3, 7] == made[3, 7]
+    for rows in (slice(5, 9), chosen, np.asarray(made.sum(axis=1) > 2)):
+        part = X[rows]
+        assert_array_equal(part.row_lengths, np.diff(made[rows].indptr))
+        assert abs(part.multiplied() - made[rows]).max() < 1e-12
+    part = with_columns_of(X, chosen)
+    assert abs(part.multiplied() - made[:, chosen]).max() < 1e-12
+    assert part.multiplied().has_canonical_format
+    assert (X.shape, X.dtype) == (made.shape, made.dtype)
 
 
-def test_whoever_asks_for_the_arrays_gets_those_of_the_product():
-    X, made = factored()
-    copy, stored = X.copy(), pickle.loads(pickle.dumps(X))
-    assert (factors_of(copy), factors_of(stored)) != (None, None)
-    assert X.dtype == made.dtype
-    assert "FactoredMatrix" in repr(X)
-    X.data *= 2.0
-    assert factors_of(X) is None
-    assert abs(X - 2 * made).max() < 1e-12
-    assert abs(copy - made).max() < 1e-12
-    assert sp.csr_array(stored).has_canonical_format
-    with pytest.raises(AttributeError, match="no attribute 'rows'"):
-        _ = X.rows
+def test_bad_entries_are_refused():
     for bad in (np.nan, -1.0):
-        X, _ = factored()
-        X.factors.right.data[3] = bad
+        X, _ = made_bags()
+        X.right.data[3] = bad
         with pytest.raises(ValueError, match=r"NaN|Negative values"):
             ClsAttentionClassifier().fit(X, codes_of(2))
 
 
 TEXTS, LABELS = make_token_classification(120, n_irrelevant=30, as_text=True, random_state=0)
-
-
-def test_texts_go_through_chunks_batches_and_other_estimators(tmp_path):
-    model = make_text_classifier(dtype=np.float64, C=1.0).fit(TEXTS, LABELS)
-    X = model[0].transform(TEXTS)
-    assert factors_of(X) is not None
-    expected = model.predict_proba(TEXTS)
-    # What a ContextVectorizer counts is damped: it is not damped again, whatever is asked for.
-    hasty = make_pipeline(ContextVectorizer(dtype=np.float64), ClsAttentionClassifier(C=1.0))
-    assert_allclose(hasty.fit(TEXTS, LABELS).predict_proba(TEXTS), expected, rtol=1e-9)
-    batches = [(X[:50], LABELS[:50]), (X[50:], LABELS[50:])]
-    counts, whole = ChunkedCounts.write(tmp_path / "counts", batches), X.copy()
-    assert whole.nnz > 0  # its entries have been asked for
-    settled = ClsAttentionClassifier(C=1.0, tol=1e-12)
-    decision = settled.fit(X, LABELS).decision_function(X)
-    for fitted in (clone(settled).fit_chunks(counts), clone(settled).fit(whole, LABELS)):
-        assert_allclose(fitted.decision_function(X), decision, atol=1e-4)
-    search = GridSearchCV(model, {"classifier__C": [0.1, 1.0]}, cv=2)
-    assert search.fit(TEXTS, LABELS).score(TEXTS, LABELS) > 0.8
-    stream = ClsAttentionClassifier()
-    for batch in (slice(0, 60), slice(60, 120)):
-        stream.partial_fit(model[0].transform(TEXTS[batch]), LABELS[batch], classes=[0, 1])
-    assert stream.score(X, LABELS) > 0.8
-    others = make_pipeline(ContextVectorizer(), MaxAbsScaler(), LogisticRegression())
-    assert others.fit(TEXTS, LABELS).score(TEXTS, LABELS) > 0.8
 
 
 def test_a_word_never_seen_counts_by_its_characters():
@@ -204,20 +161,21 @@ def test_a_word_never_seen_counts_by_its_characters():
 
 
 def test_a_model_of_damped_entries_damps_those_of_the_product():
-    X, made = factored()
+    X, made = made_bags()
     model = ClsAttentionClassifier(C=1.0).fit(made, codes_of(2))
     assert model.entry_scale_
     for rows in (slice(0, 1), slice(None)):  # fewer entries than tokens, and more
         assert_allclose(model.decision_function(X[rows]), model.decision_function(made[rows]))
-        X, _ = factored()
+    again = ClsAttentionClassifier(C=1.0).fit(X, codes_of(2))
+    assert_allclose(again.decision_function(X), model.decision_function(X), atol=1e-4)
 
 
 def test_a_document_without_the_columns_that_are_left_selects_nothing():
-    X, made = factored()
+    X, made = made_bags()
     scores, columns = np.array([0.0, -1.0, 1.0]), np.arange(3)
     assert (np.diff(made[:, columns].indptr) == 0).sum() > 1
     expected = count_selected(scores, made[:, columns])
-    assert_array_equal(count_selected(scores, X[:, columns]), expected)
+    assert_array_equal(count_selected(scores, with_columns_of(X, columns)), expected)
 
 
 def test_explained_where_a_step_leaves_no_column_of_words_with_characters():

@@ -1,0 +1,135 @@
+"""Bags of documents whose words have character n-grams, stored as a product of two matrices.
+
+A document's character n-grams are those of its words. Counted document by document, they would be
+nine tenths of all entries. Instead, one matrix has the documents' units (words and word n-grams),
+and the other the columns of each unit. Multiplying by the bags is multiplying by both.
+
+Bags go from :func:`~sklearn_clsattn.text.make_text_classifier`'s vectorizer to its classifier and
+never leave the package: a vectorizer's public methods return ordinary sparse matrices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """The vectors of some of the tokens, which are columns of a matrix.
+
+    tokens : (n_vectors,), numbers of the columns, ascending
+    matrix : (n_vectors, d), of length 1
+    n_tokens : number of columns, with and without vectors
+    """
+
+    tokens: NDArray[np.intp]
+    matrix: NDArray[np.float32]
+    n_tokens: int
+
+    @classmethod
+    def of_rows(cls, vectors: NDArray[Any]) -> Self:
+        """Return the vectors in rows, (n_tokens, d), of any length; a row of 0 means no vector."""
+        lengths = np.linalg.norm(vectors, axis=1)
+        tokens = np.flatnonzero(lengths)
+        matrix = (vectors[tokens] / lengths[tokens, None]).astype(np.float32)
+        return cls(tokens, matrix, len(vectors))
+
+    def rows(self) -> NDArray[np.float32]:
+        """Return the vectors of all tokens, (n_tokens, d), 0 for a token without one."""
+        rows = np.zeros((self.n_tokens, self.matrix.shape[1]), dtype=np.float32)
+        rows[self.tokens] = self.matrix
+        return rows
+
+    def __getitem__(self, columns: NDArray[np.intp]) -> Self:
+        """Return the vectors of some columns, which become 0, 1, 2, ..."""
+        place = np.searchsorted(self.tokens, columns)
+        known = place < len(self.tokens)
+        known[known] = self.tokens[place[known]] == columns[known]
+        return type(self)(np.flatnonzero(known), self.matrix[place[known]], len(columns))
+
+
+@dataclass(eq=False)
+class Bags:
+    """Bags of documents: the product of two CSR matrices, and the vectors of its columns.
+
+    left : (n_documents, n_units), weights of units, such as words, in documents
+    right : (n_units, n_columns), weights of columns, such as n-grams, in units
+    units : (n_units,), names of the units
+    vectors : of the columns, if there are any
+    row_lengths : (n_documents,), numbers of the product's entries, once known
+    """
+
+    left: sp.csr_array
+    right: sp.csr_array
+    units: NDArray[np.object_]
+    vectors: TokenVectors | None = None
+    row_lengths: NDArray[np.intp] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the product, (n_documents, n_columns)."""
+        return self.left.shape[0], self.right.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the product's entries."""
+        return np.result_type(self.left.dtype, self.right.dtype)
+
+    def __matmul__(self, matrix: NDArray[Any]) -> NDArray[Any]:
+        return self.left @ (self.right @ matrix)
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> Bags:
+        """Return the bags of some documents."""
+        lengths = None if self.row_lengths is None else self.row_lengths[rows]
+        return Bags(self.left[rows], self.right, self.units, self.vectors, lengths)
+
+    def multiplied(self) -> sp.csr_array:
+        """Return the product, with the entries of each row sorted by column."""
+        product = sp.csr_array(self.left @ self.right)
+        product.sort_indices()
+        return product
+
+
+def multiplied(X: Any) -> Any:
+    """Return bags as a CSR array, and an ndarray or a sparse matrix as it is."""
+    return X.multiplied() if isinstance(X, Bags) else X
+
+
+def is_sparse(X: Any) -> bool:
+    """Return whether documents are bags or a sparse matrix, and no ndarray."""
+    return isinstance(X, Bags) or sp.issparse(X)
+
+
+def n_stored(X: Any) -> int:
+    """Return the number of stored entries of a sparse matrix, or of the two matrices of bags."""
+    return int(X.left.nnz + X.right.nnz if isinstance(X, Bags) else X.nnz)
+
+
+def with_columns_of(X: Any, columns: NDArray[np.intp]) -> Any:
+    """Return some of the columns of bags or a CSR matrix, in this order."""
+    if not isinstance(X, Bags):
+        return X[:, columns]
+    return Bags(X.left, X.right[:, columns], X.units)
+
+
+def without_unused_columns(X: Any) -> tuple[Any, NDArray[np.intp]]:
+    """Return bags or a CSR matrix without its empty columns, and the columns kept.
+
+    If all columns are empty, the first stays. Bags also lose the units that occur in no document.
+    """
+    if isinstance(X, Bags):
+        left, units = without_unused_columns(X.left)
+        right, columns = without_unused_columns(X.right[units])
+        return Bags(left, right, X.units[units], row_lengths=X.row_lengths), columns
+    used = np.bincount(X.indices, minlength=X.shape[1]) > 0
+    if not used.any():
+        used[:1] = True  # a matrix needs a column
+    numbers = np.cumsum(used, dtype=X.indices.dtype) - 1
+    columns = np.flatnonzero(used)
+    shape = X.shape[0], len(columns)
+    return sp.csr_array((X.data, numbers[X.indices], X.indptr), shape=shape), columns

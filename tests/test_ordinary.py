@@ -1,0 +1,391 @@
+"""At home in scikit-learn: matrices are ordinary ones, and nothing gets lost on the way.
+
+What carries more than numbers (word vectors, damped counts) goes from `make_text_classifier`'s
+vectorizer to its classifier and nowhere else, and every other way is an ordinary matrix.
+"""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_selection import SelectKBest, chi2
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate, train_test_split
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, normalize
+from sklearn.utils import resample, shuffle
+
+from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, TokenImportanceTransformer
+from sklearn_clsattn.datasets import load_requests, make_token_classification
+from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.saving import load_model, save_model
+from sklearn_clsattn.text import (
+    ContextVectorizer,
+    TokenVectorizer,
+    WordVectors,
+    make_text_classifier,
+)
+
+REQUESTS = load_requests()
+VECTORS = WordVectors(n_components=10).fit(REQUESTS.data[:600])
+TEXTS, TOPICS = np.array(REQUESTS.data[:120], dtype=object), REQUESTS.topic[:120]
+OTHERS = REQUESTS.data[600:660]
+SETTINGS = [{"characters": (2, 3)}, {"characters": None, "context": False}]
+HAS_INTERFACES = hasattr(sklearn.utils, "_align_api_if_sparse")  # scikit-learn 1.9
+
+
+def vectorizer(**parameters):
+    return ContextVectorizer(**{"dtype": np.float64, "word_vectors": VECTORS} | parameters)
+
+
+def text_model(**parameters):
+    settings = {"dtype": np.float64, "characters": (2, 3), "C": 1.0, "token_vectors_scale": 1.0}
+    return make_text_classifier(**settings | {"word_vectors": VECTORS} | parameters)
+
+
+def in_union(X):
+    return make_union(FunctionTransformer(accept_sparse=True)).fit_transform(X)
+
+
+def in_columns(X):
+    return ColumnTransformer([("all", "passthrough", [*range(X.shape[1])])]).fit_transform(X)
+
+
+def folds(X):
+    return sp.vstack([X[held_out] for _, held_out in KFold(3).split(X)])
+
+
+OPERATIONS = {
+    "train_test_split": lambda X: train_test_split(X, shuffle=False)[0],
+    "shuffle": lambda X: shuffle(X, random_state=0),
+    "resample": lambda X: resample(X, random_state=0),
+    "folds": folds,
+    "rows, ...": lambda X: X[np.arange(5), ...],
+    "mask": lambda X: X[np.arange(X.shape[0]) % 2 == 0],
+    "columns": lambda X: X[:, 3:50],
+    "entry": lambda X: X[[1, 2], [3, 4]].reshape(1, -1),
+    "vstack": lambda X: sp.vstack([X, X]),
+    "hstack": lambda X: sp.hstack([X, X[:, :3]]),
+    "union": in_union,
+    "columns of a table": in_columns,
+    "astype": lambda X: X.astype(np.float32),
+    "normalize": normalize,
+    "copy": lambda X: X.copy(),
+    "copy after data": lambda X: (X.data, X.copy())[1],
+    "transpose": lambda X: X.T,
+    "product": lambda X: X @ X.T,
+    "scaled": lambda X: 2 * X,
+    "pickle": lambda X: pickle.loads(pickle.dumps(X)),
+    "selected": lambda X: SelectKBest(chi2, k=9).fit_transform(X, np.arange(X.shape[0]) % 2),
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_gives_an_ordinary_matrix(name, settings):
+    X = vectorizer(**settings).fit(TEXTS, TOPICS).transform(TEXTS[:40])
+    assert type(X) is sp.csr_matrix
+    made = sp.csr_matrix(X.toarray())
+    assert set(vars(X)) <= {*vars(made), "_has_canonical_format", "_has_sorted_indices"}
+    assert X.has_canonical_format
+    assert X.indices.dtype == X.indptr.dtype == np.int32
+    done, expected = OPERATIONS[name](X), OPERATIONS[name](made)
+    assert type(done) is type(expected)
+    if sp.issparse(done):
+        done, expected = done.toarray(), expected.toarray()
+    assert_allclose(done, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_text_classifier_is_its_two_steps_by_hand(settings):
+    model = text_model(**settings, tol=1e-10, max_iter=3000).fit(TEXTS, TOPICS)
+    one = vectorizer(**settings).fit(TEXTS, TOPICS)
+    how = {"C": 1.0, "token_vectors_scale": 1.0, "tol": 1e-10, "max_iter": 3000}
+    other = ClsAttentionClassifier(sublinear_counts=False, **how)
+    X = one.transform(TEXTS)
+    other.fit(X, TOPICS, token_vectors=one.token_vectors_)
+    expected = other.predict_proba(one.transform(OTHERS))
+    assert_allclose(model.predict_proba(OTHERS), expected, atol=2e-4)
+    # Each method, of the pipeline and of its steps.
+    X = model[:-1].transform(OTHERS)
+    for name in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+        by_pipeline, by_step = getattr(model, name)(OTHERS), getattr(model[-1], name)(X)
+        if name == "predict":
+            assert_array_equal(by_pipeline, by_step)
+        else:
+            assert_allclose(by_pipeline, by_step, rtol=1e-6, atol=1e-8)
+    y = model.predict(OTHERS)
+    assert model.score(OTHERS, y) == model[-1].score(X, y) == 1.0
+    assert model.score(OTHERS, y, sample_weight=np.arange(len(y))) == 1.0
+    priors = np.full(len(model.classes_), 1 / len(model.classes_))
+    assert_allclose(
+        model.predict_proba(OTHERS, priors=priors), model[-1].predict_proba(X, priors=priors)
+    )
+
+
+def test_token_vectors_are_those_of_the_columns():
+    one = vectorizer(characters=(2, 3)).fit(TEXTS, TOPICS)
+    names = one.get_feature_names_out()
+    assert_allclose(one.token_vectors_, VECTORS.of(names), atol=1e-7)
+    assert one.token_vectors_.any(axis=1).sum() == len(VECTORS.words_)
+    assert not hasattr(vectorizer(word_vectors=None).fit(TEXTS, TOPICS), "token_vectors_")
+    assert not hasattr(ContextVectorizer(), "token_vectors_")
+
+
+def test_vectors_that_nothing_would_use_are_said():
+    by_hand = make_pipeline(vectorizer(), ClsAttentionClassifier(sublinear_counts=False, C=1.0))
+    with pytest.warns(UserWarning, match="matrix does not have the word vectors: use make_text_"):
+        by_hand.fit(TEXTS, TOPICS)
+    X = vectorizer(word_vectors=None).fit_transform(TEXTS, TOPICS)
+    model = ClsAttentionClassifier(C=1.0, token_vectors_scale=0.5)
+    with pytest.warns(UserWarning, match=r"token_vectors_scale=0\.5 has no effect"):
+        model.fit(X, TOPICS)
+    model.set_params(token_vectors_scale=0.0).fit(X, TOPICS)
+
+
+def fitted_classifiers(model):
+    """Return all fitted classifiers of a search, a calibrated classifier or a pipeline."""
+    if isinstance(model, FrozenEstimator):
+        return fitted_classifiers(model.estimator)
+    if hasattr(model, "calibrated_classifiers_"):
+        inner = [one.estimator for one in model.calibrated_classifiers_]
+    elif hasattr(model, "best_estimator_"):
+        inner = [model.best_estimator_]
+    else:
+        return [model[-1]]
+    return [found for one in inner for found in fitted_classifiers(one)]
+
+
+def cross_validated(texts, y):
+    found = cross_validate(text_model(), texts, y, cv=2, return_estimator=True)
+    return found["estimator"]
+
+
+def searched(texts, y):
+    return [GridSearchCV(text_model(), {"classifier__C": [0.3, 1.0]}, cv=2).fit(texts, y)]
+
+
+def searched_settings_of_the_vectorizer(texts, y):
+    grid = {"vectorizer__ngram_range": [(1, 1), (1, 2)], "vectorizer__context": [False]}
+    return [GridSearchCV(text_model(), grid, cv=2).fit(texts, y)]
+
+
+def calibrated(texts, y):
+    return [CalibratedClassifierCV(text_model(), cv=2).fit(texts, y)]
+
+
+def renamed(texts, y):
+    pipeline = text_model()
+    pipeline.steps = [("a", pipeline[0]), ("b", pipeline[1])]
+    return [pipeline.set_params(a__min_df=1, b__C=2.0).fit(texts, y)]
+
+
+def frozen(texts, y):
+    one, two = text_model().steps
+    steps = [(one[0], FrozenEstimator(clone(one[1]).fit(texts, y))), two]
+    return [type(text_model())(steps).fit(texts, y)]
+
+
+def of_few_rows(texts, y):
+    return [text_model().fit(texts[:60], y[:60]), text_model().fit(pd.Series(texts), pd.Series(y))]
+
+
+def unlabeled(texts, y):
+    return [text_model(word_vectors=None).fit(texts, y, unlabeled=OTHERS)]
+
+
+def in_memory(tmp_path):
+    def fit(texts, y):
+        models = [text_model().set_params(memory=str(tmp_path)) for _ in range(2)]
+        return [model.fit(texts, y) for model in models]
+
+    return fit
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        cross_validated,
+        searched,
+        searched_settings_of_the_vectorizer,
+        calibrated,
+        renamed,
+        frozen,
+        of_few_rows,
+        unlabeled,
+        in_memory,
+    ],
+)
+def test_vectors_reach_the_classifier(fit, tmp_path):
+    if fit is in_memory:
+        fit = in_memory(tmp_path)
+    models = fit(TEXTS, TOPICS)
+    for model in models:
+        assert len(model.predict(OTHERS)) == len(OTHERS)
+        for classifier in fitted_classifiers(model):
+            assert np.abs(classifier.vector_weights_).max() > 0
+            assert not hasattr(classifier, "entry_scale_")  # damped once
+
+
+def test_a_search_over_the_scale_of_vectors_differs():
+    scales = [0.0, 0.5, 3.0]
+    grid = {"classifier__token_vectors_scale": scales}
+    search = GridSearchCV(text_model(), grid, cv=3, scoring="neg_log_loss").fit(TEXTS, TOPICS)
+    scores = search.cv_results_["mean_test_score"]
+    assert len(np.unique(np.round(scores, 6))) == len(scales)
+
+
+def test_saved_cloned_and_explained_as_before(tmp_path):
+    model = text_model().fit(TEXTS, TOPICS)
+    expected = model.predict_proba(OTHERS)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(OTHERS), expected)
+    save_model(model, tmp_path / "model.skops")
+    assert_allclose(load_model(tmp_path / "model.skops").predict_proba(OTHERS), expected)
+    assert_allclose(clone(model).fit(TEXTS, TOPICS).predict_proba(OTHERS), expected)
+    explanation = explain(model, OTHERS[:5])
+    assert_allclose(explanation.probability, expected[:5], rtol=1e-9)
+    assert explanation.vector_contributions is not None
+    assert list(model.named_steps) == ["vectorizer", "classifier"]
+    assert type(model[:-1]) is type(model)
+
+
+def test_weights_reach_both_steps():
+    weights = np.random.default_rng(0).uniform(0.2, 3, len(TEXTS))
+    model = text_model().fit(TEXTS, TOPICS, weights)
+    one = vectorizer(characters=(2, 3)).fit(TEXTS, TOPICS, weights)
+    assert_allclose(model[0].start_scores_, one.start_scores_)
+    again = text_model().fit(
+        TEXTS, TOPICS, vectorizer__sample_weight=weights, classifier__sample_weight=weights
+    )
+    assert_allclose(again.predict_proba(OTHERS), model.predict_proba(OTHERS))
+    unweighted = text_model().fit(TEXTS, TOPICS)
+    assert abs(model.predict_proba(OTHERS) - unweighted.predict_proba(OTHERS)).max() > 0.01
+
+
+def test_counts_are_damped_where_that_is_asked_for():
+    settings = {"word_vectors": None, "token_vectors_scale": "auto", "tol": 1e-10}
+    once = text_model(**settings, max_iter=2000).fit(TEXTS, TOPICS)
+    twice = text_model(**settings, max_iter=2000, sublinear_counts=True).fit(TEXTS, TOPICS)
+    assert hasattr(twice[-1], "entry_scale_")
+    X, X_others = once[:-1].transform(TEXTS), once[:-1].transform(OTHERS)
+    for model in (once, twice):
+        by_hand = clone(model[-1]).fit(X, TOPICS).predict_proba(X_others)
+        assert_allclose(model.predict_proba(OTHERS), by_hand, atol=2e-4)
+
+
+def test_with_other_steps_it_is_an_ordinary_pipeline():
+    model = make_text_classifier().set_params(vectorizer=CountVectorizer())
+    expected = Pipeline(clone(model).steps).fit(TEXTS, TOPICS).predict_proba(OTHERS)
+    assert_array_equal(model.fit(TEXTS, TOPICS).predict_proba(OTHERS), expected)
+    model = make_text_classifier().set_params(classifier=LogisticRegression())
+    assert model.fit(TEXTS, TOPICS).score(TEXTS, TOPICS) > 0.8
+    assert not hasattr(model.set_params(classifier=MaxAbsScaler()), "predict_proba")
+    model = make_text_classifier()
+    model.steps.insert(1, ("scaled", MaxAbsScaler()))
+    assert model.fit(TEXTS, TOPICS).predict_proba(OTHERS).shape == (60, len(set(TOPICS)))
+
+
+# Data frames and sparse containers
+
+
+def sparse_pipelines():
+    yield make_text_classifier()
+    yield make_pipeline(ContextVectorizer(), LogisticRegression())
+    yield make_pipeline(ContextVectorizer(characters=None), TokenImportanceTransformer(k=50))
+    yield make_pipeline(TokenVectorizer(), TokenImportanceTransformer(k=9), MaxAbsSparse())
+    yield make_pipeline(CountVectorizer(), TokenImportanceTransformer(scale=False))
+
+
+class MaxAbsSparse(MaxAbsScaler, auto_wrap_output_keys=None):
+    """A step of scikit-learn's that makes no data frames."""
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+@pytest.mark.parametrize("number", range(5))
+def test_sparse_output_is_never_a_data_frame(number, output):
+    if output == "polars":
+        pytest.importorskip("polars")
+    model = list(sparse_pipelines())[number]
+    expected = clone(model).fit(TEXTS, TOPICS)
+    with config_context(transform_output=output):
+        model.fit(TEXTS, TOPICS)
+        ask = "predict_proba" if hasattr(model, "predict_proba") else "transform"
+        answer = getattr(model, ask)(OTHERS)
+    by_default = getattr(expected, ask)(OTHERS)
+    assert type(answer) is type(by_default)
+    assert abs(answer - by_default).max() == 0
+
+
+def test_frames_of_numbers_stay_frames():
+    X, y = make_token_classification(50, n_irrelevant=5, random_state=0)
+    frame = pd.DataFrame(X.toarray()).add_prefix("word")
+    one = TokenImportanceTransformer(k=4).set_output(transform="pandas")
+    chosen = one.fit_transform(frame, y)
+    assert list(chosen) == list(one.get_feature_names_out())
+    assert_array_equal(one.transform(frame), chosen)
+    with config_context(transform_output="pandas"):
+        assert isinstance(clone(one).fit(frame, y).transform(frame), pd.DataFrame)
+        assert sp.issparse(TokenImportanceTransformer(k=4).fit_transform(X, y))
+    assert isinstance(TokenImportanceTransformer(k=4).fit_transform(frame, y), np.ndarray)
+    with pytest.raises(ValueError, match="outputs a scipy sparse matrix"):
+        one.fit(X, y).transform(X)  # a frame was asked for
+
+
+def containers(folder):
+    """Yield what each public function and method returns."""
+    X, y = make_token_classification(60, random_state=0)
+    yield X
+    yield make_token_classification(60, return_X_y=False, random_state=0).data
+    for settings in SETTINGS:
+        one = ContextVectorizer(**settings)
+        yield one.fit_transform(TEXTS, TOPICS)
+        yield one.transform(OTHERS)
+    many = list(REQUESTS.data[:900])
+    for settings in ({}, {"analyzer": "char_wb", "ngram_range": (2, 3)}, {"ngram_range": (1, 2)}):
+        for texts in (many, many[:3]):
+            one = TokenVectorizer(**settings)
+            yield one.fit_transform(texts)
+            yield one.transform(texts)
+    for settings in ({}, {"k": 5}, {"scale": False}, {"k": 5, "scale": False}):
+        one = TokenImportanceTransformer(**settings)
+        yield one.fit_transform(X, y)
+        yield one.transform(sp.csr_matrix(X))
+        if settings.get("scale", True) is False:
+            yield one.inverse_transform(one.transform(X))
+    if folder is not None:
+        for chunk, *_ in ChunkedCounts.write(folder / "counts", [(X, y)]):
+            yield chunk
+
+
+@pytest.mark.skipif(not HAS_INTERFACES, reason="scikit-learn before 1.9")
+def test_the_sparse_container_is_the_configured_one(tmp_path):
+    with config_context(sparse_interface="sparray"):
+        of_arrays = list(containers(tmp_path))
+    assert all(isinstance(X, sp.sparray) for X in of_arrays)
+    of_matrices = list(containers(None))
+    assert all(isinstance(X, sp.spmatrix) for X in of_matrices)
+    for one, other in zip(of_arrays, of_matrices, strict=False):
+        assert abs(one - other).max() == 0
+        if one.format == "csr":  # what scikit-learn selects backwards is CSC
+            assert one.indices.dtype == one.indptr.dtype == np.int32
+    with config_context(sparse_interface="sparray"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text_model().fit(TEXTS, TOPICS).predict(OTHERS)
+
+
+def test_a_sparse_array_stays_one():
+    X, y = make_token_classification(60, random_state=0)
+    X = sp.csr_array(X)
+    for settings in ({}, {"k": 5}, {"scale": False}):
+        assert type(TokenImportanceTransformer(**settings).fit_transform(X, y)) is sp.csr_array
