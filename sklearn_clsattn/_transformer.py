@@ -23,7 +23,6 @@ from ._documents import as_configured, native
 from ._pickling import SavedMixin, public
 from ._training import all_or_nothing
 from ._validation import (
-    check_first_classes,
     check_non_negative,
     check_total_weight,
     code_labels,
@@ -197,13 +196,13 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
         Parameters
         ----------
         {training}
-        {classes}
+        classes : array-like of shape (n_classes,), default=None
+            All labels that occur in any batch; by default, those of the first batch. Only the first
+            call uses them.
 
         {self}
         """
         afresh = not hasattr(self, "token_totals_")
-        if afresh:
-            check_first_classes(classes)
         return self._add_batch(X, y, classes, sample_weight, afresh=afresh)
 
     def transform(self, X: Any) -> Any:

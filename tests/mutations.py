@@ -56,7 +56,8 @@ def _counted(classifier, labels=LABELS):
 
 def _in_batches():
     model = make_text_classifier(min_df=1, C=1.0)
-    return model.partial_fit(TEXTS[:10], LABELS[:10]).partial_fit(TEXTS[10:], LABELS[10:])
+    model.partial_fit(TEXTS[:10], LABELS[:10], classes=sorted(set(LABELS)))
+    return model.partial_fit(TEXTS[10:], LABELS[10:])
 
 
 def _union():
@@ -248,7 +249,9 @@ def _questions(model):
         ask[name] = lambda m, name=name: getattr(m[-1], name)(m[:-1].transform(X))
     ask["occurrences"] = lambda m: m[0].occurrences("a good, unseen film").weights
     if hasattr(getattr(model[-1], "_stream", None), "memory"):
-        ask["batch"] = lambda m: m.partial_fit(TEXTS[:10], LABELS[:10]).predict(X)
+        ask["batch"] = lambda m: m.partial_fit(
+            TEXTS[:10], LABELS[:10], sorted(set(LABELS))
+        ).predict(X)
     return ask
 
 

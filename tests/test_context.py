@@ -407,8 +407,8 @@ TWO = ["a", "b"]
 @pytest.mark.parametrize(
     ("parameters", "arguments", "error", "message"),
     [
-        ({}, ([b"a", "b"], [0, 1]), ValueError, "position 0 is b'a': remove"),
-        ({}, (["a", 1], [0, 1]), ValueError, "position 1 is 1: remove"),
+        ({}, ([b"a", "b"], [0, 1]), ValueError, "position 0 is b'a', of type bytes: decode it"),
+        ({}, (["a", 1], [0, 1]), ValueError, "position 1 is 1, of type int: replace it"),
         ({}, (["a", pd.NA], [0, 1]), ValueError, r"position 1 is <NA>: remove"),
         ({}, (pd.DataFrame({"text": TWO}), [0, 1]), ValueError, "got a data frame: pass a column"),
         ({}, (TWO, None), ValueError, "expected y, got None"),
@@ -419,7 +419,7 @@ TWO = ["a", "b"]
         ({"min_df": 2}, (TWO, [0, 1]), ValueError, "lower min_df"),
         ({"min_df": 0.9}, (TWO, [0, 1]), ValueError, r"in 1.8 to 2 of the 2 documents"),
         ({"max_df": 1}, (["a", "a"], [0, 1]), ValueError, "raise max_df"),
-        ({}, (["", " "], [0, 1]), ValueError, "No n-gram"),
+        ({}, (["", " "], [0, 1]), ValueError, "The 2 texts have no tokens"),
         ({"ngram_range": (2, 1)}, (TWO, [0, 1]), ValueError, "ngram_range must be"),
         ({"characters": (0, 2)}, (TWO, [0, 1]), ValueError, "characters must be"),
         ({"token_pattern": "(a)|b"}, (TWO, [0, 1]), ValueError, "white space or have a capt"),

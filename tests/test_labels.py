@@ -184,7 +184,7 @@ def test_texts_in_any_column(make):
 @pytest.mark.parametrize("dtype", [object, str])
 def test_columns_of_texts_with_two_dimensions(dtype):
     column = np.array(TEXTS, dtype=dtype).reshape(-1, 1)
-    with pytest.raises(ValueError, match=r"shape \(20, 1\): pass one column .*X\[:, 0\]"):
+    with pytest.raises(ValueError, match=r"shape \(20, 1\): pass one column, X\[:, 0\]"):
         make_text_classifier().fit(column, Y)
 
 
@@ -192,8 +192,6 @@ def test_the_first_batch_names_the_classes():
     message = r"first call to partial_fit needs all labels.*classes=\[\.\.\.\]"
     with pytest.raises(ValueError, match=message):
         ClsAttentionClassifier().partial_fit(X, Y)
-    with pytest.raises(ValueError, match=message):
-        TokenImportanceTransformer().partial_fit(X, Y)
     with pytest.raises(ValueError, match=message):
         make_text_classifier().partial_fit(TEXTS, Y)
     model = ClsAttentionClassifier(C=1.0).partial_fit(X, Y, classes=[0, 1])

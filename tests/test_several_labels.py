@@ -169,7 +169,7 @@ def test_vectors_of_tokens(data):
     assert model.vector_weights_.shape == (N_LABELS, 4)
     E, v = model.token_embeddings_, model.output_vector_
     assert_allclose(E @ v.T, model.token_values_.T, atol=1e-6)
-    assert model.fit(X, Y[:, 0]).decision_function(X).ndim == 1
+    assert ClsAttentionClassifier(C=1.0).fit(X, Y[:, 0]).decision_function(X).ndim == 1
 
 
 @pytest.fixture(scope="module")

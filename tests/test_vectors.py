@@ -15,9 +15,9 @@ from scipy.optimize import minimize
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn_clsattn._factored import TokenVectors
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
+from sklearn_clsattn._bags import TokenVectors
 from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn._core.statistics import CorpusStatistics, token_scaling

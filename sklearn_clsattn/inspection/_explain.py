@@ -188,7 +188,10 @@ def _editable_documents(
             EditableDocument((decode(document),)) if isinstance(document, str | bytes) else None
             for document in documents
         )
-    inputs = {source.input.column: source.input for source in sources if source.input.is_editable}
+    inputs = [source.input for source in sources if source.input.column is not None]
+    columns = list(dict.fromkeys(one.column for one in inputs if one.is_editable))
+    if not columns:
+        return (None,) * shape[0]
     if hasattr(documents, "iloc"):
         rows = [documents.iloc[[at]] for at in range(shape[0])]
     else:
@@ -196,10 +199,9 @@ def _editable_documents(
         rows = [table[[at]] for at in range(shape[0])]
     editable: list[EditableDocument | None] = []
     for row in rows:
-        texts = {column: text for column in inputs if isinstance(text := _cell(row, column), str)}
-        is_complete = bool(texts) and len(texts) == len(inputs)
-        document = EditableDocument(tuple(texts.values()), tuple(texts), row)
-        editable.append(document if is_complete else None)
+        texts = tuple(_cell(row, column) for column in columns)
+        is_complete = all(isinstance(text, str) for text in texts)
+        editable.append(EditableDocument(texts, tuple(columns), row) if is_complete else None)
     return tuple(editable)
 
 

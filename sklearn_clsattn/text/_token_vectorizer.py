@@ -21,7 +21,6 @@ from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_column
 from ._tokens import (
     BETWEEN_SPACES,
     PATTERNS,
-    check_any_texts,
     checked,
     document_number,
     number_tokens,
@@ -73,8 +72,6 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
     @wraps(CountVectorizer.fit_transform)
     def fit_transform(self, raw_documents: Any, y: Any = None) -> Any:
         check_not_swapped(raw_documents, y)
-        if isinstance(raw_documents, list | tuple | np.ndarray):
-            check_any_texts(len(raw_documents), 1)
         with fit_task(self, raw_documents, y):
             return super().fit_transform(raw_documents, y)
 
