@@ -156,7 +156,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "attention_C": [Interval(Real, 0, None, closed="neither")],
+        "attention_C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "attend_cls": ["boolean"],
         "token_scaling": [StrOptions({"log_odds"}), None],
         "sublinear_counts": ["boolean"],
@@ -173,7 +173,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self,
         *,
         C: float | Literal["auto"] = "auto",
-        attention_C: float = 0.03,
+        attention_C: float | Literal["auto"] = "auto",
         attend_cls: bool = True,
         token_scaling: Literal["log_odds"] | None = "log_odds",
         sublinear_counts: bool = True,

@@ -23,6 +23,11 @@ Bayes may know the classes by chance.
 Where tokens have vectors, there is such a path for every scale gamma, each of which begins about
 where the last was least, and gamma is that of least held-out loss.
 
+**attention_C** is the first of :data:`ATTENTION_CS`, unless the last lowers the loss of the first
+fold: by the share :data:`LEAST_GAIN` or, if there are few documents, by more. Then there is such a
+path for every one of them, and it is that of least held-out loss. It is tried once, with less than
+the best C so far, because scores that are free to move replace values.
+
 Few documents say little about C, so the choice is the mean of the held-out and the guessed log C
 with weights n and 1,000, n being the number of different documents.
 ``benchmarks/results/defaults.md`` has the measurements.
@@ -57,6 +62,12 @@ GUESS_WORTH = 1_000
 GUESS_DOCUMENTS = 10.0
 """The number of uninformative documents that the guess adds to the others."""
 
+ATTENTION_CS = 0.03, 0.3, 1.0
+"""The values of `attention_C` of which one is chosen, ascending."""
+
+LEAST_GAIN = 0.02
+"""The share of the held-out loss that a larger `attention_C` has to save, with many documents."""
+
 SEARCH_TOL = 1e-2
 _MAX_ITER = 100
 _EXPONENTS = (-4, 6)
@@ -67,6 +78,7 @@ class Choice:
     """A choice of C.
 
     C : the choice
+    attention_C : the choice of `attention_C`, or what was given
     scale : the choice of gamma, where tokens have vectors
     Cs : (n_Cs,), what was tried, ascending
     losses : (n_folds, n_Cs), mean log loss of the held-out documents
@@ -75,10 +87,16 @@ class Choice:
     """
 
     C: float
+    attention_C: float
     Cs: Array
     losses: Array
     point: torch.Tensor | None
     scale: float = 0.0
+
+    @property
+    def best(self) -> float:
+        """The least mean loss."""
+        return float(self.losses.mean(axis=0).min())
 
 
 def choose_C(
@@ -87,6 +105,7 @@ def choose_C(
     dtype: type[np.floating[Any]],
     device: torch.device | str,
     C: float | None = None,
+    attention_C: float | None = ATTENTION_CS[0],
     scales: tuple[float, ...] = (0.0,),
     tell: Callable[[str], None] | None = None,
     **how: Any,
@@ -94,42 +113,74 @@ def choose_C(
     """Choose C for some documents and, if tokens have vectors, one of the scales gamma.
 
     `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
-    `how` are the parameters of :class:`~.path.AttentionPath`. A given `C` stays. The choice has
-    the losses with the gamma chosen. `tell` is called with each loss, in words.
+    `how` are the other parameters of :class:`~.path.AttentionPath`. A given `C` stays;
+    `attention_C` None is chosen with C. The choice has the losses with the gamma and `attention_C`
+    chosen. `tell` is called with each loss, in words.
     """
+    first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
+    how["attention_C"] = first_attention_C
     guess = guess_C(mean, documents.statistics) if C is None else C
     n_different, sample = documents.sample()
     if n_different < 2 * N_FOLDS:
-        return Choice(
-            guess, np.empty(0), np.empty((0, 0)), None, scales[0] if len(scales) == 1 else 1.0
-        )
+        scale = scales[0] if len(scales) == 1 else 1.0
+        return Choice(guess, first_attention_C, np.empty(0), np.empty((0, 0)), None, scale)
     folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_different), 1, N_FOLDS))
     fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
     trust = n_different / (n_different + GUESS_WORTH)
     first = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
-    choices = []
-    for scale in scales:
-        best, tried, losses = _searched(fits, first, C, scale, tell)
+
+    def searched(scale: float, attention_C: float) -> Choice:
+        """Return the choice of C with a gamma and an `attention_C`."""
+        nonlocal first
+        for fit in fits:
+            fit.begin(scale, attention_C)
+        setting = f", vectors times {scale:g}" if scale else ""
+        if attention_C != first_attention_C:
+            setting += f", attention_C {attention_C:g}"
+        best, tried, losses = _searched(fits, first, C, setting, tell)
         first = int(np.floor(2 * np.log10(best) + 0.25))  # where the next is least, mostly
         here = C or float(np.exp(trust * np.log(best) + (1 - trust) * np.log(guess)))
-        choices.append(Choice(here, tried, losses, fits[0].point_up_to(here), scale))
-    return min(choices, key=lambda choice: choice.losses.mean(axis=0).min())
+        return Choice(here, attention_C, tried, losses, fits[0].point_up_to(here), scale)
+
+    choices = [searched(scale, first_attention_C) for scale in scales]
+    choice = min(choices, key=lambda choice: choice.best)
+    if C is None and attention_C is None:
+        if _gains(fits[0], choice, ATTENTION_CS[-1], LEAST_GAIN / trust, tell):
+            first = max(first - 1, _EXPONENTS[0])
+            others = [searched(choice.scale, larger) for larger in ATTENTION_CS[1:]]
+            choice = min([choice, *others], key=lambda choice: choice.best)
+    return choice
+
+
+def _gains(
+    fit: HeldOut,
+    choice: Choice,
+    attention_C: float,
+    least_gain: float,
+    tell: Callable[[str], None] | None,
+) -> bool:
+    """Return whether a larger `attention_C` lowers the first fold's loss enough."""
+    at = int(choice.losses.mean(axis=0).argmin())
+    C = float(choice.Cs[at]) / (1.0 + 2.0 * attention_C)
+    loss = fit.loss_from(C, choice.scale, attention_C)
+    if tell is not None:
+        tell(f"C {C:.3g}, attention_C {attention_C:g}: first held-out loss {loss:.4f}")
+    return loss < (1.0 - least_gain) * float(choice.losses[0, at])
 
 
 def _searched(
     fits: list[HeldOut],
     start: int,
     C: float | None,
-    scale: float,
+    setting: str,
     tell: Callable[[str], None] | None,
 ) -> tuple[float, Array, Array]:
     """Return the best C, the values tried, (n_Cs,), and their losses, (n_folds, n_Cs).
 
-    `start` is the exponent to begin with; a given `C` is the only one. `scale` is gamma.
+    `start` is the exponent to begin with; a given `C` is the only one. `setting` says in words what
+    else is tried.
     """
-    for fit in fits:
-        fit.share(scale)
     if C is not None:
         return C, np.array([C]), np.array([[fit.loss(C)] for fit in fits])
     losses: dict[int, list[float]] = {}
@@ -138,8 +189,7 @@ def _searched(
         losses[exponent] = [fit.loss(10.0 ** (exponent / 2)) for fit in fits]
         mean = float(np.mean(losses[exponent]))
         if tell is not None:
-            vectors = f", vectors times {scale:g}" if scale else ""
-            tell(f"C {10.0 ** (exponent / 2):.3g}{vectors}: held-out loss {mean:.4f}")
+            tell(f"C {10.0 ** (exponent / 2):.3g}{setting}: held-out loss {mean:.4f}")
         return mean
 
     best, exponents = 10.0 ** (_walk(loss, start) / 2), sorted(losses)
@@ -204,10 +254,19 @@ class HeldOut:
         self._points: dict[float, torch.Tensor] = {}
         self._tol = SEARCH_TOL if members is None else SEARCH_TOL * documents.n_outputs
 
-    def share(self, scale: float) -> None:
-        """Set the scale gamma of the vectors' part of the values, and start from scratch."""
+    def begin(self, scale: float, attention_C: float) -> None:
+        """Set the scale gamma of the vectors' part of the values and `attention_C`."""
         self._path.share(scale)
+        self._path.set_attention_C(attention_C)
         self._points.clear()
+
+    def loss_from(self, C: float, scale: float, attention_C: float) -> float:
+        """Return the loss with another `attention_C`, trained from a fit with a smaller C."""
+        smaller = [other for other in self._points if other <= C]
+        if smaller:
+            self._path.start_at(self._points[max(smaller)])
+        self.begin(scale, attention_C)
+        return self.loss(C)
 
     def loss(self, C: float) -> float:
         """Return the held-out documents' mean log loss."""

@@ -82,6 +82,13 @@ class AttentionPath:
             self.shared.scale, self.objective.start, self._reached = scale, start, None
             self._pairs.clear()
 
+    def set_attention_C(self, attention_C: float) -> None:
+        """Change the penalty on the scores, and start from the last values."""
+        if attention_C != self._attention_C:
+            self._attention_C, self._reached = attention_C, None
+            self.objective.set_attention_C(attention_C)
+            self._pairs.clear()
+
     def start_from(self, model: FittedAttention, C: float) -> None:
         """Start the next fit, for this C, from a model of the same tokens and outputs."""
         self.set_C(C).start_from(model)
