@@ -23,10 +23,9 @@ Bayes may know the classes by chance.
 Where tokens have vectors, there is such a path for every scale gamma, each of which begins about
 where the last was least, and gamma is that of least held-out loss.
 
-**attention_C** is the first of :data:`ATTENTION_CS`, unless the last lowers the loss of the first
-fold: by the share :data:`LEAST_GAIN` or, if there are few documents, by more. Then there is such a
-path for every one of them, and it is that of least held-out loss. It is tried once, with less than
-the best C so far, because scores that are free to move replace values.
+**attention_C** is the smallest of :data:`ATTENTION_CS`, unless the largest lowers the first fold's
+loss by at least the share :data:`LEAST_GAIN`, or by more if there are few documents. Then there is
+such a path for each of them, and the one with the least held-out loss is chosen.
 
 Few documents say little about C, so the choice is the mean of the held-out and the guessed log C
 with weights n and 1,000, n being the number of different documents.
@@ -66,7 +65,7 @@ ATTENTION_CS = 0.03, 0.3, 1.0
 """The values of `attention_C` of which one is chosen, ascending."""
 
 LEAST_GAIN = 0.02
-"""The share of the held-out loss that a larger `attention_C` has to save, with many documents."""
+"""The share of the held-out loss that a larger `attention_C` must save if documents are many."""
 
 SEARCH_TOL = 1e-2
 _MAX_ITER = 100
@@ -145,12 +144,13 @@ def choose_C(
 
     choices = [searched(scale, first_attention_C) for scale in scales]
     choice = min(choices, key=lambda choice: choice.best)
-    if C is None and attention_C is None:
-        if _gains(fits[0], choice, ATTENTION_CS[-1], LEAST_GAIN / trust, tell):
-            first = max(first - 1, _EXPONENTS[0])
-            others = [searched(choice.scale, larger) for larger in ATTENTION_CS[1:]]
-            choice = min([choice, *others], key=lambda choice: choice.best)
-    return choice
+    if C is not None or attention_C is not None:
+        return choice
+    if not _gains(fits[0], choice, ATTENTION_CS[-1], LEAST_GAIN / trust, tell):
+        return choice
+    first = max(first - 1, _EXPONENTS[0])  # the freer the scores, the smaller the best C
+    others = [searched(choice.scale, larger) for larger in ATTENTION_CS[1:]]
+    return min([choice, *others], key=lambda choice: choice.best)
 
 
 def _gains(
@@ -160,7 +160,11 @@ def _gains(
     least_gain: float,
     tell: Callable[[str], None] | None,
 ) -> bool:
-    """Return whether a larger `attention_C` lowers the first fold's loss enough."""
+    """Return whether a larger `attention_C` lowers the first fold's loss by a share of it.
+
+    It is tried once, with a smaller C than the best so far: the freer the scores, the smaller the
+    best C.
+    """
     at = int(choice.losses.mean(axis=0).argmin())
     C = float(choice.Cs[at]) / (1.0 + 2.0 * attention_C)
     loss = fit.loss_from(C, choice.scale, attention_C)
