@@ -57,9 +57,11 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         X. A larger C fits the training data more closely. "auto" chooses it by the log loss of
         held-out documents, in a deterministic sample of some 8,000. This takes at most half a fit's
         time from 20,000 documents on, one fit's at 8,000, and up to six fits' below 4,000.
-    attention_C : float, default=0.03
+    attention_C : float or "auto", default="auto"
         Inverse strength of the L2 penalty on the deviation of attention scores from their starting
-        point. With large values (1 or more), attention selects sharply.
+        point. With large values (1 or more), attention selects sharply. "auto" chooses 0.03, 0.3 or
+        1 together with `C`, by the loss of held-out documents: 0.03 unless a larger value clearly
+        lowers it, as where one word in a long document decides. If `C` is given, it is 0.03.
     attend_cls : bool, default=True
         Whether ``<cls>`` also attends to itself. The share of attention it keeps is larger if a
         document is short or has few informative tokens. False is the model of the paper [1]_.
@@ -97,6 +99,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     ----------
     C_ : float
         The value of `C` used.
+    attention_C_ : float
+        The value of `attention_C` used.
     Cs_ : ndarray of shape (n_Cs,)
         With ``C="auto"``, the values tried, ascending; empty if there are fewer than eight
         different documents.
@@ -155,7 +159,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "attention_C": [Interval(Real, 0, None, closed="neither")],
+        "attention_C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "attend_cls": ["boolean"],
         "token_scaling": [StrOptions({"log_odds"}), None],
         "sublinear_counts": ["boolean"],
@@ -171,7 +175,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self,
         *,
         C: float | Literal["auto"] = "auto",
-        attention_C: float = 0.03,
+        attention_C: float | Literal["auto"] = "auto",
         attend_cls: bool = True,
         token_scaling: Literal["log_odds"] | None = "log_odds",
         sublinear_counts: bool = True,

@@ -501,7 +501,7 @@ def _check_stream(classifier: Any, n_tokens: int, n_outputs: int) -> None:
     is_pair = isinstance(evidence, tuple | list) and len(evidence) == 2
     is_pair = is_pair and all(isinstance(one, Real) and np.isfinite(float(one)) for one in evidence)
     _require(is_pair, stream, "evidence must be two numbers")
-    for name in ("C", "entry_scale"):
+    for name in ("C", "attention_C", "entry_scale"):
         if getattr(stream, name) is not None:
             _number(stream, name, np.finfo(float).tiny)
 

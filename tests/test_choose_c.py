@@ -13,11 +13,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core import choose_c
 from sklearn_clsattn._core import documents as documents_module
-from sklearn_clsattn._core.choose_c import HeldOut, _walk, choose_C, deal, guess_C
+from sklearn_clsattn._core.choose_c import ATTENTION_CS, HeldOut, _walk, choose_C, deal, guess_C
 from sklearn_clsattn._core.documents import some_of
 from sklearn_clsattn._core.fit import fit_attention
 from sklearn_clsattn._core.fitted import log_losses
 from sklearn_clsattn._core.path import AttentionPath
+from sklearn_clsattn.inspection import label_issues
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
 HOW = {"attention_C": 0.03}
@@ -27,8 +28,24 @@ def prior_mean(d):
     return AttentionPath(d.trained_in(np.float64, "cpu"), np.float64, "cpu", **HOW).mean
 
 
-def chosen(d):
-    return choose_C(d, prior_mean(d), np.float64, "cpu", **HOW)
+def chosen(d, attention_C=0.03):
+    return choose_C(d, prior_mean(d), np.float64, "cpu", attention_C=attention_C)
+
+
+def needles(n_documents=2000, seed=2, length=60, noise=0.1):
+    """Return counts in which one of 60 tokens tells the class, and labels of which some are wrong.
+
+    Each class has 40 tokens of its own; the others are drawn from 3,000 by Zipf's law.
+    """
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n_documents)
+    frequencies = 1 / np.arange(1.0, 3001)
+    frequencies /= frequencies.sum()
+    tokens = 80 + rng.choice(3000, (n_documents, length), p=frequencies)
+    tokens[:, 0] = 40 * y + rng.integers(0, 40, n_documents)
+    rows = np.repeat(np.arange(n_documents), length)
+    X = sp.csr_matrix((np.ones(tokens.size), (rows, tokens.ravel())), (n_documents, 3080))
+    return X, np.where(rng.random(n_documents) < noise, 1 - y, y)
 
 
 def groups_and_codes(pairs):
@@ -149,7 +166,7 @@ def test_what_does_not_change_the_choice(n_classes, seed):
     X, y = data(n_classes)
     weights = rng.integers(0, 3, len(y)).astype(float)
     weights[:n_classes] = 1
-    expected = chosen(documents(X, y, weights))
+    expected = chosen(documents(X, y, weights), None)
     order = rng.permutation(len(y))
     copies = np.repeat(np.arange(len(y)), weights.astype(int))
     for other in (
@@ -158,7 +175,8 @@ def test_what_does_not_change_the_choice(n_classes, seed):
         documents(X * 8.0, y, weights),
         documents(X, n_classes - 1 - y, weights),
     ):
-        again = chosen(other)
+        again = chosen(other, None)
+        assert again.attention_C == expected.attention_C
         assert_allclose(again.losses, expected.losses, rtol=1e-6, atol=1e-6)
         assert_allclose(again.Cs, expected.Cs)
 
@@ -189,3 +207,52 @@ def test_a_class_of_one_document_is_not_judged_where_it_is_held_out():
     X, y = data(2)
     model = ClsAttentionClassifier().fit(sp.vstack([X, X[:1] * 3]).tocsr(), np.append(y, 2))
     assert (model.scores_ > -3).all()  # a class unseen in training would cost some 20 nats
+
+
+def test_attention_is_freed_where_one_word_decides():
+    X, y = needles()
+    train, test = slice(0, 1000), slice(1000, 2000)
+    auto = ClsAttentionClassifier().fit(X[train], y[train])
+    assert auto.attention_C_ in ATTENTION_CS[1:]
+    given = ClsAttentionClassifier(attention_C=auto.attention_C_).fit(X[train], y[train])
+    usual = ClsAttentionClassifier(attention_C=ATTENTION_CS[0]).fit(X[train], y[train])
+    losses = {}
+    for name, model in {"auto": auto, "given": given, "usual": usual}.items():
+        losses[name] = log_losses(model.decision_function(X[test])[:, None], y[test]).mean()
+    assert losses["auto"] < losses["usual"] - 0.03
+    assert losses["auto"] == pytest.approx(losses["given"], abs=0.02)
+    assert auto.score(X[test], y[test]) > usual.score(X[test], y[test]) + 0.03
+    batch = ClsAttentionClassifier().partial_fit(X[train], y[train], classes=[0, 1])
+    assert batch.attention_C_ == auto.attention_C_  # chosen once, then kept
+    assert batch.partial_fit(X[test][:100], y[test][:100]).attention_C_ == auto.attention_C_
+
+
+@CLASSES
+def test_attention_stays_where_that_gains_nothing(n_classes, capsys):
+    X, y = data(n_classes, n_documents=200)
+    auto = ClsAttentionClassifier(verbose=100).fit(X, y)
+    assert "attention_C 1: first held-out loss" in capsys.readouterr().out
+    usual = ClsAttentionClassifier(attention_C=0.03).fit(X, y)
+    assert (auto.attention_C_, auto.C_) == (0.03, usual.C_)
+    assert_array_equal(auto.token_values_, usual.token_values_)
+
+
+def test_attention_is_not_searched_for_where_C_is_given():
+    X, y = data(2)
+    auto = ClsAttentionClassifier(C=1.0).fit(X, y)
+    usual = ClsAttentionClassifier(C=1.0, attention_C=0.03).fit(X, y)
+    assert auto.attention_C_ == 0.03
+    assert_array_equal(auto.attention_scores_, usual.attention_scores_)
+    assert ClsAttentionClassifier(attention_C=0.5).fit(X, y).attention_C_ == 0.5
+
+
+def test_attention_is_chosen_with_vectors_and_label_issues_use_the_choice():
+    X, y = (half[:1000] for half in needles())
+    vectors = np.random.default_rng(0).normal(size=(X.shape[1], 3))
+    model = ClsAttentionClassifier().fit(X, y, token_vectors=vectors)
+    assert model.attention_C_ in ATTENTION_CS
+    plain = ClsAttentionClassifier().fit(X, y)
+    given = ClsAttentionClassifier(C=plain.C_, attention_C=plain.attention_C_).fit(X, y)
+    assert plain.attention_C_ > ATTENTION_CS[0]
+    found, expected = label_issues(plain, X, y), label_issues(given, X, y)
+    assert len(set(found["row"][:30]) & set(expected["row"][:30])) > 25

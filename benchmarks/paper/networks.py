@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from . import known, pictures
 from .data import Settings, load, subset
@@ -52,11 +51,9 @@ def run(settings: Settings) -> list[Row]:
         [along_posterior(corpus, getattr(model, what)) for model in models]
         for what in ("scores", "values", "one_token")
     )
-    flat = [abs(left_over_right(bins.centres, bins.means)) for bins in values]
     rows += [
         row("mlp U", "IMDB", [arms(bins.centres, bins.means).worse for bins in scores]),
         row("mlp E.v", "IMDB", np.abs([order(bins.means) for bins in values])),
-        row("mlp flat", "IMDB", flat),
         row("mlp output", "IMDB", [order(bins.means) for bins in single]),
         *ends("mlp E.p", "", scores[0].means),
         row("other accuracy", "IMDB, MLP", [model.accuracy for model in models]),
@@ -76,17 +73,6 @@ def ends(statement: str, line: str, means: np.ndarray) -> list[Row]:
     """Return the rows of the left end, the lowest mean and the right end of the first start."""
     places = {"left end": means[0], "lowest": means.min(), "right end": means[-1]}
     return [row(statement, f"{line}{place}, first start", places[place]) for place in places]
-
-
-def left_over_right(centres: ArrayLike, means: ArrayLike) -> float:
-    """Return how much means rise from the left end to 0, over the rise from 0 to the right end.
-
-    NaN where they do not rise on the right.
-    """
-    centres, means = np.asarray(centres, dtype=float), np.asarray(means, dtype=float)
-    middle = float(np.interp(0, centres, means))
-    right = means[-1] - middle
-    return float((middle - means[0]) / right) if right > 0 else float("nan")
 
 
 def _draw(axes: Any, title: str, corpus: Any, panels: list[tuple[str, Any, Any]]) -> None:

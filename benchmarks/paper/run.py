@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import time
@@ -16,7 +17,7 @@ from benchmarks.problems import find_reviews
 
 from . import networks, reviews, synthetic, theorem
 from .data import Settings
-from .record import Row, frame, summary
+from .record import Row, frame, joined, reasons, summary, with_reasons
 
 DOCS = command_line.ROOT / "docs"
 TEMPLATE = Path(__file__).with_name("page.md")
@@ -41,7 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS))
     parser.add_argument("--seeds", type=int, default=5, help="random starts of every statement")
     parser.add_argument("--out", type=Path, help="folder for the page, the record and pictures")
+    parser.add_argument(
+        "--page", action="store_true", help="only write the page again, from its record"
+    )
     options = parser.parse_args(arguments)
+    if options.page:
+        return rewrite(options.out or DOCS)
     folder = None if options.fast else find_reviews(options.reviews)
     if folder is None and not options.fast:
         raise SystemExit(f"There are no reviews in {options.reviews}: give --reviews, or --fast.")
@@ -62,20 +68,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     record = frame(rows)
     out.mkdir(parents=True, exist_ok=True)
     record.to_csv(out / "paper.csv", index=False, float_format="%.6g")
-    (out / "paper.md").write_text(
-        page(record, settings, time.perf_counter() - started), encoding="utf-8"
-    )
+    minutes = (time.perf_counter() - started) / 60
+    made = f"{minutes:.0f} minutes on {machine.summary(machine.describe())}"
+    text = page(record, len(settings.seeds), made)
+    (out / "paper.md").write_text(text, encoding="utf-8")
     print(f"{out / 'paper.md'} and paper.csv", file=sys.stderr)
     return 0
 
 
-def page(record: pd.DataFrame, settings: Settings, seconds: float) -> str:
+def rewrite(out: Path) -> int:
+    """Write the record and the page of a folder again, with the reasons and lines of today."""
+    file = out / "paper.csv"
+    known = pd.read_csv(file, dtype=str, keep_default_na=False)
+    numbers = ["starts", "mean", "least", "largest"]
+    known[numbers] = known[numbers].apply(pd.to_numeric)
+    record = with_reasons(joined(known))
+    record.to_csv(file, index=False, float_format="%.6g")
+    made = re.search(r"^Made in (.+)$", (out / "paper.md").read_text(encoding="utf-8"), re.M)
+    if made is None:
+        raise SystemExit(f"{out / 'paper.md'} does not say how it was made: run all experiments.")
+    n_starts = int(record.loc[record["experiment"] == "synthetic", "starts"].max())
+    (out / "paper.md").write_text(page(record, n_starts, made.group(1)), encoding="utf-8")
+    return 0
+
+
+def page(record: pd.DataFrame, n_starts: int, made: str) -> str:
     """Return the page, made of its template."""
     asked = record[record["verdict"] != "reported"]
     held = int((asked["verdict"] == "holds").sum())
     return TEMPLATE.read_text(encoding="utf-8").format(
-        made=f"{seconds / 60:.0f} minutes on {machine.summary(machine.describe())}",
+        made=made,
         counts=f"{len(asked)} lines were checked; {held} hold, {len(asked) - held} fail.",
-        starts=len(settings.seeds),
+        starts=n_starts,
         table=summary(record),
+        reasons=reasons(record),
     )

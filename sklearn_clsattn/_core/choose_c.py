@@ -27,6 +27,10 @@ with the weights :math:`\exp(-n_\text{out} L_\gamma)` [1]_, where :math:`L_\gamm
 mean loss of :math:`n_\text{out}` different documents held out: many documents decide for one gamma,
 few do not, and equal losses make equal weights.
 
+**attention_C** is the smallest of :data:`ATTENTION_CS`, unless the largest lowers the first fold's
+loss by at least the share :data:`LEAST_GAIN`, or by more if there are few documents. Then there is
+such a path for each of them, and the one with the least held-out loss is chosen.
+
 Few documents say little about C, so the choice is the mean of the held-out and the guessed log C
 with weights n and 1,000, n being the number of different documents. Where nearly all are of one
 class, those of the others decide: n is at most 20 times their number, also for the number of folds.
@@ -71,6 +75,12 @@ GUESS_DOCUMENTS = 10.0
 MOST_OF_A_CLASS = 20.0
 """The maximum number of documents that count, relative to those not of the largest class."""
 
+ATTENTION_CS = 0.03, 0.3, 1.0
+"""The values of `attention_C` of which one is chosen, ascending."""
+
+LEAST_GAIN = 0.02
+"""The share of the held-out loss that a larger `attention_C` must save if documents are many."""
+
 SEARCH_TOL = 1e-2
 _MAX_ITER = 100
 _EXPONENTS = (-4, 6)
@@ -81,6 +91,7 @@ class Choice:
     """A choice of C.
 
     C : the choice
+    attention_C : the choice of `attention_C`, or what was given
     scale : the choice of gamma, where tokens have vectors
     Cs : (n_Cs,), what was tried, ascending
     losses : (n_folds, n_Cs), mean log loss of the held-out documents
@@ -90,11 +101,17 @@ class Choice:
     """
 
     C: float
+    attention_C: float
     Cs: Array
     losses: Array
     point: torch.Tensor | None
     scale: float = 0.0
     point_scale: float = 0.0
+
+    @property
+    def best(self) -> float:
+        """The least mean loss."""
+        return float(self.losses.mean(axis=0).min())
 
 
 def choose_C(
@@ -103,6 +120,7 @@ def choose_C(
     dtype: type[np.floating[Any]],
     device: torch.device | str,
     C: float | None = None,
+    attention_C: float | None = ATTENTION_CS[0],
     scales: tuple[float, ...] = (0.0,),
     tell: Callable[[str], None] | None = None,
     **how: Any,
@@ -110,15 +128,17 @@ def choose_C(
     """Choose C for some documents and, if tokens have vectors, gamma by some `scales`.
 
     `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
-    `how` are the parameters of :class:`~.path.AttentionPath`. A given `C` stays. The choice has
-    the losses of the gamma whose loss is least. `tell` is called with each loss, in words.
+    `how` are the other parameters of :class:`~.path.AttentionPath`. A given `C` stays;
+    `attention_C` None is chosen with C. The choice has the losses of the gamma and `attention_C`
+    whose loss is least. `tell` is called with each loss, in words.
     """
+    first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
+    how["attention_C"] = first_attention_C
     guess = guess_C(mean, documents.statistics) if C is None else C
     n_different, sample = documents.sample()
     if n_different < 2 * N_FOLDS:
-        return Choice(
-            guess, np.empty(0), np.empty((0, 0)), None, scales[0] if len(scales) == 1 else 1.0
-        )
+        scale = scales[0] if len(scales) == 1 else 1.0
+        return Choice(guess, first_attention_C, np.empty(0), np.empty((0, 0)), None, scale)
     folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
     n_telling = float(n_different)
     if not documents.statistics.several:
@@ -127,14 +147,35 @@ def choose_C(
     fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
     trust = n_telling / (n_telling + GUESS_WORTH)
     first = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
-    choices = []
-    for scale in scales:
-        best, tried, losses = _searched(fits, first, C, scale, tell)
+
+    def searched(scale: float, attention_C: float) -> Choice:
+        """Return the choice of C with a gamma and an `attention_C`."""
+        nonlocal first
+        for fit in fits:
+            fit.begin(scale, attention_C)
+        setting = f", vectors times {scale:g}" if scale else ""
+        if attention_C != first_attention_C:
+            setting += f", attention_C {attention_C:g}"
+        best, tried, losses = _searched(fits, first, C, setting, tell)
         first = int(np.floor(2 * np.log10(best) + 0.25))  # where the next is least, mostly
         here = C or float(np.exp(trust * np.log(best) + (1 - trust) * np.log(guess)))
-        choices.append(Choice(here, tried, losses, fits[0].point_up_to(here), scale, scale))
-    n_held_out = len(np.unique(sample.groups[folds < n_used]))
-    return choices[0] if len(choices) == 1 else _averaged(choices, n_held_out, C)
+        point = fits[0].point_up_to(here)
+        return Choice(here, attention_C, tried, losses, point, scale, scale)
+
+    choices = [searched(scale, first_attention_C) for scale in scales]
+    choice = min(choices, key=lambda choice: choice.best)
+    averaged = choice
+    if len(choices) > 1:
+        n_held_out = len(np.unique(sample.groups[folds < n_used]))
+        averaged = _averaged(choices, n_held_out, C)
+    if C is not None or attention_C is not None:
+        return averaged
+    if not _gains(fits[0], choice, ATTENTION_CS[-1], LEAST_GAIN / trust, tell):
+        return averaged
+    first = max(first - 1, _EXPONENTS[0])  # the freer the scores, the smaller the best C
+    others = [searched(choice.scale, larger) for larger in ATTENTION_CS[1:]]
+    best = min([choice, *others], key=lambda choice: choice.best)
+    return averaged if best is choice else best
 
 
 def _averaged(choices: list[Choice], n_held_out: int, C: float | None) -> Choice:
@@ -147,19 +188,38 @@ def _averaged(choices: list[Choice], n_held_out: int, C: float | None) -> Choice
     return replace(choices[int(losses.argmin())], C=C, scale=scale)
 
 
+def _gains(
+    fit: HeldOut,
+    choice: Choice,
+    attention_C: float,
+    least_gain: float,
+    tell: Callable[[str], None] | None,
+) -> bool:
+    """Return whether a larger `attention_C` lowers the first fold's loss by a share of it.
+
+    It is tried once, with a smaller C than the best so far: the freer the scores, the smaller the
+    best C.
+    """
+    at = int(choice.losses.mean(axis=0).argmin())
+    C = float(choice.Cs[at]) / (1.0 + 2.0 * attention_C)
+    loss = fit.loss_from(C, choice.scale, attention_C)
+    if tell is not None:
+        tell(f"C {C:.3g}, attention_C {attention_C:g}: first held-out loss {loss:.4f}")
+    return loss < (1.0 - least_gain) * float(choice.losses[0, at])
+
+
 def _searched(
     fits: list[HeldOut],
     start: int,
     C: float | None,
-    scale: float,
+    setting: str,
     tell: Callable[[str], None] | None,
 ) -> tuple[float, Array, Array]:
     """Return the best C, the values tried, (n_Cs,), and their losses, (n_folds, n_Cs).
 
-    `start` is the exponent to begin with; a given `C` is the only one. `scale` is gamma.
+    `start` is the exponent to begin with; a given `C` is the only one. `setting` says in words what
+    else is tried.
     """
-    for fit in fits:
-        fit.share(scale)
     if C is not None:
         return C, np.array([C]), np.array([[fit.loss(C)] for fit in fits])
     losses: dict[int, list[float]] = {}
@@ -168,8 +228,7 @@ def _searched(
         losses[exponent] = [fit.loss(10.0 ** (exponent / 2)) for fit in fits]
         mean = float(np.mean(losses[exponent]))
         if tell is not None:
-            vectors = f", vectors times {scale:g}" if scale else ""
-            tell(f"C {10.0 ** (exponent / 2):.3g}{vectors}: held-out loss {mean:.4f}")
+            tell(f"C {10.0 ** (exponent / 2):.3g}{setting}: held-out loss {mean:.4f}")
         return mean
 
     best, exponents = 10.0 ** (_walk(loss, start) / 2), sorted(losses)
@@ -233,10 +292,19 @@ class HeldOut:
         self._points: dict[float, torch.Tensor] = {}
         self._tol = SEARCH_TOL if members is None else SEARCH_TOL * documents.n_outputs
 
-    def share(self, scale: float) -> None:
-        """Set the scale gamma of the vectors' part of the values, and start from scratch."""
+    def begin(self, scale: float, attention_C: float) -> None:
+        """Set the scale gamma of the vectors' part of the values and `attention_C`."""
         self._path.share(scale)
+        self._path.set_attention_C(attention_C)
         self._points.clear()
+
+    def loss_from(self, C: float, scale: float, attention_C: float) -> float:
+        """Return the loss with another `attention_C`, trained from a fit with a smaller C."""
+        smaller = [other for other in self._points if other <= C]
+        if smaller:
+            self._path.start_at(self._points[max(smaller)])
+        self.begin(scale, attention_C)
+        return self.loss(C)
 
     def loss(self, C: float) -> float:
         """Return the held-out documents' mean log loss."""

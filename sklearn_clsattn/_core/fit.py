@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from .._bags import TokenVectors
-from .choose_c import choose_C
+from .choose_c import ATTENTION_CS, choose_C
 from .documents import Documents
 from .path import AttentionPath
 from .result import FitResult, Report
@@ -38,7 +38,7 @@ def fit_attention(
     documents: Documents,
     *,
     C: float | None,
-    attention_C: float,
+    attention_C: float | None,
     attend_cls: bool = True,
     scaling: TokenScaling = "log_odds",
     max_iter: int,
@@ -54,12 +54,13 @@ def fit_attention(
 
     `C` and `attention_C` are the inverse strengths of the penalties on what values have beyond
     their prior mean, in units of the scaling's `C_unit`, and on what is added to the starting
-    scores; `C` None is chosen (:mod:`.choose_c`), of which `tell` says what is tried. Training
+    scores; None is chosen (:mod:`.choose_c`), of which `tell` says what is tried, but with a given
+    `C`, `attention_C` None is the first of :data:`~.choose_c.ATTENTION_CS`. Training
     stops after `max_iter` steps, or when the optimality gap, in nats per document, is at most `tol`
     (None: :func:`default_tol`); `report` gets the gap. `vectors` of the tokens have the scale gamma
     `scale`, None for one that is chosen with C.
     """
-    how: dict[str, Any] = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
+    how: dict[str, Any] = {"attend_cls": attend_cls, "scaling": scaling}
     seen = None
     if vectors is not None:
         documents, seen = documents.without_unseen_tokens()
@@ -67,12 +68,14 @@ def fit_attention(
         if documents.shape[0] < FEW_DOCUMENTS:  # single precision may not reach the small tol
             dtype = np.float64
     documents = documents.trained_in(dtype, device)
-    path = AttentionPath(documents, dtype, device, **how)
-    attributes: dict[str, Any] = {"C_": C}
+    first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
+    path = AttentionPath(documents, dtype, device, attention_C=first_attention_C, **how)
+    attributes: dict[str, Any] = {"C_": C, "attention_C_": first_attention_C}
     if C is None or (vectors is not None and scale is None):
         scales = (0.0,) if vectors is None else SCALES if scale is None else (scale,)
-        choice = choose_C(documents, path.mean, dtype, device, C, scales, tell, **how)
-        attributes = {"C_": choice.C}
+        choice = choose_C(documents, path.mean, dtype, device, C, attention_C, scales, tell, **how)
+        attributes = {"C_": choice.C, "attention_C_": choice.attention_C}
+        path.set_attention_C(choice.attention_C)
         if C is None:
             attributes |= {"Cs_": choice.Cs, "scores_": -choice.losses}
         C, scale = choice.C, choice.scale

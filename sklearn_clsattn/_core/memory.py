@@ -57,7 +57,7 @@ class Stream:
     statistics : their sums
     selection_counts : (n_tokens,), how often each token was selected, by the model trained with the
         document
-    C : as it was chosen, if it was
+    C, attention_C : as they were chosen, if they were
     evidence : scale and precision of the prior mean (:class:`.prior_mean.PriorMean`)
     entry_scale : unit of the counts where they are damped: that of the first batch
     """
@@ -66,6 +66,7 @@ class Stream:
     statistics: CorpusStatistics
     selection_counts: Numbers
     C: float | None = None
+    attention_C: float | None = None
     evidence: tuple[float, float] = (0.0, 0.0)
     entry_scale: float | None = None
 

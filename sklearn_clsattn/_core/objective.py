@@ -122,13 +122,13 @@ class AttentionObjective:
         priors = class_priors(class_weights, several=several)[-len(log_odds) :]
         variance = np.maximum(priors * (1 - priors), _LEAST_CURVATURE)
         variance *= loss.total_weight / self.total_weight
-        score_penalty = 1.0 / (self.total_weight * attention_C)
-        self.scores = Block(SCORES, score_penalty, score_penalty)
+        self.scores = Block(SCORES, 0.0, 0.0)
         self.values = Block(VALUES, 0.0, 0.0)
         self.cls_score = Block(CLS_SCORE, CLS_PENALTY, CLS_PENALTY)
         self.intercepts = Block(INTERCEPTS, 0.0, torch.from_numpy(variance).to(device))
         self.blocks = [self.scores, self.values, self.cls_score, self.intercepts]
         self.set_C(C)
+        self.set_attention_C(attention_C)
         self.start = self.cold_start()
         self._remembered_curvature: torch.Tensor | None = None
         if remembered is not None:
@@ -155,6 +155,11 @@ class AttentionObjective:
         """Change the penalty on the values."""
         self.values.penalty = 1.0 / (self.total_weight * C * self._C_unit)
         self.values.curvature = self.values.penalty
+
+    def set_attention_C(self, attention_C: float) -> None:
+        """Change the penalty on the scores."""
+        self.scores.penalty = 1.0 / (self.total_weight * attention_C)
+        self.scores.curvature = self.scores.penalty
 
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
         """Return the token matrix M(x), valid until the next call."""

@@ -81,6 +81,13 @@ class AttentionPath:
             self.shared.scale, self.objective.start, self._reached = scale, start, None
             self._pairs.clear()
 
+    def set_attention_C(self, attention_C: float) -> None:
+        """Change the penalty on the scores, and start from the last values."""
+        if attention_C != self._attention_C:
+            self._attention_C, self._reached = attention_C, None
+            self.objective.set_attention_C(attention_C)
+            self._pairs.clear()
+
     @property
     def point(self) -> torch.Tensor:
         """Where the next fit starts: the trained numbers of the last."""

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .choose_c import choose_C
+from .choose_c import ATTENTION_CS, choose_C
 from .chunk import expansion
 from .corpus import added
 from .documents import CorpusLoss, Documents
@@ -50,7 +50,7 @@ def learn_batch(
     batch: Documents,
     *,
     C: float | None,
-    attention_C: float,
+    attention_C: float | None,
     attend_cls: bool = True,
     scaling: TokenScaling = "log_odds",
     max_iter: int,
@@ -84,10 +84,12 @@ def learn_batch(
     is_larger = batch.statistics.total_weight > stream.statistics.total_weight
     wanted = C is None and (stream.C is None or is_larger)
     if wanted and np.count_nonzero(batch.statistics.class_weights) > 1:
-        how: Any = {"attention_C": attention_C, "attend_cls": attend_cls, "scaling": scaling}
-        choice = choose_C(batch, mean, np.float64, device, **how)
-        stream, start = replace(stream, C=choice.C), choice.point
+        how: Any = {"attend_cls": attend_cls, "scaling": scaling}
+        choice = choose_C(batch, mean, np.float64, device, attention_C=attention_C, **how)
+        stream = replace(stream, C=choice.C, attention_C=choice.attention_C)
+        start = choice.point
     C = C or stream.C or 1.0
+    attention_C = attention_C or stream.attention_C or ATTENTION_CS[0]
     if mean is not None:
         mean.fit(C)
     class_weights, total = statistics.class_weights, statistics.total_weight
@@ -123,8 +125,9 @@ def learn_batch(
         statistics,
         stream.selection_counts + counts,
         stream.C,
+        stream.attention_C,
         (0.0, 0.0) if mean is None else (mean.scale, mean.precision),
         batch.entry_scale,
     )
-    attributes = result.attributes | {"C_": C}
+    attributes = result.attributes | {"C_": C, "attention_C_": attention_C}
     return replace(result, attributes=attributes), kept

@@ -155,7 +155,7 @@ def _left_out(
         documents.trained_in(np.float64, "cpu"),
         np.float64,
         "cpu",
-        attention_C=classifier.attention_C,
+        attention_C=classifier.attention_C_,
         attend_cls=classifier.attend_cls,
         scaling=classifier.token_scaling,
     )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Indices = NDArray[np.intp]
 
+_ROWS_AT_ONCE = 1024
+
 
 def draw_embeddings(
     n_tokens: int,
@@ -28,7 +30,11 @@ def draw_embeddings(
     dtype: torch.dtype = torch.float64,
     device: torch.device | str = "cpu",
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Draw E^0, (n_tokens, d), and p^0 from N(0, I / d), and orthonormal v_k, (n_outputs, d)."""
+    """Draw E^0, (n_tokens, d), and p^0 from N(0, I / d), and orthonormal v_k, (n_outputs, d).
+
+    All are drawn in double precision and then converted, so that a seed stands for the same start
+    in single precision.
+    """
     if embedding_dim < 1 + n_outputs:
         raise ValueError(
             f"embedding_dim must be at least {1 + n_outputs} (<cls> and {n_outputs} output "
@@ -41,8 +47,11 @@ def draw_embeddings(
     # Gram-Schmidt with positive diagonal, so that the directions are uniformly random.
     q, r = torch.linalg.qr(gaussian)
     v = (q * torch.sign(torch.diagonal(r))).T.contiguous()
-    # Large, so drawn in the precision wanted and scaled in place.
-    E = torch.randn(n_tokens, embedding_dim, generator=generator, dtype=dtype).mul_(scale)
+    # E is large, so only a block of rows is ever held in double precision besides it.
+    E = torch.empty(n_tokens, embedding_dim, dtype=dtype)
+    for block in E.split(_ROWS_AT_ONCE):
+        drawn = torch.randn(block.shape, generator=generator, dtype=torch.float64)
+        block.copy_(drawn.mul_(scale))
     return E.to(device), p.to(device, dtype), v.to(device, dtype)
 
 
