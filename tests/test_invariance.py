@@ -101,7 +101,7 @@ def test_a_weight_is_a_number_of_copies(kind, setting, seed):
 
 
 def choice(scale, loss, C=1.0):
-    return Choice(C, np.array([C]), np.array([[loss]]), None, scale, scale)
+    return Choice(C, 0.03, np.array([C]), np.array([[loss]]), None, scale, scale)
 
 
 def test_few_documents_do_not_decide_between_scales_of_vectors():
