@@ -303,6 +303,18 @@ def test_explain_shows_the_smallest_changes(frame, model, tmp_path, run):
     assert "whose removal changes" in page.read_text()
 
 
+def test_explain_shows_one_of_several_labels(frame, tmp_path, run):
+    labels = np.stack([frame["label"], 1 - frame["label"]], axis=1)
+    pipeline = make_text_classifier(C=1.0).fit(frame["text"], labels)
+    joblib.dump(pipeline, tmp_path / "several.joblib")
+    text = frame["text"][0]
+    said = ("explain", tmp_path / "several.joblib", "--say", text, "--target", "1")
+    explanation = explain(pipeline, [text], target=1)
+    assert run(*said) == (0, explanation.to_text() + "\n", "")
+    expected = explanation.counterfactual("words").to_text(top=8)
+    assert run(*said, "--counterfactual") == (0, expected + "\n", "")
+
+
 # What is refused
 
 DIFFERENT = "text,label\n" + "".join(f"good,{i}\n" for i in range(50))

@@ -66,6 +66,8 @@ PIECES = [
         "カナ",
         "한국",
         "ไทย",
+        "½",
+        "5℃",
     ),
 ]
 
@@ -83,6 +85,7 @@ def test_the_other_words_stay_in_their_order(text, data):
     chosen = data.draw(st.sets(st.sampled_from(numbers))) if numbers else set()
     (left,), (kept,) = document.without(chosen), document.only(chosen)
     is_gone = {span for at in chosen for span in document.words[at].spans}
+    assert all(stop <= start for (_, stop), (start, _) in itertools.pairwise(word_spans(text)))
     stay = [text[slice(*span)] for span in word_spans(text) if span not in is_gone]
     go = [text[slice(*span)] for span in word_spans(text) if span in is_gone]
     # Nothing but the words and spaces is deleted; what touched a deleted word may be read with it.
@@ -123,6 +126,13 @@ def test_spaces_are_mended(text, words, left):
     document = EditableDocument((text,))
     names = [word.name.casefold() for word in document.words]
     assert document.without([names.index(word) for word in words]) == (left,)
+
+
+def test_a_sign_that_stands_for_several_words_is_one_word():
+    document = EditableDocument(("½ cup, 5℃, ½ pint, ㍿",))
+    assert [word.name for word in document.words] == ["½", "cup", "5", "℃", "pint", "㍿"]
+    assert document.only([0, 2]) == ("½ 5 ½",)
+    assert document.without([0, 2, 5]) == ("cup, ℃, pint,",)
 
 
 # ---- the search ----------------------------------------------------------------------------------
@@ -433,6 +443,53 @@ def test_tables_with_texts_and_numbers():
     model = make_pipeline(columns, classifier()).fit(table, LABELS)
     sets = explain(model, table[:20]).counterfactual("words")
     assert assert_all_true(sets, model, None, table[:20])
+
+
+@pytest.mark.parametrize(
+    ("first_step", "contain"),
+    [
+        (lambda texts: texts.str.lower(), lambda texts: pd.Series(texts, name="text")),
+        (lambda texts: texts.str.lower(), lambda texts: pd.Series(texts, dtype="string")),
+        (lambda texts: texts.astype(str), np.array),
+        (lambda texts: texts.astype(str), lambda texts: np.array(texts, dtype=object)),
+    ],
+)
+def test_edited_texts_come_in_what_the_texts_came_in(first_step, contain):
+    """Steps may need a series or an array."""
+    model = make_pipeline(FunctionTransformer(first_step), CountVectorizer(), classifier())
+    model.fit(contain(TEXTS), LABELS)
+    asked = contain(ASKED[:20])
+    if isinstance(asked, pd.Series):
+        asked.index = range(3, 43, 2)
+    explanation = explain(model, asked)
+    sets = explanation.counterfactual("words")
+    assert type(sets[0].edited_document) is type(asked)
+    assert assert_all_true(sets, model, None, asked)
+    for answer in sets:
+        edited = model.predict_proba(contain([answer.edited_text]))
+        assert_allclose(edited, model.predict_proba(answer.edited_document), rtol=0, atol=1e-12)
+    assert not np.isnan(explanation[:3].decision_without).all()
+
+
+def test_tables_that_a_step_changes():
+    """Words are removed from the columns that a step leaves in place, or not at all."""
+    frame = pd.DataFrame({"title": TEXTS[::-1], "body": TEXTS})
+    columns = make_column_transformer((CountVectorizer(), "title"), (CountVectorizer(), "body"))
+    filled = make_pipeline(FunctionTransformer(lambda table: table.fillna("")), columns)
+    model = make_pipeline(filled, classifier()).fit(frame, LABELS)
+    assert assert_all_true(
+        explain(model, frame[:20]).counterfactual("words"), model, None, frame[:20]
+    )
+    joined = FunctionTransformer(lambda table: table["title"] + " " + table["body"])
+    for first in (
+        make_pipeline(joined, CountVectorizer()),
+        FeatureUnion([("both", make_pipeline(joined, CountVectorizer())), ("each", columns)]),
+    ):
+        model = make_pipeline(first, classifier()).fit(frame, LABELS)
+        explanation = explain(model, frame[:3])
+        assert explanation.to_text()
+        with pytest.raises(ValueError, match="step makes of several columns cannot be edited"):
+            explanation.counterfactual("words")
 
 
 def test_two_layers_of_attention_have_answers_about_words():

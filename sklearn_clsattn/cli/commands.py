@@ -166,6 +166,9 @@ def run_explain(arguments: Namespace) -> None:
             f"got {arguments.target!r}"
         )
     target, change = classes.get(arguments.target), arguments.counterfactual
+    has_several_labels = getattr(model[-1], "multilabel_", False)
+    # Of several labels or two classes, one is explained; of more classes, two are compared.
+    of_one = target if has_several_labels or len(classes) == 2 else None
     every = arguments.say
     if every is None:
         _, every = read_texts(_source(arguments.data), **_reading(arguments))
@@ -174,10 +177,12 @@ def run_explain(arguments: Namespace) -> None:
     shown: dict[str, Any] = {"top": 8}
     try:
         if change is not None:
-            answer = explain(model, texts).counterfactual(change, to=target)
+            reached = None if has_several_labels else target
+            explanation = explain(model, texts, target=target if has_several_labels else None)
+            answer = explanation.counterfactual(change, to=reached)
         else:
-            of_one = target if len(classes) == 2 else None  # of more, two are compared
-            answer, shown["target"] = explain(model, texts, target=of_one), target
+            answer = explain(model, texts, target=of_one)
+            shown["target"] = None if has_several_labels else target
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"the model in {arguments.model} cannot be explained ({type(error).__name__}: {error})"

@@ -19,7 +19,7 @@ from ..text._context_vectorizer import ContextVectorizer, bags_of
 from ..text._units import units_of
 from .edited_text import EditableDocument, TextModel
 from .explanation import Explanation
-from .feature_origins import Columns, FeatureOrigins, Source, feature_origins
+from .feature_origins import Columns, FeatureOrigins, Source, TextInput, feature_origins
 from .terms import ExplainedModel, Likeness
 from .token_positions import document_texts
 
@@ -184,14 +184,17 @@ def _editable_documents(
         return (None,) * shape[0]
     if len(shape) == 1:
         decode = getattr(sources[0].vectorizer, "decode", str) if sources else str
+        container = documents[:0] if isinstance(documents, pd.Series | np.ndarray) else None
         return tuple(
-            EditableDocument((decode(document),)) if isinstance(document, str | bytes) else None
+            EditableDocument((decode(document),), container=container)
+            if isinstance(document, str | bytes)
+            else None
             for document in documents
         )
-    inputs = [source.input for source in sources if source.input.column is not None]
-    columns = list(dict.fromkeys(one.column for one in inputs if one.is_editable))
-    if not columns:
+    # Every text must be a column of the table, or some words could not be removed.
+    if not sources or not all(_has_column(documents, source.input) for source in sources):
         return (None,) * shape[0]
+    columns = list(dict.fromkeys(source.input.column for source in sources))
     if hasattr(documents, "iloc"):
         rows = [documents.iloc[[at]] for at in range(shape[0])]
     else:
@@ -203,6 +206,13 @@ def _editable_documents(
         is_complete = all(isinstance(text, str) for text in texts)
         editable.append(EditableDocument(texts, tuple(columns), row) if is_complete else None)
     return tuple(editable)
+
+
+def _has_column(table: Any, text: TextInput) -> bool:
+    """Return whether a text is a column of a table; steps before may have made it of others."""
+    if isinstance(text.column, str):
+        return text.column in getattr(table, "columns", ())
+    return text.column is not None and text.is_editable
 
 
 def _cell(row: Any, column: Any) -> Any:

@@ -44,6 +44,7 @@ class EditableDocument:
     texts: tuple[str, ...]
     columns: tuple[Any, ...] = ()  # of the texts in the row, empty if the document is a text
     row: Any = None  # a table of one row, None if the document is a text
+    container: Any = None  # without entries: the series or array that the text came in, if any
 
     @cached_property
     def words(self) -> list[Word]:
@@ -86,7 +87,7 @@ class EditableDocument:
     def as_input(self, versions: Sequence[tuple[str, ...]]) -> Any:
         """Return the model's input with the document in several versions of its texts."""
         if self.row is None:
-            return [text for (text,) in versions]
+            return self._contained([text for (text,) in versions])
         rows = np.zeros(len(versions), dtype=np.intp)
         if isinstance(self.row, pd.DataFrame):
             table = self.row.iloc[rows].reset_index(drop=True)
@@ -101,15 +102,34 @@ class EditableDocument:
                 table[:, column] = texts
         return table
 
+    def _contained(self, texts: list[str]) -> Any:
+        """Return texts as the model was given them: in a series, an array or a list."""
+        if isinstance(self.container, pd.Series):
+            is_open = not isinstance(self.container.dtype, pd.CategoricalDtype)
+            dtype: Any = self.container.dtype if is_open else object
+            return pd.Series(texts, dtype=dtype, name=self.container.name)
+        if isinstance(self.container, np.ndarray):
+            return np.array(texts, dtype=object if self.container.dtype == object else str)
+        return texts
+
 
 def word_spans(text: str) -> list[Span]:
-    """Return the start and stop of each word of a text; punctuation is no word."""
+    """Return the start and stop of each word of a text; punctuation is no word.
+
+    Words that share a character, such as those of a ligature of words, are one.
+    """
     form = aligned(text, "NFKC", lowercase=False)
     tokens = tokenize([form.text], WORDS_AND_PUNCTUATION, scripts=True)
     is_word = np.array([_is_word(token) for token in tokens.words], dtype=bool)
     chosen = is_word[tokens.ids]
     spans = np.stack([tokens.starts[chosen], tokens.stops[chosen]], axis=1)
-    return [(start, stop) for start, stop in form.in_original(text, spans).tolist()]
+    words: list[Span] = []
+    for start, stop in form.in_original(text, spans).tolist():
+        if words and start < words[-1][1]:
+            words[-1] = words[-1][0], max(stop, words[-1][1])
+        else:
+            words.append((start, stop))
+    return words
 
 
 def _is_word(token: str) -> bool:

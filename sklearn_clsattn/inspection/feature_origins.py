@@ -39,7 +39,7 @@ class TextInput:
     key: tuple[Any, ...] = ()  # the same for vectorizers that read the same text
     steps: tuple[Callable[[Any], Any], ...] = ()  # from the documents to the texts
     column: Any = None  # of the documents that has the text, None if they are texts themselves
-    is_editable: bool = True  # whether another text can be put into the documents
+    is_editable: bool = True  # whether the column is one of the documents, before any step
 
     def of(self, documents: Any) -> list[Any]:
         """Return the texts of documents, n_documents of them."""

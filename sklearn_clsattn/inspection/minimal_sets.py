@@ -71,7 +71,8 @@ class MinimalSet:
         For words, the text without the words, or reduced to them: what was predicted. If the
         document has texts in several columns, a dictionary of them.
     edited_document : object or None
-        The edited document as input of the model: a list of one text, or a table of one row.
+        The edited document as input of the model: one text in a list, or in a series or array if
+        the texts came in one, or a table of one row.
     """
 
     document: int
@@ -145,8 +146,8 @@ def _check_texts(explanation: DecisionTerms) -> None:
             raise ValueError(
                 f"words can be removed from texts only, and document {int(one.index[0])} was not "
                 "explained as a text: pass texts, or rows of a pandas data frame with columns of "
-                "texts, and the whole Pipeline to explain, with places=True. For counts, ask "
-                "about 'tokens'"
+                "texts, and the whole Pipeline to explain, with places=True. A text that a step "
+                "makes of several columns cannot be edited. For counts, ask about 'tokens'"
             )
 
 
