@@ -20,10 +20,12 @@ from sklearn.feature_extraction.text import (
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.comparison import ValidationFolds
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, label_issues
 from sklearn_clsattn.inspection.report import calibration
@@ -45,8 +47,11 @@ def made(request):
     parts = texts_and_labels(request.param, n=240, labels=names)
     report = report_of(*parts, n_top=4, n_mistakes=3)
     counts = CountVectorizer(ngram_range=(1, 2))
-    tfidf = make_pipeline(counts, TfidfTransformer(), LogisticRegression())
-    return parts, report, make_text_classifier().fit(*parts[:2]), tfidf.fit(*parts[:2])
+    search = GridSearchCV(
+        LogisticRegression(max_iter=1000), {"C": [1, 10, 100]}, cv=ValidationFolds(5)
+    )
+    tuned = make_pipeline(counts, TfidfTransformer(sublinear_tf=True), search)
+    return parts, report, make_text_classifier().fit(*parts[:2]), tuned.fit(*parts[:2])
 
 
 def report_of(train, y, test, y_test, estimator=None, **parameters):
@@ -62,7 +67,7 @@ def fitted(parts):
 
 def test_measures_are_those_of_scikit_learn(made):
     (*_, test, y), report, ours, same = made
-    assert [model.kind for model in report.models] == ["ours", "baseline", "floor"]
+    assert [model.kind for model in report.models] == ["ours", "baseline", "baseline", "floor"]
     for model, by_hand in zip(report.models[:2], (ours, same), strict=True):
         predicted, proba = by_hand.predict(test), by_hand.predict_proba(test)
         assert model.accuracy == accuracy_score(y, predicted)
@@ -72,8 +77,7 @@ def test_measures_are_those_of_scikit_learn(made):
     expected = confusion_matrix(y, ours.predict(test), labels=report.data.classes)
     assert report.confusion.tolist() == [*expected.tolist(), [0] * len(expected)]
     assert report.data.classes == ours.classes_.tolist()
-    accuracies = {m.name: m.accuracy for m in report.models if m.kind == "baseline"}
-    assert accuracies[report.baseline] == max(accuracies.values())
+    assert report.baseline == report.models[1].name == "LogisticRegression, tuned"
     assert [curve.name for curve in report.calibration] == [report.models[0].name, report.baseline]
     right, other = ours.predict(test) == y, same.predict(test) == y
     one = report.differences.iloc[0]
@@ -127,6 +131,7 @@ def test_the_page_has_it_all_and_nothing_else(made):
     for k, label in enumerate(report.data.classes):
         row = next(row for row in page.rows if row[0] == label and len(row) == 5)
         assert (row[1], row[3]) == (str(report.data.train_sizes[k]), str(report.data.test_sizes[k]))
+    assert f"{report.baseline} reaches {report.models[1].accuracy:.1%}, " in said
     assert f"Our model is wrong on {report.mistakes.n_all} of 120" in said
     for index, (text,) in zip(
         report.mistakes.shown["index"], report.mistakes.explanation.texts, strict=True
@@ -295,7 +300,7 @@ def test_from_estimator_of_other_shapes():
     columns = ColumnTransformer([("words", TfidfVectorizer(), "text"), ("n", "passthrough", ["n"])])
     tabular = make_pipeline(columns, ClsAttentionClassifier()).fit(frames[0], y)
     report = ModelReport.from_estimator(tabular, frames[1], y_test, X_train=frames[0], y_train=y)
-    assert report.models[1].name == "LogisticRegression, same columns"
+    assert report.models[1].name == "LogisticRegression, tuned"
     Page(report.to_html())
     vectorizer = CountVectorizer(min_df=2)
     X, X_test = vectorizer.fit_transform(train), vectorizer.transform(test)

@@ -402,7 +402,14 @@ def result_text(result: comparison.Comparison, source: str, tokens: list[ClassTo
     names = [f"{'> ' if one.kind == 'ours' else '  '}{one.name}" for one in result.models]
     head, *rows = in_columns([heads, *zip(names, *cells, strict=True)], gap=" ").split("\n")
     legend = "  >: this package's classifier; *: best of its column, the majority vote aside"
-    notes = ["Times are from texts to a fitted model, and to predictions.", *result.notes]
+    values = " ".join(f"{C:g}," for C in comparison.BASELINE_CS).removesuffix(",")
+    notes = [
+        "Times are from texts to a fitted model, and to predictions.",
+        f"{comparison.TUNED}: sublinear TF-IDF of words and pairs, C chosen from {values} by "
+        "validation on training texts, included in its time. The other baselines have "
+        "scikit-learn's default parameters.",
+        *result.notes,
+    ]
     sections = [
         f"{source}\n{result.n_train:,} training texts, {result.n_test:,} test texts, "
         f"{len(result.classes)} classes.",
