@@ -305,7 +305,7 @@ def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> 
         Model("NB-SVM (log-odds + LR)", nb_svm),
         Model("LinearSVC, TF-IDF", of_counts(TfidfTransformer(), LinearSVC(random_state=0))),
         # "prior" predicts the most frequent class, and has a meaningful log loss.
-        Model("majority vote", DummyClassifier(strategy="prior"), kind="floor"),
+        Model("majority class", DummyClassifier(strategy="prior"), kind="floor"),
     ]
 
 

@@ -69,7 +69,7 @@ def test_every_model_has_its_own_features_and_scikit_learns_measurements(reviews
         "LogisticRegression, tuned": make_pipeline(scaled, search),
         "LogisticRegression, defaults": tfidf,
         "MultinomialNB": make_pipeline(counts, MultinomialNB()),
-        "majority vote": DummyClassifier(),
+        "majority class": DummyClassifier(),
     }
     for entrant in result.entrants:
         measured, fitted = entrant.result, entrant.estimator

@@ -42,7 +42,7 @@ def texts_and_labels(n_classes=2, n=120, labels=None):
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
 def made(request):
-    """Return the parts, the report, and our model and a baseline fitted by hand."""
+    """Return the parts, the report, and the model and a baseline fitted by hand."""
     names = ["awful", "so so", "terrific"][-request.param :]
     parts = texts_and_labels(request.param, n=240, labels=names)
     report = report_of(*parts, n_top=4, n_mistakes=3)
@@ -132,7 +132,7 @@ def test_the_page_has_it_all_and_nothing_else(made):
         row = next(row for row in page.rows if row[0] == label and len(row) == 5)
         assert (row[1], row[3]) == (str(report.data.train_sizes[k]), str(report.data.test_sizes[k]))
     assert f"{report.baseline} reaches {report.models[1].accuracy:.1%}, " in said
-    assert f"Our model is wrong on {report.mistakes.n_all} of 120" in said
+    assert f"This model is wrong on {report.mistakes.n_all} of 120" in said
     for index, (text,) in zip(
         report.mistakes.shown["index"], report.mistakes.explanation.texts, strict=True
     ):
@@ -248,16 +248,16 @@ def test_few_texts_few_mistakes_and_empty_documents():
     report = report_of(EASY, EASY_LABELS, EASY[:4], EASY_LABELS[:4])
     assert report.models[0].accuracy == 1
     said = Page(report.to_html()).words()
-    assert "Our model makes none on the test texts." in said
+    assert "This model makes none on the test texts." in said
     assert "4 distinct test texts are also in the training set" in said
     test, labels = ["good", "bad", "", "xxx yyy"], ["yes", "yes", "no", "no"]
     report = report_of(EASY, EASY_LABELS, test, labels)
     assert report.data.n_empty == 2
     said = Page(report.to_html()).words()
-    assert "Test text 1 truly yes ✗ ours: no with" in said
+    assert "Test text 1 truly yes ✗ this model: no with" in said
     assert "2: for them the decision is the intercept" in said
     one = report_of(EASY, EASY_LABELS, test[:2], labels[:2])
-    assert "Our model is wrong on 1 of 2 test texts. Here it is." in Page(one.to_html()).words()
+    assert "This model is wrong on 1 of 2 test texts. Here it is." in Page(one.to_html()).words()
     single = report_of(EASY, EASY_LABELS, ["good"], ["yes"])
     assert single.calibration[0].bins["texts"].tolist() == [1]
     assert "of 1 test text (95%" in Page(single.to_html()).words()

@@ -75,7 +75,7 @@ def page(record: pd.DataFrame, settings: Settings, seconds: float) -> str:
     held = int((asked["verdict"] == "holds").sum())
     return TEMPLATE.read_text(encoding="utf-8").format(
         made=f"{seconds / 60:.0f} minutes on {machine.summary(machine.describe())}",
-        counts=f"{len(asked)} lines were checked; {held} hold, {len(asked) - held} fail.",
+        counts=f"Of {len(asked)} checks, {held} passed for every seed, {len(asked) - held} not.",
         starts=len(settings.seeds),
         table=summary(record),
     )

@@ -348,7 +348,7 @@ def _measured(
     if train is None:
         known, codes = y[y >= 0], list(range(len(classes)))
         vote = DummyClassifier(strategy="prior").fit(known[:, None], known)
-        name = "majority vote of the test texts"
+        name = "majority class of the test texts"
         enter(score(name, "floor", vote, X, y, codes, predict_seconds=None))
         notes.append("Training texts were not given: tokens are those of the test texts.")
         return estimator, entrants, notes
