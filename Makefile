@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 CONSTRAINTS ?= constraints.txt
 BIN = $(VENV)/bin
+# pip 25.1 is the first that knows dependency groups.
+INSTALL = $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c $(CONSTRAINTS)
 STAMP = $(VENV)/.installed-$(basename $(notdir $(CONSTRAINTS)))
 OLDEST = .venv-oldest
 # Tests of what faces scikit-learn, pandas, NumPy and SciPy: what an older release of these can break.
@@ -66,7 +68,8 @@ help:
 
 $(STAMP): pyproject.toml $(CONSTRAINTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c $(CONSTRAINTS) -e ".[test,plot,bench,theory]"
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check "pip>=25.1"
+	$(INSTALL) -e ".[plot,theory]" --group test --group bench
 	touch $@
 
 demo: $(STAMP)
@@ -124,7 +127,7 @@ figures: $(STAMP)
 	$(BIN)/python docs/figures.py $(wildcard $(REVIEWS)/imdb_train.csv.gz)
 
 $(SITE_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c $(CONSTRAINTS) -e ".[docs]"
+	$(INSTALL) --group docs
 	touch $@
 
 # Every warning is an error; the examples of the gallery and the tutorial run.
@@ -136,7 +139,7 @@ docs: $(SITE_STAMP)
 # Wheel and sdist, checked; then the README's examples in an environment with nothing but the wheel.
 dist: $(STAMP)
 	rm -rf dist build/lib build/new
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c $(CONSTRAINTS) -e ".[dist]"
+	$(INSTALL) --group dist
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python -m venv build/new

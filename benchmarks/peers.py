@@ -4,7 +4,7 @@
 
 Reviews give the sets imdb, polarity and stars; the other folder has NAME.csv.gz with the columns
 text, label and part. Without folders, generated requests are classified. What is not installed is
-left out: ``pip install -e ".[peers]"``.
+left out: ``pip install --group peers``.
 """
 
 from __future__ import annotations

@@ -421,9 +421,12 @@ def check_two_classes(
             "or skip this batch."
         )
     if seen is None and len(present) < 2:
-        got = f"one class only: {present[0]!r}" if present else "none"
+        of_weight = " of positive weight" if len(classes) > 1 else ""
+        found = (
+            f"one class{of_weight} ({present[0]!r})" if present else "no class of positive weight"
+        )
         raise ValueError(
-            f"Training needs documents of positive weight in at least two classes, got {got}. Add "
-            "documents of another class, or check sample_weight and class_weight."
+            f"y has {found}; at least two are needed. Add documents of another class, or check "
+            "sample_weight and class_weight."
         )
     check_total_weight(class_weights if seen is None else seen + class_weights)

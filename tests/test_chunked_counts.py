@@ -214,7 +214,7 @@ def test_who_cannot_fit_on_chunks_says_why(tmp_path, counts, monkeypatch):
     with pytest.raises(ValueError, match="fit_chunks runs on the CPU only"):
         ClsAttentionClassifier(device="cuda").fit_chunks(counts)
     one = ChunkedCounts.write(tmp_path / "one", [(X[y == "bad"], y[y == "bad"])])
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="y has one class"):
         ClsAttentionClassifier().fit_chunks(one)
 
 

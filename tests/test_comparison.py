@@ -18,7 +18,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.comparison import Model, compare, default_models, expected_calibration_error
+from sklearn_clsattn.comparison import (
+    Model,
+    ValidationFolds,
+    compare,
+    default_models,
+    expected_calibration_error,
+)
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection.important_tokens import class_tokens, read_documents
 from sklearn_clsattn.text import make_text_classifier
@@ -40,7 +46,7 @@ def result(reviews):
 def test_all_models_are_measured(result):
     models = default_models()
     assert [model.name for model in result.models] == [model.name for model in models]
-    assert [model.kind for model in result.models] == ["ours", *["baseline"] * 5, "floor"]
+    assert [model.kind for model in result.models] == ["ours", *["baseline"] * 6, "floor"]
     for model in result.models[:-1]:
         assert result.models[-1].accuracy < model.accuracy <= 1
         assert 0 < model.macro_f1 <= 1
@@ -56,11 +62,14 @@ def test_every_model_has_its_own_features_and_scikit_learns_measurements(reviews
     train, y, test, y_test = reviews
     counts = CountVectorizer(ngram_range=(1, 2))
     tfidf = make_pipeline(counts, TfidfTransformer(), LogisticRegression())
+    scaled = make_pipeline(counts, TfidfTransformer(sublinear_tf=True))
+    search = LogisticRegression(C=best_c(scaled.fit_transform(train), y), max_iter=1000)
     by_hand = {
         "ClsAttentionClassifier": make_text_classifier(),
-        "LogisticRegression, TF-IDF": tfidf,
+        "LogisticRegression, tuned": make_pipeline(scaled, search),
+        "LogisticRegression, defaults": tfidf,
         "MultinomialNB": make_pipeline(counts, MultinomialNB()),
-        "majority vote": DummyClassifier(),
+        "majority class": DummyClassifier(),
     }
     for entrant in result.entrants:
         measured, fitted = entrant.result, entrant.estimator
@@ -74,6 +83,47 @@ def test_every_model_has_its_own_features_and_scikit_learns_measurements(reviews
             expected = by_hand.pop(measured.name).fit(train, y).predict_proba(test)
             np.testing.assert_allclose(entrant.proba, expected, rtol=1e-4)
     assert not by_hand
+
+
+def best_c(X, y):
+    """Return the C of the highest accuracy on held-out fifths, the smallest of equals."""
+    means = {}
+    for C in (1, 10, 100):
+        right = []
+        for train, held_out in ValidationFolds(5).split(X, y):
+            fitted = LogisticRegression(C=C, max_iter=1000).fit(X[train], y[train])
+            right.append(fitted.score(X[held_out], y[held_out]))
+        means[C] = np.mean(right)
+    return max(means, key=means.get)
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40), st.sampled_from([1, 5]))
+def test_every_class_stays_in_training(labels, n_used):
+    y, folds = np.array(labels), ValidationFolds(n_used)
+    splits = list(folds.split(y, y))
+    assert len(splits) == folds.get_n_splits(y, y)
+    for train, held_out in splits:
+        assert set(y[train]) == set(y)
+        assert len(held_out)
+    if len(set(labels)) == len(labels):  # nothing can be held out
+        return
+    out = np.concatenate([held_out for _, held_out in splits])
+    assert len(set(out)) == len(out)
+    if n_used == 5:
+        assert set(out) == {i for i, label in enumerate(labels) if labels.count(label) > 1}
+    for train, held_out in splits:
+        assert not set(train) & set(held_out)
+        for label in labels:
+            share = labels.count(label) / 5
+            assert abs((y[held_out] == label).sum() - share) < 1 or labels.count(label) == 1
+
+
+def test_large_sets_are_validated_once():
+    search = [default_models(n)[1].estimator[-1] for n in (4999, 5000)]
+    y = np.arange(100) % 2
+    assert [one.cv.get_n_splits(y, y) for one in search] == [5, 1]
+    (split,) = search[1].cv.split(y, y)
+    assert [len(part) for part in split] == [80, 20]
 
 
 def test_unseen_labels_and_shared_texts_are_noted(reviews):
@@ -101,7 +151,7 @@ def test_convergence_warnings_become_notes_and_others_pass(reviews):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         plain = compare(*reviews, models=[stuck])
-    assert plain.notes == ["stuck did not converge within its default number of iterations."]
+    assert plain.notes == ["stuck did not converge within its maximum number of iterations."]
     with pytest.warns(UserWarning, match="something else"):
         compare(*reviews, models=[Model("noisy", Noisy())])
 

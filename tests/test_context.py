@@ -413,7 +413,7 @@ TWO = ["a", "b"]
         ({}, (pd.DataFrame({"text": TWO}), [0, 1]), ValueError, "got a data frame: pass a column"),
         ({}, (TWO, None), ValueError, "expected y, got None"),
         ({}, (TWO, [0]), ValueError, "inconsistent"),
-        ({}, (TWO, [0, 1], [0, 1]), ValueError, "positive weight in at least two"),
+        ({}, (TWO, [0, 1], [0, 1]), ValueError, "one class of positive weight"),
         ({}, (TWO, [0, 1], [0.0, 0.0]), ValueError, "non-zero|positive weight"),
         ({}, (TWO, [0, 1], [1.0, -1.0]), ValueError, "egative"),
         ({"min_df": 2}, (TWO, [0, 1]), ValueError, "lower min_df"),

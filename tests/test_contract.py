@@ -468,7 +468,7 @@ BAD_FITS = {
     "another length": ((X, Y[:-1]), "inconsistent numbers of samples"),
     "negative weight": ((X, Y, with_weight(-1.0)), r"(?i)negative"),
     "weight nan": ((X, Y, with_weight(np.nan)), "NaN"),
-    "a class without weight": ((X, Y, Y), "positive weight.*one class only: 1.*sample_weight"),
+    "a class without weight": ((X, Y, Y), r"one class of positive weight \(1\).*sample_weight"),
     "no weight at all": ((X, Y, np.zeros(60)), r"positive weight|non-zero|weights positive"),
 }
 
@@ -689,7 +689,11 @@ def test_texts_in_any_container_are_read_alike(name):
         (["a film", "b film", np.nan], ["x", "y", "x"], "position 2 is nan: remove it"),
         ("a film", ["x"], "string object received|got one text"),
         (["a film", "b film", "a film"], ["x", "y", None], r"1 missing labels.*position 2: remove"),
-        (["a film", "b film"], ["x", "x"], r"one class only: 'x'\. Add documents of another"),
+        (
+            ["a film", "b film"],
+            ["x", "x"],
+            r"y has one class \('x'\); at least two are needed\. Add documents of another",
+        ),
     ],
 )
 def test_texts_that_cannot_be_read(name, texts, labels, message):

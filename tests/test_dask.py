@@ -236,7 +236,7 @@ def test_wrong_input(client):
     refused(model, "X contains texts", texts, labels)
     refused(clone(model).set_params(C=-1.0), "'C' parameter")
     refused(model, "X has no documents", in_blocks()[:0], da.from_array(y[:0], 1))
-    refused(model, "one class only", labels=da.zeros(240, chunks=120, dtype=int))
+    refused(model, "y has one class", labels=da.zeros(240, chunks=120, dtype=int))
     with pytest.raises(TypeError, match=r"X must be a Dask .* ClsAttentionClassifier"):
         model.fit(X, y)
     model.set_params(vectorizer=CountVectorizer())

@@ -126,7 +126,7 @@ def test_labels_and_what_is_drawn():
         ({"embedding_dim": 1}, ValueError, "embedding_dim == 1, must be >= 2"),
         ({"embedding_dim": 3, "y": np.arange(15) % 3}, ValueError, "at least 4"),
         ({"y": np.arange(14) % 2}, ValueError, "inconsistent numbers of samples"),
-        ({"y": np.ones(15, int)}, ValueError, "at least two classes"),
+        ({"y": np.ones(15, int)}, ValueError, "at least two"),
         ({"y": np.linspace(0, 1, 15)}, ValueError, "continuous"),
         ({"X": np.full((15, 8), np.inf)}, ValueError, "X contains infinity"),
         ({"X": np.eye(15)[::-1] * (np.arange(15) > 1)}, ValueError, r"2 have none \(rows 13, 14\)"),

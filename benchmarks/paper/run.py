@@ -98,7 +98,7 @@ def page(record: pd.DataFrame, n_starts: int, made: str) -> str:
     held = int((asked["verdict"] == "holds").sum())
     return TEMPLATE.read_text(encoding="utf-8").format(
         made=made,
-        counts=f"{len(asked)} lines were checked; {held} hold, {len(asked) - held} fail.",
+        counts=f"Of {len(asked)} checks, {held} passed for every seed, {len(asked) - held} not.",
         starts=n_starts,
         table=summary(record),
         reasons=reasons(record),

@@ -406,8 +406,15 @@ def result_text(result: comparison.Comparison, source: str, tokens: list[ClassTo
         cells.append([f"{shown}{'*' if is_best else ' '}" for shown, is_best in pairs])
     names = [f"{'> ' if one.kind == 'ours' else '  '}{one.name}" for one in result.models]
     head, *rows = in_columns([heads, *zip(names, *cells, strict=True)], gap=" ").split("\n")
-    legend = "  >: this package's classifier; *: best of its column, the majority vote aside"
-    notes = ["Times are from texts to a fitted model, and to predictions.", *result.notes]
+    legend = "  >: this package's classifier; *: best in column (without the majority class)"
+    values = " ".join(f"{C:g}," for C in comparison.BASELINE_CS).removesuffix(",")
+    notes = [
+        "Times are from texts to a fitted model, and to predictions.",
+        f"{comparison.TUNED}: sublinear TF-IDF of words and pairs, C chosen from {values} by "
+        "validation on training texts, included in its time. The other baselines have "
+        "scikit-learn's default parameters.",
+        *result.notes,
+    ]
     sections = [
         f"{source}\n{result.n_train:,} training texts, {result.n_test:,} test texts, "
         f"{len(result.classes)} classes.",
@@ -428,8 +435,10 @@ def _token_sections(tokens: Any) -> list[str]:
     """Return the lists of each class's most important and most selected tokens."""
     important = [(of.label, [token_text(one) for one, _ in of.important]) for of in tokens]
     selected = [(of.label, [f"{token_text(one)} ({n})" for one, n in of.selected]) for of in tokens]
+    by_importance = "value × standard deviation of attention"
+    by_selection = "number of texts where it gets the most attention"
     lists = {
-        "Most important tokens of each class (value × standard deviation of attention)": important,
-        "Most selected tokens of each class (in how many texts it has most attention)": selected,
+        f"Most important tokens of each class ({by_importance})": important,
+        f"Most selected tokens of each class ({by_selection})": selected,
     }
     return [token_lists(title, of) for title, of in lists.items() if any(names for _, names in of)]

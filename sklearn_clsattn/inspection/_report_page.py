@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from ..comparison import shown_measure
+from ..comparison import BASELINE_CS, TUNED, shown_measure
 from .formatting import MINUS, aligned
 from .pages import render
 from .view import views
@@ -60,7 +60,8 @@ def report_html(report: Any, *, fragment: bool) -> str:
         max_classes=_MAX_CLASSES,
         parts={key: title for key, title in _SECTIONS.items() if not empty.get(key)},
         **_summary(report),
-        has_baselines=any(model.kind == "baseline" for model in report.models),
+        tuned=TUNED if report.baseline else None,
+        tuned_values="{:g}, {:g} and {:g}".format(*BASELINE_CS),
         heads=["model", *(head for head, *_ in _COLUMNS)],
         models=_models(report),
         differences=_differences(report),
@@ -78,16 +79,12 @@ def _summary(report: Any) -> dict[str, Any]:
     """Return the values for the summary at the top."""
     ours, n_test = report.models[0], report.data.n_test
     beside = next((one for one in report.models if one.name == report.baseline), None)
-    others = [one for one in report.models if one.kind == "baseline" and one is not beside]
-    best = beside is not None and all(one.accuracy < beside.accuracy for one in others)
-    strongest = "stronger of two" if len(others) == 1 else f"strongest of {len(others) + 1}"
     bins = report.calibration[0].bins
     confidence = np.average(bins["confidence"], weights=bins["texts"])
     return {
         "ours": ours,
         "interval": wilson_interval(round(ours.accuracy * n_test), n_test),
         "beside": beside,
-        "standing": f", the {strongest} baselines," if others and best else "",
         "difference": None if beside is None else report.differences.loc[beside.name],
         "floor": next((model for model in report.models if model.kind == "floor"), None),
         "gap": float(100 * (confidence - ours.accuracy)),

@@ -515,7 +515,7 @@ def _statement_of_counts(one: MinimalSet, n_tokens: int, is_binary: bool) -> str
         return f"It is {before} already."
     these = f'the count of "{token_text(one.tokens[0])}"'
     if n > 1:
-        these = f"these {n} of its {n_tokens:,} counts"
+        these = f"these {n} of {n_tokens:,} counts"
         if n == n_tokens and not one.is_kept:
             these = f"all {n} counts"
     fewer = ""
@@ -530,7 +530,7 @@ def _statement_of_counts(one: MinimalSet, n_tokens: int, is_binary: bool) -> str
         if is_binary:
             share = f"with at least {percent(float(expit(one.margin)))}"
         alone = f"{these[0].upper()}{these[1:]} alone guarantee{'s' if n == 1 else ''}"
-        return f"{alone} {before}, {share}, whatever the others are.{fewer}"
+        return f"{alone} {before}, {share}.{fewer}"
     odds = percent(one.probability)
     return f"Set {these} to 0 and the prediction becomes {after} ({odds}).{fewer}"
 

@@ -15,7 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest
 from sklearn.dummy import DummyClassifier
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import confusion_matrix
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_consistent_length, check_scalar
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -128,8 +130,8 @@ class ModelReport:
     models : list of ModelResult
         The reported model first, then the baselines and the majority class.
     baseline : str or None
-        Name of the baseline in all comparisons: the baseline with probabilities that has the
-        highest test accuracy. None if there is none.
+        Name of the baseline in all comparisons: the logistic regression whose C is chosen by
+        validation on the training documents. None if there is none.
     differences : DataFrame
         One row per other model: the reported model's `accuracy` minus that of the other, the
         `standard_error`, the numbers of texts that `only_ours` or `only_other` predicts correctly,
@@ -160,7 +162,7 @@ class ModelReport:
     ...     make_text_classifier(), texts[200:], y[200:], X_train=texts[:200], y_train=y[:200]
     ... )
     >>> [model.name for model in report.models][:2]
-    ['ClsAttentionClassifier', 'LogisticRegression, TF-IDF']
+    ['ClsAttentionClassifier', 'LogisticRegression, tuned']
     >>> report.to_html().startswith("<!doctype html>")
     True
     """
@@ -207,7 +209,8 @@ class ModelReport:
         X_train, y_train : sequence or matrix of length n_train, and array-like, default=None
             The training data. They are also used to fit baselines: for texts, logistic regression
             with TF-IDF of words and pairs; for other input, logistic regression on the same
-            columns. Without training data, important tokens are computed on the test texts.
+            columns; both with C chosen by validation, and with scikit-learn's defaults.
+            Without training data, important tokens are computed on the test texts.
         n_top : int, default=10
             Number of most important tokens to show for each class.
         n_mistakes : int, default=10
@@ -257,9 +260,8 @@ class ModelReport:
         read = of_test if train is None else read_documents(estimator, X_train)
         names, n_classes = named_classifier(estimator)[1], len(classes)
         first, *others = entrants
-        known = [one for one in others if one.result.kind == "baseline" and one.proba is not None]
-        # The first of equals.
-        baseline = max(known, key=lambda one: one.result.accuracy, default=None)
+        # The first baseline is the tuned one.
+        baseline = next((one for one in others if one.result.kind == "baseline"), None)
         compared: dict[str, Any] = {"": first}  # these have probabilities
         if baseline is not None:
             compared["baseline_"] = baseline
@@ -346,14 +348,16 @@ def _measured(
     if train is None:
         known, codes = y[y >= 0], list(range(len(classes)))
         vote = DummyClassifier(strategy="prior").fit(known[:, None], known)
-        name = "majority vote of the test texts"
+        name = "majority class of the test texts"
         enter(score(name, "floor", vote, X, y, codes, predict_seconds=None))
         notes.append("Training texts were not given: tokens are those of the test texts.")
         return estimator, entrants, notes
     for one, of_train, of_test in _baselines(estimator, train, test):
         enter(*measure(one, of_train, np.array(classes)[train.y], of_test, y))
     texts, test_texts = train.texts(), test.texts()
-    if texts is not None and test_texts is not None:
+    if texts is None or test_texts is None:
+        notes.append("The logistic regressions use the columns that the classifier uses.")
+    else:
         notes += shared_texts(texts, test_texts)
     return estimator, entrants, notes
 
@@ -379,24 +383,23 @@ def _baselines(
     estimator: Any, train: _Documents, test: _Documents
 ) -> Iterator[tuple[Model, Any, Any]]:
     """Yield the models to compare with, and what they are to fit on and to predict for."""
-    every = default_models(len(train.y))
-    counts, tfidf, floor = every[1], every[2], every[-1]
+    _, tuned, defaults, *_, floor = default_models(len(train.y))
     texts, test_texts = train.texts(), test.texts()
     if texts is not None and test_texts is not None:
-        yield tfidf, texts, test_texts
-        yield floor, texts, test_texts
+        yield from ((one, texts, test_texts) for one in (tuned, defaults, floor))
         return
     steps, _ = split_pipeline(estimator)
     X, X_test = train.documents, test.documents
     for _, step in steps:
         X, X_test = step.transform(X), step.transform(X_test)
     X, X_test = (sp.csr_array(one, dtype=np.float64) for one in (X, X_test))
-    counts, tfidf = (replace(one, estimator=one.estimator[1:]) for one in (counts, tfidf))
-    if np.array_equal(X.data, np.round(X.data)):
-        used = [counts, tfidf]
-    else:  # weights above 1 are such as a ContextVectorizer gives, which have to be scaled
-        used = [replace(tfidf if X.max() > 1 else counts, name="LogisticRegression, same columns")]
-    yield from ((one, X, X_test) for one in (*used, floor))
+    for one in (tuned, defaults):
+        scale, logistic = one.estimator[1:]
+        if not np.array_equal(X.data, np.round(X.data)):
+            # Weights that are no counts: those above 1, such as a ContextVectorizer's, are scaled.
+            scale = TfidfTransformer() if X.max() > 1 else "passthrough"
+        yield replace(one, estimator=make_pipeline(scale, logistic)), X, X_test
+    yield floor, X, X_test
 
 
 def calibration(name: str, proba: Array, y: Codes) -> Calibration:

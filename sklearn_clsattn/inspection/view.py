@@ -274,11 +274,7 @@ class View:
 
     def remarks(self, minus: str = "-") -> list[str]:
         """Return the sum's other terms, as parts of a sentence, with this minus sign."""
-        remarks = [
-            f"{side.more:,} more {side.label} ({signed(side.more_total, minus)})"
-            for side in self.sides
-            if side.more
-        ]
+        remarks = [_others(side, minus) for side in self.sides if side.more]
         by_vector = [token for token in self.listed if token.by_vector]
         for token in sorted(by_vector, key=lambda token: -abs(token.by_vector))[:_MAX_NEAR]:
             if near := self._near(token):
@@ -286,9 +282,7 @@ class View:
                 remarks.append(f'"{token_text(token.name)}" adds {part} as it is near {near}')
         if self.one.cls_attention[0]:
             share = percent(float(self.one.cls_attention[0]))
-            remarks.append(
-                f"<cls>, the classifier's own token, keeps {share} of the attention and adds 0"
-            )
+            remarks.append(f"{share} of the attention goes to no word")
         return remarks
 
     def _near(self, token: Token) -> str:
@@ -328,6 +322,17 @@ def _tokens(one: DecisionTerms, k: int, j: int) -> list[Token]:
         numbers.append(nothing if by_class is None else difference(by_class, k, j).tolist())
     each = zip(names, parts, *numbers, strict=True)
     return [Token(name, prefix, term, *of_token) for name, (prefix, _, term), *of_token in each]
+
+
+def _others(side: Side, minus: str) -> str:
+    """Return the tokens of a side that are not listed, as a part of a sentence."""
+    preposition, label = side.label.split(" ", maxsplit=1)
+    verb = "favour" if preposition == "for" else "speak"
+    direction = label if preposition == "for" else side.label
+    adds = signed(side.more_total, minus)
+    if side.more == 1:
+        return f"1 other token {verb}s {direction} ({adds})"
+    return f"{side.more:,} other tokens {verb} {direction} ({adds} in total)"
 
 
 def _side(sign: int, label: str, tokens: Sequence[Token], top: int) -> Side:

@@ -243,7 +243,7 @@ class TextClassifier(Pipeline):
         """Learn from a batch of texts, in addition to the batches of earlier calls.
 
         The first call also fits the vectorizer. Its vocabulary and gates then stay fixed, so the
-        first batch should be large. New words in later batches are counted by their characters.
+        first batch should be large. New words in later batches are scored by their letters.
 
         Parameters
         ----------
