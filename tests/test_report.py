@@ -14,6 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import (
     CountVectorizer,
+    HashingVectorizer,
     TfidfTransformer,
     TfidfVectorizer,
 )
