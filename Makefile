@@ -122,6 +122,7 @@ defaults: $(STAMP)
 paper: $(STAMP)
 	$(BIN)/python -m benchmarks.paper --reviews $(REVIEWS) $(if $(FAST),--fast)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.paper.law $(if $(FAST),--fast)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.paper.needles $(if $(FAST),--fast)
 
 figures: $(STAMP)
 	$(BIN)/python docs/figures.py $(wildcard $(REVIEWS)/imdb_train.csv.gz)
