@@ -201,7 +201,7 @@ def test_a_word_is_one_row_with_its_characters():
     own = MODEL[-1].contributions(X)[0, column]
     assert_allclose(frame.loc[known, "own_contribution"], own, rtol=1e-6)
     said = explanation.to_text(color=False, width=100, top=100)
-    assert f'counted by their characters: "{unknown}".' in said
+    assert f"{unknown} (unknown word, scored by its letters)" in said
     page = explanation.to_html(top=100)
     assert "of it by its characters" in page
     assert "char:" not in said + page
