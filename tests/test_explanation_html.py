@@ -253,7 +253,9 @@ def test_an_installed_wheel_has_its_templates(tmp_path):
         links = re.findall(r"\]\(([^)]+)\)", archive.read(metadata).decode())  # of the README
     assert links
     elsewhere = r"https://(github\.com|arxiv\.org)/.*"
-    assert all(re.fullmatch(rf"https://.*\.(html|png)|{elsewhere}", link) for link in links)
+    assert all(
+        re.fullmatch(rf"https://.*\.(html(#[\w-]+)?|png)|{elsewhere}", link) for link in links
+    )
     folder = "sklearn_clsattn/inspection/templates/"
     installed = {name.removeprefix(folder) for name in names if name.startswith(folder)}
     assert installed == {path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.*")}

@@ -170,7 +170,8 @@ def choose_C(
         averaged = _averaged(choices, n_held_out, C)
     if C is not None or attention_C is not None:
         return averaged
-    if not _gains(fits[0], choice, ATTENTION_CS[-1], LEAST_GAIN / trust, tell):
+    least_gain = LEAST_GAIN / trust if trust > 0 else np.inf
+    if not _gains(fits[0], choice, ATTENTION_CS[-1], least_gain, tell):
         return averaged
     first = max(first - 1, _EXPONENTS[0])  # the freer the scores, the smaller the best C
     others = [searched(choice.scale, larger) for larger in ATTENTION_CS[1:]]

@@ -439,6 +439,6 @@ def _token_sections(tokens: Any) -> list[str]:
     by_selection = "number of texts where it gets the most attention"
     lists = {
         f"Most important tokens of each class ({by_importance})": important,
-        f"Most selected tokens of each class ({by_selection})": selected,
+        f"Most selected tokens ({by_selection})": selected,
     }
     return [token_lists(title, of) for title, of in lists.items() if any(names for _, names in of)]
