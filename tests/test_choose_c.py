@@ -236,4 +236,4 @@ def test_attention_is_chosen_with_vectors_and_label_issues_use_the_choice():
     given = ClsAttentionClassifier(C=plain.C_, attention_C=plain.attention_C_).fit(X, y)
     assert plain.attention_C_ > ATTENTION_CS[0]
     found, expected = label_issues(plain, X, y), label_issues(given, X, y)
-    assert len(set(found["row"][:30]) & set(expected["row"][:30])) > 25
+    assert len(set(found["document"][:30]) & set(expected["document"][:30])) > 25
