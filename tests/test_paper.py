@@ -14,7 +14,7 @@ with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("matplotlib.mathtext")
 
-from benchmarks.paper import known, law, record, run, shapes
+from benchmarks.paper import known, law, needles, record, run, shapes
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -150,3 +150,25 @@ def test_every_failing_line_of_the_record_has_a_reason_of_four_words(tmp_path):
     assert run.main(["--page", "--out", str(tmp_path)]) == 0  # nothing is left to change
     for name in ("paper.csv", "paper.md"):
         assert (tmp_path / name).read_text("utf-8") == (run.DOCS / name).read_text("utf-8")
+
+
+def test_documents_have_as_many_relevant_tokens_as_asked():
+    line = needles.Line(n_needles=2, zipf=True, noise=0.0)
+    X, y = needles.documents(line, 30, 50, seed=0)
+    assert (X.sum(axis=1) == 30).all()
+    for label in (0, 1):
+        of_class = X[y == label][:, 80 * label : 80 * (label + 1)]
+        assert (of_class.sum(axis=1) == 2).all()
+
+
+def test_a_crossing_is_interpolated_in_the_logarithm_of_length():
+    accuracy = pd.Series({10: 1.0, 100: 0.8, 1000: 0.7})
+    assert needles.crossing(accuracy) == pytest.approx(10**2.5)
+    assert np.isnan(needles.crossing(accuracy, 0.6))
+
+
+def test_the_record_of_needles_is_what_the_page_says():
+    found = pd.read_csv(run.DOCS / "needles.csv")
+    page = (needles.pages.RESULTS / "needles.md").read_text("utf-8")
+    for words, asked, measured, verdict in needles.claims(found):
+        assert f"| {words} | {asked} | {measured} | {verdict} |" in page

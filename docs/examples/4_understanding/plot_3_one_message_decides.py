@@ -42,7 +42,7 @@ texts = np.array(texts)
 print(f"{np.mean([len(text.split()) for text in texts]):.0f} words in a document, on average")
 
 # %%
-# **Logistic regression and this model.** The former adds up small weights of some three hundred
+# **Logistic regression and this model.** The former adds up small weights of some five hundred
 # other words. The latter has chosen a larger ``attention_C`` than usual, so that a few words get
 # most of the attention.
 
