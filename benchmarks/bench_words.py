@@ -11,6 +11,7 @@ of trying all sets of words. Training texts alone are used, of which the models 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from time import process_time
@@ -201,7 +202,7 @@ def main(arguments: list[str] | None = None) -> int:
         for checkout in filter(None, (command_line.ROOT, options.against)):
             given = checkout.resolve(), model, options.reviews, options.documents
             measured = in_process("benchmarks.bench_words.answers", *given, checkout=checkout)
-            label = "this checkout" if checkout == command_line.ROOT else checkout.name
+            label = "this checkout" if checkout == command_line.ROOT else _commit(checkout)
             rows.append((model, label, *_shown(measured)))
     header = ("model", "answers of", "claims", "prediction does not change")
     header += ("difference: mean", "90 %", "most", "single words denied", "words", "ms a text")
@@ -211,9 +212,15 @@ def main(arguments: list[str] | None = None) -> int:
         parts += ["## How small are they?", pages.table(header, sizes_tried(folder))]
         header = ("texts", "number", "median, ms", "longest, ms")
         parts += ["## How long do they take? (processor)", pages.table(header, times(folder))]
-    command = "python -m benchmarks.bench_words"
+    command = " ".join(["python -m benchmarks.bench_words", *(arguments or sys.argv[1:])])
     pages.publish(pages.page("Answers about words", command, *parts), options.output)
     return 0
+
+
+def _commit(checkout: Path) -> str:
+    """Return the short name of a checkout's commit."""
+    command = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _shown(measured: dict[str, Any]) -> tuple[str, ...]:
