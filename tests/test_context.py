@@ -414,7 +414,7 @@ TWO = ["a", "b"]
         ({}, (TWO, None), ValueError, "expected y, got None"),
         ({}, (TWO, [0]), ValueError, "inconsistent"),
         ({}, (TWO, [0, 1], [0, 1]), ValueError, "one class of positive weight"),
-        ({}, (TWO, [0, 1], [0.0, 0.0]), ValueError, "non-zero|positive weight"),
+        ({}, (TWO, [0, 1], [0.0, 0.0]), ValueError, "non-zero|weights positive"),
         ({}, (TWO, [0, 1], [1.0, -1.0]), ValueError, "egative"),
         ({"min_df": 2}, (TWO, [0, 1]), ValueError, "lower min_df"),
         ({"min_df": 0.9}, (TWO, [0, 1]), ValueError, r"in 1.8 to 2 of the 2 documents"),
