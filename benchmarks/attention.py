@@ -45,7 +45,7 @@ def uniform_scaling(statistics: Any, **how: Any) -> Scaling:
 def fitted(X: Any, y: Any, attention: bool) -> ClsAttentionClassifier:
     """Return a model with attention or without."""
     if attention:
-        return ClsAttentionClassifier().fit(X, y)
+        return ClsAttentionClassifier(attention_C="auto").fit(X, y)
     with patch("sklearn_clsattn._core.path.token_scaling", uniform_scaling):
         return ClsAttentionClassifier(attention_C=1e-9).fit(X, y)
 

@@ -57,7 +57,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         X. A larger C fits the training data more closely. "auto" chooses it by the log loss of
         held-out documents, in a deterministic sample of some 8,000. This takes at most half a fit's
         time from 20,000 documents on, one fit's at 8,000, and up to six fits' below 4,000.
-    attention_C : float or "auto", default="auto"
+    attention_C : float or "auto", default=0.03
         Inverse strength of the L2 penalty on the deviation of attention scores from their starting
         point. With large values (1 or more), attention selects sharply. "auto" chooses 0.03, 0.3 or
         1 together with `C`, by the loss of held-out documents: 0.03 unless a larger value clearly
@@ -175,7 +175,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         self,
         *,
         C: float | Literal["auto"] = "auto",
-        attention_C: float | Literal["auto"] = "auto",
+        attention_C: float | Literal["auto"] = 0.03,
         attend_cls: bool = True,
         token_scaling: Literal["log_odds"] | None = "log_odds",
         sublinear_counts: bool = True,

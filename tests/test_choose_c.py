@@ -212,7 +212,7 @@ def test_a_class_of_one_document_is_not_judged_where_it_is_held_out():
 def test_attention_is_freed_where_one_word_decides():
     X, y = needles()
     train, test = slice(0, 1000), slice(1000, 2000)
-    auto = ClsAttentionClassifier().fit(X[train], y[train])
+    auto = ClsAttentionClassifier(attention_C="auto").fit(X[train], y[train])
     assert auto.attention_C_ in ATTENTION_CS[1:]
     given = ClsAttentionClassifier(attention_C=auto.attention_C_).fit(X[train], y[train])
     usual = ClsAttentionClassifier(attention_C=ATTENTION_CS[0]).fit(X[train], y[train])
@@ -222,7 +222,9 @@ def test_attention_is_freed_where_one_word_decides():
     assert losses["auto"] < losses["usual"] - 0.03
     assert losses["auto"] == pytest.approx(losses["given"], abs=0.02)
     assert auto.score(X[test], y[test]) > usual.score(X[test], y[test]) + 0.03
-    batch = ClsAttentionClassifier().partial_fit(X[train], y[train], classes=[0, 1])
+    batch = ClsAttentionClassifier(attention_C="auto").partial_fit(
+        X[train], y[train], classes=[0, 1]
+    )
     assert batch.attention_C_ == auto.attention_C_  # chosen once, then kept
     assert batch.partial_fit(X[test][:100], y[test][:100]).attention_C_ == auto.attention_C_
 
@@ -230,7 +232,7 @@ def test_attention_is_freed_where_one_word_decides():
 @CLASSES
 def test_attention_stays_where_that_gains_nothing(n_classes, capsys):
     X, y = data(n_classes, n_documents=200)
-    auto = ClsAttentionClassifier(verbose=100).fit(X, y)
+    auto = ClsAttentionClassifier(attention_C="auto", verbose=100).fit(X, y)
     assert "attention_C 1: first held-out loss" in capsys.readouterr().out
     usual = ClsAttentionClassifier(attention_C=0.03).fit(X, y)
     assert (auto.attention_C_, auto.C_) == (0.03, usual.C_)
@@ -239,7 +241,7 @@ def test_attention_stays_where_that_gains_nothing(n_classes, capsys):
 
 def test_attention_is_not_searched_for_where_C_is_given():
     X, y = data(2)
-    auto = ClsAttentionClassifier(C=1.0).fit(X, y)
+    auto = ClsAttentionClassifier(C=1.0, attention_C="auto").fit(X, y)
     usual = ClsAttentionClassifier(C=1.0, attention_C=0.03).fit(X, y)
     assert auto.attention_C_ == 0.03
     assert_array_equal(auto.attention_scores_, usual.attention_scores_)
@@ -249,9 +251,9 @@ def test_attention_is_not_searched_for_where_C_is_given():
 def test_attention_is_chosen_with_vectors_and_label_issues_use_the_choice():
     X, y = (half[:1000] for half in needles())
     vectors = np.random.default_rng(0).normal(size=(X.shape[1], 3))
-    model = ClsAttentionClassifier().fit(X, y, token_vectors=vectors)
+    model = ClsAttentionClassifier(attention_C="auto").fit(X, y, token_vectors=vectors)
     assert model.attention_C_ in ATTENTION_CS
-    plain = ClsAttentionClassifier().fit(X, y)
+    plain = ClsAttentionClassifier(attention_C="auto").fit(X, y)
     given = ClsAttentionClassifier(C=plain.C_, attention_C=plain.attention_C_).fit(X, y)
     assert plain.attention_C_ > ATTENTION_CS[0]
     found, expected = label_issues(plain, X, y), label_issues(given, X, y)

@@ -111,7 +111,7 @@ QUESTIONS = {
     ),
     "attention": Question(
         "How strongly does attention learn?",
-        {'attention_C="auto"': _ours()}
+        {'attention_C="auto"': _ours(attention_C="auto")}
         | {f"attention_C={C:g}": _ours(attention_C=C) for C in (0.003, 0.01, 0.03, 0.1, 0.3)}
         | {"token_scaling=None": _ours(token_scaling=None), "no <cls>": _ours(attend_cls=False)},
     ),
@@ -121,7 +121,7 @@ QUESTIONS = {
         "Is attention_C chosen together with C?",
         {
             "attention_C=0.03": _ours(attention_C=0.03),
-            'attention_C="auto"': _ours(),
+            'attention_C="auto"': _ours(attention_C="auto"),
             "attention_C=0.3": _ours(attention_C=0.3),
             "attention_C=1": _ours(attention_C=1.0),
         },

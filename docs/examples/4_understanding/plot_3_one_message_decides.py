@@ -49,7 +49,7 @@ print(f"{np.mean([len(text.split()) for text in texts]):.0f} words in a document
 linear = GridSearchCV(LogisticRegression(), {"C": [1, 10, 100, 1000]}, cv=3)
 models = {
     "logistic regression": make_pipeline(TfidfVectorizer(), linear),
-    "this model": make_pipeline(CountVectorizer(), ClsAttentionClassifier()),
+    "this model": make_pipeline(CountVectorizer(), ClsAttentionClassifier(attention_C="auto")),
 }
 for name, model in models.items():
     model.fit(texts[:150], y[:150])
