@@ -30,7 +30,7 @@ from ._training import (
     weighted_documents,
 )
 from ._types import Array, Numbers
-from ._validation import coded, validated
+from ._validation import encode_targets, validated
 
 if TYPE_CHECKING:
     import torch
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ._core.documents import Documents
     from ._core.result import FitResult
     from ._core.statistics import CorpusStatistics
+    from ._targets import Targets
     from ._training import Summary
 
 
@@ -73,19 +74,22 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         self._fit_in_memory(X, y, sample_weight)
         return self
 
-    def _fit_in_memory(self, X: Any, y: Any, sample_weight: Any, **more: Any) -> None:
-        """Fit on documents in memory, with further training options."""
+    def _fit_in_memory(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, **more: Any
+    ) -> None:
+        """Fit on documents in memory, with further training options.
+
+        `classes` name the columns of `y` if these are probabilities.
+        """
         from ._core.backend import resolve_device
 
         device = resolve_device(self.device)
         with fit_task(self, X, y, sample_weight, self.max_iter) as task:
-            csr, labels, weights = validated(self, X, y, sample_weight)
-            classes, codes, members = coded(y, labels, weights)
+            csr, labels, weights = validated(self, X, y, sample_weight, classes=classes)
+            targets = encode_targets(y, labels, classes)
             warn_of_outliers(self, csr)
-            documents, dtype = documents_in_memory(
-                self, csr, codes, classes, weights, members=members
-            )
-            self._fit_documents(documents, dtype, device, classes, task, **more)
+            documents, dtype = documents_in_memory(self, csr, targets, weights)
+            self._fit_documents(documents, dtype, device, targets.classes, task, **more)
 
     def decision_function(self, X: Any) -> Array:
         """Return the decision values.
@@ -318,7 +322,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         self.classes_ = classes
         self.n_iter_ = max(1, result.n_iter)
         self.loss_curve_ = np.array(result.loss_curve)
-        if statistics.several:
+        if statistics.multilabel:
             self.multilabel_ = True
         self.__dict__.update(result.attributes)
         self.__dict__.update(self._model_attributes(result.model, entry_scale))
@@ -388,12 +392,10 @@ def checked_documents(classifier: BaseAttentionClassifier, X: Any) -> Any:
 def documents_in_memory(
     classifier: BaseAttentionClassifier,
     X: Any,
-    codes: Numbers,
-    classes: NDArray[Any],
+    targets: Targets,
     weights: Array,
     entry_scale: float | None = None,
     seen: Array | None = None,
-    members: NDArray[Any] | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
     """Return validated documents to train on, and the precision (:func:`weighted_documents`)."""
     from ._core.chunk import Chunk
@@ -401,9 +403,9 @@ def documents_in_memory(
 
     if getattr(classifier, "sublinear_counts", False):
         X = multiplied(X)  # entries of bags cannot be damped one by one
-    X, columns = with_columns(X)
-    corpus = Corpus([Chunk(X, codes, weights, columns=columns, members=members)])
-    return weighted_documents(classifier, corpus, summary_of(X, classes), entry_scale, seen)
+    X, transposed = with_columns(X)
+    corpus = Corpus([Chunk(X, targets, weights, transposed=transposed)])
+    return weighted_documents(classifier, corpus, summary_of(X, targets), entry_scale, seen)
 
 
 def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary, **more: Any) -> None:
@@ -416,5 +418,5 @@ def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary, **more: Any) -
         classifier.feature_names_in_ = np.array(summary.names, dtype=object)
     with fit_task(classifier, max_iter=classifier.max_iter) as task:
         documents, dtype = weighted_documents(classifier, corpus, summary)
-        device, labels = torch.device("cpu"), summary.labels
-        classifier._fit_documents(documents, dtype, device, labels, task, **more)
+        classes = summary.targets.classes
+        classifier._fit_documents(documents, dtype, torch.device("cpu"), classes, task, **more)

@@ -9,7 +9,6 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, Self
 from weakref import WeakSet
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.utils import check_scalar
@@ -27,14 +26,15 @@ from ._core.chunk import Chunk
 from ._core.corpus import Corpus
 from ._documents import csr_of, row_blocks
 from ._pickling import public
+from ._targets import Targets
 from ._training import Summary, joined, summary_of
 from ._validation import checked_part
 from ._writing import written_whole
 
-_FORMAT = 4
+_FORMAT = 5
 _HEADER, _MARK, _CLASSES = "corpus.json", "INCOMPLETE", "classes.npy"
 _PARTS = "data", "indices", "indptr"
-_ARRAYS = "codes", "weights", *(f"{of}_{part}" for of in ("rows", "columns") for part in _PARTS)
+_ARRAYS = "targets", "weights", *(f"{of}_{part}" for of in ("rows", "columns") for part in _PARTS)
 _LEAST_CHUNK, _CHUNK_PER_TOKEN = 4_000_000, 8  # entries; more for many tokens
 
 
@@ -97,11 +97,15 @@ class ChunkedCounts:
             self.n_entries: int = header["n_entries"]
             self.feature_names: list[str] | None = header["feature_names"]
             dtype, of_labels = np.dtype(header["dtype"]), header["labels_are_objects"]
+            kind = header["targets"]
             sizes = self.shape, self.n_entries, dtype, header["least"], header["largest"]
         labels = self._array(_CLASSES, WeakSet())
         self._labels = labels.astype(object if of_labels else labels.dtype)
-        self.classes = np.sort(self._labels)
-        self._summary = Summary(*sizes, self.classes, self.feature_names)
+        has_codes = kind == "one label per document"
+        self.classes = np.sort(self._labels) if has_codes else self._labels
+        values = np.empty(0, np.intp) if has_codes else np.empty((0, len(labels)))
+        targets = Targets(self.classes, values, multilabel=kind == "several labels")
+        self._summary = Summary(*sizes, targets, self.feature_names)
         self._lock = threading.Lock()  # one fit at a time changes what follows
         self._chunks: dict[int, Chunk] = {}
 
@@ -113,6 +117,7 @@ class ChunkedCounts:
         *,
         vectorizer: Any = None,
         chunk_entries: int | None = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
         """Write a folder of chunks.
 
@@ -122,13 +127,17 @@ class ChunkedCounts:
             The folder to create, or an empty one. It has a file ``INCOMPLETE`` until writing ends.
         batches : iterable of tuple
             (X, y) or (X, y, sample_weight), with counts X of shape (n_documents, n_tokens), or
-            texts if there is a `vectorizer`. Only one batch, of any size, is in memory at a time.
+            texts if there is a `vectorizer`. Several columns of y are several labels, or
+            probabilities if there are `classes`. Only one batch, of any size, is in memory at a
+            time.
         vectorizer : transformer, default=None
             Turns texts into counts: a fitted vectorizer, or one that needs no fit, such as
             :class:`~sklearn.feature_extraction.text.HashingVectorizer`.
         chunk_entries : int, default=None
             Approximate number of stored counts per chunk; each takes 12 to 24 bytes. By default
             four million, or eight per token if that is more.
+        classes : array-like of shape (n_classes,), default=None
+            Names of the classes in the order of the columns of y, if these are probabilities.
 
         Returns
         -------
@@ -145,7 +154,7 @@ class ChunkedCounts:
         if any(folder.iterdir()):
             raise FileExistsError(f"{folder} is not empty: choose another name or remove it.")
         (folder / _MARK).write_text("This folder is being written, or writing stopped early.\n")
-        writer = _Writer(folder, vectorizer, chunk_entries)
+        writer = _Writer(folder, vectorizer, chunk_entries, classes)
         for number, batch in enumerate(batches):
             try:
                 writer.add(batch)
@@ -160,10 +169,12 @@ class ChunkedCounts:
         return self._n_chunks
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
-        """Yield the counts, labels and document weights of each chunk."""
+        """Yield the counts, labels (or columns of y) and document weights of each chunk."""
         for chunk in map(self._chunk, range(len(self))):
-            yield chunk.X, self._labels[chunk.codes], chunk.weights
-            chunk.release()
+            targets = chunk.targets
+            y = targets.classes[targets.values] if targets.has_codes else targets.values
+            yield chunk.X, y, chunk.weights
+            chunk.unload()
 
     def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
         return type(self), (self.path,)
@@ -187,20 +198,30 @@ class ChunkedCounts:
         if number not in self._chunks:
             maps: WeakSet[mmap.mmap] = WeakSet()
             arrays = {name: self._array(_file(number, name), maps) for name in _ARRAYS}
-            codes, data = arrays["codes"], [arrays[name] for name in _ARRAYS[2:]]
+            targets, data = self._targets(arrays["targets"]), [arrays[name] for name in _ARRAYS[2:]]
             rows = csr_of(data[0], data[1], data[2], self.shape[1])
-            columns = csr_of(data[3], data[4], data[5], len(codes))
-            with _intact(self.path / _file(number, "codes")):
+            columns = csr_of(data[3], data[4], data[5], len(targets))
+            with _intact(self.path / _file(number, "targets")):
                 for one in (rows, columns):  # out of bounds it would crash the process
                     one.check_format()
-                shapes = rows.shape == columns.shape[::-1] == (len(codes), self.shape[1])
-                if not (shapes and all(0 <= code < len(self._labels) for code in np.unique(codes))):
+                shapes = rows.shape == columns.shape[::-1] == (len(targets), self.shape[1])
+                if not (shapes and _is_valid(targets)):
                     raise ValueError("its sizes do not match the other files")
-            keep, release = partial(_keep, self.path, maps), partial(_release, maps)
-            chunk = Chunk(rows, codes, arrays["weights"], number, self._labels, columns)
-            self._chunks[number] = replace(chunk, keep=keep, release=release)
-            release()
+            self._chunks[number] = Chunk(
+                X=rows,
+                targets=targets,
+                weights=arrays["weights"],
+                number=number,
+                transposed=columns,
+                spill=partial(_spill, self.path, maps),
+                unload=partial(_unload, maps),
+            )
+            self._chunks[number].unload()
         return self._chunks[number]
+
+    def _targets(self, values: NDArray[Any]) -> Targets:
+        """Return targets given by codes or shares."""
+        return Targets(self._labels, values, multilabel=self._summary.targets.multilabel)
 
     def _array(self, name: str, maps: WeakSet[mmap.mmap]) -> NDArray[Any]:
         """Return the memory-mapped array of an intact file."""
@@ -211,8 +232,13 @@ class ChunkedCounts:
 class _Writer:
     """Writes chunks of about equal size, whatever the sizes of the batches."""
 
-    def __init__(self, folder: Path, vectorizer: Any, chunk_entries: int | None) -> None:
-        self._folder, self._vectorizer, self._size = folder, vectorizer, chunk_entries
+    def __init__(
+        self, folder: Path, vectorizer: Any, chunk_entries: int | None, classes: Any
+    ) -> None:
+        self._folder = folder
+        self._vectorizer = vectorizer
+        self._size = chunk_entries
+        self._classes = classes
         self._waiting: list[tuple[Any, NDArray[Any], NDArray[np.float64]]] = []
         self._codes: dict[Any, int] = {}
         self._labels: list[NDArray[Any]] = []
@@ -230,21 +256,26 @@ class _Writer:
             if not len(X):  # some vectorizers fail without texts
                 return
             X = self._vectorizer.transform(X)
-        X, y, weights, names = checked_part(X, y, sample_weight, "ChunkedCounts")
-        labels, codes = np.unique(y, return_inverse=True)
-        known = self._codes
-        of_labels = [known.setdefault(label, len(known)) for label in labels.tolist()]
-        numbers = np.array(of_labels, np.int32)[codes]
-        if len(labels):
-            self._labels.append(labels)
-        summary = summary_of(X, labels, names)
+        X, targets, weights, names = checked_part(
+            X, y, sample_weight, "ChunkedCounts", self._classes
+        )
+        summary = summary_of(X, targets, names)
         self._summary = summary if self._summary is None else joined([self._summary, summary])
+        values = self._numbered(targets) if targets.has_codes else targets.values
         if self._size is None:
             self._size = max(_LEAST_CHUNK, _CHUNK_PER_TOKEN * X.shape[1])
         for rows, part in row_blocks(X, self._size):
             if sum(waiting[0].nnz for waiting in self._waiting) + part.nnz > 1.1 * self._size:
                 self._flush()
-            self._waiting.append((part, numbers[rows], weights[rows]))
+            self._waiting.append((part, values[rows], weights[rows]))
+
+    def _numbered(self, targets: Targets) -> NDArray[np.int32]:
+        """Return codes, (n_documents,), of labels in the order in which they come."""
+        known, classes = self._codes, targets.classes
+        numbers = [known.setdefault(label, len(known)) for label in classes.tolist()]
+        if len(classes):
+            self._labels.append(classes)
+        return np.array(numbers, np.int32)[targets.values]
 
     def finish(self) -> None:
         """Write the last chunk and the header."""
@@ -252,10 +283,13 @@ class _Writer:
         summary = self._summary
         if summary is None or not summary.shape[0]:
             raise ValueError("The batches have no documents: expected at least one.")
-        labels = np.concatenate(self._labels)
-        first = np.unique([self._codes[label] for label in labels.tolist()], return_index=True)[1]
+        labels = summary.targets.classes
+        if summary.targets.has_codes:
+            labels = np.concatenate(self._labels)
+            codes = [self._codes[label] for label in labels.tolist()]
+            labels = labels[np.unique(codes, return_index=True)[1]]
         plain = labels.astype(str) if labels.dtype == object else labels
-        np.save(self._folder / _CLASSES, plain[first])
+        np.save(self._folder / _CLASSES, plain)
         header = {
             "format": _FORMAT,
             "shape": summary.shape,
@@ -263,6 +297,7 @@ class _Writer:
             "feature_names": summary.names,
             "dtype": summary.dtype.str,
             "labels_are_objects": labels.dtype == object,
+            "targets": summary.targets.kind,
             "largest": summary.largest,
             "least": summary.least,
             "n_chunks": self._n_chunks,
@@ -274,14 +309,14 @@ class _Writer:
         """Write the waiting documents as one chunk."""
         if not self._waiting:
             return
-        parts, codes, weights = zip(*self._waiting, strict=True)
+        parts, values, weights = zip(*self._waiting, strict=True)
         self._waiting = []
         X = sparse.csr_array(sparse.vstack(parts, format="csr"))
         del parts
         if X.dtype.kind in "biu":
             X.data = X.data.astype(np.min_scalar_type(X.data.max(initial=0)))
         (self._folder / _file(self._n_chunks, "")).parent.mkdir()
-        self._save("codes", np.concatenate(codes))
+        self._save("targets", np.concatenate(values))
         self._save("weights", np.concatenate(weights))
         for name in ("rows", "columns"):
             X = X.tocsr() if name == "rows" else X.tocsc()
@@ -292,6 +327,18 @@ class _Writer:
 
     def _save(self, name: str, array: NDArray[Any]) -> None:
         np.save(self._folder / _file(self._n_chunks, name), array)
+
+
+def _is_valid(targets: Targets) -> bool:
+    """Return whether codes are those of classes, and shares probabilities or 0 and 1."""
+    values = targets.values
+    if targets.has_codes:
+        return all(0 <= code < targets.n_classes for code in np.unique(values).tolist())
+    if values.shape != (len(values), targets.n_classes) or values.dtype != np.float64:
+        return False
+    if targets.multilabel:
+        return bool(np.isin(values, (0, 1)).all())
+    return bool((values >= 0).all() and np.allclose(values.sum(axis=1), 1.0))
 
 
 def _file(number: int, name: str) -> str:
@@ -320,7 +367,7 @@ def _mapped(path: Path, maps: WeakSet[mmap.mmap]) -> NDArray[Any]:
     return np.asarray(array)
 
 
-def _keep(folder: Path, maps: WeakSet[mmap.mmap], array: NDArray[Any]) -> NDArray[Any]:
+def _spill(folder: Path, maps: WeakSet[mmap.mmap], array: NDArray[Any]) -> NDArray[Any]:
     """Return a copy of an array in an unnamed file, which is deleted with the array."""
     where = folder if os.access(folder, os.W_OK) else None
     handle, name = tempfile.mkstemp(prefix="fit-", suffix=".npy", dir=where)
@@ -333,7 +380,7 @@ def _keep(folder: Path, maps: WeakSet[mmap.mmap], array: NDArray[Any]) -> NDArra
             os.unlink(name)
 
 
-def _release(maps: WeakSet[mmap.mmap]) -> None:
+def _unload(maps: WeakSet[mmap.mmap]) -> None:
     """Release the memory of mapped files; their pages stay in the system's cache."""
     advice = getattr(mmap, "MADV_DONTNEED", None)
     if advice is not None:

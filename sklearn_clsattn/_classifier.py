@@ -18,7 +18,14 @@ from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
 from ._docstrings import documented
 from ._pickling import public
 from ._training import all_or_nothing, check_finite, in_range, warn
-from ._validation import check_first_classes, code_labels, validated
+from ._validation import (
+    column_names,
+    encode_batch,
+    encode_columns,
+    has_probabilities,
+    has_several_labels,
+    validated,
+)
 
 if TYPE_CHECKING:
     from ._chunked_counts import ChunkedCounts
@@ -157,6 +164,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
     array(['good', 'bad'], dtype='<U4')
     """
 
+    _accepts_columns = True  # of y
+
     _parameter_constraints = {
         "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "attention_C": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
@@ -195,11 +204,16 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         token_vectors: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
         """Fit the classifier.
 
         If documents can have several labels, `y` is a matrix of 0 and 1 of shape (n_documents,
         n_labels): dense, sparse, or a data frame, whose column names are then the classes.
+
+        If only probabilities of the classes are known, such as those of another model, `y` is a
+        matrix of these, of shape (n_documents, n_classes), whose rows add up to 1. A document is
+        then worth as much as one copy of it for each class, weighted by the probability.
 
         Parameters
         ----------
@@ -211,11 +225,25 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             directions matter; a row of zeros means no vector. A
             :class:`~sklearn_clsattn.text.ContextVectorizer` with `word_vectors` has them as
             `token_vectors_`; :func:`~sklearn_clsattn.text.make_text_classifier` passes them on.
+        classes : array-like of shape (n_classes,), default=None
+            Names of the classes in the order of the columns of `y`, if these are probabilities. A
+            data frame's columns have names, other columns are named 0, 1, 2, ... Where all
+            probabilities are 0 or 1, `classes` tell them from several labels.
 
         {self}
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_clsattn import ClsAttentionClassifier
+        >>> X = np.array([[2, 0, 1], [0, 2, 1], [1, 1, 0], [2, 1, 0]])
+        >>> y = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.7, 0.3]])
+        >>> model = ClsAttentionClassifier().fit(X, y, classes=["ham", "spam"])
+        >>> model.predict([[1, 0, 0], [0, 1, 0]])
+        array(['ham', 'spam'], dtype='<U4')
         """
         more = vector_options(self, token_vectors, X.vectors if isinstance(X, Bags) else None)
-        self._fit_in_memory(X, y, sample_weight, **more)
+        self._fit_in_memory(X, y, sample_weight, classes, **more)
         return self
 
     @all_or_nothing
@@ -275,7 +303,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         Each call trains to convergence on the batch and on a memory of all earlier documents:
         their exact token statistics, and a second-order expansion of their losses around the
         current model. The first call is :meth:`fit` in double precision. Batches should mix the
-        classes: the model forgets a class that is missing from many batches in a row.
+        classes: the model forgets a class that is missing from many batches in a row. Of a
+        matrix `y`, columns are several labels, or probabilities if any is between 0 and 1.
 
         Parameters
         ----------
@@ -316,25 +345,47 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             raise ValueError("X has word vectors, which partial_fit does not support: use fit.")
         stream: Stream | None = getattr(self, "_stream", None)
         device = resolve_device(self.device)
-        csr, labels, weights = validated(self, X, y, sample_weight, reset=stream is None)
-        if labels.ndim > 1:
-            raise ValueError("partial_fit supports one label per document: for several, use fit.")
+        known = None if stream is None else self.classes_
+        names = self._names_of_probabilities(y, classes, known)
+        csr, labels, weights = validated(
+            self, X, y, sample_weight, reset=stream is None, classes=names
+        )
+        if labels.ndim == 1:
+            targets = encode_batch(labels, classes, known)
+        else:
+            targets = encode_columns(y, labels, names, known)
         if stream is None:
-            check_first_classes(classes)
-        known, codes = code_labels(labels, classes, None if stream is None else self.classes_)
-        if stream is None:
-            stream = Stream.empty(len(known), csr.shape[1])
+            stream = Stream.empty(targets.n_classes, csr.shape[1], multilabel=targets.multilabel)
+        elif targets.multilabel != self.multilabel_:
+            before = "several labels" if self.multilabel_ else "one label"
+            raise ValueError(f"Earlier batches had {before} per document: got {targets.kind}.")
         scale, seen = stream.entry_scale, stream.statistics.class_weights
-        batch, _ = documents_in_memory(self, csr, codes, known, weights, scale, seen)
+        batch, _ = documents_in_memory(self, csr, targets, weights, scale, seen)
         with ThreadShare(), in_range(self, batch.statistics.total_weight):
             result, kept = learn_batch(
                 stream, batch, device=device, report=self._report, **self._settings()
             )
             check_finite(result)
-        self._store(result, known, kept.statistics, kept.selection_counts, kept.entry_scale)
+        self._store(
+            result, targets.classes, kept.statistics, kept.selection_counts, kept.entry_scale
+        )
         self._stream = kept
         warn(result, stacklevel=5)
         return self
+
+    def _names_of_probabilities(self, y: Any, classes: Any, known: Any) -> Any:
+        """Return the names of a batch's columns of probabilities, None if `y` has labels.
+
+        Columns of 0 and 1 are several labels in the first batch, where `known` classes are None,
+        and then what they were.
+        """
+        if not has_several_labels(y):
+            return None
+        if not has_probabilities(y) and (known is None or self.multilabel_):
+            return None
+        if classes is not None or known is None or hasattr(y, "columns"):
+            return column_names(y) if classes is None else classes
+        return known
 
     def cls_attention(self, X: Any) -> NDArray[np.float64]:
         """Return the share of attention that ``<cls>`` keeps: how uninformative a document is.
@@ -354,7 +405,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = self.class_weight is None
         return tags
 
     def _train(self, documents: Documents, **options: Any) -> FitResult:

@@ -485,11 +485,15 @@ def _check_stream(classifier: Any, n_tokens: int, n_outputs: int) -> None:
     _require(type(stream) is Stream, classifier, "its memory of batches must be a Stream")
     n_classes = len(classifier.classes_)
     statistics = stream.statistics
-    known = type(statistics) is CorpusStatistics and statistics.several is False
-    _require(known, stream, "statistics must be those of documents with one label")
-    for name in ("class_weights", "token_weights", "n_entries"):
-        _array(statistics, name, (n_classes,), least=0.0)
+    is_known = type(statistics) is CorpusStatistics
+    _require(is_known, stream, "statistics must be those of documents")
+    is_multilabel = classifier.multilabel_
+    _require(statistics.multilabel is is_multilabel, statistics, "multilabel must be multilabel_")
+    _array(statistics, "class_weights", (n_classes,), least=0.0)
     _array(statistics, "shares", (n_classes, n_tokens), least=0.0)
+    _array(statistics, "token_shares", (n_tokens,), least=0.0)
+    for name in ("total_weight", "token_weight", "n_entries"):
+        _number(statistics, name, 0.0)
     _array(stream, "selection_counts", (n_tokens,), "iuf", 0)
     memory = stream.memory
     _require(type(memory) is Memory, stream, "memory must be that of a batch")

@@ -17,6 +17,7 @@ from sklearn.utils import compute_sample_weight
 
 from ._bags import Bags, n_stored
 from ._documents import damped_entries, divided
+from ._targets import Targets
 from ._types import Array
 from ._validation import check_entries, check_total_weight, check_two_classes
 
@@ -42,12 +43,12 @@ class Summary:
     dtype: np.dtype[Any]  # of the entries
     least: float  # positive entry, or infinity if there is none
     largest: float  # entry, or 0
-    labels: NDArray[Any]  # sorted
+    targets: Targets  # of no documents: their classes and kind
     names: list[str] | None = None  # of the tokens, if they have any
 
 
-def summary_of(X: Any, labels: NDArray[Any], names: list[str] | None = None) -> Summary:
-    """Return the summary of documents: bags, or a CSR matrix without zeros; and of labels."""
+def summary_of(X: Any, targets: Targets, names: list[str] | None = None) -> Summary:
+    """Return the summary of documents, bags or a CSR matrix without zeros, and of their targets."""
     n_entries = n_stored(X)
     if isinstance(X, Bags):  # bounds, without the product
         least = X.left.data.min(initial=np.inf) * X.right.data.min(initial=np.inf)
@@ -56,7 +57,7 @@ def summary_of(X: Any, labels: NDArray[Any], names: list[str] | None = None) -> 
         least = X.data.min() if n_entries else np.inf
         largest = X.data.max(initial=0)
     ends = float(least), float(largest)
-    return Summary(X.shape, n_entries, X.dtype, *ends, labels, names)
+    return Summary(X.shape, n_entries, X.dtype, *ends, targets[:0], names)
 
 
 def joined(summaries: Sequence[Summary]) -> Summary:
@@ -68,22 +69,40 @@ def joined(summaries: Sequence[Summary]) -> Summary:
                 f"Got documents with {other.shape[1]:,} tokens after documents with "
                 f"{first.shape[1]:,}: expected the same tokens, with the same names, in all parts."
             )
-    labels = [summary.labels for summary in summaries if len(summary.labels)]
-    names = dict.fromkeys("biuf", "numbers") | {"U": "str"}
-    kinds = {names.get(some.dtype.kind, type(some[0]).__name__) for some in labels}
-    if len(kinds) > 1:
-        raise ValueError(
-            f"Expected labels of one type in all documents, got {' and '.join(sorted(kinds))}."
-        )
     return Summary(
         (sum(summary.shape[0] for summary in summaries), first.shape[1]),
         sum(summary.n_entries for summary in summaries),
         np.result_type(*(summary.dtype for summary in summaries)),
         min(summary.least for summary in summaries),
         max(summary.largest for summary in summaries),
-        np.unique(np.concatenate(labels)) if labels else np.empty(0),
+        _joined_targets([summary.targets for summary in summaries]),
         first.names,
     )
+
+
+def _joined_targets(parts: list[Targets]) -> Targets:
+    """Return targets of no documents with the classes of all parts, which must be of one kind."""
+    parts = [part for part in parts if part.n_classes] or parts[:1]
+    first = parts[0]
+    kinds = {part.kind for part in parts}
+    if len(kinds) > 1:
+        raise ValueError(f"Expected one kind of y in all documents, got {' and '.join(kinds)}.")
+    if not first.has_codes:
+        for other in parts:
+            if not np.array_equal(other.classes, first.classes):
+                raise ValueError(
+                    f"Expected the classes {first.classes.tolist()} in all documents, got "
+                    f"{other.classes.tolist()}."
+                )
+        return first
+    names = dict.fromkeys("biuf", "numbers") | {"U": "str"}
+    types = {names.get(one.classes.dtype.kind, type(one.classes[0]).__name__) for one in parts}
+    if len(types) > 1:
+        raise ValueError(
+            f"Expected labels of one type in all documents, got {' and '.join(sorted(types))}."
+        )
+    classes = np.unique(np.concatenate([part.classes for part in parts]))
+    return Targets(classes, np.empty(0, np.intp))
 
 
 def weighted_documents(
@@ -99,31 +118,35 @@ def weighted_documents(
     Earlier documents, if there were any, had the unit `entry_scale`, and their classes the weights
     `seen`. Single precision is for what it holds exactly, where no size is extreme.
     """
-    from ._core.chunk import class_sums, statistics_of, with_weights
+    from ._core import chunk
     from ._core.documents import Documents
 
-    classes = summary.labels
+    classes = summary.targets.classes
     check_entries(summary.least, summary.largest)
+    corpus = corpus.map(chunk.with_classes, classes)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
-        sums = corpus.sum(class_sums, classes)
-        if sums.shape[1] > len(classes):  # several labels: the last sums are of all documents
-            factors = np.ones(len(classes) + 1)
-            check_total_weight(sums[0, -1:])
-            total, token_weights, n_entries = sums[:, -1]
+        # 1) class weights
+        *sums, total = corpus.sum(chunk.class_weights)
+        if summary.targets.multilabel:
+            check_total_weight(np.array([total]))
         else:
-            factors = class_factors(classifier.class_weight, classes, sums[0])
-            check_two_classes(classes, sums[0] * factors, seen)
-            total, token_weights, n_entries = sums @ factors
-    largest, dtype = summary.largest, summary.dtype
-    if not getattr(classifier, "sublinear_counts", False):
-        entry_scale = None
-    else:
+            factors = class_factors(classifier.class_weight, classes, np.array(sums))
+            check_two_classes(classes, sums * factors, seen)
+            total = float(sums @ factors)
+            if classifier.class_weight is not None:
+                corpus = corpus.map(chunk.with_class_factors, factors)
+        # 2) damped entries, in the unit of their mean
+        largest, dtype = summary.largest, summary.dtype
+        if not getattr(classifier, "sublinear_counts", False):
+            entry_scale = None
+        elif entry_scale is None:
+            token_weight, n_entries = corpus.sum(chunk.entry_sums)
+            entry_scale = float(token_weight / n_entries) if n_entries > 0 else 1.0
+    if entry_scale is not None:
         dtype = np.dtype(np.float32 if _is_exact(dtype) else np.float64)
-        if entry_scale is None:
-            entry_scale = float(token_weights / n_entries) if n_entries > 0 else 1.0
         largest = float(damped_entries(np.array([largest]), entry_scale)[0])
-    corpus = corpus.map(with_weights, classes, factors, entry_scale, dtype.type)
-    statistics = corpus.sum(statistics_of, len(classes))
+        corpus = corpus.map(chunk.with_damped_entries, entry_scale, dtype.type)
+    statistics = corpus.sum(chunk.statistics_of)
     documents = Documents(corpus, statistics, summary.shape, summary.n_entries, entry_scale)
     strengths = {getattr(classifier, name, 1.0) for name in ("C", "attention_C")} - {"auto"}
     is_single = (

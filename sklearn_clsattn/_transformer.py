@@ -25,7 +25,7 @@ from ._training import all_or_nothing
 from ._validation import (
     check_non_negative,
     check_total_weight,
-    code_labels,
+    encode_batch,
     validated,
 )
 from .importance import (
@@ -246,7 +246,7 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
     ) -> Self:
         """Add one batch to the totals, or start them, and compute all other attributes."""
         X, y, weights = validated(self, X, y, sample_weight, reset=afresh)
-        classes, codes = code_labels(y, classes, None if afresh else self.classes_)
+        targets = encode_batch(y, classes, None if afresh else self.classes_)
         # Stored with the totals: a later batch must be summed in the same way.
         kind: Any = "shares" if self.importance == "signed_frequency" else "counts"
         if not afresh and kind != self._totals_kind:
@@ -254,10 +254,11 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
                 f"importance={self.importance!r} needs other sums than those of earlier batches: "
                 "call fit, or use a new transformer."
             )
-        class_weight: Any = np.bincount(codes, weights, len(classes))
+        class_weight = targets.class_sums(weights)
         check_total_weight(class_weight)
         with np.errstate(all="ignore"):  # the results are checked
-            totals = class_totals(X, codes, len(classes), weights, kind=kind)
+            codes = targets.values
+            totals = class_totals(X, codes, targets.n_classes, weights, kind=kind)
             if not afresh:
                 totals += self.token_totals_
                 class_weight += self.class_weight_
@@ -275,7 +276,9 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
                 "sample_weight by a constant."
             )
         self._support_mask, self._totals_kind = self._selected(overall), kind
-        self.classes_, self.class_weight_, self.token_totals_ = classes, class_weight, totals
+        self.classes_ = targets.classes
+        self.class_weight_ = class_weight
+        self.token_totals_ = totals
         self.token_importance_, self.scale_ = importance, overall if self.scale else None
         return self
 

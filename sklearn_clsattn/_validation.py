@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
     _check_estimator_name,
@@ -25,9 +24,11 @@ from sklearn.utils.validation import (
 
 from ._bags import Bags, is_sparse
 from ._documents import as_csr, canonical
+from ._targets import Targets
 
 _LEAST_ENTRY, _LARGEST_ENTRY = 1e-19, 1e19  # all positive integers are within
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
+_PROBABILITY_ROUNDING = 1e-3  # of sums of probabilities
 
 
 def validated(
@@ -37,12 +38,13 @@ def validated(
     sample_weight: ArrayLike | None = None,
     *,
     reset: bool = True,
+    classes: ArrayLike | None = None,
 ) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
     """Validate the input of an estimator; return documents as CSR, labels and weights.
 
     The result has no negative entries and no explicit zeros. Without `y`, as for prediction, there
-    are no labels. With `reset`, the estimator stores the number and names of the tokens; otherwise
-    they must match.
+    are no labels. `classes` name the columns of probabilities. With `reset`, the estimator stores
+    the number and names of the tokens; otherwise they must match.
     """
     check_any_documents(X)
     if not isinstance(y, str):
@@ -52,16 +54,24 @@ def validated(
         X, y, weights = _by_scikit_learn(estimator, X, y, reset), np.empty(0), np.empty(0)
         check_non_negative(X, estimator)
     else:
-        tags = get_tags(estimator).classifier_tags
-        several = has_several_labels(y) and tags is not None and tags.multi_label
-        if several:
+        several = has_several_labels(y) and getattr(estimator, "_accepts_columns", False)
+        shared = several and has_probabilities(y, classes)
+        if shared:
+            check_probabilities(y, classes)
+        elif several:
             check_multilabel(estimator, y)
+        elif classes is not None:
+            raise ValueError(
+                "classes are for y with a column of probabilities for each class; with one label "
+                "per document, leave classes out."
+            )
         else:
             y = plain_labels(y)
         X, y = _by_scikit_learn(estimator, X, y, reset, multi_output=several)
         check_non_negative(X, estimator)
         check_not_documents(np.asarray(y))
-        check_classification_targets(y)
+        if not shared:
+            check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return as_csr(X), np.asarray(y), weights
 
@@ -84,19 +94,44 @@ def _by_scikit_learn(
 
 
 def checked_part(
-    X: Any, y: Any, sample_weight: Any, name: str
-) -> tuple[Any, NDArray[Any], NDArray[np.float64], list[str] | None]:
-    """Return documents, perhaps none, as canonical CSR, with labels, weights and token names.
+    X: Any, y: Any, sample_weight: Any, name: str, classes: ArrayLike | None = None
+) -> tuple[Any, Targets, NDArray[np.float64], list[str] | None]:
+    """Return documents, perhaps none, as canonical CSR, with targets, weights and token names.
 
-    They are part of a larger set, so one class or weights of 0 are allowed.
+    They are part of a larger set, so one class or weights of 0 are allowed. `classes` name the
+    columns of probabilities; without, several columns are several labels.
     """
     check_not_texts(X, name)
     names = _get_feature_names(X)
     options = {"ensure_min_samples": 0, "estimator": name, "input_name": "X"}
     X = check_array(X, accept_sparse="csr", accept_large_sparse=True, **options)
     check_non_negative(X, name)
-    y, weights = checked_labels(X, y, sample_weight)
-    return canonical(as_csr(X)), y, weights, None if names is None else names.tolist()
+    targets, weights = _checked_targets(X, y, sample_weight, classes)
+    return canonical(as_csr(X)), targets, weights, None if names is None else names.tolist()
+
+
+def _checked_targets(
+    X: Any, y: Any, sample_weight: Any, classes: ArrayLike | None
+) -> tuple[Targets, NDArray[np.float64]]:
+    """Return targets and document weights, (n_documents,), of documents of a larger set."""
+    if classes is None and not has_several_labels(y):
+        y, weights = checked_labels(X, y, sample_weight)
+        return Targets.from_labels(y), weights
+    if classes is not None:
+        check_probabilities(y, classes)
+    elif has_probabilities(y):
+        raise ValueError(
+            "y has a probability for each class: pass the names of these, in the order of the "
+            "columns, as classes=[...], because some of the documents alone may have 0 and 1 only."
+        )
+    else:
+        check_multilabel(None, y)
+    labels = label_array(y)
+    check_consistent_length(X, labels)
+    weights = np.ones(0)
+    if len(labels):
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return encode_targets(y, labels, classes), weights
 
 
 def checked_labels(X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
@@ -238,7 +273,8 @@ def check_multilabel(estimator: Any, y: Any) -> None:
     if kind != "multilabel-indicator" or not np.isin(label_array(y), (0, 1)).all():
         raise ValueError(
             "y has several labels per document: expected a matrix of 0 and 1 with a column for "
-            "each label, such as MultiLabelBinarizer().fit_transform(y)."
+            "each label, such as MultiLabelBinarizer().fit_transform(y), or of probabilities that "
+            "add up to 1."
         )
     if getattr(estimator, "class_weight", None) is not None:
         raise ValueError(
@@ -247,23 +283,70 @@ def check_multilabel(estimator: Any, y: Any) -> None:
         )
 
 
-def coded(
-    y: Any, labels: NDArray[Any], weights: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[np.intp], Any]:
-    """Return the classes, the documents' codes, and members of several labels, else None.
+def encode_targets(y: Any, labels: NDArray[Any], classes: ArrayLike | None = None) -> Targets:
+    """Return the targets of `labels`, which are `y` as :func:`validated` returned it.
 
-    `labels` are `y` as :func:`validated` returned it, with the documents' weights. If documents
-    have several, codes are those of the rarest (:class:`._core.chunk.Chunk`); a data frame's
-    columns name them.
+    `classes`, or a data frame's columns, name several labels, or classes with probabilities, which
+    are then sorted.
     """
     if labels.ndim == 1:
-        return *np.unique(labels, return_inverse=True), None
-    members = np.hstack([labels != 0, np.ones((len(labels), 1), dtype=bool)])
-    # The last column is for documents without labels.
-    sizes = weights @ members + np.append(np.zeros(labels.shape[1]), 1)
-    codes = np.where(members, sizes, np.inf).argmin(axis=1)
-    names = getattr(y, "columns", range(labels.shape[1]))
-    return np.asarray(list(names)), codes, members
+        return Targets.from_labels(labels)
+    names = np.asarray(list(column_names(y) if classes is None else np.asarray(classes)))
+    if not has_probabilities(labels, classes):
+        return Targets.from_several_labels(names, labels)
+    probabilities = labels / labels.sum(axis=1, keepdims=True)
+    order = np.argsort(names, kind="stable")
+    return Targets(names[order], np.ascontiguousarray(probabilities[:, order]))
+
+
+def has_probabilities(y: Any, classes: ArrayLike | None = None) -> bool:
+    """Return whether y of several columns has probabilities instead of several labels.
+
+    It has if `classes` name its columns, or if it has numbers other than 0 and 1 in floating point.
+    """
+    if classes is not None:
+        return True
+    try:
+        values = label_array(y)
+    except (TypeError, ValueError):  # lists of different lengths
+        return False
+    return values.ndim == 2 and values.dtype.kind == "f" and not np.isin(values, (0, 1)).all()
+
+
+def check_probabilities(y: Any, classes: ArrayLike | None) -> None:
+    """Raise ValueError unless the rows of y are probabilities of at least two different classes."""
+    expected = "y has a probability for each class: expected rows that add up to 1"
+    values = label_array(y)
+    if values.ndim != 2 or values.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{expected}, one column for each of the classes, got an array of shape "
+            f"{values.shape} of type {values.dtype}."
+        )
+    values = values.astype(np.float64)
+    check_none_missing(np.isnan(values).any(axis=1), "y")
+    sums = values.sum(axis=1)
+    wrong = (values < 0).any(axis=1) | ~(np.abs(sums - 1.0) <= _PROBABILITY_ROUNDING)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        row = ", ".join(f"{value:.4g}" for value in values[first, :5].tolist())
+        row += ", ..." if values.shape[1] > 5 else ""
+        raise ValueError(
+            f"{expected}, but {np.count_nonzero(wrong)} of {len(values)} do not, the first at "
+            f"position {first}: [{row}], with a sum of {sums[first]:.4g}. Divide rows by their "
+            "sums; for several labels per document, pass a matrix of 0 and 1."
+        )
+    names = list(column_names(y) if classes is None else np.asarray(classes).tolist())
+    if len(names) != values.shape[1] or len(set(names)) < len(names):
+        raise ValueError(
+            f"y has {values.shape[1]} columns of probabilities: expected as many different names "
+            f"of classes, got {names}."
+        )
+
+
+def column_names(y: Any) -> list[Any]:
+    """Return the names of the columns of y, which are 0, 1, 2, ... without any."""
+    names = getattr(y, "columns", None)
+    return list(range(label_array(y).shape[1])) if names is None else list(names)
 
 
 def plain_labels(y: Any, name: str = "y") -> Any:
@@ -337,7 +420,7 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def codes_of(labels: Any, classes: Any) -> NDArray[np.intp]:
+def encode_labels(labels: Any, classes: Any) -> NDArray[np.intp]:
     """Return the position of each label (n_labels,) among the classes, -1 for unknown labels."""
     position = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
     return np.array([position.get(label, -1) for label in np.asarray(labels).tolist()], np.intp)
@@ -352,18 +435,18 @@ def check_first_classes(classes: ArrayLike | None) -> None:
         )
 
 
-def code_labels(
-    y: NDArray[Any], classes: ArrayLike | None, known: NDArray[Any] | None
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return all classes (n_classes,) and the codes (n_documents,) of the labels of one batch.
+def encode_batch(y: NDArray[Any], classes: ArrayLike | None, known: NDArray[Any] | None) -> Targets:
+    """Return the targets of the labels of one batch, (n_documents,), among all classes.
 
     `classes` are those passed to `partial_fit`, `known` those of earlier batches, if there are any.
     """
-    labels, codes = np.unique(y, return_inverse=True)
+    if known is None:
+        check_first_classes(classes)
+    targets = Targets.from_labels(y)
     named = list(classes) if isinstance(classes, set | frozenset) else classes
     if named is not None:
         named = plain_labels(named, "classes")
-    given = labels if named is None else np.unique(np.asarray(named))
+    given = targets.classes if named is None else np.unique(np.asarray(named))
     known = given if known is None else known
     if len(known) < 2:
         raise ValueError(
@@ -374,13 +457,29 @@ def code_labels(
         raise ValueError(
             f"Expected the classes of the first call, {known.tolist()}, got {given.tolist()}."
         )
-    positions = codes_of(labels, known)
-    if unknown := labels[positions < 0].tolist():
+    unknown = targets.classes[encode_labels(targets.classes, known) < 0]
+    if len(unknown):
         raise ValueError(
-            f"y has labels that are not among the classes {known.tolist()}: {unknown}. Pass "
-            "all labels to the first call to partial_fit as classes=[...]."
+            f"y has labels that are not among the classes {known.tolist()}: {unknown.tolist()}. "
+            "Pass all labels to the first call to partial_fit as classes=[...]."
         )
-    return known, positions[codes]
+    return targets.among(known)
+
+
+def encode_columns(
+    y: Any, labels: NDArray[Any], classes: ArrayLike | None, known: NDArray[Any] | None
+) -> Targets:
+    """Return the targets of one batch of several labels, or of probabilities if it has `classes`.
+
+    `labels` are `y` as :func:`validated` returned it, `known` the classes of earlier batches.
+    """
+    targets = encode_targets(y, labels, classes)
+    if known is not None and not np.array_equal(targets.classes, known):
+        raise ValueError(
+            f"Expected columns of y for the classes of the first call, {known.tolist()}, got "
+            f"{targets.classes.tolist()}."
+        )
+    return targets
 
 
 def check_entries(least: float, largest: float) -> None:

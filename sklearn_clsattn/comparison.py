@@ -32,7 +32,7 @@ from sklearn.utils.validation import (
 )
 
 from ._transformer import TokenImportanceTransformer
-from ._validation import codes_of
+from ._validation import encode_labels
 from .text import TokenVectorizer, make_text_classifier
 
 __all__ = ["Comparison", "Model", "ModelResult", "compare", "expected_calibration_error"]
@@ -272,7 +272,7 @@ def expected_calibration_error(
         )
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     confidence = proba.max(axis=1)
-    right = proba.argmax(axis=1) == codes_of(y, classes)
+    right = proba.argmax(axis=1) == encode_labels(y, classes)
     edges = np.linspace(0, 1, n_bins + 1)[1:-1]
     gaps = np.bincount(np.searchsorted(edges, confidence), weights * (right - confidence))
     return float(np.abs(gaps).sum() / weights.sum())
@@ -371,13 +371,13 @@ def score(
     start = time.perf_counter()
     labels = estimator.predict(documents)
     seconds = time.perf_counter() - start
-    predicted, proba, loss, error = codes_of(labels, classes), None, None, None
+    predicted, proba, loss, error = encode_labels(labels, classes), None, None, None
     if hasattr(estimator, "predict_proba"):
         proba = np.zeros((len(y), len(classes)))
         given = np.asarray(estimator.predict_proba(documents), dtype=np.float64)
         # Rows of float32 do not sum to exactly 1 in double precision.
         given = given / given.sum(axis=1, keepdims=True)
-        proba[:, codes_of(estimator.classes_, classes)] = given
+        proba[:, encode_labels(estimator.classes_, classes)] = given
         is_seen, codes = y >= 0, np.arange(len(classes))
         loss = float(log_loss(y[is_seen], proba[is_seen], labels=codes))
         error = expected_calibration_error(y, proba, labels=codes)
@@ -396,7 +396,7 @@ def shared_texts(train_texts: NDArray[Any], test_texts: NDArray[Any]) -> list[st
 
 def code_test_labels(test_labels: NDArray[Any], classes: list[Any]) -> tuple[Codes, list[str]]:
     """Return the test labels' positions among the classes, and notes on those without one."""
-    y_test = codes_of(test_labels, classes)
+    y_test = encode_labels(test_labels, classes)
     is_unseen = y_test < 0
     labels = ", ".join(sorted({repr(label) for label in test_labels[is_unseen].tolist()})[:5])
     if is_unseen.all():

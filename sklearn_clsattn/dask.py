@@ -36,7 +36,7 @@ class DaskCorpus(Corpus):
     def __init__(self, client: Client, futures: list[Future]) -> None:
         self._client, self._futures = client, futures
 
-    def map(self, function: Callable[..., Chunk], *arguments: Any) -> DaskCorpus:
+    def map(self, function: Callable[..., Any], *arguments: Any) -> DaskCorpus:
         """Apply a function to each chunk; the results stay on their workers as a new corpus."""
         return DaskCorpus(self._client, self._tasks(function, arguments))
 
@@ -153,7 +153,14 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         return sorted(["client", "vectorizer", *ClsAttentionClassifier._get_param_names()])
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, token_vectors: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        token_vectors: Any = None,
+        classes: Any = None,
+    ) -> Self:
         """Fit the classifier.
 
         Parameters
@@ -161,12 +168,15 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         X : dask Array, DataFrame, Series or Bag
             Counts: an Array of dense or CSR blocks, (n_documents, n_tokens), or a DataFrame. With a
             `vectorizer`, its input: a Bag or a Series of texts. Sizes of chunks may be unknown.
-        y : dask Array, Series or Bag
-            Class labels, in partitions of the same sizes as those of X.
+        y : dask Array, Series, DataFrame or Bag
+            Class labels, in partitions of the same sizes as those of X; or several columns, of
+            several labels, or of probabilities if there are `classes`.
         sample_weight : dask Array, Series or Bag, default=None
             Non-negative document weights, in the same partitions.
         token_vectors : array-like of shape (n_tokens, d), default=None
             As in :meth:`~sklearn_clsattn.ClsAttentionClassifier.fit`, in memory.
+        classes : array-like of shape (n_classes,), default=None
+            Names of the classes in the order of the columns of y, if these are probabilities.
 
         Returns
         -------
@@ -187,7 +197,9 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         vectorizer = None if self.vectorizer is None else delayed(self.vectorizer, traverse=False)
         client = self.client or get_client()
         with client.as_current():
-            made = [make(*one, vectorizer) for one in enumerate(zip(*columns, strict=True))]
+            made = [
+                make(*one, vectorizer, classes) for one in enumerate(zip(*columns, strict=True))
+            ]
             futures = client.compute([part for pair in made for part in pair])
             summaries: list[Summary] = client.gather(futures[1::2])
             filled = [number for number, one in enumerate(summaries) if one.shape[0]]
@@ -274,7 +286,9 @@ def _partitions(collection: Any, name: str, like: Any = None) -> list[Any]:
     return list(collection.to_delayed().ravel())
 
 
-def _chunk(number: int, columns: tuple[Any, Any, Any], vectorizer: Any) -> tuple[Chunk, Summary]:
+def _chunk(
+    number: int, columns: tuple[Any, Any, Any], vectorizer: Any, classes: Any
+) -> tuple[Chunk, Summary]:
     """Return a partition of X, y and weights as a chunk and its summary; errors name it."""
     try:
         X, y, weights = (
@@ -282,13 +296,15 @@ def _chunk(number: int, columns: tuple[Any, Any, Any], vectorizer: Any) -> tuple
         )
         if vectorizer is not None:
             X = vectorizer.transform(X) if len(X) else vectorizer.transform([""])[:0]
-        y, weights = (None if one is None else np.asarray(one) for one in (y, weights))
-        X, y, weights, names = checked_part(X, y, weights, "DaskClsAttentionClassifier")
+        y = y if hasattr(y, "columns") else np.asarray(y)
+        weights = None if weights is None else np.asarray(weights)
+        X, targets, weights, names = checked_part(
+            X, y, weights, "DaskClsAttentionClassifier", classes
+        )
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"Partition {number} of X (from 0): {error}") from error
-    labels, codes = np.unique(y, return_inverse=True)
-    return Chunk(X, codes, weights, labels=labels), summary_of(X, labels, names)
+    return Chunk(X, targets, weights), summary_of(X, targets, names)
 
 
 def _numbered(chunk: Chunk, number: int) -> Chunk:

@@ -10,10 +10,12 @@ import scipy.sparse as sp
 import torch
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.documents import Documents
+from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]
@@ -117,7 +119,19 @@ def put(path, content):
     return path
 
 
+def targets(codes, n_classes=None):
+    """Return the targets of documents with one label each, of classes named 0, 1, 2, ..."""
+    return Targets(np.arange(n_classes or int(np.max(codes)) + 1), np.asarray(codes))
+
+
 def documents(X, codes, weights=None, n_classes=None):
     """Return what trainings take: every document weighs 1 if `weights` is None."""
     weights = np.ones(len(codes)) if weights is None else weights
-    return Documents.of(X, codes, weights, n_classes or int(codes.max()) + 1)
+    return Documents.from_arrays(X, targets(codes, n_classes), weights)
+
+
+def log_losses(outputs, codes):
+    """Return the log loss of each document (n_documents,) for outputs (n_documents, n_outputs)."""
+    if outputs.shape[1] == 1:
+        outputs = np.column_stack([np.zeros(len(outputs)), outputs])
+    return -log_softmax(outputs, axis=1)[np.arange(len(codes)), codes]

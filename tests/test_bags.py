@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from helpers import targets
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -19,7 +20,7 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._bags import Bags, with_columns_of, without_unused_columns
 from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.fitted import FittedAttention, count_selected
-from sklearn_clsattn._core.leave_one_out import evidence_without, same_documents
+from sklearn_clsattn._core.leave_one_out import LeftOut, evidence_without, same_documents
 from sklearn_clsattn._core.statistics import CorpusStatistics, TokenTotals, row_lengths
 from sklearn_clsattn._documents import row_totals
 from sklearn_clsattn.datasets import make_token_classification
@@ -59,11 +60,11 @@ def test_what_a_fit_computes_is_that_of_the_product(n_classes):
         sums = [class_totals(one, codes, n_classes, weights, kind=kind) for one in (X, made)]
         assert_allclose(*sums, rtol=1e-12, atol=1e-14)
     assert_array_equal(same_documents(X), same_documents(made))
-    statistics = [CorpusStatistics.of(one, codes, n_classes, weights) for one in (X, made)]
-    totals = TokenTotals.of(statistics[0])
+    totals = TokenTotals.of(CorpusStatistics.of(X, targets(codes), weights))
     own = np.eye(n_classes)[codes] * weights[:, None]
     own[:2] = 1.0  # copies of other classes
-    sums = [evidence_without(one, own, totals) for one in (X, made)]
+    left_out = LeftOut(own, own.sum(axis=1))
+    sums = [evidence_without(one, left_out, totals) for one in (X, made)]
     assert_allclose(*sums, rtol=1e-10, atol=1e-12)
     scores = np.round(np.random.default_rng(1).normal(size=X.shape[1]), 1)  # with ties
     assert_array_equal(count_selected(scores, X), count_selected(scores, made))

@@ -1,11 +1,12 @@
 """The choice of C: folds by content, the walk, held-out losses, and what must not change it."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import data, documents
+from helpers import data, documents, log_losses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,10 +14,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core import choose_c
 from sklearn_clsattn._core import documents as documents_module
-from sklearn_clsattn._core.choose_c import ATTENTION_CS, HeldOut, _walk, choose_C, deal, guess_C
-from sklearn_clsattn._core.documents import some_of
+from sklearn_clsattn._core.choose_c import (
+    ATTENTION_CS,
+    HeldOut,
+    _walk,
+    assign_folds,
+    choose_C,
+    guess_C,
+)
 from sklearn_clsattn._core.fit import fit_attention
-from sklearn_clsattn._core.fitted import log_losses
 from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn.inspection import label_issues
 
@@ -25,7 +31,7 @@ HOW = {"attention_C": 0.03}
 
 
 def prior_mean(d):
-    return AttentionPath(d.trained_in(np.float64, "cpu"), np.float64, "cpu", **HOW).mean
+    return AttentionPath(d, np.float64, "cpu", **HOW).mean
 
 
 def chosen(d, attention_C=0.03):
@@ -53,6 +59,15 @@ def groups_and_codes(pairs):
     return np.unique(groups, return_inverse=True)[1], codes
 
 
+def grouped(groups, codes, weights=None):
+    """Return documents of one token each, which are copies in groups."""
+    X = sp.csr_array(np.eye(groups.max() + 1)[groups])
+    d = documents(X, codes, weights, 3)
+    starts = np.array([0, len(groups)])
+    known = documents_module._Description(groups, d.targets, d.weights, starts)
+    return replace(d, _cache={"description": known})
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2)), min_size=8, max_size=60),
     st.integers(2, 4),
@@ -61,7 +76,7 @@ def test_folds_are_of_equal_size_and_keep_copies_together(pairs, n_folds):
     groups, codes = groups_and_codes(pairs)
     first = np.unique(groups, return_index=True)[1]
     codes = codes[first][groups]  # a class for each group
-    dealt = deal(groups, codes, n_folds)
+    dealt = assign_folds(grouped(groups, codes), n_folds)
     assert_array_equal(dealt, dealt[first][groups])
     assert np.ptp(np.bincount(dealt[first], minlength=n_folds)) <= 1
     for code in np.unique(codes):  # every class is spread evenly
@@ -77,16 +92,16 @@ def test_folds_and_samples_do_not_depend_on_the_names_of_classes(pairs, names):
     """Nor where copies are of different classes."""
     groups, codes = groups_and_codes(pairs)
     renamed = np.array(names)[codes]
-    assert_array_equal(deal(groups, renamed, 3), deal(groups, codes, 3))
-    weights = np.ones(len(codes))
+    given, other = grouped(groups, codes), grouped(groups, renamed)
+    assert_array_equal(assign_folds(other, 3), assign_folds(given, 3))
     with (
         patch.object(documents_module, "SAMPLE_SIZE", 4),
         patch.object(documents_module, "LEAST_OF_A_CLASS", 1),
     ):
-        rows, sums = some_of(groups, codes, weights, codes)
-        again, sums_again = some_of(groups, renamed, weights, renamed)
-    assert_array_equal(again, rows)
-    assert_array_equal(sums_again, sums)
+        (_, sample), (_, again) = given.sample(), other.sample()
+    assert_array_equal(again.groups, sample.groups)
+    assert_array_equal(again.weights, sample.weights)
+    assert_array_equal(again.targets.values, np.array(names)[sample.targets.values])
 
 
 @given(
@@ -100,19 +115,22 @@ def test_a_sample_is_spread_over_classes_and_has_one_of_each_copy(pairs, size):
         patch.object(documents_module, "SAMPLE_SIZE", size),
         patch.object(documents_module, "LEAST_OF_A_CLASS", 2),
     ):
-        rows, sums = some_of(groups, codes, weights, codes)
-    assert (np.diff(rows) > 0).all()
-    for row, total in zip(rows, sums, strict=True):
-        same = (groups == groups[row]) & (codes == codes[row])
-        assert np.count_nonzero(same[rows]) == 1
-        assert total == weights[same].sum()
-    whole = np.isin(groups, groups[rows])
-    assert sums.sum() == weights[whole].sum()  # groups are taken whole
+        _, sample = grouped(groups, codes, weights).sample()
+    pairs = list(zip(sample.groups, sample.targets.values, strict=True))
+    assert len(set(pairs)) == len(pairs)
+    for (group, code), total in zip(pairs, sample.weights, strict=True):
+        assert total == weights[(groups == group) & (codes == code)].sum()
+    whole = np.isin(groups, sample.groups)
+    assert sample.weights.sum() == weights[whole].sum()  # groups are taken whole
     n_groups = groups.max() + 1
-    classes = [frozenset(codes[groups == group].tolist()) for group in range(n_groups)]
+    classes = []  # in which each group weighs most
+    for group in range(n_groups):
+        in_group = groups == group
+        sizes = np.bincount(codes[in_group], weights[in_group])
+        classes.append(frozenset(np.flatnonzero(sizes == sizes.max()).tolist()))
     for stratum in set(classes):
         members = np.flatnonzero([some == stratum for some in classes])
-        taken = np.isin(members, groups[rows]).sum()
+        taken = np.isin(members, sample.groups).sum()
         wanted = max(len(members) * min(size / n_groups, 1), min(2, len(members)))
         assert taken == int(wanted + 1e-9)
 
@@ -122,7 +140,7 @@ def test_the_choice_is_that_of_the_sample(monkeypatch):
     monkeypatch.setattr(documents_module, "SAMPLE_SIZE", 200)
     d = documents(X, y)
     of_sample, (n_different, some) = chosen(d), d.sample()
-    assert n_different > 300 > len(some.codes) > 190
+    assert n_different > 300 > len(some.targets) > 190
     alone = chosen(some)
     _, mine, its = np.intersect1d(of_sample.Cs, alone.Cs, return_indices=True)
     assert len(mine) > 1

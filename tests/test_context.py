@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import slow_log_odds
@@ -21,7 +22,6 @@ from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, ContextVectorizer, make_text_classifier
 from sklearn_clsattn.text._context_vectorizer import CHARACTER_PREFIX, bags_of
 from sklearn_clsattn.text._gate_scores import (
-    Labels,
     gather_evidence,
     learn_scores,
     loss_and_gradient,
@@ -65,8 +65,8 @@ def evidence_of(texts, codes, weights=None, n_classes=2, limit=math.inf, least=5
     known = frequent_words(tokens, weights, least)
     positions = token_positions(tokens, texts, {word: number for number, word in enumerate(known)})
     words = Words(tokens, list(ngrams.of(tokens, 2)), positions)
-    labels = Labels(np.arange(n_classes), codes, weights)
-    return gather_evidence(counts, words, labels, len(known), limit), known
+    given = targets(codes, n_classes)
+    return gather_evidence(counts, words, given, weights, len(known), limit), known
 
 
 # Slow and obvious.

@@ -15,17 +15,19 @@ from reference import counts
 
 from sklearn_clsattn._core.chunk import (
     Chunk,
-    class_sums,
-    expansion,
-    multiple_sums,
-    selections,
+    class_weights,
+    entry_sums,
     statistics_of,
-    with_weights,
+    with_class_factors,
+    with_classes,
+    with_damped_entries,
 )
 from sklearn_clsattn._core.corpus import Corpus, added
 from sklearn_clsattn._core.documents import CorpusLoss, Documents
 from sklearn_clsattn._core.prior_mean import prior_mean
+from sklearn_clsattn._core.shard import expansion, multiple_sums
 from sklearn_clsattn._core.statistics import token_scaling
+from sklearn_clsattn._targets import Targets
 
 N_TOKENS = 9
 
@@ -53,8 +55,7 @@ def cuts(draw):
 def corpus_of(X, y, weights, bounds):
     chunks = []
     for number, (a, b) in enumerate(pairwise(bounds)):
-        labels, codes = np.unique(y[a:b], return_inverse=True)
-        chunks.append(Chunk(X[a:b], codes, weights[a:b], number, labels))
+        chunks.append(Chunk(X[a:b], Targets.from_labels(y[a:b]), weights[a:b], number))
     return Corpus(chunks)
 
 
@@ -62,12 +63,12 @@ def documents_of(corpus, X, y):
     """Return the documents of a corpus before training, with damped entries."""
     classes = np.unique(y)
     factors = np.arange(1.0, 1 + len(classes))
-    corpus = corpus.map(with_weights, classes, factors, 1.3, np.float64)
-    return Documents(corpus, corpus.sum(statistics_of, len(classes)), X.shape, X.nnz)
+    corpus = corpus.map(with_classes, classes).map(with_class_factors, factors)
+    corpus = corpus.map(with_damped_entries, 1.3, np.float64)
+    return Documents(corpus, corpus.sum(statistics_of), X.shape, X.nnz)
 
 
 def loss_and_mean(documents, attend_cls):
-    documents = documents.trained_in(np.float64, "cpu")
     units = token_scaling(documents.statistics, scaling="log_odds", attend_cls=attend_cls)
     loss = CorpusLoss(documents, np.float64, "cpu", units.cls_weight)
     return loss, prior_mean(documents, loss, units)
@@ -77,22 +78,23 @@ def sums_of(cut, attend_cls, again=copy):
     """Return all that training asks of a corpus; `again` may put another in its place."""
     X, y, weights, bounds = cut
     corpus = again(corpus_of(X, y, weights, bounds))
-    found = [corpus.sum(class_sums, np.unique(y))]
+    found = [corpus.map(with_classes, np.unique(y)).sum(class_weights), corpus.sum(entry_sums)]
     documents = documents_of(corpus, X, y)
     documents = replace(documents, corpus=again(documents.corpus))
     statistics = documents.statistics
-    found += [statistics.class_weights, statistics.token_weights, statistics.shares]
+    found += [statistics.class_weights, statistics.token_weight, statistics.shares]
     n_different, sample = documents.sample()
-    found += [documents.groups, n_different, sample.X.toarray(), sample.codes, sample.weights]
-    own = documents.with_copies(documents.corpus).gather(lambda chunk: chunk.own)
+    found += [documents.groups, n_different, sample.X.toarray()]
+    found += [sample.targets.values, sample.weights]
     loss, mean = loss_and_mean(documents, attend_cls)
     x = np.linspace(0.3, 0.7, 1 + loss.n_outputs)
-    found += [np.concatenate(own), mean.scale, mean.precision, mean.mean_loss]
-    found += loss.corpus.sum(multiple_sums, x)
-    loss.corpus = again(loss.corpus)
+    numerators = mean._evidence.gather(lambda evidence: evidence.numerators)
+    found += [np.concatenate(numerators), mean.scale, mean.precision, mean.mean_loss]
+    found += mean._evidence.sum(multiple_sums, x)
+    loss.shards = again(loss.shards)
     matrix = torch.from_numpy(np.random.default_rng(0).normal(size=loss.zeros().shape))
-    found += [*loss(matrix), loss.curvature(matrix), *loss.corpus.sum(expansion, matrix)]
-    return [*found, loss.corpus.sum(selections, matrix[:-1, 0].numpy())]
+    found += [*loss(matrix), loss.curvature(matrix), *loss.shards.sum(expansion, matrix)]
+    return [*found, documents.count_selected(matrix[:-1, 0].numpy())]
 
 
 def pickled(corpus):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from helpers import data, documents
+from helpers import data, documents, log_losses
 from numpy.testing import assert_allclose
 from reference import counts
 from scipy.optimize import minimize
@@ -13,14 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.chunk import multiple_sums
 from sklearn_clsattn._core.documents import CorpusLoss
 from sklearn_clsattn._core.fit import fit_attention
-from sklearn_clsattn._core.fitted import log_losses
 from sklearn_clsattn._core.lbfgs import minimize_lbfgs
 from sklearn_clsattn._core.objective import AttentionObjective
 from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn._core.prior_mean import PRIOR_DOCUMENTS, prior_mean
+from sklearn_clsattn._core.shard import multiple_sums
 from sklearn_clsattn._core.solve import solve
 from sklearn_clsattn._core.statistics import Scaling, token_scaling
 from sklearn_clsattn.datasets import load_requests, make_token_classification
@@ -45,10 +44,9 @@ def gap(result):
 
 
 def objective_of(X, codes, weights, scaling, C=1.0, attention_C=0.3):
-    given = documents(X, codes, weights).trained_in(np.float64, "cpu")
+    given = documents(X, codes, weights)
     loss = CorpusLoss(given, np.float64, "cpu", scaling.cls_weight)
-    sums = np.bincount(codes, weights)
-    return AttentionObjective(loss, sums, scaling, C=C, attention_C=attention_C)
+    return AttentionObjective(loss, given.statistics, scaling, C=C, attention_C=attention_C)
 
 
 # Where training stops
@@ -232,13 +230,13 @@ def test_words_of_both_classes_leave_it_in_doubt():
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_the_multiple_is_the_least_of_its_penalised_loss(n_classes, C):
     X, y = data(n_classes)
-    given = documents(X, y).trained_in(np.float64, "cpu")
+    given = documents(X, y)
     multiple = AttentionPath(given, np.float64, "cpu", attention_C=0.03).mean
     value, _, hessian = multiple._at_start
     strength = PRIOR_DOCUMENTS * hessian[0, 0] / len(y) / min(C, 1.0)
 
     def penalised(x):
-        return multiple._corpus.sum(multiple_sums, x)[0] + 0.5 * strength * x[0] ** 2
+        return multiple._evidence.sum(multiple_sums, x)[0] + 0.5 * strength * x[0] ** 2
 
     found = minimize(penalised, np.array([0.1, *np.zeros(given.n_outputs)]), tol=1e-10)
     multiple.fit(C)
@@ -250,7 +248,7 @@ def test_the_multiple_is_the_least_of_its_penalised_loss(n_classes, C):
 
 def test_a_prior_from_earlier_documents_is_where_the_multiple_stays_without_evidence():
     X, y = data(2)
-    given = documents(0 * X, y).trained_in(np.float64, "cpu")
+    given = documents(0 * X, y)
     loss = CorpusLoss(given, np.float64, "cpu", 1.0)
     units = token_scaling(given.statistics, scaling="log_odds", attend_cls=True)
     mean = prior_mean(given, loss, units, earlier=(0.3, 4.0))

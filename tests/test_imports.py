@@ -22,6 +22,7 @@ FLOORS = [
         "_docstrings",
         "_documents",
         "_bags",
+        "_targets",
         "_callbacks",
         "_validation",
         "_pickling",

@@ -141,7 +141,7 @@ def test_a_rare_class_leaves_C_near_the_guess(n_rare, n_classes):
     y[rare] = 1 + np.arange(len(rare)) % (n_classes - 1)
     X[rare, 0] += 3
     d = documents(sp.csr_array(X), y)
-    mean = AttentionPath(d.trained_in(np.float64, "cpu"), np.float64, "cpu", attention_C=0.03).mean
+    mean = AttentionPath(d, np.float64, "cpu", attention_C=0.03).mean
     guess = guess_C(mean, d.statistics)
     chosen = choose_C(d, mean, np.float64, "cpu", attention_C=0.03)
     assert 0.3 * guess < chosen.C < 3.0 * guess

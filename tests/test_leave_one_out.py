@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from helpers import targets
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,9 +12,9 @@ from reference import counts, slow_log_odds
 
 from sklearn_clsattn._core import leave_one_out
 from sklearn_clsattn._core.leave_one_out import (
+    LeftOut,
     evidence_without,
     leave_one_out_log_odds,
-    own_weights,
     same_documents,
 )
 from sklearn_clsattn._core.statistics import CorpusStatistics, TokenTotals
@@ -39,16 +40,19 @@ def test_log_odds_are_those_of_the_other_documents(n_classes, block, n_threads, 
     monkeypatch.setattr(torch, "get_num_threads", lambda: n_threads)
     monkeypatch.setattr(leave_one_out, "BLOCK_ENTRIES", block)
     X, codes, weights = corpus(n_classes)
-    totals = TokenTotals.of(CorpusStatistics.of(X, codes, n_classes, weights))
+    given = targets(codes, n_classes)
+    totals = TokenTotals.of(CorpusStatistics.of(X, given, weights))
     expected = [slow_log_odds(X, codes, weights, n_classes, i) for i in range(X.shape[0])]
     groups = same_documents(X)
-    found = leave_one_out_log_odds(X, codes, weights, totals, groups)
+    found = leave_one_out_log_odds(X, given, weights, totals, groups)
     documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     wanted = np.array(expected)[documents, :, X.indices]
     assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
     sums = [odds @ row for odds, row in zip(expected, X.toarray(), strict=True)]
-    own = own_weights(codes, weights, n_classes, groups)[groups] * (weights > 0)[:, None]
-    assert_allclose(evidence_without(X, own, totals), sums, rtol=1e-9, atol=1e-9)
+    left_out = LeftOut.with_copies(given, weights, groups)[groups]
+    present = weights > 0
+    left_out = LeftOut(left_out.by_class * present[:, None], left_out.total * present)
+    assert_allclose(evidence_without(X, left_out, totals), sums, rtol=1e-9, atol=1e-9)
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), max_size=12), st.randoms())

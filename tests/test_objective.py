@@ -1,25 +1,27 @@
 """Bags of tokens, the loss on them and the objective: against slow models, and their laws."""
 
 from dataclasses import dataclass, replace
+from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
 import torch
+from helpers import documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from reference import PaddedDocuments, counts
 from torch.testing import assert_close
 
+from sklearn_clsattn._core import shard
 from sklearn_clsattn._core.bag import TokenBag
-from sklearn_clsattn._core.chunk import Chunk
-from sklearn_clsattn._core.corpus import Corpus
-from sklearn_clsattn._core.documents import CorpusLoss, Documents
+from sklearn_clsattn._core.documents import CorpusLoss
 from sklearn_clsattn._core.lbfgs import minimize_lbfgs
-from sklearn_clsattn._core.loss import encode_targets
 from sklearn_clsattn._core.objective import CLS_PENALTY, AttentionObjective
+from sklearn_clsattn._core.output_loss import target_array
 from sklearn_clsattn._core.statistics import Scaling
 
 HAS_KERNELS = torch.backends.mkl.is_available()
@@ -107,18 +109,19 @@ class Problem:
 
     @property
     def targets(self):
-        return encode_targets(self.codes, self.x.shape[1] - 1)
+        return torch.from_numpy(target_array(self.given.targets))
+
+    @property
+    def given(self):
+        return documents(self.X, self.codes, self.weights, max(2, self.x.shape[1] - 1))
 
     def loss(self, dtype=np.float64, backend="scipy"):
-        bag = TokenBag(self.X, dtype=dtype, backend=backend)
-        chunk = Chunk(self.X, self.codes, self.weights, bag=bag)
-        given = Documents.of(self.X, self.codes, self.weights, max(2, self.x.shape[1] - 1))
-        given = replace(given, corpus=Corpus([chunk]))
-        return CorpusLoss(given, dtype, "cpu", self.scaling.cls_weight)
+        with patch.object(shard, "TokenBag", partial(TokenBag, backend=backend)):
+            return CorpusLoss(self.given, dtype, "cpu", self.scaling.cls_weight)
 
     def objective(self, dtype=np.float64, backend="scipy", C=0.7, attention_C=0.3):
-        loss, classes = self.loss(dtype, backend), np.ones(max(2, self.x.shape[1] - 1))
-        return AttentionObjective(loss, classes, self.scaling, C=C, attention_C=attention_C)
+        loss, statistics = self.loss(dtype, backend), self.given.statistics
+        return AttentionObjective(loss, statistics, self.scaling, C=C, attention_C=attention_C)
 
 
 def assert_same(result, expected, rtol=1e-9, atol=1e-11):
@@ -181,9 +184,9 @@ def test_curvature_is_that_of_second_differences(n_outputs, cls_weight):
 @CLS
 def test_the_saturated_path_agrees_with_the_fast_one_on_evidence(n_outputs, cls_weight):
     problem = Problem.drawn(n_outputs, cls_weight, seed=10, X=counts(10, empty=False), spread=5.0)
-    (chunk,) = problem.loss().corpus.chunks
+    (one,) = problem.loss().shards.chunks
     evidence = np.random.default_rng(0).normal(size=(problem.X.shape[0], n_outputs))
-    loss = chunk.loss.with_evidence(torch.from_numpy(evidence))
+    loss = one.loss.with_evidence(torch.from_numpy(evidence))
     assert_same(loss._saturated(problem.x), loss(problem.x))
 
 

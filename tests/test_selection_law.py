@@ -2,6 +2,7 @@
 
 import warnings
 
+import helpers
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,7 +13,6 @@ from scipy.special import expit
 
 from benchmarks.paper.mean_field import mean_field_leads
 from benchmarks.paper.selection_law import LARGEST_LEAD, one_class_root, selection_law
-from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import (
     OneStepClassifier,
@@ -119,7 +119,7 @@ def test_the_steps_of_the_proof(seed, lost):
     step_size = step_of(X, y, 4.0)
     values = one_step_embeddings(X, y, step_size=step_size).shifts
     X = sp.csr_matrix(X)
-    loss = Documents.of(X, y, np.ones(len(y)), 2).attention_loss(np.float64, "cpu")
+    loss = helpers.documents(X, y).attention_loss(np.float64, "cpu")
     objective = SelectiveObjective(X, loss, torch.from_numpy(values))
     flow = gradient_flow(objective, None, torch.zeros(X.shape[1]))
     relevant = np.arange(X.shape[1]) < 10

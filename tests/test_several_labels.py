@@ -16,10 +16,10 @@ from sklearn.model_selection import GridSearchCV
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
 from sklearn_clsattn._base import documents_in_memory
-from sklearn_clsattn._core.leave_one_out import evidence_without
+from sklearn_clsattn._core.leave_one_out import LeftOut, evidence_without
 from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn._core.statistics import TokenTotals
-from sklearn_clsattn._validation import coded
+from sklearn_clsattn._validation import encode_targets
 from sklearn_clsattn.inspection import ModelReport, TokenImportanceDisplay, explain, label_issues
 from sklearn_clsattn.paper import OneStepClassifier
 from sklearn_clsattn.saving import to_onnx
@@ -43,13 +43,10 @@ def data():
 def documents_of(X, Y, weights=None):
     weights = np.ones(len(Y)) if weights is None else weights
     model = ClsAttentionClassifier(sublinear_counts=False)
-    _, codes, members = coded(Y, Y, weights)
-    names = np.arange(Y.shape[1])
-    return documents_in_memory(model, X.astype(float), codes, names, weights, members=members)[0]
+    return documents_in_memory(model, X.astype(float), encode_targets(Y, Y), weights)[0]
 
 
 def objective_of(documents, **options):
-    documents = documents.trained_in(np.float64, "cpu")
     return AttentionPath(documents, np.float64, "cpu", attention_C=0.03, **options).set_C(0.7)
 
 
@@ -81,9 +78,9 @@ def test_naive_bayes_leaves_each_document_and_its_copies_out(data):
     X, Y = data
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(Y))
     documents = documents_of(X, Y, weights)
-    totals, (chunk,) = TokenTotals.of(documents.statistics), documents.corpus.chunks
-    (chunk,) = documents.with_copies(documents.corpus).chunks
-    found = evidence_without(chunk.X, chunk.own, totals)
+    totals = TokenTotals.of(documents.statistics)
+    left_out = LeftOut.with_copies(documents.targets, documents.weights, documents.groups)
+    found = evidence_without(documents.X, left_out[documents.groups], totals)
     for i in range(0, len(Y), 7):
         odds = [slow_log_odds(X, labels, weights, 2, i)[0] for labels in Y.T]
         assert_allclose(found[i], np.array(odds) @ X.toarray()[i], rtol=1e-8, atol=1e-8)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from helpers import targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -16,9 +17,10 @@ from sklearn.base import clone
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.fitted import FittedAttention
-from sklearn_clsattn._core.loss import AttentionLoss, encode_targets
+from sklearn_clsattn._core.loss import AttentionLoss
 from sklearn_clsattn._core.memory import Memory
 from sklearn_clsattn._core.objective import RememberedLoss
+from sklearn_clsattn._core.output_loss import output_loss
 from sklearn_clsattn.datasets import make_token_classification
 
 
@@ -37,8 +39,8 @@ def parameters_of(model):
 
 def loss_derivatives(model, X, codes, weights):
     n_outputs, cls_weight = model.values.shape[1], model.cls_weight
-    targets, weights = encode_targets(codes, n_outputs), torch.from_numpy(weights)
-    loss = AttentionLoss(TokenBag(X), targets, weights, n_outputs, cls_weight=cls_weight)
+    loss_of_outputs = output_loss(targets(codes, max(2, n_outputs)), weights)
+    loss = AttentionLoss(TokenBag(X), loss_of_outputs, n_outputs, cls_weight=cls_weight)
     matrix = torch.from_numpy(model.token_matrix())
     value, gradient = loss(matrix)
     return value, gradient.numpy(), loss.bound(matrix).numpy()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from helpers import assert_gradient, data, refused
+from helpers import assert_gradient, data, documents, refused, targets
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from sklearn import config_context
@@ -18,7 +18,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
 from sklearn_clsattn._bags import TokenVectors
-from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn._core.statistics import CorpusStatistics, token_scaling
 from sklearn_clsattn._core.vectors import SCALES
@@ -47,9 +46,8 @@ def problem(n_classes=2, d=3):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_gradient_is_that_of_differences(n_classes):
     X, y, G = problem(n_classes)
-    documents = Documents.of(X, y, np.ones(len(y)), n_classes).trained_in(np.float64, "cpu")
     path = AttentionPath(
-        documents, np.float64, "cpu", attention_C=0.1, vectors=TokenVectors.of_rows(G)
+        documents(X, y), np.float64, "cpu", attention_C=0.1, vectors=TokenVectors.of_rows(G)
     )
     path.share(1.5)
     objective = path.set_C(2.0)
@@ -69,7 +67,7 @@ def test_a_fit_is_a_plain_minimisation():
     model = ClsAttentionClassifier(
         **settings, token_vectors_scale=gamma, sublinear_counts=False, tol=1e-12, max_iter=5000
     ).fit(X, y, token_vectors=G)
-    statistics = CorpusStatistics.of(X, y, 2, np.ones(n))
+    statistics = CorpusStatistics.of(X, targets(y, 2), np.ones(n))
     units = token_scaling(statistics, scaling=None, attend_cls=True)
     lengths = np.linalg.norm(G, axis=1, keepdims=True)
     rows = np.divide(G, lengths, out=np.zeros_like(G), where=lengths > 0)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._core.documents import Documents
 from sklearn_clsattn._core.fitted import FittedAttention
+from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.paper import (
     AttentionNetworkClassifier,
@@ -286,7 +287,8 @@ def limit_of(data: Data, step_size: float | None = None) -> tuple[Any, Selective
 def objective_of(data: Data, values: torch.Tensor) -> SelectiveObjective:
     """Return the loss by the scores of documents of two classes, with tokens of these values."""
     X, y = sp.csr_matrix(data[0]), data[1]
-    loss = Documents.of(X, y, np.ones(len(y)), 2).attention_loss(np.float64, "cpu")
+    targets = Targets(np.arange(2), y)
+    loss = Documents.from_arrays(X, targets, np.ones(len(y))).attention_loss(np.float64, "cpu")
     return SelectiveObjective(X, loss, values)
 
 

@@ -55,8 +55,8 @@ from scipy.special import softmax
 
 from .._bags import with_columns_of
 from .._types import Array, Numbers
-from .documents import Documents, class_by_class
-from .fitted import log_losses
+from .documents import Documents, strata
+from .output_loss import output_loss
 from .path import AttentionPath
 from .prior_mean import PriorMean
 from .statistics import CorpusStatistics
@@ -139,9 +139,9 @@ def choose_C(
     if n_different < 2 * N_FOLDS:
         scale = scales[0] if len(scales) == 1 else 1.0
         return Choice(guess, first_attention_C, np.empty(0), np.empty((0, 0)), None, scale)
-    folds = deal(np.unique(sample.groups, return_inverse=True)[1], sample.codes, N_FOLDS)
+    folds = assign_folds(sample, N_FOLDS)
     n_telling = float(n_different)
-    if not documents.statistics.several:
+    if not documents.statistics.multilabel:
         n_telling *= min(1.0, MOST_OF_A_CLASS * (1.0 - documents.largest_class_share()))
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / max(n_telling, 1.0)), 1, N_FOLDS))
     fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
@@ -243,19 +243,20 @@ def guess_C(mean: PriorMean | None, statistics: CorpusStatistics) -> float:
         return 1.0
     priors, weight = statistics.priors, statistics.total_weight
     entropy = -float(priors @ np.log(priors))
-    if statistics.several:
+    if statistics.multilabel:
         entropy -= float((1 - priors) @ np.log1p(-priors))
     nothing = GUESS_DOCUMENTS / (weight + GUESS_DOCUMENTS)
     nu = min(mean.mean_loss / entropy, 1.0)
     return float(np.exp(1.66 - 4.14 * (nothing + (1 - nothing) * nu)))
 
 
-def deal(groups: Numbers, codes: Numbers, n_folds: int) -> Numbers:
+def assign_folds(documents: Documents, n_folds: int) -> Numbers:
     """Return the fold of each document, (n_documents,): that of its group.
 
-    `groups`, 0..n-1, are numbered by content and dealt out in the order of :func:`class_by_class`.
+    Groups of equal documents are dealt out in the order of :func:`~.documents.strata`.
     """
-    order, _ = class_by_class(groups, codes)
+    groups = np.unique(documents.groups, return_inverse=True)[1]
+    order, _ = strata(groups, documents.targets, documents.weights)
     folds = np.empty(len(order), dtype=np.intp)
     folds[order] = np.arange(len(order)) % n_folds
     return folds[groups]
@@ -280,18 +281,18 @@ class HeldOut:
         self._tokens = np.arange(documents.shape[1])
         if how.get("vectors") is None:
             kept, self._tokens = kept.without_unseen_tokens()
-        self._path = AttentionPath(kept.trained_in(dtype, device), dtype, device, **how)
-        # Of a class that is held out altogether nothing can be learned.
-        members, known = documents.members, np.ones(len(held_out), dtype=bool)
-        if members is None:
-            known = kept.statistics.class_weights[documents.codes] > 0
-        rows = np.flatnonzero(held_out & known)
+        self._path = AttentionPath(kept, dtype, device, **how)
+        rows = np.flatnonzero(held_out)
+        targets, weights = documents.targets[rows], documents.weights[rows]
+        if not targets.multilabel:
+            # Of a class that is held out altogether nothing can be learned.
+            is_known = (kept.statistics.class_weights > 0).astype(np.float64)
+            targets, weights = targets.weighted(is_known, weights)
         self._X = with_columns_of(documents.X[rows], self._tokens)
-        self._codes = documents.codes[rows] if members is None else members[rows, :-1]
-        self._weights = documents.weights[rows]
+        self._output_loss = output_loss(targets, weights)
         self._n_tokens = documents.X.shape[1]
         self._points: dict[float, torch.Tensor] = {}
-        self._tol = SEARCH_TOL if members is None else SEARCH_TOL * documents.n_outputs
+        self._tol = SEARCH_TOL * (documents.n_outputs if targets.multilabel else 1)
 
     def begin(self, scale: float, attention_C: float) -> None:
         """Set the scale gamma of the vectors' part of the values and `attention_C`."""
@@ -311,10 +312,11 @@ class HeldOut:
         """Return the held-out documents' mean log loss."""
         result = self._path.fit(C, max_iter=_MAX_ITER, tol=self._tol)
         self._points[C] = self._path.point
-        if not len(self._codes):
+        total = float(self._output_loss.weights.sum())
+        if not total:
             return 0.0
-        losses = log_losses(result.model.outputs(self._X), self._codes)
-        return float(losses @ self._weights / self._weights.sum())
+        outputs = torch.from_numpy(result.model.outputs(self._X))
+        return self._output_loss(outputs)[0] / total
 
     def point_up_to(self, C: float) -> torch.Tensor | None:
         """Return the trained numbers for the largest C tried that is not above this one."""

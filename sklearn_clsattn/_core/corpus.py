@@ -2,9 +2,9 @@
 
 A corpus has :meth:`~Corpus.map`, which makes another corpus by a function of a chunk,
 :meth:`~Corpus.sum`, which adds up what a function returns for the chunks, and
-:meth:`~Corpus.gather`. Functions are pure (:mod:`.chunk`): a chunk and arguments in, a chunk or
-arrays out. This file has the corpus of this process, in memory (one chunk) or in files (many, read
-once a call); :mod:`sklearn_clsattn.dask` has that of a cluster.
+:meth:`~Corpus.gather`. Functions are pure (:mod:`.chunk`, :mod:`.shard`): a chunk and arguments in,
+a chunk, a shard or arrays out. This file has the corpus of this process, in memory (one chunk) or
+in files (many, read once a call); :mod:`sklearn_clsattn.dask` has that of a cluster.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from typing import Any
 
 import torch
 
-from .chunk import Chunk
-
 
 class Corpus:
-    """The chunks of this process, one after another."""
+    """The chunks, or shards, of this process, one after another."""
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, chunks: Sequence[Any]) -> None:
         self.chunks = list(chunks)
 
-    def map(self, function: Callable[..., Chunk], *arguments: Any) -> Corpus:
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Corpus:
         """Apply a function to each chunk; return the results as a corpus."""
         return Corpus(self.gather(function, *arguments))
 
@@ -32,7 +30,7 @@ class Corpus:
         total = None
         for chunk in self.chunks:
             result = function(chunk, *arguments)
-            chunk.release()
+            chunk.unload()
             total = result if total is None else added(total, result)
         return total
 
@@ -41,7 +39,7 @@ class Corpus:
         results = []
         for chunk in self.chunks:
             results.append(function(chunk, *arguments))
-            chunk.release()
+            chunk.unload()
         return results
 
 

@@ -1,38 +1,43 @@
-"""The documents of a fit: a corpus with its statistics, its copies, a sample of it, its loss."""
+"""The documents of a fit: a corpus with its statistics, a sample of it, its loss."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from numpy.typing import NDArray
 
 from .._bags import n_stored, without_unused_columns
+from .._targets import Targets
 from .._types import Array, Numbers
-from .chunk import (
-    Chunk,
-    curvature,
-    described,
-    loss_and_gradient,
-    rows_of,
-    selections,
-    with_bag,
-    with_copies,
-    with_loss,
-)
+from .chunk import Chunk, fingerprints, rows_of, selections
 from .corpus import Corpus
-from .leave_one_out import directions_by_content, numbered, own_weights
+from .leave_one_out import LeftOut, directions_by_content, numbered
 from .loss import AttentionLoss
-from .statistics import CorpusStatistics
+from .shard import curvature, loss_and_gradient, make_evidence, make_shard
+from .statistics import CorpusStatistics, Scaling
 
 SAMPLE_SIZE = 8_000
 """The approximate maximum number of different documents in a sample."""
 
 LEAST_OF_A_CLASS = 8
 """The minimum number of documents of each class in a sample, if available."""
+
+
+class _Description(NamedTuple):
+    """What is found out once of all documents, in any form.
+
+    groups : (n_documents,), a number for each, the same for the same documents (:func:`.numbered`)
+    targets, weights : of all documents
+    starts : (n_chunks + 1,), the number of each chunk's first document
+    """
+
+    groups: Numbers
+    targets: Targets
+    weights: Array
+    starts: Numbers
 
 
 @dataclass(frozen=True)
@@ -51,28 +56,15 @@ class Documents:
     shape: tuple[int, int]
     n_entries: int
     entry_scale: float | None = None
-    # What is found out once, of these documents in any form.
-    _known: dict[str, tuple[Numbers, Numbers, Array, Numbers]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    _cache: dict[str, _Description] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(
-        cls,
-        X: Any,
-        codes: Numbers,
-        weights: Array,
-        n_classes: int,
-        *,
-        entry_scale: float | None = None,
-        members: NDArray[Any] | None = None,
+    def from_arrays(
+        cls, X: Any, targets: Targets, weights: Array, *, entry_scale: float | None = None
     ) -> Documents:
-        """Return documents in memory: CSR or bags, codes and weights, (n_documents,).
-
-        `members` tell of several labels (:class:`.chunk.Chunk`).
-        """
-        statistics = CorpusStatistics.of(X, codes, n_classes, weights, members)
-        corpus = Corpus([Chunk(X, codes, weights, members=members)])
+        """Return documents in memory: CSR or bags, their targets, and weights (n_documents,)."""
+        corpus = Corpus([Chunk(X, targets, weights)])
+        statistics = CorpusStatistics.of(X, targets, weights)
         return cls(corpus, statistics, X.shape, n_stored(X), entry_scale)
 
     @property
@@ -87,14 +79,9 @@ class Documents:
         return self._chunk.X
 
     @property
-    def codes(self) -> Numbers:
-        """Class codes of documents in memory, (n_documents,)."""
-        return self._chunk.codes
-
-    @property
-    def members(self) -> NDArray[Any] | None:
-        """Which of several labels documents in memory have (:class:`.chunk.Chunk`)."""
-        return self._chunk.members if self.statistics.several else None
+    def targets(self) -> Targets:
+        """The targets of documents in memory."""
+        return self._chunk.targets
 
     @property
     def weights(self) -> Array:
@@ -103,8 +90,8 @@ class Documents:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes, K."""
-        return len(self.statistics.class_weights)
+        """Number of classes, or labels, K."""
+        return self.statistics.n_classes
 
     @property
     def n_outputs(self) -> int:
@@ -114,79 +101,78 @@ class Documents:
     @property
     def groups(self) -> Numbers:
         """A number per document, the same for the same documents (:func:`.numbered`)."""
-        return self._described()[0]
+        return self._description.groups
 
-    def _described(self) -> tuple[Numbers, Numbers, Array, Numbers]:
-        """Return groups, codes and weights of all documents, and the first number of each chunk."""
-        if "description" not in self._known:
+    @property
+    def _description(self) -> _Description:
+        if "description" not in self._cache:
             directions = directions_by_content(self.statistics.shares)
-            chunks = self.corpus.gather(described, directions)
-            starts = np.cumsum([0, *(len(codes) for _, _, codes, _ in chunks)])
-            columns = zip(*chunks, strict=True)
-            joined = [part[0] if len(part) == 1 else np.concatenate(part) for part in columns]
-            first, second, codes, weights = joined
-            self._known["description"] = numbered(first, second), codes, weights, starts
-        return self._known["description"]
-
-    def trained_in(self, dtype: type[np.floating[Any]], device: torch.device | str) -> Documents:
-        """Return the documents with their bags in some precision on a device."""
-        return replace(self, corpus=self.corpus.map(with_bag, dtype, device))
+            chunks = self.corpus.gather(fingerprints, directions)
+            first, second, targets, weights = zip(*chunks, strict=True)
+            self._cache["description"] = _Description(
+                groups=numbered(np.concatenate(first), np.concatenate(second)),
+                targets=Targets.joined(targets),
+                weights=np.concatenate(weights),
+                starts=np.cumsum([0, *map(len, weights)]),
+            )
+        return self._cache["description"]
 
     def attention_loss(
         self, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float = 0.0
     ) -> AttentionLoss:
         """Return the sum of the losses of documents in memory, with its bag."""
-        loss = CorpusLoss(self.trained_in(dtype, device), dtype, device, cls_weight)
-        (chunk,) = loss.corpus.chunks
-        return chunk.trained_loss
+        return make_shard(self._chunk, dtype, device, cls_weight).loss
 
-    def with_copies(self, corpus: Corpus) -> Corpus:
-        """Return this corpus with the weights of documents and their copies in each class."""
-        groups, codes, weights, starts = self._described()
-        copied = np.flatnonzero((np.bincount(groups) > 1)[groups])
-        of_copies = np.unique(groups[copied], return_inverse=True)[1]
-        members = None if self.members is None else self.members[copied]
-        own = own_weights(codes[copied], weights[copied], self.n_classes, of_copies, members)
-        return corpus.map(with_copies, starts, copied, of_copies, own)
+    def evidence(self, shards: Corpus, scaling: Scaling) -> Corpus:
+        """Return the naive Bayes evidence for each document without its copies, by shards."""
+        known = self._description
+        copied = np.flatnonzero((np.bincount(known.groups) > 1)[known.groups])
+        copy_groups = np.unique(known.groups[copied], return_inverse=True)[1]
+        targets, weights = known.targets[copied], known.weights[copied]
+        copies = LeftOut.with_copies(targets, weights, copy_groups)
+        return shards.map(make_evidence, scaling, known.starts, copied, copy_groups, copies)
 
     def sample(self) -> tuple[int, Documents]:
-        """Return the number of different documents, and a sample (:func:`some_of`)."""
-        groups, codes, weights, starts = self._described()
-        present = np.flatnonzero(weights)
-        of_present = np.unique(groups[present], return_inverse=True)[1]
-        kinds = codes
-        if self.members is not None:  # copies with the same labels
-            keys = self.members @ np.random.default_rng(0).random(self.n_classes)
-            kinds = np.unique(keys, return_inverse=True)[1]
-        of_sample, sample_weights = some_of(
-            of_present, codes[present], weights[present], kinds[present]
-        )
-        rows = present[of_sample]
-        matrices = self.corpus.gather(rows_of, starts, rows)
+        """Return the number of different documents, and a sample (:func:`stratified_sample`)."""
+        known = self._description
+        present = np.flatnonzero(known.weights)
+        targets, weights = known.targets[present], known.weights[present]
+        groups = np.unique(known.groups[present], return_inverse=True)[1]
+        # 1) some of the documents, with all copies
+        sampled = stratified_sample(groups, targets, weights)
+        # 2) one document in place of its copies of the same kind
+        kinds = targets.kinds()[sampled]
+        keys = groups[sampled] * (kinds.max(initial=0) + 1) + kinds
+        _, first, copy_of = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.argsort(order)
+        targets, weights = targets[sampled].merged(first[order], place[copy_of], weights[sampled])
+        rows = present[sampled[first[order]]]
+        # 3) their bags
+        matrices = self.corpus.gather(rows_of, known.starts, rows)
         X = matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
-        sampled = self._some(X, rows, codes[rows], sample_weights, groups[rows])
-        return int(of_present.max(initial=-1)) + 1, sampled
+        sample = self._some(X, targets, weights, known.groups[rows])
+        return int(groups.max(initial=-1)) + 1, sample
 
     def largest_class_share(self) -> float:
         """Return the largest class's share of the different documents with positive weight."""
-        groups, codes, weights, _ = self._described()
-        present, n_codes = weights > 0, int(codes.max(initial=0)) + 1
-        pairs = np.unique(groups[present].astype(np.int64) * n_codes + codes[present])
-        sizes = np.bincount(pairs % n_codes)
-        return float(sizes.max() / sizes.sum())
+        known = self._description
+        present = np.flatnonzero(known.weights)
+        groups = np.unique(known.groups[present], return_inverse=True)[1]
+        by_class = known.targets[present].class_shares(groups, known.weights[present])
+        return float(by_class.max() / by_class.sum())
 
     def rows(self, rows: Numbers) -> Documents:
         """Return some of the documents in memory, with statistics of their own."""
-        weights, groups = self.weights[rows], self.groups[rows]
-        return self._some(self.X[rows], rows, self.codes[rows], weights, groups)
+        return self._some(self.X[rows], self.targets[rows], self.weights[rows], self.groups[rows])
 
     def without_unseen_tokens(self) -> tuple[Documents, Numbers]:
         """Return documents with only their own tokens, and these tokens; all if in chunks."""
         if len(getattr(self.corpus, "chunks", ())) != 1:
             return self, np.arange(self.shape[1])
         X, tokens = without_unused_columns(self.X)
-        statistics = replace(self.statistics, shares=self.statistics.shares[:, tokens])
-        corpus = Corpus([replace(self._chunk, X=X, columns=None)])
+        corpus = Corpus([replace(self._chunk, X=X, transposed=None)])
+        statistics = self.statistics.of_tokens(tokens)
         return replace(self, corpus=corpus, statistics=statistics, shape=X.shape), tokens
 
     def count_selected(self, scores: Array) -> Numbers:
@@ -194,21 +180,18 @@ class Documents:
         counts: Numbers = self.corpus.sum(selections, scores)
         return counts
 
-    def _some(
-        self, X: Any, rows: Numbers, codes: Numbers, weights: Array, groups: Numbers
-    ) -> Documents:
+    def _some(self, X: Any, targets: Targets, weights: Array, groups: Numbers) -> Documents:
         """Return documents in memory of known groups."""
-        scale, members = self.entry_scale, None if self.members is None else self.members[rows]
-        some = Documents.of(X, codes, weights, self.n_classes, entry_scale=scale, members=members)
-        some._known["description"] = groups, codes, weights, np.array([0, len(codes)])
+        some = Documents.from_arrays(X, targets, weights, entry_scale=self.entry_scale)
+        starts = np.array([0, len(weights)])
+        some._cache["description"] = _Description(groups, targets, weights, starts)
         return some
 
 
 class CorpusLoss:
     """The sum of documents' losses as a function of the token matrix (see :mod:`.loss`).
 
-    The documents have bags in the precision `dtype` on `device`; so is the matrix, (n_tokens + 1,
-    1 + n_outputs).
+    Bags and token matrix, (n_tokens + 1, 1 + n_outputs), are in the precision `dtype` on `device`.
     """
 
     def __init__(
@@ -218,8 +201,9 @@ class CorpusLoss:
         device: torch.device | str,
         cls_weight: float,
     ) -> None:
-        self.corpus = documents.corpus.map(with_loss, documents.n_outputs, cls_weight)
-        self.n_outputs, self.cls_weight = documents.n_outputs, cls_weight
+        self.shards = documents.corpus.map(make_shard, dtype, device, cls_weight)
+        self.n_outputs = documents.n_outputs
+        self.cls_weight = cls_weight
         self.total_weight = documents.statistics.total_weight
         self._shape = documents.shape[1] + 1, 1 + self.n_outputs
         self.dtype = torch.float32 if dtype == np.float32 else torch.float64
@@ -231,52 +215,42 @@ class CorpusLoss:
 
     def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the sum of the losses and its gradient, a new tensor."""
-        value, gradient = self.corpus.sum(loss_and_gradient, matrix)
+        value, gradient = self.shards.sum(loss_and_gradient, matrix)
         return value, gradient.to(matrix.dtype)
 
     def curvature(self, matrix: torch.Tensor) -> torch.Tensor:
         """Return the curvature by values and intercepts, (n_tokens + 1, n_outputs)."""
-        return self.corpus.sum(curvature, matrix).to(matrix.dtype)
+        return self.shards.sum(curvature, matrix).to(matrix.dtype)
 
 
-def some_of(
-    groups: Numbers, codes: Numbers, weights: Array, kinds: Numbers
-) -> tuple[Numbers, Array]:
-    """Return some of the documents, (n,), in their order, and weights of these, (n,).
+def stratified_sample(groups: Numbers, targets: Targets, weights: Array) -> Numbers:
+    """Return the rows of some of the documents, with all their copies, ascending.
 
-    `groups`, 0..n-1, are numbered by content. The sample is spread evenly over the strata of
-    :func:`class_by_class` and over contents; a document stands for its copies of the same kind, and
-    has their weights.
+    `groups`, (n_documents,), 0..n-1, are numbered by content. The sample is spread evenly over the
+    strata of :func:`strata`, and over contents.
     """
-    order, sizes = class_by_class(groups, codes)
+    order, sizes = strata(groups, targets, weights)
     share = min(SAMPLE_SIZE / max(len(order), 1), 1.0)
     wanted = np.minimum(sizes, np.maximum((sizes * share).astype(np.intp), LEAST_OF_A_CLASS))
     place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     size, want = np.repeat(sizes, sizes), np.repeat(wanted, sizes)
     taken = np.zeros(len(order), dtype=bool)
     taken[order] = (place + 1) * want // size > place * want // size
-    rows = np.flatnonzero(taken[groups])
-    keys = (groups * (kinds.max(initial=0) + 1) + kinds)[rows]
-    _, first, copy_of = np.unique(keys, return_index=True, return_inverse=True)
-    by_row = np.argsort(first)
-    sums = np.bincount(copy_of, weights[rows], len(first)).astype(np.float64)
-    return rows[first[by_row]], sums[by_row]
+    return np.flatnonzero(taken[groups])
 
 
-def class_by_class(groups: Numbers, codes: Numbers) -> tuple[Numbers, Numbers]:
+def strata(groups: Numbers, targets: Targets, weights: Array) -> tuple[Numbers, Numbers]:
     """Return the groups, stratum by stratum, (n_groups,), and the strata's sizes (n_strata,).
 
-    A stratum is the groups whose documents have the same classes: so groups of documents of
-    several classes belong to none of these, whatever their names. Strata are in the order of their
-    first groups.
+    A stratum has the groups that weigh most in the same class, or in the same classes equally, so
+    that the names of the classes have no influence. Strata are in the order of their first groups.
     """
-    n_groups, n_classes = int(groups.max(initial=-1)) + 1, int(codes.max(initial=0)) + 1
-    # 1) the different pairs of a group and a class
-    group, code = np.divmod(np.unique(groups.astype(np.int64) * n_classes + codes), n_classes)
-    # 2) a number for each set of classes: the sum of a random number for each class
-    numbers = np.random.default_rng(0).random(n_classes)
+    n_groups = int(groups.max(initial=-1)) + 1
+    group, code = targets.heaviest_classes(groups, weights)
+    # 1) a number for each set of classes: the sum of a random number for each class
+    numbers = np.random.default_rng(0).random(targets.n_classes + 1)
     set_numbers = np.bincount(group, numbers[code], n_groups)
-    # 3) the groups in the order of the first group of their set
+    # 2) the groups in the order of the first group of their set
     _, first_group, stratum = np.unique(set_numbers, return_index=True, return_inverse=True)
     first_of_stratum = first_group[stratum]
     order = np.lexsort((np.arange(n_groups), first_of_stratum))

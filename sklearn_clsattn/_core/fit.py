@@ -31,7 +31,7 @@ def default_tol(documents: Documents) -> float:
     Of several labels, losses and so gaps are added up.
     """
     tol = FEW_TOL if documents.shape[0] < FEW_DOCUMENTS else MANY_TOL
-    return tol * documents.n_outputs if documents.statistics.several else tol
+    return tol * documents.n_outputs if documents.statistics.multilabel else tol
 
 
 def fit_attention(
@@ -67,7 +67,6 @@ def fit_attention(
         how["vectors"] = vectors[seen]
         if documents.shape[0] < FEW_DOCUMENTS:  # single precision may not reach the small tol
             dtype = np.float64
-    documents = documents.trained_in(dtype, device)
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
     path = AttentionPath(documents, dtype, device, attention_C=first_attention_C, **how)
     attributes: dict[str, Any] = {"C_": C, "attention_C_": first_attention_C}

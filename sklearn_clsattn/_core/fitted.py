@@ -23,7 +23,7 @@ from weakref import finalize
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, softmax
 
 from .._bags import Bags, is_sparse, multiplied, n_stored
 from .._documents import BLOCK_ENTRIES, damped, damped_entries, reduced_rows, row_blocks, row_sums
@@ -317,19 +317,6 @@ def probabilities(decision: Array) -> Array:
     if decision.ndim == 1:
         return np.column_stack([expit(-decision), expit(decision)])
     return np.asarray(softmax(decision, axis=1))
-
-
-def log_losses(outputs: Array, codes: Numbers) -> Array:
-    """Return the log loss of each document, (n_documents,), for outputs (n_documents, n_outputs).
-
-    Of several labels, codes are 1 or 0, (n_documents, n_labels), and the losses are added up.
-    """
-    if codes.ndim == 2:
-        return np.asarray(np.logaddexp(0.0, np.where(codes, -1.0, 1.0) * outputs).sum(axis=1))
-    if outputs.shape[1] == 1:
-        return np.asarray(np.logaddexp(0.0, np.where(codes == 1, -1.0, 1.0) * outputs[:, 0]))
-    own = np.take_along_axis(outputs, codes[:, None], axis=1)[:, 0]
-    return np.asarray(logsumexp(outputs, axis=1) - own)
 
 
 def most_probable(decision: Array) -> Numbers:

@@ -22,13 +22,14 @@ A document of weight 0 is in no total, and nothing is left out for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._bags import Bags
 from .._documents import BLOCK_ENTRIES, divided, row_blocks, row_sums, row_totals
+from .._targets import Targets, group_sums
 from .._types import Array, Numbers
 from .statistics import TokenTotals
 
@@ -100,18 +101,42 @@ def _scattered(values: Array) -> Array:
     return np.asarray(1.5 + 0.5 * np.cos(100.0 * np.log(np.maximum(values, 1e-300))))
 
 
-def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
+@dataclass(frozen=True)
+class LeftOut:
+    """The weights that are left out with each document: those of the document and its copies.
+
+    by_class : (n_documents, n_classes), the weight in each class
+    total : (n_documents,), the weight of all; the sum over classes, but of several labels
+    """
+
+    by_class: Array
+    total: Array
+
+    @classmethod
+    def with_copies(cls, targets: Targets, weights: Array, groups: Numbers) -> LeftOut:
+        """Return the weights that are left out with the documents of each group, (n_groups, ...).
+
+        `groups`, (n_documents,), are numbers from 0, the same for copies.
+        """
+        n_groups = int(groups.max(initial=-1)) + 1
+        by_class = group_sums(targets.by_class(weights), groups, n_groups)
+        return cls(by_class, np.bincount(groups, weights, n_groups).astype(np.float64))
+
+    def __getitem__(self, rows: Any) -> LeftOut:
+        """Return the weights that are left out with some documents."""
+        return LeftOut(self.by_class[rows], self.total[rows])
+
+
+def evidence_without(X: Any, left_out: LeftOut, totals: TokenTotals) -> Array:
     """Return every document's sum of weight times leave-one-out log-odds, (n_documents, n_outputs).
 
-    `X` is a canonical CSR matrix; `own`, (n_documents, n_classes), is what each document and its
-    copies weigh in every class; of several labels, (n_documents, n_labels + 1), what all of them
-    weigh is last. The totals may be those of more documents than these.
+    `X` is a canonical CSR matrix, or bags. The totals may be those of more documents than these.
     """
     from .backend import blocks_in_threads
 
-    weights = _all_together(own, totals)
-    mixed = ((own > 0) & (own < weights[:, None])).any(axis=1)
-    own_weight = np.where(mixed, 0.0, weights)
+    own, whole = left_out.by_class, (1.0 - _ROUNDING) * left_out.total[:, None]
+    mixed = ((own > 0) & (own < whole)).any(axis=1)
+    own_weight = np.where(mixed, 0.0, left_out.total)
     dtype, n_tokens, n_outputs = _precision(X, totals), X.shape[1], totals.n_outputs
     first = totals.n_classes - n_outputs
     # Of every output: the tokens' totals in the other classes, then in its own.
@@ -121,12 +146,12 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
     sums = np.empty((n_outputs, X.shape[0]))
 
     def of_block(block: tuple[slice, Any]) -> None:
-        # All copies of a document are of its classes: so every output's log-odds lose something in
-        # the numerator or in the denominator, never in both, and one logarithm is enough.
+        # A document and its copies are of a class altogether or not at all: so every output's
+        # log-odds lose something above or below the fraction, and one logarithm is enough.
         rows, part = block
         lengths = np.diff(part.indptr)
-        left_out = own_weight[rows] * _unit_per_document(part, totals)
-        shares = np.repeat(left_out.astype(dtype), lengths)
+        units = own_weight[rows] * _unit_per_document(part, totals)
+        shares = np.repeat(units.astype(dtype), lengths)
         shares *= part.data
         for k in range(n_outputs):
             of_class = own[rows, first + k] > 0
@@ -144,77 +169,55 @@ def evidence_without(X: Any, own: Array, totals: TokenTotals) -> Array:
     # Beside the tables of several outputs half as much room to work in is as much memory.
     blocks_in_threads(of_block, X, BLOCK_ENTRIES // min(n_outputs, 2) + 1)
     if len(copies := np.flatnonzero(mixed)):
-        for rows, part, odds in _log_odds_without(X[copies], own[copies], totals):
+        for rows, part, odds in _log_odds_without(X[copies], left_out[copies], totals):
             odds *= part.data[:, None]
             sums[:, copies[rows]] = row_sums(odds, part.indptr).T
     return np.ascontiguousarray(sums.T)
 
 
 def leave_one_out_log_odds(
-    X: Any, codes: Numbers, weights: Array, totals: TokenTotals, groups: Numbers
+    X: Any, targets: Targets, weights: Array, totals: TokenTotals, groups: Numbers
 ) -> Array:
     """Return the leave-one-out log-odds of all entries, (n_entries, n_outputs).
 
-    `codes` and `weights` are the documents' classes and weights, `groups` their
-    :func:`same_documents`.
+    `groups` are the documents' :func:`same_documents`.
     """
-    own = own_weights(codes, weights, totals.n_classes, groups)[groups] * (weights > 0)[:, None]
+    left_out = LeftOut.with_copies(targets, weights, groups)[groups]
+    present = weights > 0
+    left_out = LeftOut(left_out.by_class * present[:, None], left_out.total * present)
     odds = np.empty((X.nnz, totals.n_outputs))
-    for rows, _, block in _log_odds_without(X, own, totals):
+    for rows, _, block in _log_odds_without(X, left_out, totals):
         odds[X.indptr[rows.start] : X.indptr[rows.stop]] = block
     return odds
 
 
 def _log_odds_without(
-    X: Any, own: Array, totals: TokenTotals
+    X: Any, left_out: LeftOut, totals: TokenTotals
 ) -> Iterator[tuple[slice, Any, Array]]:
-    """Yield rows, CSR arrays of these, and their log-odds; `own` as in `evidence_without`."""
+    """Yield rows, CSR arrays of these, and their entries' log-odds, (n_entries, n_outputs)."""
     dtype = _precision(X, totals)
     smoothed = totals.smoothed.astype(dtype, order="C")
     rest = totals.rest.astype(dtype, order="C")
     first = totals.n_classes - totals.n_outputs
-    units = _unit_per_document(X, totals)[:, None]
-    every = (_all_together(own, totals)[:, None] * units).astype(dtype)
-    own = (own[:, : totals.n_classes] * units).astype(dtype)
+    units = _unit_per_document(X, totals)
+    by_class = (left_out.by_class * units[:, None]).astype(dtype)
+    of_others = ((left_out.total[:, None] - left_out.by_class) * units[:, None]).astype(dtype)
+    prior_odds = totals.prior_odds[first:].astype(dtype)
     for rows, part in row_blocks(X, BLOCK_ENTRIES // totals.n_classes + 1):
-        left_out = np.repeat(own[rows], np.diff(part.indptr), axis=0)
-        left_out *= part.data[:, None]
+        lengths, entries = np.diff(part.indptr), part.data[:, None]
+        # 1) the totals of each class without the document
         of_class = smoothed[part.indices]
-        of_class -= left_out
+        of_class -= np.repeat(by_class[rows], lengths, axis=0) * entries
         np.maximum(of_class, _SMALLEST_TOTAL, out=of_class)
-        left_out -= np.repeat(every[rows], np.diff(part.indptr), axis=0) * part.data[:, None]
-        left_out += rest[part.indices]
-        np.maximum(left_out, _SMALLEST_TOTAL, out=left_out)
-        of_class /= left_out
+        # 2) those of all other classes
+        others = rest[part.indices]
+        others -= np.repeat(of_others[rows], lengths, axis=0) * entries
+        np.maximum(others, _SMALLEST_TOTAL, out=others)
+        # 3) their log-odds
+        of_class /= others
         odds = np.log(of_class[:, first:])
-        odds -= totals.prior_odds[first:].astype(dtype)
+        odds -= prior_odds
         yield rows, part, odds
-
-
-def own_weights(
-    codes: Numbers,
-    weights: Array,
-    n_classes: int,
-    groups: Numbers,
-    members: NDArray[Any] | None = None,
-) -> Array:
-    """Return the weight of every group's documents of every class, (n_groups, n_classes).
-
-    `members`, (n_documents, n_classes), are in place of codes where these have several labels.
-    """
-    n_groups = int(groups.max(initial=-1)) + 1
-    if members is not None:
-        of_groups = np.zeros((n_groups, n_classes))
-        np.add.at(of_groups, groups, members * weights[:, None])
-        return of_groups
-    sums = np.bincount(groups * n_classes + codes, weights, n_groups * n_classes)
-    return np.asarray(sums, dtype=np.float64).reshape(n_groups, n_classes)
-
-
-def _all_together(own: Array, totals: TokenTotals) -> Array:
-    """Return what every document and its copies weigh, (n_documents,), in all classes."""
-    n_classes = totals.n_classes
-    return np.asarray(own[:, n_classes] if own.shape[1] > n_classes else own.sum(axis=1))
 
 
 def _precision(X: Any, totals: TokenTotals) -> type[np.floating[Any]]:

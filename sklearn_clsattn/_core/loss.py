@@ -14,9 +14,8 @@ values (:mod:`~sklearn_clsattn._core.prior_mean`; 0 without):
     F_{ik} = f_{ik} + \beta_k .
 
 **Loss** (:class:`AttentionLoss`): the sum over documents :math:`\sum_i \omega_i\, \ell(y_i, F_i)`
-with document weights :math:`\omega_i`, where :math:`\ell` is the logistic loss
-:math:`\log(1 + e^{-yF})` for one output (:math:`y = \pm 1`), their sum over outputs where
-documents have several labels, and else the cross entropy of softmax(F). It is a function of one
+with document weights :math:`\omega_i`, where :math:`\ell` is the logistic loss or the cross entropy
+(:mod:`~sklearn_clsattn._core.output_loss`). It is a function of one
 matrix of shape (n_tokens + 1, 1 + n_outputs), the *token matrix*: a row
 :math:`[a_s, b_{s1}, .., b_{sK}]` per token and a last row :math:`[a_0, \beta_1, .., \beta_K]` for
 ``<cls>``.
@@ -46,14 +45,12 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from .backend import floats
 from .bag import TokenBag
+from .output_loss import CrossEntropy, OutputLoss
 
 # Below this a document's whole attention mass has underflowed against the largest score's.
 _SMALLEST_MASS = {torch.float32: 1e-25, torch.float64: 1e-200}
@@ -61,48 +58,24 @@ _SMALLEST_MASS = {torch.float32: 1e-25, torch.float64: 1e-200}
 _LEAST_VARIANCE = 1e-4
 
 
-def encode_targets(
-    codes: NDArray[np.intp],
-    n_outputs: int,
-    device: torch.device | str = "cpu",
-    *,
-    members: NDArray[Any] | None = None,
-) -> torch.Tensor:
-    """Return class codes 0..K-1, (n_documents,), in the form that :class:`AttentionLoss` takes.
-
-    For two classes, or several labels that documents have by `members` (:class:`.chunk.Chunk`),
-    +1.0 or -1.0, (n_documents, n_outputs) in float64, else the codes (int64).
-    """
-    if n_outputs == 1 or members is not None:
-        positive = codes[:, None] if members is None else members[:, :-1]
-        return torch.from_numpy(2.0 * positive - 1.0).to(device)
-    return torch.from_numpy(np.ascontiguousarray(codes, dtype=np.int64)).to(device)
-
-
 class AttentionLoss:
     """Sum over documents of the weighted loss, and its gradient by the token matrix.
 
-    See the module's docstring for the formulas. `targets` come from :func:`encode_targets`;
-    `sample_weight`, (n_documents,), is non-negative; `n_outputs` is 1 for two classes, K for K > 2
-    or for several labels; `cls_weight` is S_0, 0 without ``<cls>``. `total_weight` is the weight of
-    all documents.
+    See the module's docstring for the formulas. `output_loss` is the loss of the documents'
+    outputs, of which there are `n_outputs`; `cls_weight` is S_0, 0 without ``<cls>``.
+    `total_weight` is the weight of all documents.
     """
 
     def __init__(
-        self,
-        bag: TokenBag,
-        targets: torch.Tensor,
-        sample_weight: torch.Tensor,
-        n_outputs: int,
-        *,
-        cls_weight: float = 0.0,
+        self, bag: TokenBag, output_loss: OutputLoss, n_outputs: int, *, cls_weight: float = 0.0
     ) -> None:
-        self.bag, self.targets, self.n_outputs = bag, targets, n_outputs
-        self.is_logistic = targets.is_floating_point()
-        self.evidence: torch.Tensor | None = None
-        self.sample_weight = sample_weight.to(torch.float64)
+        self.bag = bag
+        self.output_loss = output_loss
+        self.n_outputs = n_outputs
         self.cls_weight = cls_weight
+        self.sample_weight = output_loss.weights
         self.total_weight = float(self.sample_weight.sum())
+        self.evidence: torch.Tensor | None = None
         self._missing_mass: torch.Tensor | None = None
         if not cls_weight:  # an empty document attends to nothing: its output is the intercept
             ones = torch.ones((bag.shape[1], 1), dtype=bag.dtype, device=bag.device)
@@ -155,7 +128,7 @@ class AttentionLoss:
         underflows is left out.
         """
         weights, squares, _, outputs = self._at(matrix)
-        p = self.probabilities(outputs)
+        p = self.output_loss.probabilities(outputs)
         variance = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE) * self.sample_weight[:, None]
         curvature = matrix.new_empty((len(matrix), self.n_outputs))
         per_document = (variance / squares[:, None]).to(self.bag.dtype)
@@ -173,7 +146,7 @@ class AttentionLoss:
         """
         weights, squares, attended, outputs = self._at(matrix)
         others = torch.zeros_like(outputs)
-        for k in range(0 if self.is_logistic else self.n_outputs):
+        for k in range(self.n_outputs if isinstance(self.output_loss, CrossEntropy) else 0):
             rest = torch.cat([outputs[:, :k], outputs[:, k + 1 :]], dim=1)
             others[:, k] = torch.logsumexp(rest, dim=1)
         size = (outputs - others).abs_().clamp_(min=1e-6)
@@ -210,37 +183,6 @@ class AttentionLoss:
         least = math.sqrt(_SMALLEST_MASS[self.bag.dtype])
         squares = torch.where(mass > least, mass, math.inf).square_()
         return weights, squares, attended, attended + matrix[-1, 1:].to(torch.float64)
-
-    def probabilities(self, outputs: torch.Tensor) -> torch.Tensor:
-        """Return those of outputs F, of the same shape."""
-        return torch.sigmoid(outputs) if self.is_logistic else torch.softmax(outputs, dim=1)
-
-    def output_loss(self, outputs: torch.Tensor) -> tuple[float, torch.Tensor]:
-        """Return the weighted sum of the losses of outputs F, and its derivative by them.
-
-        Both are of shape (n_documents, n_outputs), in float64.
-        """
-        weight = self.sample_weight
-        if self.n_outputs == 1:
-            margins = outputs * self.targets
-            losses = -torch.nn.functional.logsigmoid(margins)[:, 0]
-            derivative = -torch.sigmoid(-margins) * self.targets * weight[:, None]
-        elif self.is_logistic:  # one logarithm for some labels, as the product is below 2^1000
-            margins = outputs * self.targets
-            tails = margins.abs().neg_().exp_().add_(1.0)
-            losses = -margins.clamp(max=0.0).sum(dim=1)
-            for part in tails.split(1000, dim=1):
-                losses += part.prod(dim=1).log_()
-            derivative = margins.clamp_(min=0.0).neg_().exp_().div_(tails).mul_(self.targets)
-            derivative.mul_(weight.neg()[:, None])
-        else:
-            logs = torch.log_softmax(outputs, dim=1)
-            rows = self.targets[:, None]
-            losses = -logs.gather(1, rows)[:, 0]
-            derivative = logs.exp_()
-            derivative.scatter_add_(1, rows, -torch.ones_like(rows, dtype=outputs.dtype))
-            derivative *= weight[:, None]
-        return float(torch.dot(losses, weight)), derivative
 
     def _cls_mass_and_shift(self, matrix: torch.Tensor) -> tuple[float, float]:
         """Return S_0 exp(a_0 - shift) and the shift: the largest score that is attended to."""

@@ -71,8 +71,7 @@ class Stream:
     entry_scale: float | None = None
 
     @classmethod
-    def empty(cls, n_classes: int, n_tokens: int) -> Stream:
+    def empty(cls, n_classes: int, n_tokens: int, *, multilabel: bool = False) -> Stream:
         """Return a stream without documents."""
-        nothing = np.zeros(n_classes)
-        statistics = CorpusStatistics(nothing, nothing, nothing, np.zeros((n_classes, n_tokens)))
+        statistics = CorpusStatistics.empty(n_classes, n_tokens, multilabel=multilabel)
         return cls(None, statistics, np.zeros(n_tokens, dtype=np.intp))

@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._types import Array
 from .backend import floats, to_array
 from .documents import CorpusLoss
 from .fitted import FittedAttention
 from .lbfgs import Multiply
 from .memory import Memory
 from .prior_mean import PriorMean
-from .statistics import Scaling, class_log_odds, class_priors
+from .statistics import CorpusStatistics, Scaling
 from .vectors import SharedValues
 
 CLS_PENALTY = 1.0
@@ -84,13 +83,11 @@ class RememberedLoss:
 class AttentionObjective:
     """The penalised mean loss of the default training, as a function of x (see the module).
 
-    `loss` is that of the documents; `class_weights`, (n_classes,), are their summed weights, for
-    the intercepts' start and curvature; `C` and `attention_C` are those of
-    :func:`~.fit.fit_attention`. The values' prior mean `mean`, None for 0, is no part of the token
-    matrix, but of `loss` and of the model. `remembered` is the expanded loss of earlier documents,
-    if there were any. Losses are averaged over `total_weight`; None is that of `loss`. `shared` is
-    what values get from vectors of tokens, None without. With `several` labels, `class_weights`
-    are those of :class:`~.statistics.CorpusStatistics`.
+    `loss` is that of the documents, whose `statistics` give the intercepts' start and curvature;
+    `C` and `attention_C` are those of :func:`~.fit.fit_attention`. The values' prior mean `mean`,
+    None for 0, is no part of the token matrix, but of `loss` and of the model. `remembered` is the
+    expanded loss of earlier documents, if there were any. Losses are averaged over `total_weight`;
+    None is that of `loss`. `shared` is what values get from vectors of tokens, None without.
     """
 
     refresh: int | None = 10  # steps after which the inverse curvature is computed again
@@ -98,7 +95,7 @@ class AttentionObjective:
     def __init__(
         self,
         loss: CorpusLoss,
-        class_weights: Array,
+        statistics: CorpusStatistics,
         scaling: Scaling,
         *,
         C: float,
@@ -107,7 +104,6 @@ class AttentionObjective:
         remembered: RememberedLoss | None = None,
         total_weight: float | None = None,
         shared: SharedValues | None = None,
-        several: bool = False,
     ) -> None:
         device, dtype = loss.device, loss.dtype
         self.shared = shared
@@ -117,9 +113,9 @@ class AttentionObjective:
         self.value_scales = torch.from_numpy(scaling.value_scales).to(device, dtype)
         self._C_unit = scaling.C_unit
         self._matrix = loss.zeros()
-        log_odds = class_log_odds(class_weights, several=several)
+        log_odds = statistics.class_log_odds
         self._class_log_odds = torch.from_numpy(log_odds).to(device, dtype)
-        priors = class_priors(class_weights, several=several)[-len(log_odds) :]
+        priors = statistics.priors[-len(log_odds) :]
         variance = np.maximum(priors * (1 - priors), _LEAST_CURVATURE)
         variance *= loss.total_weight / self.total_weight
         self.scores = Block(SCORES, 0.0, 0.0)

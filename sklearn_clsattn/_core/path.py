@@ -22,7 +22,7 @@ from .vectors import SharedValues
 class AttentionPath:
     """The default training's objective of some documents, for one C after another.
 
-    `documents` have bags in the precision `dtype` on a device. The other parameters are those of
+    Bags are in the precision `dtype` on a device. The other parameters are those of
     :func:`~.fit.fit_attention`. `mean` is the prior mean of the values, before the first fit that
     for C = 1. What a fit learns of the curvature, and the gradient it ends with, serve the next.
     `vectors` of tokens have the scale 0 until :meth:`share` gives them another.
@@ -44,7 +44,7 @@ class AttentionPath:
         )
         self._loss = CorpusLoss(documents, dtype, device, units.cls_weight)
         self.mean: PriorMean | None = prior_mean(documents, self._loss, units)
-        self._statistics = replace(documents.statistics, shares=np.empty((0, 0)))
+        self._statistics = documents.statistics.of_tokens(np.empty(0, np.intp))
         self._scaling = replace(units, totals=None)
         self._attention_C = attention_C
         self.shared: SharedValues | None = None
@@ -63,13 +63,12 @@ class AttentionPath:
         if self._objective is None:
             self._objective = AttentionObjective(
                 self._loss,
-                self._statistics.class_weights,
+                self._statistics,
                 self._scaling,
                 C=1.0,
                 attention_C=self._attention_C,
                 mean=self.mean,
                 shared=self.shared,
-                several=self._statistics.several,
             )
         return self._objective
 

@@ -35,11 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from .chunk import multiple_sums, with_evidence, with_naive_bayes
 from .corpus import Corpus
 from .documents import CorpusLoss, Documents
 from .fitted import FittedAttention
-from .statistics import Scaling, class_log_odds
+from .shard import multiple_sums, with_evidence
+from .statistics import Scaling
 
 MEAN_SHARE = 0.5
 """What of the best multiple of naive Bayes is the prior mean."""
@@ -54,10 +54,10 @@ _MAX_STEPS = 50
 class PriorMean:
     """The prior mean of the token values, and the multiple of the evidence that it is half of.
 
-    `log_odds`, (n_tokens, n_outputs), are unit times log-odds, in training's precision; `corpus`
-    has what naive Bayes says of the documents of `loss`. `intercepts`, (n_outputs,), are those at
-    the start, and `earlier` mean and precision of a prior of the multiple;
-    precision 0 stands for the module's.
+    `log_odds`, (n_tokens, n_outputs), are unit times log-odds, in training's precision; `evidence`
+    has what naive Bayes says of the documents of `loss`, by shards. `intercepts`, (n_outputs,), are
+    those at the start, and `earlier` mean and precision of a prior of the multiple; precision 0
+    stands for the module's.
 
     :meth:`fit` sets, for one C after another, `scale`, alpha-hat; `precision`, the second
     derivative by alpha of the penalised sum of losses there; and `mean_loss`, in nats per document,
@@ -67,14 +67,17 @@ class PriorMean:
     def __init__(
         self,
         log_odds: NDArray[np.floating[Any]],
-        corpus: Corpus,
+        evidence: Corpus,
         loss: CorpusLoss,
         intercepts: Array,
         earlier: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        self._log_odds, self._corpus, self._loss, self._earlier = log_odds, corpus, loss, earlier
+        self._log_odds = log_odds
+        self._evidence = evidence
+        self._loss = loss
+        self._earlier = earlier
         self._start = np.array([0.0, *intercepts])
-        self._at_start = corpus.sum(multiple_sums, self._start)
+        self._at_start = evidence.sum(multiple_sums, self._start)
         self.fit(1.0)
 
     def added_to(self, model: FittedAttention) -> FittedAttention:
@@ -99,7 +102,7 @@ class PriorMean:
         self.scale, self.precision = float(x[0]), float(hessian[0, 0])
         loss = value - 0.5 * strength * (x[0] - centre) ** 2
         self.mean_loss = float(loss / self._loss.total_weight)
-        self._loss.corpus = self._corpus.map(with_evidence, MEAN_SHARE * self.scale)
+        self._loss.shards = self._evidence.map(with_evidence, MEAN_SHARE * self.scale)
 
     def _minimise(self, centre: float, strength: float) -> tuple[Array, tuple[float, Array, Array]]:
         """Return multiple and intercepts of least penalised loss, and its derivatives there.
@@ -123,7 +126,7 @@ class PriorMean:
             step = np.linalg.lstsq(hessian, -gradient, rcond=1e-12)[0]
             for halving in range(_MAX_STEPS):
                 candidate = x + 0.5**halving * step
-                found = penalised(candidate, self._corpus.sum(multiple_sums, candidate))
+                found = penalised(candidate, self._evidence.sum(multiple_sums, candidate))
                 if found[0] < (1 + _ROUNDING) * value:
                     break
             else:  # the value is the least that rounding allows
@@ -147,10 +150,8 @@ def prior_mean(
     """
     if scaling.totals is None:
         return None
-    corpus = documents.with_copies(loss.corpus).map(with_naive_bayes, scaling)
+    evidence = documents.evidence(loss.shards, scaling)
     log_odds = scaling.totals.log_odds()
     log_odds *= scaling.unit
     log_odds = log_odds.astype(scaling.value_scales.dtype)
-    statistics = documents.statistics
-    intercepts = class_log_odds(statistics.class_weights, several=statistics.several)
-    return PriorMean(log_odds, corpus, loss, intercepts, earlier)
+    return PriorMean(log_odds, evidence, loss, documents.statistics.class_log_odds, earlier)

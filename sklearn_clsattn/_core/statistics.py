@@ -16,7 +16,7 @@ machines. :func:`token_scaling` derives from them where training starts and in w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from scipy.special import logit
 
 from .._bags import Bags
 from .._documents import divided, row_totals
+from .._targets import Targets
 from .._types import Array, Numbers
 from ..importance import class_totals, overall_importance, signed_frequency, smoothed_totals
 
@@ -39,40 +40,34 @@ SMOOTHING = 0.5
 IMPORTANCE_FLOOR = 0.1
 """Added to the importance before its logarithm becomes the starting score."""
 
+_LEAST_PRIOR = 1e-9
+
 
 @dataclass(frozen=True)
 class CorpusStatistics:
-    """Weighted sums over documents, class by class. They are additive.
-
-    Where documents have `several` labels, classes are these, and a last one of all documents.
+    """Weighted sums over documents, in all and class by class. They are additive.
 
     class_weights : (n_classes,), document weights
-    token_weights : (n_classes,), document weight times total token weight
-    n_entries : (n_classes,), document weight times number of entries
     shares : (n_classes, n_tokens), document weight times each token's share of the document's total
         token weight (:func:`~sklearn_clsattn.importance.class_totals` of kind "shares")
+    total_weight : document weights, of all documents
+    token_weight : document weight times total token weight, of all documents
+    n_entries : document weight times number of entries, of all documents
+    token_shares : (n_tokens,), like `shares`, of all documents
+    multilabel : whether documents have several labels, which are the classes
     """
 
     class_weights: Array
-    token_weights: Array
-    n_entries: Array
     shares: Array
-    several: bool = field(default=False, kw_only=True)
+    total_weight: float
+    token_weight: float
+    n_entries: float
+    token_shares: Array
+    multilabel: bool = False
 
     @classmethod
-    def of(
-        cls,
-        X: Any,
-        codes: Numbers,
-        n_classes: int,
-        weights: Array,
-        members: NDArray[Any] | None = None,
-    ) -> CorpusStatistics:
-        """Return the sums over the rows of a CSR matrix without zeros, of these class codes.
-
-        `members`, (n_documents, n_classes), are in their place where documents have several labels:
-        1 for each label, and 1 at the end.
-        """
+    def of(cls, X: Any, targets: Targets, weights: Array) -> CorpusStatistics:
+        """Return the sums over the rows of a CSR matrix without zeros, or of bags."""
         totals = row_totals(X)
         per_token = divided(weights, totals)
         if not np.isfinite(per_token).all():
@@ -80,55 +75,90 @@ class CorpusStatistics:
                 "Training leaves the range of floating-point numbers: a document's entries add up "
                 f"to {totals[totals > 0].min():.2g}. Multiply X, or its columns, by constants."
             )
-        numbers = weights, weights * totals, weights * row_lengths(X)
-        if members is not None:
-            sums = list(np.array(numbers) @ members.astype(np.float64))
-            codes, n_classes = members, members.shape[1]
+        shares = class_totals(X, targets.values, targets.n_classes, per_token)
+        if targets.multilabel:
+            every = np.zeros(len(weights), dtype=np.intp)
+            token_shares = class_totals(X, every, 1, per_token)[0]
         else:
-            sums = [np.bincount(codes, one, n_classes).astype(np.float64) for one in numbers]
-        shares = class_totals(X, codes, n_classes, per_token)
-        return cls(sums[0], sums[1], sums[2], shares, several=members is not None)
+            token_shares = shares.sum(axis=0)
+        return cls(
+            class_weights=targets.class_sums(weights),
+            shares=shares,
+            total_weight=float(weights.sum()),
+            token_weight=float(weights @ totals),
+            n_entries=float(weights @ row_lengths(X)),
+            token_shares=token_shares,
+            multilabel=targets.multilabel,
+        )
+
+    @classmethod
+    def empty(cls, n_classes: int, n_tokens: int, *, multilabel: bool = False) -> CorpusStatistics:
+        """Return the sums over no documents."""
+        shares = np.zeros((n_classes, n_tokens))
+        nothing = np.zeros(n_classes), shares, 0.0, 0.0, 0.0, np.zeros(n_tokens)
+        return cls(*nothing, multilabel=multilabel)
 
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
-        names = [one.name for one in fields(self)[:-1]]
-        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in names})
+        return CorpusStatistics(
+            class_weights=self.class_weights + other.class_weights,
+            shares=self.shares + other.shares,
+            total_weight=self.total_weight + other.total_weight,
+            token_weight=self.token_weight + other.token_weight,
+            n_entries=self.n_entries + other.n_entries,
+            token_shares=self.token_shares + other.token_shares,
+            multilabel=self.multilabel or other.multilabel,
+        )
 
-    def of_all(self, by_class: Array) -> Array:
-        """Return sums over all documents, (...,), given those by class, (n_classes, ...)."""
-        return np.asarray(by_class[-1] if self.several else by_class.sum(axis=0))
+    def of_tokens(self, tokens: Numbers) -> CorpusStatistics:
+        """Return the statistics of some tokens, (n_some,), which become 0, 1, 2, ..."""
+        shares, token_shares = self.shares[:, tokens], self.token_shares[tokens]
+        return replace(self, shares=shares, token_shares=token_shares)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, or labels, K."""
+        return len(self.class_weights)
 
     @property
     def n_outputs(self) -> int:
         """1 for two classes, K for K > 2; one for each of several labels."""
-        n_classes = len(self.class_weights)
-        return n_classes - 1 if self.several or n_classes == 2 else n_classes
-
-    @property
-    def total_weight(self) -> float:
-        """Weight of all documents."""
-        return float(self.of_all(self.class_weights))
+        return 1 if self.n_classes == 2 and not self.multilabel else self.n_classes
 
     @property
     def mean_token_weight(self) -> float:
         """Mean over documents of their total token weight."""
-        return float(self.of_all(self.token_weights)) / self.total_weight
+        return self.token_weight / self.total_weight
 
     @property
     def mean_entry(self) -> float:
         """Mean of the entries, by document weight: 1 for bags of 0 and 1."""
-        n_entries = float(self.of_all(self.n_entries)) or 1.0
-        return float(self.of_all(self.token_weights)) / n_entries
+        return self.token_weight / (self.n_entries or 1.0)
 
     @property
     def priors(self) -> Array:
-        """Every class's, or label's, share of the weight (:func:`class_priors`)."""
-        return class_priors(self.class_weights, several=self.several)
+        """Every class's, or label's, share of the weight, at least 1e-9, (n_classes,)."""
+        total = self.total_weight if self.multilabel else self.class_weights.sum()
+        priors = self.class_weights / total
+        largest = 1.0 - _LEAST_PRIOR if self.multilabel else 1.0
+        return np.asarray(priors.clip(_LEAST_PRIOR, largest))
+
+    @property
+    def class_log_odds(self) -> Array:
+        """The intercepts that depend on the class weights alone, (n_outputs,).
+
+        For two classes the log-odds of the second, else the logarithms of the classes' shares; of
+        each of several labels the log-odds.
+        """
+        priors = self.priors
+        if self.multilabel:
+            return np.asarray(logit(priors))
+        return np.log(priors[1:] / priors[:1]) if self.n_outputs == 1 else np.log(priors)
 
     @property
     def importance(self) -> Array:
         """Signed frequency of each token, (n_tokens,) or (n_classes, n_tokens)."""
-        if self.several:
-            return np.asarray((2 * self.shares[:-1] - self.shares[-1]) / self.total_weight)
+        if self.multilabel:
+            return np.asarray((2 * self.shares - self.token_shares) / self.total_weight)
         return signed_frequency(self.shares, self.class_weights)
 
     @property
@@ -161,19 +191,20 @@ class TokenTotals:
     def of(cls, statistics: CorpusStatistics) -> TokenTotals:
         """Return the totals of the documents of some statistics."""
         n_outputs, shares = statistics.n_outputs, statistics.shares
-        n_classes, n_tokens = len(shares) - statistics.several, shares.shape[1]
+        n_classes, n_tokens = shares.shape
         unit = statistics.mean_token_weight / (statistics.mean_entry or 1.0)
-        priors = statistics.class_weights[:n_classes] / statistics.total_weight
+        priors = statistics.class_weights / statistics.total_weight
         # A token of no document would enter the sums over tokens; its log-odds are 0.
         seen = np.asarray(shares.any(axis=0))
         if not seen.any():
             nothing = np.ones((n_tokens, n_classes))
             return cls(seen, nothing, nothing, np.zeros(n_classes), unit, n_outputs)
-        if statistics.several:
-            smoothed, rest = (
-                (part * unit).clip(min=0.0) + np.maximum(2 * SMOOTHING * share, 1e-9)[:, None]
-                for part, share in ((shares[:-1], priors), (shares[-1] - shares[:-1], 1 - priors))
-            )
+        if statistics.multilabel:
+            without = statistics.token_shares - shares
+            smoothed = (shares * unit).clip(min=0.0)
+            smoothed += np.maximum(2 * SMOOTHING * priors, 1e-9)[:, None]
+            rest = (without * unit).clip(min=0.0)
+            rest += np.maximum(2 * SMOOTHING * (1 - priors), 1e-9)[:, None]
             sums, others = smoothed.sum(axis=1, where=seen), rest.sum(axis=1, where=seen)
             prior_odds = np.log(sums / others)
         else:
@@ -243,7 +274,7 @@ def token_scaling(
     mean_document_weight, mean_entry = statistics.mean_token_weight, statistics.mean_entry
     if not mean_document_weight > 0:  # all documents are empty
         mean_document_weight = mean_entry = 1.0
-    token_shares = statistics.of_all(statistics.shares)
+    token_shares = statistics.token_shares
     totals = None
     if scaling is None:
         scores, scales = np.zeros(n_tokens), np.ones((n_tokens, n_outputs))
@@ -307,22 +338,3 @@ def row_lengths(X: Any) -> Numbers:
         lengths = blocks_in_threads(lambda block: np.diff(block[1].indptr), X)
         X.row_lengths = np.concatenate([np.zeros(0, np.intp), *lengths])
     return np.asarray(X.row_lengths)
-
-
-def class_log_odds(class_weights: Array, *, several: bool = False) -> Array:
-    """Return the intercepts that depend on the class weights alone, (n_outputs,).
-
-    For two classes the log-odds of the second, else the logarithms of the classes' shares; of each
-    of several labels the log-odds.
-    """
-    if several:
-        return np.asarray(logit(class_priors(class_weights, several=True)))
-    priors = class_priors(class_weights)
-    return np.log(priors[1:] / priors[:1]) if len(priors) == 2 else np.log(priors)
-
-
-def class_priors(class_weights: Array, *, several: bool = False) -> Array:
-    """Return every class's, or label's, share of the weight, at least 1e-9, (n_classes,)."""
-    if several:
-        return np.asarray((class_weights[:-1] / class_weights[-1]).clip(1e-9, 1 - 1e-9))
-    return np.asarray(np.maximum(class_weights / class_weights.sum(), 1e-9))

@@ -30,7 +30,6 @@ import numpy as np
 import torch
 
 from .choose_c import ATTENTION_CS, choose_C
-from .chunk import expansion
 from .corpus import added
 from .documents import CorpusLoss, Documents
 from .fit import default_tol
@@ -38,6 +37,7 @@ from .memory import Memory, Stream
 from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
 from .prior_mean import prior_mean
 from .result import FitResult, Report
+from .shard import expansion
 from .solve import solve
 from .statistics import TokenScaling, token_scaling
 
@@ -76,9 +76,8 @@ def learn_batch(
         )
     statistics = stream.statistics + batch.statistics
     units = token_scaling(statistics, scaling=scaling, attend_cls=attend_cls)
-    batch = batch.trained_in(np.float64, device)
     loss = CorpusLoss(batch, np.float64, device, units.cls_weight)
-    everything = replace(batch, statistics=statistics, _known={})
+    everything = replace(batch, statistics=statistics, _cache={})
     mean = prior_mean(everything, loss, units, earlier=stream.evidence)
     start = None
     is_larger = batch.statistics.total_weight > stream.statistics.total_weight
@@ -92,12 +91,14 @@ def learn_batch(
     attention_C = attention_C or stream.attention_C or ATTENTION_CS[0]
     if mean is not None:
         mean.fit(C)
-    class_weights, total = statistics.class_weights, statistics.total_weight
+    total = statistics.total_weight
+    # Intercepts are not penalised: a class without documents must not start at -inf.
+    seen = statistics.class_weights > 0
+    class_weights = np.where(seen, statistics.class_weights, _UNSEEN_SHARE * total)
     remembered = None if memory is None else RememberedLoss(memory, loss)
     objective = AttentionObjective(
         loss,
-        # Intercepts are not penalised: a class without documents must not start at -inf.
-        np.where(class_weights > 0, class_weights, _UNSEEN_SHARE * total),
+        replace(statistics, class_weights=class_weights),
         units,
         C=C,
         attention_C=attention_C,
@@ -114,7 +115,7 @@ def learn_batch(
     counts = batch.count_selected(model.scores)
     trained = model if mean is None else mean.subtracted_from(model)
     matrix = torch.from_numpy(trained.token_matrix()).to(loss.device)
-    sums = loss.corpus.sum(expansion, matrix)
+    sums = loss.shards.sum(expansion, matrix)
     if remembered is not None:
         sums = added(sums, (*remembered(matrix), remembered.curvature))
     value, gradient, curvature = sums

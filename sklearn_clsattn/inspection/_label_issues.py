@@ -13,8 +13,9 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from .._base import checked_documents, documents_in_memory, fitted_attention
 from .._classifier import ClsAttentionClassifier
+from .._targets import Targets
 from .._types import Array
-from .._validation import coded, codes_of, label_array, plain_labels
+from .._validation import encode_labels, encode_targets, label_array, plain_labels
 from .feature_origins import split_pipeline
 
 
@@ -82,19 +83,19 @@ def label_issues(
     labels = label_array(y) if classifier.multilabel_ else np.asarray(plain_labels(y))
     check_consistent_length(X, labels)
     if classifier.multilabel_:
-        _, codes, members = coded(y, labels, np.ones(len(labels)))
-        outputs = _left_out(classifier, X, codes, sample_weight, members)
+        outputs = _left_out(classifier, X, encode_targets(y, labels), sample_weight)
         document, label = np.indices(outputs.shape).reshape(2, -1)
-        margin = np.where(members[:, :-1], outputs, -outputs).ravel()
+        has_label = labels != 0
+        margin = np.where(has_label, outputs, -outputs).ravel()
         rows: dict[str, Any] = {
             "document": document,
             "label": classifier.classes_[label],
-            "given": members[:, :-1].ravel(),
+            "given": has_label.ravel(),
             "margin": margin,
             "probability": expit(margin),
         }
         return _ordered(rows, top, index)
-    codes = codes_of(labels, classifier.classes_)
+    codes = encode_labels(labels, classifier.classes_)
     if (codes < 0).any():
         raise ValueError(
             f"label {labels[codes < 0].tolist()[0]!r} in y is not a class of the model, which has "
@@ -107,7 +108,7 @@ def label_issues(
             "compares each document with all others, so pass all training documents, of all "
             f"classes {classifier.classes_.tolist()}, with the labels that the model was fitted on"
         )
-    outputs = _left_out(classifier, X, codes, sample_weight)
+    outputs = _left_out(classifier, X, Targets(classifier.classes_, codes), sample_weight)
     own = np.arange(len(labels)), codes
     others = outputs.copy()
     others[own] = -np.inf
@@ -129,21 +130,15 @@ def _ordered(issues: dict[str, Any], top: int | None, index: pd.Index | None) ->
 
 
 def _left_out(
-    classifier: ClsAttentionClassifier,
-    X: Any,
-    codes: Any,
-    sample_weight: Any,
-    members: Any = None,
+    classifier: ClsAttentionClassifier, X: Any, targets: Targets, sample_weight: Any
 ) -> Array:
     """Return each document's outputs (n, n_classes) after a Newton step without it."""
     from .._core.path import AttentionPath
 
     model: Any = fitted_attention(classifier)
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    classes, scale = classifier.classes_, getattr(classifier, "entry_scale_", None)
-    documents, _ = documents_in_memory(
-        classifier, X, codes, classes, weights, scale, members=members
-    )
+    scale = getattr(classifier, "entry_scale_", None)
+    documents, _ = documents_in_memory(classifier, X, targets, weights, scale)
     statistics, weights = documents.statistics, documents.weights[:, None]
     importance = statistics.importance
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
@@ -152,7 +147,7 @@ def _left_out(
             "documents, labels and weights that the model was fitted on"
         )
     path = AttentionPath(
-        documents.trained_in(np.float64, "cpu"),
+        documents,
         np.float64,
         "cpu",
         attention_C=classifier.attention_C_,
@@ -165,21 +160,21 @@ def _left_out(
     n_outputs = values.shape[1]
     shares = sp.csr_array(model.attention(X))
     means = np.asarray(shares @ values)
-    (chunk,) = objective.loss.corpus.chunks
-    if chunk.trained_loss.evidence is not None:
+    (shard,) = objective.loss.shards.chunks
+    if shard.loss.evidence is not None:
         mass = np.asarray(documents.X @ np.exp(model.scores), dtype=np.float64)
         if model.cls_weight:
             mass += model.cls_weight * np.exp(model.cls_score)
-        evidence = chunk.trained_loss.evidence.cpu().numpy()
+        evidence = shard.loss.evidence.cpu().numpy()
         means += evidence / np.where(mass > 0, mass, 1.0)[:, None]
     outputs = means + model.intercept
-    if members is None:
+    if targets.multilabel:
+        chances = expit(outputs)
+    else:
         if n_outputs == 1:  # the first of two classes has 0
             outputs = np.pad(outputs, ((0, 0), (1, 0)))
-        chances, has = softmax(outputs, axis=1), codes[:, None] == np.arange(len(classes))
-    else:
-        chances, has = expit(outputs), members[:, :-1]
-    residuals = (chances - has)[:, -n_outputs:]
+        chances = softmax(outputs, axis=1)
+    residuals = (chances - targets.by_class(np.ones(len(targets))))[:, -n_outputs:]
     own = (chances * (1 - chances) * weights)[:, -n_outputs:]
     # The diagonal: values, scores, the score of <cls>, intercepts.
     on_scores, on_values, on_cls = (
@@ -190,7 +185,9 @@ def _left_out(
     by_value = on_values + scales**2 * of_own
     curvature = values**2 * of_own - 2 * values * of_slopes + of_both
     by_score = on_scores + curvature.sum(axis=1, keepdims=True)
-    cls_shares = (1.0 - shares.sum(axis=1)).clip(min=0.0) if model.cls_weight else 0.0 * codes
+    cls_shares = np.zeros(len(means))
+    if model.cls_weight:
+        cls_shares = (1.0 - shares.sum(axis=1)).clip(min=0.0)
     slopes = cls_shares[:, None] * means
     leverages = (
         squares @ (scales**2 / by_value + values**2 / by_score)

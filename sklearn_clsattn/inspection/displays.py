@@ -24,7 +24,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import column_or_1d
 
 from .._types import Array
-from .._validation import codes_of
+from .._validation import encode_labels
 from ..importance import class_totals, posterior_difference
 from .formatting import token_text
 from .important_tokens import documents_with, named_classifier, read_documents, values_by_class
@@ -424,7 +424,7 @@ def _posterior_difference(X: Any, y: ArrayLike, classes: NDArray[Any]) -> Array:
     check_consistent_length(X, labels)
     if (found := np.unique(labels).tolist()) != classes.tolist():
         raise ValueError(f"y must contain labels of all classes {classes.tolist()}, got {found}.")
-    codes, weights = codes_of(labels, classes), compute_sample_weight("balanced", labels)
+    codes, weights = encode_labels(labels, classes), compute_sample_weight("balanced", labels)
     return values_by_class(posterior_difference(class_totals(X, codes, len(classes), weights)))
 
 

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from .. import __version__
 from .._classifier import ClsAttentionClassifier
 from .._types import Array
-from .._validation import codes_of
+from .._validation import encode_labels
 from ..comparison import (
     Entrant,
     Model,
@@ -254,7 +254,7 @@ class ModelReport:
         y, notes = code_test_labels(labels, classes)
         test, train = _Documents(X_test, y), None
         if train_labels is not None:
-            train = _Documents(X_train, codes_of(train_labels, classes))
+            train = _Documents(X_train, encode_labels(train_labels, classes))
         estimator, entrants, more = _measured(estimator, train, test, classes, fits, progress)
         of_test = read_documents(estimator, X_test)
         read = of_test if train is None else read_documents(estimator, X_train)

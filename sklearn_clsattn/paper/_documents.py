@@ -11,6 +11,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._documents import as_csr, canonical
+from .._targets import Targets
 from .._types import Array
 from .._validation import check_two_classes
 from ..importance import class_totals, signed_frequency
@@ -18,10 +19,10 @@ from ..importance import class_totals, signed_frequency
 
 @dataclass(frozen=True)
 class CodedDocuments:
-    """Checked documents with class codes 0..K-1, and the shares and importance of their tokens."""
+    """Checked documents with targets, and the shares and importance of their tokens."""
 
     X: sp.csr_array
-    codes: NDArray[np.intp]
+    targets: Targets
     shares: Array
     importance: Array
 
@@ -31,11 +32,11 @@ def coded_documents(X: Any, y: ArrayLike) -> CodedDocuments:
     X, labels = checked_counts(X), np.asarray(y)
     check_consistent_length(X, labels)
     check_classification_targets(labels)
-    classes, codes = np.unique(labels, return_inverse=True)
-    sizes = np.bincount(codes).astype(np.float64)
-    check_two_classes(classes, sizes)
-    shares = class_totals(X, codes, len(classes), kind="shares")
-    return CodedDocuments(X, codes, shares, signed_frequency(shares, sizes))
+    targets = Targets.from_labels(labels)
+    sizes = targets.class_sums(np.ones(len(targets)))
+    check_two_classes(targets.classes, sizes)
+    shares = class_totals(X, targets.values, targets.n_classes, kind="shares")
+    return CodedDocuments(X, targets, shares, signed_frequency(shares, sizes))
 
 
 def checked_counts(X: Any, name: str = "X") -> sp.csr_array:

@@ -21,9 +21,9 @@ from .._core.backend import to_array
 from .._core.bag import TokenBag
 from .._core.documents import Documents
 from .._core.fitted import FittedAttention, StoredEmbeddings
-from .._core.loss import AttentionLoss, encode_targets
+from .._core.loss import AttentionLoss
+from .._core.output_loss import output_loss
 from .._core.result import FitResult, Report
-from .._core.statistics import class_log_odds
 from ._one_step_embeddings import default_step_size
 from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training
 
@@ -49,7 +49,7 @@ def fit_embeddings(
     trained_on, validation = documents, None
     if classifier.early_stopping:
         share = classifier.validation_fraction
-        rows, held_out = hold_out(documents.codes, documents.weights, share, seed)
+        rows, held_out = hold_out(documents.targets.values, documents.weights, share, seed)
         trained_on = documents.rows(rows)
         validation = documents.rows(held_out).attention_loss(dtype, device, cls_weight)
     loss = trained_on.attention_loss(dtype, device, cls_weight)
@@ -57,7 +57,7 @@ def fit_embeddings(
 
     last_row = loss.zeros()[-1]  # the score of <cls>, and the intercepts
     if classifier.fit_intercept:
-        last_row[1:] = torch.from_numpy(class_log_odds(statistics.class_weights))
+        last_row[1:] = torch.from_numpy(statistics.class_log_odds)
     usual, epsilon = ADAM_ON_EMBEDDINGS if embedding_dim else ADAM_ON_SCORES
     rate = classifier.learning_rate or (usual if adam else DESCENT_LEARNING_RATE)
     E: torch.Tensor | None = None
@@ -113,8 +113,7 @@ def fit_embeddings(
     def step_on(batch: Indices, weight: float) -> float:
         part = AttentionLoss(
             TokenBag(trained_on.X[batch], dtype=dtype, device=device),
-            encode_targets(trained_on.codes[batch], documents.n_outputs, device),
-            torch.from_numpy(trained_on.weights[batch]).to(device),
+            output_loss(trained_on.targets[batch], trained_on.weights[batch], device),
             documents.n_outputs,
             cls_weight=cls_weight,
         )

@@ -19,9 +19,8 @@ import torch.nn.functional as F
 from .._core.backend import to_array
 from .._core.documents import Documents
 from .._core.fitted import StoredEmbeddings
-from .._core.loss import encode_targets
+from .._core.output_loss import target_array
 from .._core.result import FitResult, Report
-from .._core.statistics import class_log_odds
 from .._documents import as_csr
 from ._fitted import FittedNetwork
 from ._training import Indices, draw_embeddings, epochs, hold_out, run_training
@@ -159,18 +158,19 @@ def fit_network(
     documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, report: Report
 ) -> FitResult:
     """Train a network of attention layers by Adam on mini-batches of documents."""
-    X, codes, n_classes = as_csr(documents.X), documents.codes, documents.n_classes
-    weights, early_stopping = documents.weights, classifier.early_stopping
+    X, weights = as_csr(documents.X), documents.weights
+    early_stopping = classifier.early_stopping
     precision = torch.float32 if dtype == np.float32 else torch.float64
     trained_on, held_out = np.arange(X.shape[0]), np.arange(0)
     if early_stopping:
+        codes = documents.targets.values
         trained_on, held_out = hold_out(codes, weights, classifier.validation_fraction, seed)
     trained_on = trained_on[weights[trained_on] > 0]
 
     intercept = None
     if classifier.fit_intercept:
-        totals = np.bincount(codes[trained_on], weights[trained_on], n_classes).astype(np.float64)
-        intercept = torch.from_numpy(class_log_odds(totals)).to(device, precision)
+        log_odds = documents.rows(trained_on).statistics.class_log_odds
+        intercept = torch.from_numpy(log_odds).to(device, precision)
     start = draw_embeddings(
         X.shape[1],
         documents.n_outputs,
@@ -188,7 +188,7 @@ def fit_network(
         generator=torch.Generator().manual_seed(seed + 1),
     )
     optimizer = torch.optim.Adam(network.parameters(), lr=classifier.learning_rate, fused=True)
-    targets = encode_targets(codes, documents.n_outputs, device)
+    targets = torch.from_numpy(target_array(documents.targets)).to(device)
     sample_weight = torch.tensor(weights, dtype=torch.float64, device=device)
 
     def sum_of_losses(batch: Batch) -> torch.Tensor:

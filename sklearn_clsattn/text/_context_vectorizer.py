@@ -14,28 +14,41 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+)
 
 from .._bags import Bags, multiplied
 from .._callbacks import CallbackSupportMixin, fit_task
 from .._documents import as_configured, index_type
 from .._pickling import SavedMixin, public
+from .._targets import Targets
 from .._training import all_or_nothing
 from .._validation import (
     check_multilabel,
     check_not_swapped,
+    check_probabilities,
     check_total_weight,
     check_two_classes,
     checked_labels,
-    coded,
+    encode_targets,
+    has_probabilities,
     has_several_labels,
     label_array,
 )
 from ._characters import frequent_characters
-from ._gate_scores import MAX_SCORE, Labels, gather_evidence, learn_scores
 from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows
 from ._normalization import Form, aligned, normalized
-from ._token_positions import N_CELLS, TokenPositions, Words, frequent_words, token_positions
+from ._token_positions import (
+    MAX_SCORE,
+    N_CELLS,
+    TokenPositions,
+    Words,
+    frequent_words,
+    token_positions,
+)
 from ._tokens import (
     PATTERNS,
     WORDS_AND_PUNCTUATION,
@@ -246,8 +259,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
         raw_documents : iterable of str
             Texts.
         y : array-like of shape (n_documents,) or (n_documents, n_labels)
-            Class labels of at least two classes; not used with ``context=False``. With several
-            labels, gates are learned from the rarest label of each document.
+            Class labels of at least two classes, or probabilities of the classes; not used with
+            ``context=False``. With several labels, gates are learned from the rarest label of each
+            document.
         sample_weight : array-like of shape (n_documents,), default=None
             Non-negative weight of each document, which acts as repetition; ``None`` means 1 for
             all. With ``context=False`` as well, documents of weight 0 are left out.
@@ -320,7 +334,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         every_text = self._texts(raw_documents, y)
         check_any_texts(len(every_text), 1)
         weights = _checked_weights(every_text, sample_weight)
-        labels = _checked_labels(every_text, y, weights) if self.context else None
+        targets = _checked_targets(every_text, y, weights) if self.context else None
         # Documents of weight 0 teach nothing.
         texts = [text for text, weight in zip(every_text, weights, strict=True) if weight > 0]
         weights = weights[weights > 0]
@@ -351,15 +365,17 @@ class ContextVectorizer(  # type: ignore[call-arg]
             )
             self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
 
-        known = frequent_words(tokens, weights, _PREVIOUS_LEAST) if labels else []
+        known = frequent_words(tokens, weights, _PREVIOUS_LEAST) if targets else []
         self.previous_words_ = np.array(known, dtype=object)
         words = self._words(texts, tokens)
         shape = 2, len(words.columns), N_CELLS
         scores = np.zeros(math.prod(shape))
         self.__dict__.pop("classes_", None)  # from an earlier fit
-        if labels:
-            self.classes_ = labels.classes
-            evidence = gather_evidence(counts, words, labels, len(known), _EVIDENCE_LIMIT)
+        if targets:
+            from ._gate_scores import gather_evidence, learn_scores  # needs PyTorch
+
+            self.classes_ = targets.classes
+            evidence = gather_evidence(counts, words, targets, weights, len(known), _EVIDENCE_LIMIT)
             scores = learn_scores(evidence, len(scores))
         cells, self.previous_word_scores_ = np.split(scores, [math.prod(shape)])
         self.start_scores_, self.end_scores_ = cells.reshape(shape)
@@ -609,21 +625,24 @@ def _checked_weights(texts: list[str], sample_weight: Any) -> NDArray[np.float64
     return weights
 
 
-def _checked_labels(texts: list[str], y: Any, weights: NDArray[np.float64]) -> Labels:
-    """Return labels of the documents with positive weight, and these weights."""
+def _checked_targets(texts: list[str], y: Any, weights: NDArray[np.float64]) -> Targets:
+    """Return the targets of the texts with positive weight."""
     if y is None:
         raise ValueError(
             "ContextVectorizer learns gates from class labels: expected y, got None. Pass y, or "
             "set context=False for bags without gates."
         )
-    if has_several_labels(y):  # gates are learned from the rarest label of each
-        check_multilabel(None, y)
-        _, y, _ = coded(y, label_array(y), weights)
-    y, _ = checked_labels(texts, y, weights)
-    classes, codes = np.unique(y, return_inverse=True)
-    class_weights = np.bincount(codes, weights).astype(np.float64)
-    check_two_classes(classes, class_weights)
-    # A class without weight is as if it were absent.
-    present = class_weights > 0
-    numbers, positive = np.cumsum(present) - 1, weights > 0
-    return Labels(classes[present], numbers[codes[positive]], weights[positive])
+    if has_several_labels(y) and has_probabilities(y):
+        check_probabilities(y, None)
+        check_consistent_length(texts, y)
+        targets = encode_targets(y, label_array(y))
+    else:
+        if has_several_labels(y):  # gates are learned from the rarest label of each
+            check_multilabel(None, y)
+            several = encode_targets(y, label_array(y))
+            y = several.rarest_labels(weights).argmax(axis=1)
+        y, _ = checked_labels(texts, y, weights)
+        targets = Targets.from_labels(y)
+    class_weights = targets.class_sums(weights)
+    check_two_classes(targets.classes, class_weights)
+    return targets.without_classes(class_weights == 0)[weights > 0]

@@ -12,35 +12,28 @@ documents, and it adds :math:`v_o e^{\pi_s}` to the attention mass. With the sco
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, minimize
-from scipy.special import expit, log_softmax
 
 from .._core.leave_one_out import leave_one_out_log_odds, same_documents
-from .._core.statistics import CorpusStatistics, class_log_odds, token_scaling
+from .._core.output_loss import OutputLoss, output_loss
+from .._core.statistics import CorpusStatistics, token_scaling
+from .._targets import Targets
 from .._types import Array, Numbers
-from ._token_positions import N_CELLS, Words
+from ._token_positions import MAX_SCORE, N_CELLS, Words
 
 POSITION_PENALTY = 1.0
 PREVIOUS_PENALTY = 5.0
 # Penalties double at this number of documents and grow with fewer, to prevent overfitting.
 PENALTY_DOCUMENTS = 200.0
-MAX_SCORE = 6.0
 _MAX_ITER = 10  # 40 are no better
 _START_SCALE = 0.3
-
-
-class Labels(NamedTuple):
-    """Class labels (n_classes,), and the documents' class codes and weights, (n_documents,)."""
-
-    classes: NDArray[Any]
-    codes: Numbers
-    weights: Array
 
 
 @dataclass(frozen=True)
@@ -52,14 +45,14 @@ class GateEvidence:
     # CSR (n_positions, n_scores): ones for the scores that add up to a position's score: by start,
     # by end and by the word before.
     parts: Any
-    codes: Numbers
+    output_loss: OutputLoss
     weights: Array  # of the documents
     intercepts: Array  # (n_outputs,), those that depend on the class weights alone
     cls_weight: float  # attention mass of <cls>
 
 
 def gather_evidence(
-    counts: Any, words: Words, labels: Labels, n_previous: int, limit: float
+    counts: Any, words: Words, targets: Targets, weights: Array, n_previous: int, limit: float
 ) -> GateEvidence:
     """Return the evidence of documents with positive weight, as many as `limit` allows.
 
@@ -67,10 +60,9 @@ def gather_evidence(
     the word before. Documents with equal counts are used together or not at all, in an order that
     depends only on their counts, until entries times outputs reach `limit`.
     """
-    codes, weights = labels.codes, labels.weights
     bag = sparse.csr_array(counts, dtype=np.float64)
     bag.data = 1.0 + np.log(bag.data)
-    statistics = CorpusStatistics.of(bag, codes, len(labels.classes), weights)
+    statistics = CorpusStatistics.of(bag, targets, weights)
     scaling = token_scaling(statistics, scaling="log_odds", attend_cls=True)
     assert scaling.totals is not None
     n_outputs = scaling.totals.n_outputs
@@ -80,8 +72,8 @@ def gather_evidence(
     rows = np.flatnonzero(chosen)
     bag, repeats = bag[rows], counts[rows].data
     factors = bag.data / repeats
-    given = codes[rows], weights[rows], scaling.totals, groups[rows]
-    odds = leave_one_out_log_odds(bag, *given)
+    targets, weights = targets[rows], weights[rows]
+    odds = leave_one_out_log_odds(bag, targets, weights, scaling.totals, groups[rows])
     odds *= (2.0 * scaling.cls_weight * factors)[:, None]
     mass = factors * np.exp(scaling.starting_scores)[bag.indices]
 
@@ -117,9 +109,9 @@ def gather_evidence(
         numerators=[by_position(odds[:, k]) for k in range(n_outputs)],
         masses=by_position(mass),
         parts=sparse.csr_array((ones, numbers.ravel(), ends), shape=shape)[:, :-1],
-        codes=codes[rows],
-        weights=weights[rows],
-        intercepts=class_log_odds(statistics.class_weights),
+        output_loss=output_loss(targets, weights),
+        weights=weights,
+        intercepts=statistics.class_log_odds,
         cls_weight=scaling.cls_weight,
     )
 
@@ -181,15 +173,15 @@ def _curvature(evidence: GateEvidence, penalties: Array) -> Array:
 
 def loss_and_gradient(x: Array, evidence: GateEvidence, penalties: Array) -> tuple[float, Array]:
     """Return the penalised loss and its gradient at x = [scores, alpha, beta]."""
-    n_scores, weights = evidence.parts.shape[1], evidence.weights
+    n_scores = evidence.parts.shape[1]
     scores, scale, intercepts = x[:n_scores], x[n_scores], x[n_scores + 1 :]
     summed = evidence.parts @ scores
     factors = np.exp(summed.clip(-MAX_SCORE, MAX_SCORE))
     masses = evidence.cls_weight + evidence.masses @ factors
     outputs = np.stack([table @ factors for table in evidence.numerators], axis=1)
     outputs /= masses[:, None]
-    losses, residuals = _log_loss(intercepts + scale * outputs, evidence.codes)
-    residuals *= weights[:, None]
+    loss, by_fitted = evidence.output_loss(torch.from_numpy(intercepts + scale * outputs))
+    residuals = by_fitted.numpy()
 
     by_output = scale * residuals / masses[:, None]
     by_position = evidence.masses.T @ -(by_output * outputs).sum(axis=1)
@@ -197,20 +189,6 @@ def loss_and_gradient(x: Array, evidence: GateEvidence, penalties: Array) -> tup
         by_position += table.T @ np.ascontiguousarray(slope)
     by_position *= factors * (np.abs(summed) < MAX_SCORE)
     by_score = penalties * scores + evidence.parts.T @ by_position
-    loss = float(weights @ losses + 0.5 * penalties @ scores**2)
+    loss += 0.5 * float(penalties @ scores**2)
     by_scale = (residuals * outputs).sum()
     return loss, np.concatenate([by_score, [by_scale], residuals.sum(axis=0)])
-
-
-def _log_loss(outputs: Array, codes: Numbers) -> tuple[Array, Array]:
-    """Return losses (n_documents,) and their derivatives (n_documents, n_outputs)."""
-    if outputs.shape[1] == 1:
-        signs = 2.0 * codes - 1.0
-        margins = signs * outputs[:, 0]
-        return np.logaddexp(0.0, -margins), -(signs * expit(-margins))[:, None]
-    logs = log_softmax(outputs, axis=1)
-    rows = np.arange(len(codes))
-    losses = -logs[rows, codes]
-    residuals = np.exp(logs)
-    residuals[rows, codes] -= 1.0
-    return losses, residuals

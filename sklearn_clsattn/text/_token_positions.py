@@ -13,6 +13,7 @@ from scipy import sparse
 
 from ._tokens import Tokens
 
+MAX_SCORE = 6.0  # of an occurrence, in absolute value
 N_CELLS = 10  # of distances, by powers of two: 1, 2-3, 4-7, ..., 512 and beyond
 
 BREAK = re.compile(r"[.!?;:,\n]")

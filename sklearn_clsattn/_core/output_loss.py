@@ -1,0 +1,145 @@
+r"""The loss of documents' outputs F, by what is to be predicted of the documents.
+
+Both losses are sums over documents with weights :math:`\omega_i`:
+
+- :class:`LogisticLoss`, for one output, or one for each of several labels, with the shares
+  :math:`p_{ik}` of 0 to 1:
+  :math:`\sum_{ik} \omega_i \big( \log(1 + e^{F_{ik}}) - p_{ik} F_{ik} \big)`;
+- :class:`CrossEntropy`, for more than two classes, with shares that add up to 1:
+  :math:`\sum_i \omega_i \big( \log \sum_k e^{F_{ik}} - \sum_k p_{ik} F_{ik} \big)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._targets import Targets
+
+_FACTORS = 1000  # from 1 to 2, whose product is finite
+
+
+@dataclass(frozen=True)
+class LogisticLoss:
+    """The sum of logistic losses of outputs, (n_documents, n_outputs) in float64.
+
+    signs : (n_documents, n_outputs), 2 p - 1: 1 or -1 where the target is certain
+    weights : (n_documents,)
+    """
+
+    signs: torch.Tensor
+    weights: torch.Tensor
+
+    def __call__(self, outputs: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """Return the loss and its derivative by the outputs."""
+        sizes = outputs.abs()
+        small = sizes.neg().exp_()  # e^-|F|
+        tails = small + 1.0
+        # 1) log(1 + e^F) - p F, with one logarithm for many outputs
+        losses = sizes.sub_(outputs * self.signs).mul_(0.5).sum(dim=1)
+        for part in tails.split(_FACTORS, dim=1):
+            losses += part.prod(dim=1).log_()
+        # 2) (1 - p) sigmoid(F) - p sigmoid(-F), which keeps the digits of a small one
+        is_positive = outputs > 0
+        for_positive = torch.where(is_positive, 1.0, small).mul_(1.0 - self.signs)
+        for_negative = torch.where(is_positive, small, 1.0).mul_(1.0 + self.signs)
+        derivative = for_positive.sub_(for_negative).div_(tails.mul_(2.0))
+        derivative *= self.weights[:, None]
+        return float(torch.dot(losses, self.weights)), derivative
+
+    def probabilities(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Return the probabilities of outputs, of the same shape."""
+        return torch.sigmoid(outputs)
+
+    def hessian(self, outputs: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
+        """Return the Hessian by x of the loss of outputs x[0] along + x[1:].
+
+        Both are (n_documents, n_outputs), the result (1 + n_outputs, 1 + n_outputs).
+        """
+        p = self.probabilities(outputs)
+        bend = p * (1 - p) * self.weights[:, None]
+        both = bend * along
+        hessian = torch.diag(torch.cat([(both * along).sum()[None], bend.sum(dim=0)]))
+        hessian[0, 1:] = hessian[1:, 0] = both.sum(dim=0)
+        return hessian
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """The sum of cross entropies of softmax(F), (n_documents, n_classes) in float64.
+
+    targets : (n_documents,), class codes in int64; or shares, (n_documents, n_classes)
+    weights : (n_documents,)
+    """
+
+    targets: torch.Tensor
+    weights: torch.Tensor
+
+    def __call__(self, outputs: torch.Tensor) -> tuple[float, torch.Tensor]:
+        """Return the loss and its derivative by the outputs."""
+        logs = torch.log_softmax(outputs, dim=1)
+        if self.targets.ndim == 1:
+            codes = self.targets[:, None]
+            losses = -logs.gather(1, codes)[:, 0]
+            derivative = logs.exp_()
+            derivative.scatter_add_(1, codes, -torch.ones_like(codes, dtype=outputs.dtype))
+        else:
+            losses = -(logs * self.targets).sum(dim=1)
+            derivative = logs.exp_().sub_(self.targets)
+        derivative *= self.weights[:, None]
+        return float(torch.dot(losses, self.weights)), derivative
+
+    def probabilities(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Return the probabilities of outputs, of the same shape."""
+        return torch.softmax(outputs, dim=1)
+
+    def hessian(self, outputs: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
+        """Return the Hessian by x of the loss of outputs x[0] along + x[1:].
+
+        Both are (n_documents, n_classes), the result (1 + n_classes, 1 + n_classes).
+        """
+        p = self.probabilities(outputs)
+        product = p * along
+        spread = torch.cat([product.sum(dim=1, keepdim=True), p], dim=1)
+        squares = torch.cat([(product * along).sum(dim=1, keepdim=True), p], dim=1)
+        hessian = torch.diag(self.weights @ squares)
+        hessian.addmm_((spread * self.weights[:, None]).T, spread, alpha=-1)
+        cross = self.weights @ product
+        hessian[0, 1:] += cross
+        hessian[1:, 0] += cross
+        return hessian
+
+
+OutputLoss = LogisticLoss | CrossEntropy
+
+
+def target_array(targets: Targets) -> NDArray[Any]:
+    """Return targets as the losses take them.
+
+    Signs, (n_documents, n_outputs), for the logistic loss; for more classes codes, (n_documents,),
+    or shares, (n_documents, n_classes).
+    """
+    values = targets.values
+    if targets.n_outputs > 1 and not targets.multilabel:
+        return np.ascontiguousarray(values, dtype=np.int64) if targets.has_codes else values
+    if targets.has_codes:
+        return np.where(values[:, None] == 1, 1.0, -1.0)
+    return np.asarray(2.0 * (values if targets.multilabel else values[:, 1:]) - 1.0)
+
+
+def make_output_loss(array: torch.Tensor, weights: torch.Tensor, targets: Targets) -> OutputLoss:
+    """Return the loss of the outputs of documents with these targets, as :func:`target_array`."""
+    kind = CrossEntropy if targets.n_outputs > 1 and not targets.multilabel else LogisticLoss
+    return kind(array, weights.to(torch.float64))
+
+
+def output_loss(
+    targets: Targets, weights: NDArray[Any], device: torch.device | str = "cpu"
+) -> OutputLoss:
+    """Return the loss of the outputs of documents with these targets and weights."""
+    array, weight = (torch.from_numpy(one).to(device) for one in (target_array(targets), weights))
+    return make_output_loss(array, weight, targets)
