@@ -19,6 +19,7 @@ from ._docstrings import documented
 from ._pickling import public
 from ._training import all_or_nothing, check_finite, in_range, warn
 from ._validation import (
+    check_first_classes,
     column_names,
     encode_batch,
     encode_columns,
@@ -351,6 +352,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             self, X, y, sample_weight, reset=stream is None, classes=names
         )
         if labels.ndim == 1:
+            if known is None:
+                check_first_classes(classes)
             targets = encode_batch(labels, classes, known)
         else:
             targets = encode_columns(y, labels, names, known)

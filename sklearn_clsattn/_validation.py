@@ -440,8 +440,6 @@ def encode_batch(y: NDArray[Any], classes: ArrayLike | None, known: NDArray[Any]
 
     `classes` are those passed to `partial_fit`, `known` those of earlier batches, if there are any.
     """
-    if known is None:
-        check_first_classes(classes)
     targets = Targets.from_labels(y)
     named = list(classes) if isinstance(classes, set | frozenset) else classes
     if named is not None:

@@ -632,7 +632,9 @@ def _checked_targets(texts: list[str], y: Any, weights: NDArray[np.float64]) -> 
             "ContextVectorizer learns gates from class labels: expected y, got None. Pass y, or "
             "set context=False for bags without gates."
         )
-    if has_several_labels(y) and has_probabilities(y):
+    if isinstance(y, Targets):
+        targets = y
+    elif has_several_labels(y) and has_probabilities(y):
         check_probabilities(y, None)
         check_consistent_length(texts, y)
         targets = encode_targets(y, label_array(y))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 from sklearn import clone, config_context
@@ -20,6 +20,7 @@ from .._classifier import ClsAttentionClassifier
 from .._pickling import public
 from .._training import all_or_nothing
 from ._context_vectorizer import ContextVectorizer, bags_of, fit_bags
+from ._teacher import check_teacher_weight, learn_from_teacher
 
 
 class BagsVectorizer(CallbackSupportMixin, BaseEstimator):
@@ -80,6 +81,8 @@ class TextClassifier(Pipeline):
         sample_weight: ArrayLike | None = None,
         *,
         unlabeled: Iterable[str] | None = None,
+        teacher: Any = None,
+        teacher_weight: float | Literal["auto"] = "auto",
         **params: Any,
     ) -> Self:
         """Fit the vectorizer and the classifier.
@@ -97,6 +100,16 @@ class TextClassifier(Pipeline):
         unlabeled : iterable of str, default=None
             More texts of the same kind, without labels. Word similarities are learned from them
             (:class:`WordVectors`), so that words that occur in no labelled text are used as well.
+        teacher : estimator, callable or array-like of shape (n_unlabeled, n_classes), default=None
+            Another model, whose probabilities of the `unlabeled` texts are learned as well: an
+            estimator of texts with `predict_proba`, a function of a list of texts, or the
+            probabilities themselves, an array or a data frame. Names of classes, in `classes_` or
+            in a data frame's columns, are matched with the labels. An estimator that is not fitted
+            is fitted to X and y.
+        teacher_weight : float or "auto", default="auto"
+            The weight of a text of the teacher, beside 1 for a labelled text. "auto" chooses it
+            between 0 and 1, by the loss of labelled texts that are held out. A fitted teacher must
+            not have seen their labels: otherwise pass it without a fit.
         **params : dict
             Other parameters for the steps' `fit`, with the step's name and two underscores before
             the name, as in :class:`~sklearn.pipeline.Pipeline`.
@@ -118,6 +131,13 @@ class TextClassifier(Pipeline):
         >>> bool(more.score(texts[1000:], y[1000:]) > few.score(texts[1000:], y[1000:]))
         True
         """
+        for name in ("teacher_weight_", "teacher_agreement_"):  # from an earlier fit
+            self.__dict__.pop(name, None)
+        if teacher is not None:
+            taught = self._taught(X, y, sample_weight, unlabeled, teacher, teacher_weight, params)
+            self.__dict__.update(taught)
+            if self.teacher_weight_:
+                return self
         first = self.steps[0][0]
         if unlabeled is not None:
             params[f"{first}__unlabeled"] = unlabeled
@@ -133,6 +153,38 @@ class TextClassifier(Pipeline):
             adapter = pipeline.steps[0][1]
             self.steps = [(first, adapter.vectorizer), pipeline.steps[1]]
         return self
+
+    def _taught(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        unlabeled: Any,
+        teacher: Any,
+        teacher_weight: float | str,
+        params: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Return the attributes of a fit with a teacher, without steps if its weight is 0."""
+        (name, adapter), (last_name, classifier) = self._on_bags().steps
+        if not isinstance(adapter, BagsVectorizer):
+            raise ValueError(
+                "A teacher needs the steps of make_text_classifier(): a ContextVectorizer and a "
+                "ClsAttentionClassifier."
+            )
+        if params:
+            raise ValueError(f"With a teacher, fit takes no other parameters: got {[*params]}.")
+        check_teacher_weight(teacher_weight)
+        lesson = learn_from_teacher(
+            adapter, classifier, X, y, sample_weight, unlabeled, teacher, teacher_weight
+        )
+        attributes: dict[str, Any] = {
+            "teacher_weight_": lesson.weight,
+            "teacher_agreement_": lesson.agreement,
+        }
+        if lesson.weight:
+            steps = [(name, lesson.vectorizer), (last_name, lesson.classifier)]
+            attributes["steps"] = steps
+        return attributes
 
     def predict(self, X: Any, **params: Any) -> Any:
         """Return the most probable class of each text.

@@ -1,0 +1,336 @@
+r"""Another model's probabilities on texts without labels, and how much they count.
+
+A teacher's probabilities are matched with the classes by name. How much its texts count, beside the
+labelled texts of weight 1, is chosen on labelled texts that are held out: for each of
+:data:`TEACHER_WEIGHTS`, models are trained without a fold of the labelled texts, with the teacher's
+texts, and scored on the fold. The choice is the mean of these weights, weighted by
+:math:`\\exp(-n L)`, with the mean held-out loss L of n labelled texts, as of gamma
+(:mod:`.._core.choose_c`): many labelled texts decide for one weight, few do not.
+
+Labelled texts can judge a teacher only if it has not seen their labels. So a teacher that is not
+fitted is fitted to the labelled texts of the other folds, for each fold again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+)
+
+from .._classifier import ClsAttentionClassifier
+from .._targets import Targets
+from .._types import Array
+from .._validation import check_probabilities, has_several_labels, plain_labels
+
+TEACHER_WEIGHTS = 0.0, 0.1, 1.0
+"""The weights of the teacher's texts of which one is chosen."""
+
+LEAST_WEIGHT = 0.05
+"""A smaller choice is 0: then the teacher is not used."""
+
+N_FOLDS = 4
+SEEN = (
+    "The teacher is much surer of the labelled texts than of others, so it seems to be fitted to "
+    "their labels, which then cannot tell how much it should count: its texts count like labelled "
+    "ones. Pass the teacher without a fit, or set teacher_weight."
+)
+_TEXTS_AT_ONCE = 256  # that a teacher is asked for
+_MOST_TAUGHT = 2_000  # of the teacher's texts, while its weight is chosen
+_SEARCH_TOL = 1e-3
+
+
+def needs_fit(teacher: Any) -> bool:
+    """Return whether a teacher is an estimator that is not fitted."""
+    if not isinstance(teacher, BaseEstimator):
+        return False
+    try:
+        check_is_fitted(teacher)
+    except NotFittedError:
+        return True
+    return False
+
+
+def taught_probabilities(
+    teacher: Any, texts: list[str], classes: NDArray[Any], log: Callable[[str], None] | None = None
+) -> pd.DataFrame:
+    """Return a teacher's probabilities of texts, (n_texts, n_classes), with the classes' names.
+
+    A teacher is an estimator, a function of a list of texts, or the probabilities. `classes` are
+    those of labelled texts, sorted: names for probabilities without any. `log` is told of progress.
+    """
+    if hasattr(teacher, "predict_proba"):
+        names = _classes_of(teacher, classes)
+        return _checked(_asked(teacher.predict_proba, texts, log), texts, names, classes)
+    if callable(teacher):
+        return _checked(_asked(teacher, texts, log), texts, classes, classes)
+    return _checked([teacher], texts, classes, classes)
+
+
+def _asked(
+    ask: Callable[[list[str]], Any], texts: list[str], log: Callable[[str], None] | None
+) -> Iterator[Any]:
+    """Yield a function's results for some texts at a time."""
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        yield ask(texts[start : start + _TEXTS_AT_ONCE])
+        if log is not None:
+            log(f"teacher: {min(start + _TEXTS_AT_ONCE, len(texts)):,} of {len(texts):,} texts")
+
+
+def _classes_of(teacher: Any, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the names of a fitted teacher's classes; `classes` if it does not name any."""
+    for owner in (teacher, getattr(teacher, "model_head", None)):
+        for name in ("classes_", "labels"):
+            found = getattr(owner, name, None)
+            if found is not None:
+                return np.asarray(found)
+    return classes
+
+
+def _checked(
+    parts: Any, texts: list[str], names: NDArray[Any], classes: NDArray[Any]
+) -> pd.DataFrame:
+    """Return parts of probabilities as one data frame of float64; its columns include `classes`."""
+    frames = []
+    for part in parts:
+        if not isinstance(part, pd.DataFrame):
+            values = np.asarray(part.cpu() if hasattr(part, "cpu") else part, dtype=np.float64)
+            if values.ndim != 2 or values.shape[1] != len(names):
+                raise ValueError(
+                    f"The teacher's probabilities have shape {values.shape}: expected a column for "
+                    f"each of {names.tolist()}. Pass a data frame whose columns name its classes."
+                )
+            part = pd.DataFrame(values, columns=names)
+        frames.append(part)
+    frame = pd.concat(frames, ignore_index=True) if len(frames) != 1 else frames[0]
+    if len(frame) != len(texts):
+        raise ValueError(
+            f"The teacher has probabilities of {len(frame):,} texts, but unlabeled has "
+            f"{len(texts):,}: expected one row for each of these."
+        )
+    missing = [name for name in classes.tolist() if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"The teacher has the classes {frame.columns.tolist()}, which do not include the "
+            f"labels {missing}: expected the names of all labels in y among them."
+        )
+    check_probabilities(frame, None)
+    return frame.astype(np.float64)
+
+
+class TaughtTexts(NamedTuple):
+    """Bags of labelled texts, followed by those of a teacher's texts.
+
+    targets : of all, shares
+    weights : (n_texts,), 1 for a teacher's text
+    n_labelled : number of labelled texts
+    """
+
+    bags: Any
+    targets: Targets
+    weights: Array
+    n_labelled: int
+
+    def weighted(self, teacher_weight: float) -> Array:
+        """Return the weights of all texts if the teacher's have this one, (n_texts,)."""
+        factors = np.ones(len(self.weights))
+        factors[self.n_labelled :] = teacher_weight
+        return self.weights * factors
+
+
+def fit_taught(
+    classifier: ClsAttentionClassifier, texts: TaughtTexts, teacher_weight: float
+) -> ClsAttentionClassifier:
+    """Return a classifier that is fitted to the texts with some weight of the teacher's."""
+    shares = pd.DataFrame(texts.targets.values, columns=texts.targets.classes)
+    weights = texts.weighted(teacher_weight)
+    return clone(classifier).fit(texts.bags, shares, weights, classes=texts.targets.classes)
+
+
+def choose_teacher_weight(
+    classifier: ClsAttentionClassifier,
+    texts: TaughtTexts,
+    teacher_weights: tuple[float, ...],
+    teach_without: Callable[[NDArray[np.intp], NDArray[np.intp]], Array] | None = None,
+) -> tuple[float, float]:
+    """Return the teacher's weight, and how often models agree with it on texts held out.
+
+    With several `teacher_weights`, the weight is their mean by held-out losses. `classifier` is
+    fitted to the texts, with the last of them. `teach_without` returns the probabilities of some of
+    the teacher's texts by a teacher fitted to some of the labelled texts, given by their rows.
+    """
+    import torch
+
+    from .._core.choose_c import ENOUGH_DOCUMENTS, assign_folds
+    from .._core.documents import Documents
+    from .._core.output_loss import output_loss
+
+    n_labelled = texts.n_labelled
+    labelled = np.arange(n_labelled)
+    known = Documents.from_arrays(
+        texts.bags[labelled], texts.targets[labelled], texts.weights[labelled]
+    )
+    # 1) folds of the labelled texts, and of some of the teacher's
+    folds = assign_folds(known, N_FOLDS)
+    taught = np.arange(n_labelled, len(texts.weights))
+    step = max(1, len(taught) // _MOST_TAUGHT)
+    taught = taught[::step]
+    taught_folds = np.arange(len(taught)) % N_FOLDS
+    n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_labelled), 1, N_FOLDS))
+    settings = [_settings_of(classifier)] * len(teacher_weights)
+    if 0.0 in teacher_weights:
+        alone = TaughtTexts(
+            texts.bags[labelled], texts.targets[labelled], texts.weights[labelled], n_labelled
+        )
+        plain = fit_taught(classifier, alone, 0.0)
+        settings[teacher_weights.index(0.0)] = _settings_of(plain)
+    losses = np.zeros(len(teacher_weights))
+    agreement = np.zeros(len(teacher_weights))
+    for fold in range(n_used):
+        # 2) texts of this fold are held out
+        out, others = labelled[folds == fold], labelled[folds != fold]
+        rows, rows_out = taught[taught_folds != fold], taught[taught_folds == fold]
+        targets = texts.targets
+        if teach_without is not None:
+            values = targets.values.copy()
+            values[taught] = teach_without(others, taught - n_labelled)
+            targets = Targets(targets.classes, values)
+        # Of a class without labelled texts, a model without the teacher knows nothing.
+        is_known = (targets[others].class_sums(texts.weights[others]) > 0).astype(np.float64)
+        loss = output_loss(*targets[out].weighted(is_known, texts.weights[out]))
+        for number, (weight, setting) in enumerate(zip(teacher_weights, settings, strict=True)):
+            # 3) a model of the others, with one weight of the teacher's
+            kept = np.concatenate([others, rows]) if weight else others
+            part = TaughtTexts(texts.bags[kept], targets[kept], texts.weights[kept], len(others))
+            model = fit_taught(clone(classifier).set_params(**setting), part, weight * step)
+            # 4) its loss on labelled texts, and its agreement with the teacher
+            outputs = model.decision_function(texts.bags[out]).reshape(len(out), -1)
+            losses[number] += loss(torch.from_numpy(outputs))[0]
+            predicted = model.predict_proba(texts.bags[rows_out]).argmax(axis=1)
+            same = predicted == targets.values[rows_out].argmax(axis=1)
+            agreement[number] += same.mean() / n_used
+    # 5) the mean of the weights
+    shares = softmax(-losses)
+    mean = float(shares @ teacher_weights)
+    nearest = int(np.abs(np.array(teacher_weights) - mean).argmin())
+    return mean, float(agreement[nearest])
+
+
+def _settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
+    """Return parameters for a quick fit with what a fitted classifier has chosen."""
+    return {
+        "C": classifier.C_,
+        "attention_C": classifier.attention_C_,
+        "token_vectors_scale": getattr(classifier, "token_vectors_scale_", 0.0),
+        "tol": _SEARCH_TOL,
+    }
+
+
+class Lesson(NamedTuple):
+    """What was learned with a teacher: its weight and agreement, and the fitted steps."""
+
+    weight: float
+    agreement: float
+    vectorizer: Any
+    classifier: Any
+
+
+def learn_from_teacher(
+    adapter: Any,
+    classifier: ClsAttentionClassifier,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    unlabeled: Any,
+    teacher: Any,
+    teacher_weight: float | str,
+) -> Lesson:
+    """Fit a vectorizer, in an `adapter` that makes bags, and a classifier with a teacher.
+
+    The parameters are those of :meth:`TextClassifier.fit`.
+    """
+    texts, more = list(X), [] if unlabeled is None else list(unlabeled)
+    if not more:
+        raise ValueError(
+            "A teacher needs texts of which it tells probabilities: pass them as unlabeled."
+        )
+    if has_several_labels(y):
+        raise ValueError("With a teacher, expected one label per text, got several columns of y.")
+    labels = np.asarray(plain_labels(y))
+    check_consistent_length(texts, labels)
+    weights = _check_sample_weight(sample_weight, texts, dtype=np.float64)
+    log = print if classifier.verbose else None
+    classes = np.unique(labels)
+    # 1) the teacher's probabilities
+    is_new = needs_fit(teacher)
+    fitted = clone(teacher).fit(texts, labels) if is_new else teacher
+    taught = taught_probabilities(fitted, more, classes, log)
+    classes = np.sort(taught.columns.to_numpy(dtype=classes.dtype))
+    values = np.zeros((len(texts) + len(more), len(classes)))
+    values[np.arange(len(texts)), np.searchsorted(classes, labels)] = 1.0
+    values[len(texts) :] = taught[classes.tolist()]
+    targets = Targets(classes, values)
+    weights = np.append(weights, np.ones(len(more)))
+    # 2) bags of all texts
+    every = [*texts, *more]
+    adapter = clone(adapter)
+    bags = adapter.fit_transform(every, targets, sample_weight=weights, unlabeled=[])
+    lesson = TaughtTexts(bags, targets, weights, len(texts))
+    # 3) a classifier, and the teacher's weight
+    candidates = TEACHER_WEIGHTS if teacher_weight == "auto" else (float(teacher_weight),)
+    if teacher_weight == "auto" and _has_seen(fitted, texts, taught) and not is_new:
+        candidates = candidates[-1:]
+        warnings.warn(SEEN, stacklevel=4)
+    model = fit_taught(classifier, lesson, candidates[-1])
+
+    def teach_without(rows: NDArray[np.intp], asked: NDArray[np.intp]) -> Array:
+        other = clone(teacher).fit([texts[row] for row in rows], labels[rows])
+        found = taught_probabilities(other, [more[row] for row in asked], np.unique(labels[rows]))
+        return found.reindex(columns=classes, fill_value=0.0).to_numpy()
+
+    weight, agreement = choose_teacher_weight(
+        model, lesson, candidates, teach_without if is_new else None
+    )
+    if weight < LEAST_WEIGHT:
+        weight = 0.0
+    elif weight != candidates[-1]:
+        scale = getattr(model, "token_vectors_scale_", 0.0)
+        model = fit_taught(clone(classifier).set_params(token_vectors_scale=scale), lesson, weight)
+        model.set_params(token_vectors_scale=classifier.token_vectors_scale)
+    return Lesson(weight, agreement, adapter.vectorizer, model)
+
+
+def _has_seen(teacher: Any, texts: list[str], taught: pd.DataFrame) -> bool:
+    """Return whether a fitted estimator is much surer of the labelled texts than of others.
+
+    A function is not asked for more than the texts it is to teach.
+    """
+    if not hasattr(teacher, "predict_proba"):
+        return False
+    some = texts[:: max(1, len(texts) // _TEXTS_AT_ONCE)]
+    confidence = np.asarray(teacher.predict_proba(some), dtype=np.float64).max(axis=1)
+    elsewhere = taught.to_numpy().max(axis=1)
+    error = np.sqrt(confidence.var() / len(confidence) + elsewhere.var() / len(elsewhere))
+    return bool(confidence.mean() - elsewhere.mean() > max(0.05, 4.0 * error))
+
+
+def check_teacher_weight(teacher_weight: Any) -> None:
+    """Raise ValueError unless a weight is "auto" or a number that is not negative."""
+    is_number = isinstance(teacher_weight, Real) and 0 <= float(teacher_weight) < np.inf
+    if not (is_number or teacher_weight == "auto"):
+        raise ValueError(
+            f"teacher_weight must be 'auto' or a number that is not negative, got "
+            f"{teacher_weight!r}."
+        )
