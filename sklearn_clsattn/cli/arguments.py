@@ -123,6 +123,10 @@ def parser() -> argparse.ArgumentParser:
         *labelled,
     )
     more = "texts without labels, to learn similarities of words from; one per line in a *.txt file"
+    taught = (
+        "columns of the --unlabeled FILE with another model's probability of each class, to learn "
+        "as well; columns have the classes' names, or are given as CLASS=COLUMN"
+    )
     saved = "file for the model; *.skops is the safe format"
     what = 'inverse strength of the penalty on token values, or "auto" (default: auto)'
     command(
@@ -134,6 +138,7 @@ def parser() -> argparse.ArgumentParser:
         *fitting,
         _option("--C", help=what, type=_number(float, auto=True)),
         _option("--unlabeled", help=more, type=Path, metavar="FILE"),
+        _option("--teacher-columns", help=taught, metavar="NAME,NAME,..."),
     )
     command(
         "predict",

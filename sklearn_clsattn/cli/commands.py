@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -23,7 +24,12 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_clsattn import comparison, saving
 from sklearn_clsattn._writing import written_whole
 from sklearn_clsattn.cli.arguments import PROGRAM, STDIN, say
-from sklearn_clsattn.cli.reader import Reviews, read_reviews, read_texts
+from sklearn_clsattn.cli.reader import (
+    Reviews,
+    read_probabilities,
+    read_reviews,
+    read_texts,
+)
 from sklearn_clsattn.comparison import shown_measure
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, explain
@@ -61,15 +67,15 @@ def run_fit(arguments: Namespace) -> None:
     _output(arguments, path, arguments.unlabeled)
     reviews = _read_labelled(path, arguments)
     texts, labels = reviews.texts, reviews.labels
-    unlabeled = _unlabeled(arguments)
     classes, sizes = np.unique(labels, return_counts=True)
+    unlabeled, teacher = _unlabeled(arguments, classes)
     given = {} if arguments.C is None else {"C": arguments.C}
     model = make_text_classifier(min_df=arguments.min_df, **given)
     import torch  # noqa: F401 - not part of the time to fit
 
     _tell(arguments, "fitting")
     start = time.perf_counter()
-    model.fit(texts, labels, unlabeled=unlabeled)
+    model.fit(texts, labels, unlabeled=unlabeled, teacher=teacher)
     seconds, classifier = time.perf_counter() - start, model[-1]
     saving.save_model(model, output)
     counted = [f"{label} ({n:,})" for label, n in zip(classes.tolist(), sizes, strict=True)]
@@ -87,21 +93,39 @@ def run_fit(arguments: Namespace) -> None:
     say("\n\n".join([fit_text(facts, tokens), *_nearest(model[0].word_vectors_, tokens)]))
 
 
-def _unlabeled(arguments: Namespace) -> Any:
-    """Return the texts without labels, None without a file of them."""
+def _unlabeled(arguments: Namespace, classes: NDArray[Any]) -> tuple[Any, Any]:
+    """Return the texts without labels, and a teacher's probabilities of them, None without any."""
     path, reading = arguments.unlabeled, _reading(arguments)
-    if path is not None and path.suffix.lower() == ".txt":
+    columns = arguments.teacher_columns
+    if path is None:
+        if columns is not None:
+            raise ValueError("--teacher-columns are columns of a file: pass it as --unlabeled")
+        return None, None
+    if path.suffix.lower() == ".txt":
         reading.update(text=None, sep=None)  # which are DATA's
-    return None if path is None else read_texts(_source(path), **reading)[1]
+    table, texts = read_texts(_source(path), **reading)
+    if columns is None:
+        return texts, None
+    return texts, read_probabilities(table, columns, classes, str(path))
 
 
 def _of_unlabeled(arguments: Namespace, unlabeled: Any, model: Pipeline) -> dict[str, str]:
     """Return what was learned from texts without labels, in words."""
     if unlabeled is None:
         return {}
-    n_words, scale = len(model[0].word_vectors_.words_), model[-1].token_vectors_scale_
-    used = f"vectors of {n_words:,} words, scale {scale:g}" + (" (not used)" if not scale else "")
-    return {"unlabeled": f"{len(unlabeled):,} of {arguments.unlabeled}: {used}"}
+    facts = {}
+    used = f"{len(unlabeled):,} of {arguments.unlabeled}"
+    if model[0].word_vectors_ is not None:
+        n_words = len(model[0].word_vectors_.words_)
+        scale = model[-1].token_vectors_scale_
+        used += f": vectors of {n_words:,} words, scale {scale:g}"
+        used += "" if scale else " (not used)"
+    facts["unlabeled"] = used
+    if hasattr(model, "teacher_weight_"):
+        weight, agreement = model.teacher_weight_, model.teacher_agreement_
+        facts["teacher"] = f"weight {weight:.2g}" + ("" if weight else " (not used)")
+        facts["teacher"] += f"; says the same on {100 * agreement:.0f} % of texts held out"
+    return facts
 
 
 def _nearest(vectors: Any, tokens: list[ClassTokens]) -> list[str]:

@@ -96,6 +96,32 @@ def read_texts(
     return frame, _as_texts(frame[_find_column(frame, text, "text", file)], file)
 
 
+def read_probabilities(
+    table: pd.DataFrame, columns: str, classes: NDArray[Any], file: str
+) -> pd.DataFrame:
+    """Return the probabilities of classes, (n_texts, n_classes), in columns of a file's table.
+
+    `columns` are names of classes, or CLASS=COLUMN, between commas.
+    """
+    by_name = {str(label): label for label in classes.tolist()}
+    probabilities = {}
+    for item in columns.split(","):
+        name, _, column = item.strip().partition("=")
+        column = column or name
+        if column not in table.columns:
+            there = ", ".join(f"{one!r:.40}" for one in table.columns)
+            raise ValueError(f"{file} has no column {column!r}; its columns are {there}")
+        numbers = pd.to_numeric(table[column], errors="coerce")
+        wrong = np.flatnonzero(numbers.isna())
+        if len(wrong):
+            raise ValueError(
+                f"row {wrong[0] + 1} of {file} has {table[column].iloc[wrong[0]]!r:.40} in column "
+                f"{column!r}: expected a probability"
+            )
+        probabilities[by_name.get(name, name)] = numbers.to_numpy(np.float64)
+    return pd.DataFrame(probabilities)
+
+
 def _read_table(
     source: Source, sep: str | None, encoding: str, strings: bool = False
 ) -> tuple[pd.DataFrame, str]:

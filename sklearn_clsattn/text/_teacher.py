@@ -239,10 +239,14 @@ def _settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
 
 
 class Lesson(NamedTuple):
-    """What was learned with a teacher: its weight and agreement, and the fitted steps."""
+    """What was learned with a teacher: its weight and agreement, and the fitted steps.
+
+    taught_by : the teacher and the number of its texts, in words
+    """
 
     weight: float
     agreement: float
+    taught_by: str
     vectorizer: Any
     classifier: Any
 
@@ -286,7 +290,7 @@ def learn_from_teacher(
     # 2) bags of all texts
     every = [*texts, *more]
     adapter = clone(adapter)
-    bags = adapter.fit_transform(every, targets, sample_weight=weights, unlabeled=[])
+    bags = adapter.fit_transform(every, targets, sample_weight=weights)
     lesson = TaughtTexts(bags, targets, weights, len(texts))
     # 3) a classifier, and the teacher's weight
     candidates = TEACHER_WEIGHTS if teacher_weight == "auto" else (float(teacher_weight),)
@@ -309,7 +313,18 @@ def learn_from_teacher(
         scale = getattr(model, "token_vectors_scale_", 0.0)
         model = fit_taught(clone(classifier).set_params(token_vectors_scale=scale), lesson, weight)
         model.set_params(token_vectors_scale=classifier.token_vectors_scale)
-    return Lesson(weight, agreement, adapter.vectorizer, model)
+    taught_by = f"{_described(teacher)}, {len(more):,} texts"
+    return Lesson(weight, agreement, taught_by, adapter.vectorizer, model)
+
+
+def _described(teacher: Any) -> str:
+    """Return what a teacher is, in words."""
+    if hasattr(teacher, "predict_proba"):
+        steps = [type(step).__name__ for _, step in getattr(teacher, "steps", [])]
+        return " and ".join(steps) or type(teacher).__name__
+    if callable(teacher):
+        return getattr(teacher, "__name__", type(teacher).__name__)
+    return "probabilities"
 
 
 def _has_seen(teacher: Any, texts: list[str], taught: pd.DataFrame) -> bool:

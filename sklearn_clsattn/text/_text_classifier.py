@@ -62,12 +62,26 @@ def _last_step_has(name: str) -> Callable[[Pipeline], bool]:
     return check
 
 
+_OF_TEACHER = "teacher_weight_", "teacher_agreement_", "taught_by_"
+
+
 @public("sklearn_clsattn.text")
 class TextClassifier(Pipeline):
     """The Pipeline of :func:`make_text_classifier`, with `unlabeled` and `partial_fit`.
 
     The vectorizer hands documents and word vectors to the classifier in a form that is smaller than
     their matrix. With other steps in their place it is an ordinary Pipeline.
+
+    Attributes
+    ----------
+    teacher_weight_ : float
+        The weight of a text of the teacher; 0 if learning from it is no better, and then the fit is
+        the one without it. This and what follows is absent without a teacher.
+    teacher_agreement_ : float
+        The share of the teacher's texts, not in training, for which the most probable class is that
+        of the teacher, with about this weight.
+    taught_by_ : str
+        The teacher, and the number of its texts.
     """
 
     steps: list[tuple[str, Any]]
@@ -131,7 +145,7 @@ class TextClassifier(Pipeline):
         >>> bool(more.score(texts[1000:], y[1000:]) > few.score(texts[1000:], y[1000:]))
         True
         """
-        for name in ("teacher_weight_", "teacher_agreement_"):  # from an earlier fit
+        for name in _OF_TEACHER:  # from an earlier fit
             self.__dict__.pop(name, None)
         if teacher is not None:
             taught = self._taught(X, y, sample_weight, unlabeled, teacher, teacher_weight, params)
@@ -180,6 +194,7 @@ class TextClassifier(Pipeline):
         attributes: dict[str, Any] = {
             "teacher_weight_": lesson.weight,
             "teacher_agreement_": lesson.agreement,
+            "taught_by_": lesson.taught_by,
         }
         if lesson.weight:
             steps = [(name, lesson.vectorizer), (last_name, lesson.classifier)]

@@ -1,0 +1,203 @@
+"""Learning from another model: its probabilities on unlabelled texts, and how much they count."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import refused
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import load_requests
+from sklearn_clsattn.inspection import explain
+from sklearn_clsattn.saving import load_model, save_model
+from sklearn_clsattn.text import TextClassifier, WordVectors, make_text_classifier
+from sklearn_clsattn.text._teacher import SEEN
+
+N_LABELLED, N_MORE = 24, 240
+
+
+def logistic():
+    return make_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """Few labelled texts, texts without labels, others to test on, and those of the teacher."""
+    every, labels = load_requests(target="mood", return_X_y=True)
+    every, labels = np.array(every, dtype=object), np.asarray(labels)
+    ends = N_LABELLED, N_LABELLED + N_MORE, 900, 1900
+    parts = [slice(0, ends[0]), *(slice(a, b) for a, b in pairwise(ends))]
+    return [(every[part].tolist(), labels[part]) for part in parts]
+
+
+@pytest.fixture(scope="module")
+def teacher(texts):
+    return logistic().fit(*texts[3])
+
+
+@pytest.fixture(scope="module")
+def taught(texts, teacher):
+    return make_text_classifier().fit(*texts[0], unlabeled=texts[1][0], teacher=teacher)
+
+
+def test_a_good_teacher_helps_and_is_agreed_with(texts, teacher, taught):
+    alone = make_text_classifier().fit(*texts[0])
+    assert taught.score(*texts[2]) > alone.score(*texts[2]) + 0.05
+    assert taught.teacher_weight_ > 0.1
+    told = teacher.predict(texts[2][0])
+    assert taught.teacher_agreement_ == pytest.approx(taught.score(texts[2][0], told), abs=0.1)
+    assert taught.taught_by_ == "TfidfVectorizer and LogisticRegression, 240 texts"
+
+
+def test_a_bad_teacher_does_not_count(texts):
+    """One that says the opposite: the model is then that of the labels, bit by bit."""
+    labelled, more = texts[0], texts[1]
+    truth = logistic().fit(*texts[3]).predict_proba(more[0])
+    wrong = pd.DataFrame(truth[:, ::-1], columns=np.unique(labelled[1]))
+    many = texts[3][0][:300], texts[3][1][:300]  # labels enough to see it
+    model = make_text_classifier().fit(*many, unlabeled=more[0], teacher=wrong)
+    assert model.teacher_weight_ == 0
+    alone = make_text_classifier().fit(*many, unlabeled=more[0])
+    assert_array_equal(model.predict_proba(texts[2][0]), alone.predict_proba(texts[2][0]))
+
+
+def test_every_form_of_a_teacher(texts, teacher, taught):
+    labelled, more = texts[0], texts[1][0]
+    table = pd.DataFrame(teacher.predict_proba(more), columns=teacher.classes_)
+    asked = []
+
+    def ask(some):
+        assert type(some) is list
+        asked.extend(some)
+        return teacher.predict_proba(some)
+
+    class Other:
+        """As SetFit is: no estimator of scikit-learn, names as `labels`."""
+
+        labels = teacher.classes_[::-1].tolist()
+
+        def predict_proba(self, some):
+            return teacher.predict_proba(some)[:, ::-1]
+
+    forms = {
+        "array": table.to_numpy(),
+        "frame": table[table.columns[::-1]],
+        "function": ask,
+        "other": Other(),
+    }
+    expected = taught.predict_proba(texts[2][0])
+    for name, form in forms.items():
+        model = make_text_classifier().fit(*labelled, unlabeled=more, teacher=form)
+        assert_allclose(model.predict_proba(texts[2][0]), expected, atol=1e-6, err_msg=name)
+    assert asked == more
+
+
+def test_an_unfitted_teacher_is_fitted_and_judged_without_the_labels_it_saw(texts):
+    labelled, more = texts[0], texts[1][0]
+    unfitted = logistic()
+    model = make_text_classifier().fit(*labelled, unlabeled=more, teacher=unfitted)
+    assert not hasattr(unfitted[-1], "coef_")  # it stays as it was
+    assert 0 <= model.teacher_weight_ <= 1
+    with pytest.warns(UserWarning, match="much surer of the labelled texts"):
+        seen = make_text_classifier().fit(
+            *labelled, unlabeled=more, teacher=clone(unfitted).fit(*labelled)
+        )
+    assert seen.teacher_weight_ == 1
+    assert "fitted to their labels" in SEEN.replace("it seems to be ", "")
+
+
+@pytest.mark.parametrize("weight", [0.2, 3.0])
+def test_a_given_weight_is_that_of_the_texts(texts, teacher, weight):
+    labelled, more = texts[0], texts[1][0]
+    model = make_text_classifier().fit(
+        *labelled, unlabeled=more, teacher=teacher, teacher_weight=weight
+    )
+    assert model.teacher_weight_ == weight
+    P = np.vstack([np.eye(2)[np.searchsorted(teacher.classes_, labelled[1])]])
+    P = np.vstack([P, teacher.predict_proba(more)])
+    weights = np.r_[np.ones(N_LABELLED), np.full(N_MORE, weight)]
+    vectorizer = clone(make_text_classifier()[0])
+    X = vectorizer.fit_transform([*labelled[0], *more], P)
+    other = ClsAttentionClassifier(sublinear_counts=False, token_vectors_scale=0.0)
+    other.fit(X, P, weights, classes=teacher.classes_)
+    found = model.predict_proba(texts[2][0])
+    assert_allclose(found, other.predict_proba(vectorizer.transform(texts[2][0])), atol=1e-2)
+
+
+def test_weight_0_is_the_fit_without_a_teacher(texts, teacher):
+    labelled, more = texts[0], texts[1][0]
+    model = make_text_classifier().fit(
+        *labelled, unlabeled=more, teacher=teacher, teacher_weight=0.0
+    )
+    alone = make_text_classifier().fit(*labelled, unlabeled=more)
+    assert_array_equal(model.predict_proba(more), alone.predict_proba(more))
+    assert model.teacher_weight_ == 0
+    assert not hasattr(alone, "teacher_weight_")
+    assert not hasattr(model.fit(*labelled), "teacher_weight_")  # a later fit has none
+
+
+def test_a_teacher_may_know_more_classes(texts):
+    labelled, more = (["good film", "bad film"] * 8, ["good", "bad"] * 8), ["so so", "good"] * 20
+    P = pd.DataFrame({"so-so": [0.9, 0.0], "good": [0.05, 1.0], "bad": [0.05, 0.0]})
+    P = pd.concat([P] * 20, ignore_index=True)
+    model = make_text_classifier(min_df=1).fit(
+        *labelled, unlabeled=more, teacher=P, teacher_weight=1.0
+    )
+    assert model.classes_.tolist() == ["bad", "good", "so-so"]
+    assert model.predict(["so so", "a bad film"]).tolist() == ["so-so", "bad"]
+
+
+def test_the_model_is_explained_saved_and_pickled(taught, texts, tmp_path):
+    new = texts[2][0][:5]
+    one = explain(taught, new)[0]
+    assert one.predicted in taught.classes_
+    expected = taught.predict_proba(new)
+    path = tmp_path / "m.skops"
+    save_model(taught, path)
+    for other in (load_model(path), pickle.loads(pickle.dumps(taught))):
+        assert isinstance(other, TextClassifier)
+        assert_array_equal(other.predict_proba(new), expected)
+        assert other.teacher_weight_ == taught.teacher_weight_
+        assert other.taught_by_ == taught.taught_by_
+
+
+def test_brought_vectors_are_used(texts, teacher):
+    labelled, more = texts[0], texts[1][0]
+    vectors = WordVectors(dim=8).fit(texts[3][0])
+    model = make_text_classifier(word_vectors=vectors, token_vectors_scale=0.5).fit(
+        *labelled, unlabeled=more, teacher=teacher
+    )
+    assert model[-1].token_vectors_scale_ == 0.5
+    assert model[-1].get_params()["token_vectors_scale"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"unlabeled": None}, "pass them as unlabeled"),
+        ({"teacher": np.ones((3, 2)) / 2}, "probabilities of 3 texts, but unlabeled has 240"),
+        ({"teacher": np.ones((N_MORE, 3)) / 3}, "a column for each of"),
+        ({"teacher": np.ones((N_MORE, 2))}, "rows that add up to 1"),
+        (
+            {"teacher": pd.DataFrame(np.ones((N_MORE, 2)) / 2, columns=["x", "y"])},
+            r"which do not include the labels",
+        ),
+        ({"teacher_weight": -1}, "teacher_weight must be"),
+        ({"sample_weight": [-1.0] * N_LABELLED}, "Negative values"),
+        ({"classifier__token_vectors": None}, "takes no other parameters"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(texts, teacher, change, message):
+    options = {"unlabeled": texts[1][0], "teacher": teacher} | change
+    model = make_text_classifier()
+    refused(message, model.fit, *texts[0], **options)
+    assert not hasattr(model[0], "vocabulary_")
+    other = TextClassifier([("v", CountVectorizer()), ("c", LogisticRegression())])
+    refused("A teacher needs the steps of make_text_classifier", other.fit, *texts[0], **options)
