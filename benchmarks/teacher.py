@@ -141,20 +141,20 @@ def measured(
             "seconds": seconds,
         }
 
-    def fit(teacher: str, model: str, parameters: Any, **options: Any) -> dict[str, Any]:
+    def fit(taught_by: str, model: str, **options: Any) -> dict[str, Any]:
         start = time.process_time()
-        fitted = make_text_classifier(**parameters).fit(*labelled, **options)
-        return row(teacher, model, fitted, time.process_time() - start)
+        fitted = make_text_classifier().fit(*labelled, **options)
+        return row(taught_by, model, fitted, time.process_time() - start)
 
-    yield fit("none", "labels alone", {})
-    yield fit("none", "and texts", {}, unlabeled=more[0])
+    yield fit("none", "labels alone")
+    yield fit("none", "and texts", unlabeled=more[0])
     embeddings = embed(name, every[pool], folder)
     for teacher, given, model in teachers(labelled, more, embeddings, seed):
         if model is not None:
             yield row(teacher, "the teacher", model, np.nan)
         options = {"unlabeled": more[0], "teacher": given}
-        yield fit(teacher, "taught", {}, **options)
-        yield fit(teacher, "weight 1", {}, **options, **ONE_WEIGHT)
+        yield fit(teacher, "taught", **options)
+        yield fit(teacher, "weight 1", **options, **ONE_WEIGHT)
         if variants and teacher in ("knows more", "MiniLM"):
             table = given
             if not isinstance(given, pd.DataFrame):
@@ -169,17 +169,17 @@ def _variants(
     options = {"unlabeled": texts, "teacher": table} | ONE_WEIGHT
     hard = pd.DataFrame(np.eye(table.shape[1])[table.to_numpy().argmax(axis=1)])
     hard.columns = table.columns
-    yield fit(teacher, "hard labels", {}, **options | {"teacher": hard})
+    yield fit(teacher, "hard labels", **options | {"teacher": hard})
     sharp = table.pow(1.5)
     sharp = sharp.div(sharp.sum(axis=1), axis=0)
-    yield fit(teacher, "power 1.5", {}, **options | {"teacher": sharp})
+    yield fit(teacher, "power 1.5", **options | {"teacher": sharp})
     confidence = table.max(axis=1)
     sure = np.flatnonzero(confidence >= confidence.median())
     some = {"unlabeled": [texts[at] for at in sure], "teacher": table.iloc[sure]}
-    yield fit(teacher, "the surer half", {}, **options | some)
+    yield fit(teacher, "the surer half", **options | some)
     few = np.arange(0, len(texts), 4)
     some = {"unlabeled": [texts[at] for at in few], "teacher": table.iloc[few]}
-    yield fit(teacher, "a quarter of the texts", {}, **options | some)
+    yield fit(teacher, "a quarter of the texts", **options | some)
 
 
 def tables(found: pd.DataFrame) -> list[str]:

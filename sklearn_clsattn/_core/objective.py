@@ -27,6 +27,7 @@ from .backend import floats, to_array
 from .documents import CorpusLoss
 from .fitted import FittedAttention
 from .lbfgs import Multiply
+from .loss import FEW_COLUMNS
 from .memory import Memory
 from .prior_mean import PriorMean
 from .statistics import CorpusStatistics, Scaling
@@ -41,6 +42,7 @@ CLS_SCORE = -1, 0
 INTERCEPTS = -1, slice(1, None)
 
 _LEAST_CURVATURE = 1e-3
+_NUMBERS_AT_ONCE = 2**16  # that fit into the processor's caches
 
 
 @dataclass
@@ -256,7 +258,12 @@ def _square(part: torch.Tensor, divisor: float | torch.Tensor = 1.0) -> torch.Te
     """Return ``(part^2 / divisor).sum()``, accumulated in float64, as a tensor of one number."""
     if isinstance(divisor, torch.Tensor):
         return (part.to(torch.float64).square() / divisor).sum()
-    # Column by column: the norm of a whole matrix would copy it to float64.
-    columns = part.unbind(dim=1) if part.ndim == 2 else [part]
-    norms = [torch.linalg.vector_norm(column, dtype=torch.float64) for column in columns]
+    # Piece by piece: the norm of a whole matrix would copy it to float64.
+    if part.ndim < 2:
+        pieces: Any = [part]
+    elif part.shape[1] <= FEW_COLUMNS:
+        pieces = part.unbind(dim=1)
+    else:
+        pieces = part.split(max(1, _NUMBERS_AT_ONCE // part.shape[1]))
+    norms = [torch.linalg.vector_norm(piece, dtype=torch.float64) for piece in pieces]
     return torch.stack(norms).square().sum() / divisor

@@ -281,7 +281,7 @@ def learn_from_teacher(
     is_new = needs_fit(teacher)
     fitted = clone(teacher).fit(texts, labels) if is_new else teacher
     taught = taught_probabilities(fitted, more, classes, log)
-    classes = np.sort(taught.columns.to_numpy(dtype=classes.dtype))
+    classes = np.sort(np.array(taught.columns.tolist()))
     values = np.zeros((len(texts) + len(more), len(classes)))
     values[np.arange(len(texts)), np.searchsorted(classes, labels)] = 1.0
     values[len(texts) :] = taught[classes.tolist()]
