@@ -29,6 +29,21 @@ def test_changed_models_are_refused_or_valid():
         assert "refused" in found
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", ["several labels", "columns", "scaled", "vectors"])
+def test_a_model_without_an_attribute_is_refused_or_valid(kind, tmp_path):
+    path, changed = tmp_path / "model.skops", tmp_path / "changed.skops"
+    save_model(mutations.MODELS[kind](), path)
+    content, questions, expected = mutations.reference(path)
+    found = set()
+    for name, without in mutations.without_each_attribute(content):
+        changed.write_bytes(without)
+        answer = mutations.verdict(changed, questions, expected)
+        assert answer in mutations.FINE, name
+        found.add(answer)
+    assert "refused" in found
+
+
 def planted(model, path, change):
     """Save a model with a change of its attributes that its own code would not allow."""
     change(model)
