@@ -109,14 +109,14 @@ _TYPES = ["<f4", "<f2", "<i8", "<i4", "<u1", "?", "<c16", "<U3", ">f8", "<M8[s]"
 _NUMBERS = [0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 1e9, -1e9, 1e308, 1e-320, 2.5]
 
 
-def _read(content):
+def read(content):
     """Return the members of an archive by name, and its schema."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     return members, json.loads(members.pop("schema.json"))
 
 
-def _written(members, schema):
+def written(members, schema):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for name, member in members.items():
@@ -217,8 +217,8 @@ def _change_array(members, rng):
 
 def without_each_attribute(content):
     """Yield the copies of a .skops file in which an object lacks one of its attributes."""
-    members, schema = _read(content)
-    written = json.dumps(schema)
+    members, schema = read(content)
+    text = json.dumps(schema)
 
     def objects(one):
         places = [part[key] for part, key in _nodes(one)] + [one]
@@ -226,23 +226,23 @@ def without_each_attribute(content):
 
     for number, attributes in enumerate(objects(schema)):
         for at, name in enumerate(attributes["content"]):
-            changed = json.loads(written)
+            changed = json.loads(text)
             of_object = objects(changed)[number]
             del of_object["content"][name], of_object["key_types"]["content"][at]
-            yield name, _written(members, changed)
+            yield name, written(members, changed)
 
 
 def mutated(content, seed):
     """Return a copy of a .skops file with one or two changes of its content."""
     rng = np.random.default_rng(seed)
-    members, schema = _read(content)
+    members, schema = read(content)
     for _ in range(1 + (rng.random() < 0.2)):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if rng.random() < 0.3 and _change_array(members, rng):
                 continue
             _change_schema(schema, rng)
-    return _written(members, schema)
+    return written(members, schema)
 
 
 def _questions(model):
