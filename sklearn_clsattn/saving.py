@@ -82,8 +82,11 @@ def save_model(
         Save only this many tokens, those with the largest `token_importance_`. The model must be a
         pipeline of a vectorizer and a :class:`~sklearn_clsattn.ClsAttentionClassifier`. It ignores
         all other tokens, so predictions change, and has no word vectors. With gates of a
-        `ContextVectorizer`, the weights of the kept tokens change as well: the factor h that keeps
-        a document's total weight is computed from the kept tokens. None saves all tokens.
+        `ContextVectorizer`, the weights of the kept tokens change as well, by one factor a
+        document: the factor h that keeps its total weight is computed from the kept tokens, because
+        the file does not say which other n-grams were known. On 1,000 sentences this changes
+        weights by up to a third, and probabilities by up to 0.07 and 0.01 on average (50 to 5,000
+        of 70,310 tokens). None saves all tokens.
     dtype : {np.float16, np.float32}, default=None
         Type of the tokens' scores, values and importances in the file. None keeps double precision.
 
