@@ -192,6 +192,11 @@ def _require(is_valid: Any, owner: Any, what: str) -> None:
         raise ValueError(f"{type(owner).__name__}: {what}")
 
 
+def _is_fitted(estimator: Any) -> bool:
+    """Return whether an estimator has any attribute that only a fit gives it."""
+    return any(name.endswith("_") and not name.startswith("_") for name in vars(estimator))
+
+
 def _array(
     owner: Any, name: str, shape: tuple[int | None, ...], kinds: str = "f", least: float = -_LARGEST
 ) -> NDArray[Any]:
@@ -345,7 +350,7 @@ def _check_context_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
     if vectorizer.characters is not None:
         _check_ngram_range(vectorizer, "characters")
     _number(vectorizer, "character_weight", 0.0)
-    if not hasattr(vectorizer, "vocabulary_"):
+    if not _is_fitted(vectorizer):
         return
     names = "vocabulary_", "character_vocabulary_"
     sizes = [_check_vocabulary(vectorizer, name, getattr(vectorizer, name, None)) for name in names]
@@ -366,7 +371,7 @@ def _check_context_vectorizer(vectorizer: Any, untrusted: set[str]) -> None:
 
 def _check_word_vectors(vectors: Any, _: set[str]) -> None:
     """Check words and their vectors."""
-    if "words_" in vars(vectors) or "vectors_" in vars(vectors):
+    if _is_fitted(vectors):
         words = _strings(vectors, "words_")
         _array(vectors, "vectors_", (len(words), None))
 
@@ -376,7 +381,7 @@ def _check_word_vectors(vectors: Any, _: set[str]) -> None:
 
 def _check_attention(classifier: Any, _: set[str]) -> None:
     """Check scores, values and embeddings of a fitted classifier of this package."""
-    if "attention_scores_" not in vars(classifier):
+    if not _is_fitted(classifier):
         return
     several = getattr(classifier, "multilabel_", False)
     _require(several in (False, True), classifier, "multilabel_ must be True or False")
@@ -407,7 +412,8 @@ def _check_attention(classifier: Any, _: set[str]) -> None:
     for name in ("C_", "token_vectors_scale_"):
         if name in vars(classifier):
             _number(classifier, name, 0.0)
-    _check_embeddings(classifier, vars(classifier).get("_embeddings"), n_tokens, n_outputs)
+    _require("_embeddings" in vars(classifier), classifier, "it must have embeddings, or None")
+    _check_embeddings(classifier, vars(classifier)["_embeddings"], n_tokens, n_outputs)
     if "vector_weights_" in vars(classifier):
         rows = (None,) if n_outputs == 1 else (n_outputs, None)
         _array(classifier, "vector_weights_", rows)
@@ -512,7 +518,7 @@ def _check_stream(classifier: Any, n_tokens: int, n_outputs: int) -> None:
 
 def _check_importance(transformer: Any, _: set[str]) -> None:
     """Check the statistics of tokens, the factors of columns and the selection."""
-    if "token_importance_" not in vars(transformer):
+    if not _is_fitted(transformer):
         return
     n_classes = _check_classes(transformer)
     n_tokens = int(_number(transformer, "n_features_in_", 1))
@@ -563,12 +569,23 @@ def _check_union(union: Any, _: set[str]) -> None:
 
 
 def _check_columns(transformer: Any, _: set[str]) -> None:
-    """Check a ColumnTransformer's parts and columns."""
-    for _name, part, _columns in _check_named(transformer, "transformers", 3):
+    """Check a ColumnTransformer's parts, their columns and the names of columns."""
+    parts = _check_named(transformer, "transformers", 3)
+    if _is_fitted(transformer):
+        n_features = int(_number(transformer, "n_features_in_", 1))
+        if "feature_names_in_" in vars(transformer):
+            _strings(transformer, "feature_names_in_", n_features)
+        parts += _check_named(transformer, "transformers_", 3)
+    for name, part, columns in parts:
         _check_step(transformer, part)
-    if "transformers_" in vars(transformer):
-        for _name, part, _columns in _check_named(transformer, "transformers_", 3):
-            _check_step(transformer, part)
+        is_known = isinstance(columns, str | int | list | slice | np.ndarray) or callable(columns)
+        is_known = is_known and not isinstance(columns, type)
+        _require(is_known, transformer, f"columns of {name!r} must be names, numbers or a mask")
+        chosen = [columns] if isinstance(columns, str) else columns
+        by_name = isinstance(chosen, list) and any(isinstance(one, str) for one in chosen)
+        unnamed = _is_fitted(transformer) and "feature_names_in_" not in vars(transformer)
+        what = f"feature_names_in_ must have the names of the columns of {name!r}"
+        _require(not (by_name and unnamed), transformer, what)
 
 
 def _check_linear(classifier: Any, _: set[str]) -> None:

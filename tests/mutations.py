@@ -31,7 +31,7 @@ from sklearn.feature_extraction.text import (
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer, paper
@@ -109,14 +109,14 @@ _TYPES = ["<f4", "<f2", "<i8", "<i4", "<u1", "?", "<c16", "<U3", ">f8", "<M8[s]"
 _NUMBERS = [0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 1e9, -1e9, 1e308, 1e-320, 2.5]
 
 
-def _read(content):
+def read(content):
     """Return the members of an archive by name, and its schema."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     return members, json.loads(members.pop("schema.json"))
 
 
-def _written(members, schema):
+def written(members, schema):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for name, member in members.items():
@@ -215,17 +215,34 @@ def _change_array(members, rng):
     return True
 
 
+def without_each_attribute(content):
+    """Yield the copies of a .skops file in which an object lacks one of its attributes."""
+    members, schema = read(content)
+    text = json.dumps(schema)
+
+    def objects(one):
+        places = [part[key] for part, key in _nodes(one)] + [one]
+        return [node["content"] for node in places if node["__loader__"] == "ObjectNode"]
+
+    for number, attributes in enumerate(objects(schema)):
+        for at, name in enumerate(attributes["content"]):
+            changed = json.loads(text)
+            of_object = objects(changed)[number]
+            del of_object["content"][name], of_object["key_types"]["content"][at]
+            yield name, written(members, changed)
+
+
 def mutated(content, seed):
     """Return a copy of a .skops file with one or two changes of its content."""
     rng = np.random.default_rng(seed)
-    members, schema = _read(content)
+    members, schema = read(content)
     for _ in range(1 + (rng.random() < 0.2)):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if rng.random() < 0.3 and _change_array(members, rng):
                 continue
             _change_schema(schema, rng)
-    return _written(members, schema)
+    return written(members, schema)
 
 
 def _questions(model):
@@ -249,10 +266,21 @@ def _questions(model):
         ask[name] = lambda m, name=name: getattr(m[-1], name)(m[:-1].transform(X))
     ask["occurrences"] = lambda m: m[0].occurrences("a good, unseen film").weights
     if hasattr(getattr(model[-1], "_stream", None), "memory"):
-        ask["batch"] = lambda m: m.partial_fit(
-            TEXTS[:10], LABELS[:10], sorted(set(LABELS))
-        ).predict(X)
+        ask["batch"] = lambda m: _continued(m).predict(X)
     return ask
+
+
+def _continued(model):
+    """Return a model after one more batch, if it remembers those before."""
+    if not hasattr(model, "partial_fit"):
+        return model
+    return model.partial_fit(TEXTS[:10], LABELS[:10], sorted(set(LABELS)))
+
+
+def _kinds(model):
+    """Return the type of a model, and those of the steps of a pipeline."""
+    steps = model.steps if isinstance(model, Pipeline) else []
+    return type(model), [type(step) for _, step in steps]
 
 
 def _predictions(model):
@@ -262,15 +290,15 @@ def _predictions(model):
     return model.predict(X).tolist(), model.predict_proba(X)
 
 
-def _verdict(path, questions, expected):
+def verdict(path, questions, expected):
     """Return what comes of loading and using a file."""
     try:
         model = load_model(path)
     except ValueError as error:
         said = str(error).startswith(f"{path} ")
         return "refused" if said else f"refused without the file's name: {error}"
-    if type(model) is not expected[0]:
-        return "another model"  # such as one of its parts
+    if _kinds(model) != expected[0]:
+        return "another model"  # such as one of its parts, or a pipeline of some of its steps
     for name, ask in questions.items():
         try:
             ask(model)
@@ -292,20 +320,20 @@ def _work(folder):
     for line in sys.stdin:
         name, _, seed = line.rpartition(" ")
         if name not in known:
-            known[name] = _reference(Path(folder) / f"{name}.skops")
+            known[name] = reference(Path(folder) / f"{name}.skops")
         content, questions, expected = known[name]
         changed.write_bytes(mutated(content, int(seed)))
-        print(json.dumps(_verdict(changed, questions, expected)), flush=True)
+        print(json.dumps(verdict(changed, questions, expected)), flush=True)
 
 
-def _reference(path):
-    """Return a file's content, what its model can be asked, and its type and predictions."""
+def reference(path):
+    """Return a file's content, what its model can be asked, and its types and predictions."""
     questions, model = {}, load_model(path)
     for name, ask in _questions(model).items():
         with contextlib.suppress(AttributeError, ValueError, TypeError):
             ask(load_model(path))
             questions[name] = ask
-    return path.read_bytes(), questions, (type(model), _predictions(model))
+    return path.read_bytes(), questions, (_kinds(model), _predictions(model))
 
 
 class _Worker:

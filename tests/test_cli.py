@@ -200,6 +200,14 @@ def test_round_trip(frame, tmp_path, run, encoding):
     np.testing.assert_allclose(read.iloc[:, -2:], pipeline.predict_proba(texts), rtol=1e-5)
 
 
+@pytest.mark.parametrize("form", ["NFKC", "NFC", "none"])
+def test_the_normalization_form_is_an_option(form, data, tmp_path, run):
+    model = tmp_path / "model.joblib"
+    assert run("fit", data, "-o", model, "--C", 1, "--normalize", form, "--quiet")[0] == 0
+    expected = None if form == "none" else form
+    assert joblib.load(model)[0].normalize == expected
+
+
 def test_standard_input(frame, data, model, run, monkeypatch):
     content = frame.to_parquet(index=False)
 
@@ -354,6 +362,7 @@ def test_bad_files(content, message, command, tmp_path, refused):
         ("report DATA -o nowhere/OUT", "no folder"),
         ("fit DATA", "-o"),
         ("fit DATA -o m --C nan", "expected a number above 0"),
+        ("fit DATA -o m --normalize NFD", "invalid choice: 'NFD'"),
         ("fit DATA -o .", "is a folder"),
         ("fit DATA -o DATA --force", "also an input"),
         ("predict MODEL", "DATA"),

@@ -4,7 +4,9 @@ import io
 import json
 import subprocess
 import sys
+import tracemalloc
 import zipfile
+import zlib
 
 import mutations
 import numpy as np
@@ -14,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from sklearn_clsattn import _unpacked
 from sklearn_clsattn._loaded import is_quick_pattern
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import make_text_classifier
@@ -27,6 +30,21 @@ def test_changed_models_are_refused_or_valid():
     for name, found in mutations.outcomes(mutations.MODELS, range(7)):
         assert set(found) <= set(mutations.FINE), name
         assert "refused" in found
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", ["several labels", "columns", "scaled", "vectors"])
+def test_a_model_without_an_attribute_is_refused_or_valid(kind, tmp_path):
+    path, changed = tmp_path / "model.skops", tmp_path / "changed.skops"
+    save_model(mutations.MODELS[kind](), path)
+    content, questions, expected = mutations.reference(path)
+    found = set()
+    for name, without in mutations.without_each_attribute(content):
+        changed.write_bytes(without)
+        answer = mutations.verdict(changed, questions, expected)
+        assert answer in mutations.FINE, name
+        found.add(answer)
+    assert "refused" in found
 
 
 def planted(model, path, change):
@@ -86,6 +104,135 @@ def test_what_is_planted_in_a_model_is_refused(name, tmp_path):
     path = planted(model, tmp_path / "model.skops", change)
     with pytest.raises(ValueError, match=f"(?s)^{path} .*{said}"):
         load_model(path)
+
+
+def zeros(n_bytes):
+    """Return a stream of zeros, compressed, without ever having them all."""
+    part, packer = bytes(1 << 24), zlib.compressobj(9, wbits=-15)
+    block = packer.compress(part) + packer.flush(zlib.Z_FULL_FLUSH)
+    return block * (n_bytes // len(part)) + packer.flush()
+
+
+def packed(members, schema, streams):
+    """Return an archive, of which some members are compressed streams of a declared size."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, member in {**members, "schema.json": json.dumps(schema)}.items():
+            archive.writestr(name, member)
+        for name, (stream, declared) in streams.items():
+            archive.writestr(name, stream)
+            info = archive.getinfo(name)
+            info.compress_type, info.file_size = zipfile.ZIP_DEFLATED, declared
+    return made.getvalue()
+
+
+def array_of(descr, shape):
+    """Return a file of an array of which only the header is there."""
+    file = io.BytesIO()
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue()
+
+
+def plant(schema, node):
+    """Give the model of a schema one more attribute."""
+    schema["content"]["content"]["planted"] = node
+    names = schema["content"]["key_types"]["content"]
+    names.append(names[0])
+
+
+def array_node(name):
+    kind = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode"}
+    return {**kind, "type": "numpy", "file": name}
+
+
+def list_node(content, number):
+    kind = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode"}
+    return {**kind, "content": content, "__id__": number}
+
+
+def large_member(members, schema):
+    plant(schema, array_node("large.npy"))
+    return {"large.npy": (zeros(1 << 31), 1 << 31)}
+
+
+def large_member_that_declares_little(members, schema):
+    plant(schema, array_node("large.npy"))
+    return {"large.npy": (zeros(1 << 31), 1000)}
+
+
+def small_member_that_declares_much(members, schema):
+    plant(schema, array_node("small.npy"))
+    return {"small.npy": (zeros(1 << 24), 1 << 31)}
+
+
+def large_member_of_a_member(members, schema):
+    plant(schema, array_node("inside.npz"))
+    members["inside.npz"] = packed({}, {}, {"data.npy": (zeros(1 << 31), 1 << 31)})
+    return {}
+
+
+def array_of_nothing(members, schema):
+    plant(schema, array_node("nothing.npy"))
+    members["nothing.npy"] = array_of("<U0", (10**12,))
+    return {}
+
+
+def array_named_often(members, schema):
+    file = io.BytesIO()
+    np.save(file, np.zeros(1 << 17))
+    members["often.npy"] = file.getvalue()
+    plant(schema, list_node([array_node("often.npy") for _ in range(600)], 10**6))
+    return {}
+
+
+def lists_of_twice_the_same_list(members, schema):
+    node = list_node([], 10**6)
+    for depth in range(1, 60):
+        same = {**list_node([], node["__id__"])}
+        node = list_node([node, same], 10**6 + depth)
+    plant(schema, node)
+    return {}
+
+
+BOMBS = {
+    large_member: "unpacked size",
+    large_member_that_declares_little: "is not a model",
+    small_member_that_declares_much: "a size that it cannot have",
+    large_member_of_a_member: "unpacked size",
+    array_of_nothing: "fewer items than its shape",
+    array_named_often: "unpacked size",
+    lists_of_twice_the_same_list: "the same objects again and again",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.__name__)
+def test_a_small_file_takes_little_memory_and_time(bomb, tmp_path):
+    path = tmp_path / "model.skops"
+    save_model(make_pipeline(CountVectorizer(), LogisticRegression()).fit(TEXTS, LABELS), path)
+    load_model(path)  # with its imports
+    members, schema = mutations.read(path.read_bytes())
+    path.write_bytes(packed(members, schema, bomb(members, schema)))
+    assert path.stat().st_size < 1 << 22
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=f"(?s)^{path} .*{BOMBS[bomb]}"):
+            load_model(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_may_be_trusted_to_be_large(tmp_path, monkeypatch):
+    path, model = tmp_path / "model.skops", mutations.MODELS["counts"]()
+    monkeypatch.setattr(_unpacked, "_USUAL_SIZE", 1000)
+    monkeypatch.setattr(_unpacked, "_LARGEST_RATIO", 2)
+    with pytest.warns(UserWarning, match=r"unpacks to many times its size.*trusted=\['unpacked"):
+        save_model(model, path)
+    with pytest.raises(ValueError, match=r"was not loaded.*trusted=\['unpacked size'\]"):
+        load_model(path)
+    again = load_model(path, trusted=["unpacked size"])
+    np.testing.assert_array_equal(again.predict_proba(TEXTS), model.predict_proba(TEXTS))
 
 
 def test_shortened_embeddings_are_refused(tmp_path):

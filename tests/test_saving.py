@@ -196,6 +196,31 @@ def test_smaller_files(tmp_path, suffix, requests_model):
     np.testing.assert_array_equal(model.predict_proba(texts[1000:1100]), before)
 
 
+KEPT = {
+    "counts": lambda: make_pipeline(CountVectorizer(), ClsAttentionClassifier(C=1.0)),
+    "without gates": lambda: make_text_classifier(C=1.0, min_df=1, context=False),
+    "with gates": lambda: make_text_classifier(C=1.0, min_df=1),
+}
+
+
+@pytest.mark.parametrize("max_tokens", [5, 50, 500])
+@pytest.mark.parametrize("kind", KEPT)
+def test_dropped_tokens_change_the_weights_of_the_others_by_one_factor(kind, max_tokens, tmp_path):
+    texts, y = make_token_classification(200, as_text=True, random_state=0)
+    model = KEPT[kind]().fit(texts, y)
+    save_model(model, tmp_path / "some.skops", max_tokens=max_tokens)
+    smaller = load_model(tmp_path / "some.skops")
+    kept = np.isin(model[0].get_feature_names_out(), smaller[0].get_feature_names_out())
+    before = model[0].transform(texts).toarray()[:, kept].astype(float)
+    after = smaller[0].transform(texts).toarray().astype(float)
+    assert_array_equal(after > 0, before > 0)
+    totals = before.sum(axis=1)
+    factors = np.where(totals > 0, after.sum(axis=1) / np.maximum(totals, 1e-9), 1.0)
+    np.testing.assert_allclose(after, before * factors[:, None], rtol=1e-5)
+    if kind != "with gates":
+        np.testing.assert_allclose(factors, 1.0, rtol=1e-6)
+
+
 def test_what_cannot_be_smaller(tmp_path):
     X, y = make_token_classification(50, random_state=0)
     model = ClsAttentionClassifier().fit(X, y)

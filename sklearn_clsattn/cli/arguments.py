@@ -129,6 +129,9 @@ def parser() -> argparse.ArgumentParser:
     )
     saved = "file for the model; *.skops is the safe format"
     what = 'inverse strength of the penalty on token values, or "auto" (default: auto)'
+    forms = "Unicode normalization form of the texts, so that texts that look the same are the "
+    forms += "same; none leaves them as they are (NFKC, NFC or none; default: NFKC)"
+    normalize = {"choices": ["NFKC", "NFC", "none"], "metavar": "FORM"}
     command(
         "fit",
         "fit a model and save it",
@@ -137,6 +140,7 @@ def parser() -> argparse.ArgumentParser:
         *_output("MODEL", saved, required=True),
         *fitting,
         _option("--C", help=what, type=_number(float, auto=True)),
+        _option("--normalize", help=forms, **normalize),
         _option("--unlabeled", help=more, type=Path, metavar="FILE"),
         _option("--teacher-columns", help=taught, metavar="NAME,NAME,..."),
     )

@@ -69,7 +69,11 @@ def run_fit(arguments: Namespace) -> None:
     texts, labels = reviews.texts, reviews.labels
     classes, sizes = np.unique(labels, return_counts=True)
     unlabeled, teacher = _unlabeled(arguments, classes)
-    given = {} if arguments.C is None else {"C": arguments.C}
+    given: dict[str, Any] = {}
+    if arguments.C is not None:
+        given["C"] = arguments.C
+    if arguments.normalize is not None:
+        given["normalize"] = None if arguments.normalize == "none" else arguments.normalize
     model = make_text_classifier(min_df=arguments.min_df, **given)
     import torch  # noqa: F401 - not part of the time to fit
 
