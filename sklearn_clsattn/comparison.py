@@ -25,12 +25,12 @@ from sklearn.preprocessing import Binarizer
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_consistent_length,
     column_or_1d,
 )
 
+from ._sklearn import _check_sample_weight
 from ._transformer import TokenImportanceTransformer
 from ._validation import codes_of
 from .text import TokenVectorizer, make_text_classifier

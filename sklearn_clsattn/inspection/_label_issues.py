@@ -9,10 +9,11 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
 from .._base import checked_documents, documents_in_memory, fitted_attention
 from .._classifier import ClsAttentionClassifier
+from .._sklearn import _check_sample_weight
 from .._types import Array
 from .._validation import coded, codes_of, label_array, plain_labels
 from .feature_origins import split_pipeline
