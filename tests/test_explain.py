@@ -211,7 +211,7 @@ def test_a_mistake_shows_what_spoke_for_its_true_class():
         assert_allclose([token.contribution for token in shown.minus.tokens], listed[:8])
         text = one.to_text(width=200)
         assert f"lead over {shown.other} " in text
-        assert f"- for {shown.true}" in text or not shown.minus.tokens
+        assert f"For {shown.true}" in text or not shown.minus.tokens
 
 
 def test_dictionaries_can_be_written_as_json():

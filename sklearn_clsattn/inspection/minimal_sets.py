@@ -139,10 +139,22 @@ def minimal_sets(
     return MinimalSets(explanation, unit, is_kept, tuple(sets))
 
 
+def can_edit(one: DecisionTerms) -> bool:
+    """Return whether words can be deleted from the texts of a document."""
+    return one.text_model is not None and one.documents[0] is not None
+
+
+def can_set_counts(explanation: DecisionTerms) -> bool:
+    """Return whether the decisions of all classes are known as sums over one layer's tokens."""
+    n_classes = len(explanation.classes)
+    is_compared = n_classes == 2 or len(explanation.targets) == n_classes
+    return explanation.model is not None and is_compared
+
+
 def _check_texts(explanation: DecisionTerms) -> None:
     """Raise ValueError unless all documents have texts that can be edited."""
     for one in explanation:
-        if one.text_model is None or one.documents[0] is None:
+        if not can_edit(one):
             raise ValueError(
                 f"words can be removed from texts only, and document {int(one.index[0])} was not "
                 "explained as a text: pass texts, or rows of a pandas data frame with columns of "
@@ -158,7 +170,7 @@ def _check_counts(explanation: DecisionTerms, question: str) -> None:
             f"{question} of tokens needs a model with one layer of attention; this model has two. "
             "For texts, ask about 'words'"
         )
-    if len(explanation.classes) > 2 and len(explanation.targets) < len(explanation.classes):
+    if not can_set_counts(explanation):
         raise ValueError(
             f"{question} of tokens compares classes, but only {explanation.targets.tolist()[0]!r} "
             "was explained: call explain without target"
@@ -340,6 +352,10 @@ class MinimalSets(Sequence[MinimalSet]):
             return _statement_of_words(one)
         n_tokens = len(self.explanation[number].tokens)
         return _statement_of_counts(one, n_tokens, self._is_binary)
+
+    def names_all(self, number: int) -> bool:
+        """Return whether `statement` names all words or tokens of a set."""
+        return len(self.sets[number].tokens) <= (_MAX_NAMED if self.unit == "words" else 1)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a data frame with one row per document; NaN means that there is no set."""
