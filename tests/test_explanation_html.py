@@ -96,13 +96,14 @@ def test_two_of_several_classes_are_compared():
     assert page.tags.count("li") == 4
     (predicted,) = explanation.predicted.tolist()
     second = int(explanation.decision[0].argsort()[-2])
-    assert re.search(rf"favours? {predicted} over {second}[.;]", page.words())
-    assert re.search(rf"favours? {predicted} over {second}[.;]", explanation.to_text(width=200))
-    assert f"lead over {second} =" in page.text
+    sentence = rf"favours? class {predicted} over class {second}[.;]"
+    assert re.search(sentence, page.words())
+    assert re.search(sentence, explanation.to_text(width=200))
+    assert f"lead over class {second} =" in page.text
     other = next(label for label in range(4) if label != predicted)
     seen = Page(explanation.to_html(target=other))
-    assert f"For {predicted} token" in seen.words()
-    assert f"For {other} token" in seen.words()
+    assert f"For class {predicted} token" in seen.words()
+    assert f"For class {other} token" in seen.words()
     alone = Page(explain(model, texts[:1], target=other).to_html())
     assert f"shown for {other}" in alone.text
 

@@ -120,7 +120,7 @@ def test_the_page_has_it_all_and_nothing_else(made):
     assert page.title == "Model report"
     assert re.findall("<h2>(.*?)</h2>", html) == [
         *("Data", "Results", "Calibration", "Confusions", "Important tokens", "Mistakes"),
-        *("Labels to look at", "How it was made", "How to read this"),
+        *("Labels to check", "How it was made", "How to read this"),
     ]
     for model in report.models:
         row = page.row(model.name)
@@ -201,13 +201,13 @@ def test_hostile_texts_labels_and_tokens_are_shown_and_not_run():
 def test_many_classes():
     report = report_of(*texts_and_labels(24, n=400), UNFITTED, n_mistakes=2, n_top=2)
     page = Page(report.to_html())
-    assert "Framed: right" not in page.text
+    assert "Framed: correct" not in page.text
     assert "4 more classes" in page.text
     assert "All 24 class sizes" in page.text
     counts = report.confusion[:-1].copy()
     right = counts.diagonal() / counts.sum(axis=1)
     heads = [at for at, row in enumerate(page.rows) if row[0] == "true class"]
-    assert page.rows[heads[0]] == ["true class", "right", "texts", "taken for"]
+    assert page.rows[heads[0]] == ["true class", "correct", "texts", "mistaken for"]
     worst = page.rows[heads[0] + 1]
     assert worst[1].strip() == f"{right.min():.1%}"
     np.fill_diagonal(counts, 0)
@@ -248,13 +248,13 @@ def test_few_texts_few_mistakes_and_empty_documents():
     report = report_of(EASY, EASY_LABELS, EASY[:4], EASY_LABELS[:4])
     assert report.models[0].accuracy == 1
     said = Page(report.to_html()).words()
-    assert "This model makes none on the test texts." in said
+    assert "This model makes no mistakes on the test texts." in said
     assert "4 distinct test texts are also in the training set" in said
     test, labels = ["good", "bad", "", "xxx yyy"], ["yes", "yes", "no", "no"]
     report = report_of(EASY, EASY_LABELS, test, labels)
     assert report.data.n_empty == 2
     said = Page(report.to_html()).words()
-    assert "Test text 1 truly yes ✗ this model: no with" in said
+    assert "Test text 1 true label: yes ✗ this model: no with" in said
     assert "2: for them the decision is the intercept" in said
     one = report_of(EASY, EASY_LABELS, test[:2], labels[:2])
     assert "This model is wrong on 1 of 2 test texts. Here it is." in Page(one.to_html()).words()

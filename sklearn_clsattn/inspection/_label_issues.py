@@ -149,7 +149,7 @@ def _left_out(
     importance = statistics.importance
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
-            "X and y have other token importances than the training data: pass exactly the "
+            "X and y are not the training data, whose token importances differ: pass exactly the "
             "documents, labels and weights that the model was fitted on"
         )
     path = AttentionPath(

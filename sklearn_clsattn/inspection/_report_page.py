@@ -38,7 +38,7 @@ _SECTIONS = {
     "confusion": "Confusions",
     "tokens": "Important tokens",
     "mistakes": "Mistakes",
-    "labels": "Labels to look at",
+    "labels": "Labels to check",
     "made": "How it was made",
     "reading": "How to read this",
 }

@@ -74,7 +74,7 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
         (percent(view.probability), "bold"),
     )
     if view.true is not None:
-        head.append("  right" if view.is_right else "  WRONG, truly ")
+        head.append("  correct" if view.is_right else "  WRONG, true label: ")
         head.append("" if view.is_right else view.true, "bold")
     parts: list[RenderableType] = [head]
     if view.reasons:
@@ -94,7 +94,7 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
             names.append(_marked(view, name, token.contribution, color=color))
         parts.append(Text(" ").join(names))
     if not view.tokens:
-        parts += [Text(), Text("No token that the model knows: the decision is the intercept.")]
+        parts += [Text(), Text("The model knows no token of it: the decision is the intercept.")]
     if view.deletion:
         parts += [Text(), _deletion(view)]
     parts += _details(view, color=color, width=width)

@@ -122,7 +122,10 @@ class View:
         # Whether the sign of the decision says which of two classes is ahead.
         self.is_binary = self.other is not None
         self.is_compared = self.is_binary and len(classes) > 2
-        self.decision_name = f"lead over {self.other}" if self.is_compared else "decision"
+        # In sentences; a bare number would not be recognised as a class.
+        self._target_name = _class_name(labels[k])
+        self._other_name = _class_name(rivals[0]) if len(rivals) == 1 else ""
+        self.decision_name = f"lead over {self._other_name}" if self.is_compared else "decision"
         self.start = float(difference(one.intercept[None], k, j)[0])
         self.end = float(difference(one.decision, k, j)[0])
         self.has_without = with_effects and one.has_without
@@ -147,8 +150,8 @@ class View:
         self.largest = max([_FAINT, *(abs(part.contribution) for part in parts)])
         self.most = max((part.attention for part in parts), default=0.0)
 
-        against = f"for {self.other}" if self.is_binary else f"against {self.target}"
-        self.plus = _side(1, f"for {self.target}", self.tokens, top)
+        against = f"for {self._other_name}" if self.is_binary else f"against {self._target_name}"
+        self.plus = _side(1, f"for {self._target_name}", self.tokens, top)
         self.minus = _side(-1, against, self.tokens, top)
         # That of the predicted one of two classes comes first.
         is_reversed = self.other == self.predicted
@@ -200,7 +203,7 @@ class View:
             if len(named) == 1:
                 verb = verb.replace("favour", "favours").replace("speak", "speaks")
             if self.is_compared and not reasons:
-                rival = self.other if side.sign > 0 else self.target
+                rival = self._other_name if side.sign > 0 else self._target_name
                 label = f"{label} over {rival}"
             reasons.append(Reason(side.sign, named, verb, label))
         return reasons
@@ -288,10 +291,10 @@ class View:
     def unplaced_title(self) -> str:
         """Return the title above the tokens without a position in a text."""
         if not self.texts:
-            return "Its tokens, in the order of the columns"
+            return "Tokens, in the order of the columns"
         if len(self.unplaced) < len(self.tokens):
             return "Tokens without a position in the text"
-        return "Its tokens, whose positions in the text are unknown"
+        return "Tokens, whose positions in the text are unknown"
 
     def remarks(self, minus: str = "-") -> list[str]:
         """Return the sum's other terms, as parts of a sentence, with this minus sign."""
@@ -300,7 +303,8 @@ class View:
         for token in sorted(by_vector, key=lambda token: -abs(token.by_vector))[:_MAX_NEAR]:
             if near := self._near(token):
                 part = f"{signed(token.by_vector, minus)} of {signed(token.contribution, minus)}"
-                remarks.append(f'"{token_text(token.name)}" adds {part} as it is near {near}')
+                name = token_text(token.name)
+                remarks.append(f'"{name}" adds {part} because its vector is near {near}')
         if self.one.cls_attention[0]:
             share = percent(float(self.one.cls_attention[0]))
             remarks.append(f"{share} of the attention goes to no word")
@@ -331,6 +335,11 @@ def views(
     for one, k, j in tracked(each, len(explanation), "predicting edited texts"):
         made.append(View(one, k, j, top, with_effects, with_deletion))
     return made
+
+
+def _class_name(label: Any) -> str:
+    """Return a class label as text, such as "good" or "class 1"."""
+    return f"{'' if isinstance(label, str) else 'class '}{label_text(label)}"
 
 
 def _deletion(one: DecisionTerms) -> Deletion | None:
