@@ -48,7 +48,8 @@ def markdown(results: dict[str, Any]) -> str:
     fast = "**A fast run**: few rows, no tuning; the numbers are not meaningful."
     notes = (
         "Medians of interleaved runs after a warm-up. Baselines, and C if given, are tuned by "
-        "accuracy on an 80/20 split of the training documents. ECE: calibration error in 15 bins. "
+        "accuracy on an 80/20 split of the training documents. ECE: calibration error in 15 bins "
+        "of equal width. "
         "Memory: peak of a fit beyond X, over X's bytes."
     )
     titles = {name: one.title for name, one in from_texts({}).items()}

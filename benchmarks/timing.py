@@ -38,10 +38,13 @@ def quality(model: Any, X: Any, y: NDArray[Any]) -> dict[str, float | None]:
     if not hasattr(model, "predict_proba"):
         return {"accuracy": float(np.mean(model.predict(X) == y)), "log_loss": None, "ece": None}
     probabilities = model.predict_proba(X)
+    error = expected_calibration_error(
+        y, probabilities, labels=model.classes_, n_bins=15, strategy="uniform"
+    )
     return {
         "accuracy": float(np.mean(model.classes_[probabilities.argmax(axis=1)] == y)),
         "log_loss": float(log_loss(y, probabilities, labels=model.classes_)),
-        "ece": float(expected_calibration_error(y, probabilities, labels=model.classes_)),
+        "ece": float(error),
     }
 
 

@@ -232,6 +232,23 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             return self._embeddings.matrix
         return np.column_stack([self.attention_scores_, self._model().values])
 
+    @property
+    def coef_(self) -> Any:
+        """Not available: see `token_values_` and :meth:`contributions`."""
+        raise AttributeError(
+            f"{type(self).__name__} has no coef_, because what a token adds to a decision depends "
+            "on its attention in the document. token_values_ is what it adds with all of the "
+            "attention, contributions(X) what it adds in each document."
+        )
+
+    @property
+    def feature_importances_(self) -> Any:
+        """Not available: see `token_importance_`."""
+        raise AttributeError(
+            f"{type(self).__name__} has no feature_importances_: see token_importance_, which "
+            'SelectFromModel and RFE read with importance_getter="token_importance_".'
+        )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
@@ -17,6 +16,7 @@ from ._bags import Bags, TokenVectors
 from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
 from ._docstrings import documented
 from ._pickling import public
+from ._sklearn import Interval, StrOptions
 from ._training import all_or_nothing, check_finite, in_range, warn
 from ._validation import (
     check_first_classes,

@@ -29,7 +29,6 @@ from sklearn.feature_extraction.text import (
     TfidfVectorizer,
 )
 from sklearn.linear_model import LogisticRegression
-from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
@@ -40,12 +39,12 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     StandardScaler,
 )
-from sklearn.utils._param_validation import validate_parameter_constraints
 
 from ._base import BaseAttentionClassifier
 from ._core.fitted import FittedAttention, StoredEmbeddings, VectorEmbeddings
 from ._core.memory import Memory, Stream
 from ._core.statistics import CorpusStatistics
+from ._sklearn import LinearClassifierMixin, validate_parameter_constraints
 from ._transformer import TokenImportanceTransformer
 from .paper._fitted import FittedNetwork
 from .text._context_vectorizer import ContextVectorizer

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 
 from ._bags import Bags, n_stored
 from ._documents import damped_entries, divided
+from ._sklearn import _fit_context
 from ._targets import Targets
 from ._types import Array
 from ._validation import check_entries, check_total_weight, check_two_classes

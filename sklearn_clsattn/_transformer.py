@@ -14,13 +14,13 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._callbacks import CallbackSupportMixin, fit_task
 from ._docstrings import documented
 from ._documents import as_configured, native
 from ._pickling import SavedMixin, public
+from ._sklearn import Interval, RealNotInt, StrOptions
 from ._training import all_or_nothing
 from ._validation import (
     check_non_negative,

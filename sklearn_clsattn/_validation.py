@@ -12,9 +12,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
-    _check_estimator_name,
-    _check_sample_weight,
-    _get_feature_names,
     check_array,
     check_consistent_length,
     check_X_y,
@@ -24,6 +21,7 @@ from sklearn.utils.validation import (
 
 from ._bags import Bags, is_sparse
 from ._documents import as_csr, canonical
+from ._sklearn import _check_estimator_name, _check_sample_weight, _get_feature_names
 from ._targets import Targets
 
 _LEAST_ENTRY, _LARGEST_ENTRY = 1e-19, 1e19  # all positive integers are within

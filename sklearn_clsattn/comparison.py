@@ -25,12 +25,12 @@ from sklearn.preprocessing import Binarizer
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_consistent_length,
     column_or_1d,
 )
 
+from ._sklearn import _check_sample_weight
 from ._transformer import TokenImportanceTransformer
 from ._validation import encode_labels
 from .text import TokenVectorizer, make_text_classifier
@@ -209,7 +209,8 @@ def expected_calibration_error(
     y_proba: ArrayLike,
     *,
     labels: ArrayLike | None = None,
-    n_bins: int = 15,
+    n_bins: int = 10,
+    strategy: Literal["quantile", "uniform"] = "quantile",
     sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Return the mean gap between the confidence and the accuracy of predictions.
@@ -225,8 +226,12 @@ def expected_calibration_error(
     labels : array-like of shape (n_classes,), default=None
         The classes in the order of the columns, ``estimator.classes_``. By default the sorted
         labels in `y_true`.
-    n_bins : int, default=15
-        Number of bins of equal width, including empty ones.
+    n_bins : int, default=10
+        Number of bins.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        With "quantile", bins have equally many documents, or equal weights, up to ties: documents
+        with the same confidence are in one bin. With "uniform", bins of confidence have equal
+        widths, from 0 to 1, and may be empty.
     sample_weight : array-like of shape (n_documents,), default=None
         Non-negative weights, not all 0.
 
@@ -241,7 +246,8 @@ def expected_calibration_error(
 
     .. math:: \sum_B \frac{|B|}{n} \, |\mathrm{acc}(B) - \mathrm{conf}(B)| .
 
-    Small bins have large gaps by chance, so compare models on the same bins and documents.
+    Small bins have large gaps by chance, so compare models on equally many bins and the same
+    documents. Bins of equal width have few documents where the model is seldom so confident.
 
     References
     ----------
@@ -253,10 +259,15 @@ def expected_calibration_error(
     >>> from sklearn_clsattn.comparison import expected_calibration_error
     >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.9, 0.9, 0.1]), 2)
     0.15
+    >>> proba = [0.6, 0.7, 0.8, 0.9]
+    >>> round(expected_calibration_error([1, 1, 0, 1], proba, n_bins=2), 2)
+    0.35
     >>> expected_calibration_error(["a", "b"], [[1, 0], [0, 1]])
     0.0
     """
     check_scalar(n_bins, "n_bins", Integral, min_val=1)
+    if strategy not in ("quantile", "uniform"):
+        raise ValueError(f"strategy must be 'quantile' or 'uniform', got {strategy!r}.")
     y = column_or_1d(y_true)
     proba = check_array(y_proba, ensure_2d=False, dtype=np.float64, input_name="y_proba")
     check_consistent_length(y, proba)
@@ -273,9 +284,26 @@ def expected_calibration_error(
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     confidence = proba.max(axis=1)
     right = proba.argmax(axis=1) == encode_labels(y, classes)
-    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
-    gaps = np.bincount(np.searchsorted(edges, confidence), weights * (right - confidence))
+    if strategy == "quantile":
+        bins = equal_bins(confidence, n_bins, weights)
+    else:
+        bins = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence)
+    gaps = np.bincount(bins, weights * (right - confidence))
     return float(np.abs(gaps).sum() / weights.sum())
+
+
+def equal_bins(
+    confidence: NDArray[np.float64], n_bins: int, weights: NDArray[np.float64] | None = None
+) -> Codes:
+    """Return the bin of each confidence, (n_documents,): bins of equal weight, up to ties."""
+    if weights is None:
+        weights = np.ones(len(confidence))
+    order = np.argsort(confidence, kind="stable")
+    reached = np.cumsum(weights[order])
+    # A bin ends at the least confidence up to which its share of the weight is reached.
+    shares = reached[-1] * np.arange(1, n_bins) / n_bins
+    ends = confidence[order][np.searchsorted(reached, shares * (1 - 1e-12))]
+    return np.searchsorted(ends, confidence)
 
 
 def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> list[Model]:

@@ -286,7 +286,7 @@ def test_explain_shows_what_every_word_adds(frame, data, model, tmp_path, run):
     said = frame["text"][0]
     code, out, err = run("explain", model, "--say", said, "--say", "", "--target", "0", "-o", "-")
     assert (code, err) == (0, "")
-    assert "+ for 0" in out
+    assert "For class 0" in out
     assert "the decision is the intercept" in out
     code, out, err = run("explain", model, "--say", "<b>", "-o", tmp_path / "page.html")
     assert (code, out) == (0, "")

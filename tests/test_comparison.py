@@ -234,9 +234,24 @@ def slow_error(codes, proba, weights, edges):
     return sum(map(abs, gaps.values())) / sum(weights)
 
 
-@settings(max_examples=40)
-@given(st.integers(2, 5), st.integers(1, 40), st.integers(1, 20), st.integers(0, 10**6))
-def test_calibration_error_is_that_of_a_slow_loop(n_classes, n, n_bins, seed):
+def slow_edges(confidence, weights, n_bins, strategy):
+    """Return the upper edges of all bins but the last."""
+    if strategy == "uniform":
+        return [at / n_bins for at in range(1, n_bins)]
+    repeated = sorted(np.repeat(confidence, weights).tolist())
+    ends = (-(-len(repeated) * at // n_bins) for at in range(1, n_bins))
+    return [repeated[end - 1] for end in ends]
+
+
+@settings(max_examples=80)
+@given(
+    st.integers(2, 5),
+    st.integers(1, 40),
+    st.integers(1, 20),
+    st.sampled_from(["quantile", "uniform"]),
+    st.integers(0, 10**6),
+)
+def test_calibration_error_is_that_of_a_slow_loop(n_classes, n, n_bins, strategy, seed):
     rng = np.random.default_rng(seed)
     mix = rng.integers(16, size=(n, 1)) / 15  # many of the same confidence, some on edges
     proba = mix * np.eye(n_classes)[rng.integers(n_classes, size=n)] + (1 - mix) / n_classes
@@ -244,14 +259,14 @@ def test_calibration_error_is_that_of_a_slow_loop(n_classes, n, n_bins, seed):
     labels = np.array(list("edcba"))[:n_classes]
     y = np.where(codes < 0, "none of them", labels[codes])
     weights = rng.integers(1, 4, size=n)
-    expected = slow_error(codes, proba, weights, np.linspace(0, 1, n_bins + 1)[1:-1])
-    answer = expected_calibration_error(
-        y, proba, labels=labels, n_bins=n_bins, sample_weight=weights
-    )
+    edges = slow_edges(proba.max(axis=1), weights, n_bins, strategy)
+    expected = slow_error(codes, proba, weights, edges)
+    bins = {"n_bins": n_bins, "strategy": strategy}
+    answer = expected_calibration_error(y, proba, labels=labels, **bins, sample_weight=weights)
     assert answer == pytest.approx(expected, abs=1e-12)
     rows = np.repeat(np.arange(n), weights)
-    repeated = expected_calibration_error(y[rows], proba[rows], labels=labels)
-    weighted = expected_calibration_error(y, proba, labels=labels, sample_weight=weights)
+    repeated = expected_calibration_error(y[rows], proba[rows], labels=labels, **bins)
+    weighted = expected_calibration_error(y, proba, labels=labels, **bins, sample_weight=weights)
     assert repeated == pytest.approx(weighted, abs=1e-12)
 
 
@@ -264,6 +279,11 @@ def test_calibration_error_is_that_of_a_slow_loop(n_classes, n, n_bins, seed):
         ({"y_proba": [[-0.5, 1.5]] * 2}, ValueError, "must be probabilities"),
         ({"y_proba": [[0.5, 0.6]] * 2}, ValueError, "must be probabilities"),
         ({"n_bins": 1.5}, TypeError, "n_bins must be an instance of int"),
+        (
+            {"strategy": "equal"},
+            ValueError,
+            "strategy must be 'quantile' or 'uniform', got 'equal'",
+        ),
     ],
 )
 def test_wrong_probabilities_are_refused(change, error, message):

@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+from copy import deepcopy
 
 import joblib
 import numpy as np
@@ -150,6 +151,37 @@ def test_fitted_attributes(name, n_classes):
     assert all(isinstance(value, np.ndarray | float | int) for value in public.values()), public
     for attribute in ("attention_scores_", "token_values_", "intercept_"):
         assert getattr(model, attribute).dtype == np.float64
+
+
+@PER_CLASSIFIER
+@pytest.mark.parametrize(
+    ("attribute", "instead"),
+    [
+        ("coef_", ["token_values_", "contributions"]),
+        ("feature_importances_", ["token_importance_"]),
+    ],
+)
+def test_an_attribute_of_other_classifiers_says_where_to_look(name, attribute, instead):
+    X, y = data(2)
+    unfitted = new(name)
+    fitted = clone(unfitted).fit(X, y)
+    for model in (unfitted, fitted, deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
+        assert not hasattr(model, attribute)
+        with pytest.raises(AttributeError, match=f"no {attribute}") as raised:
+            getattr(model, attribute)
+        for named in (type(model).__name__, *instead):
+            assert named in str(raised.value)
+            assert named == type(model).__name__ or hasattr(fitted, named)
+
+
+def test_tools_that_look_for_coefficients_find_none():
+    """They say so in their own words."""
+    X, y = data(2)
+    model = ClsAttentionClassifier()
+    with pytest.raises(ValueError, match="should have `coef_` or `feature_importances_`"):
+        SelectFromModel(model).fit(X, y).get_support()
+    with pytest.raises(AttributeError, match=r"has no coef_.*token_values_"):
+        SelectFromModel(model, importance_getter="coef_").fit(X, y).get_support()
 
 
 @PER_CLASSIFIER

@@ -26,8 +26,9 @@ with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     plt = pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("matplotlib.mathtext")
 
-from sklearn_clsattn.inspection import SelectionDisplay, TokenImportanceDisplay
-from sklearn_clsattn.inspection.displays import binned_means, spread
+from sklearn_clsattn.inspection import SelectionDisplay, TokenImportanceDisplay, explain
+from sklearn_clsattn.inspection.displays import AGAINST, FOR, binned_means, spread
+from sklearn_clsattn.inspection.formatting import MINUS, signed
 from sklearn_clsattn.inspection.important_tokens import class_tokens, read_documents
 
 TEXTS = ["a good film", "good fun, good plot", "a bad film", "a dull, bad plot"] * 6
@@ -70,6 +71,7 @@ def displays_of(estimator, X, y):
         lambda: TokenImportanceDisplay.from_estimator(estimator, X, y, min_count=1),
         lambda: TokenImportanceDisplay.from_estimator(estimator, X, kind="bars", min_count=1),
         lambda: SelectionDisplay.from_estimator(estimator, X),
+        lambda: explain(estimator, X[:1]).plot(),
     ]
 
 
@@ -347,3 +349,107 @@ def test_text_is_in_the_picture_and_apart(n_classes):
         SelectionDisplay.from_estimator(model, X, k=8),
     ):
         assert_readable(display.figure_)
+    for shown in explain(model, X[:6]):
+        assert_readable(shown.plot().figure)
+
+
+# Explanation.plot
+
+
+def bars_of(ax):
+    """Return where bars start and how wide they are, from the top, in arrays."""
+    (bars,) = ax.containers
+    return np.array([(bar.get_x(), bar.get_width()) for bar in bars]).reshape(-1, 2).T
+
+
+def written_on(ax):
+    return " ".join(text.get_text() for text in ax.texts)
+
+
+@pytest.mark.parametrize("max_display", [1, 2, 4, 10, 1000])
+def test_bars_lead_from_the_intercept_to_the_decision(any_number, max_display):
+    model, X, _ = any_number
+    decisions = model.decision_function(X)
+    classes = model.classes_.tolist()
+    for at, one in enumerate(explain(model, X[:6])):
+        ax = one.plot(max_display=max_display)
+        starts, widths = bars_of(ax)
+        decision, intercept = decisions[at], model.intercept_[0]
+        if len(classes) > 2:  # the predicted class against the next
+            best, second = np.argsort(-decisions[at])[:2]
+            decision = decisions[at, best] - decisions[at, second]
+            intercept = model.intercept_[best] - model.intercept_[second]
+            across = f"log-odds of {classes[best]} against {classes[second]}"
+            assert ax.get_xlabel() == across
+        assert_allclose(intercept + widths.sum(), decision, atol=1e-10)
+        # From below: each bar starts where the one below it ends.
+        stops = starts + widths
+        assert_allclose(starts, [*stops[1:], intercept], atol=1e-10)
+        assert_allclose(stops[0], decision, atol=1e-10)
+        names = tick_labels(ax)
+        n_tokens = len(one.tokens)
+        assert len(names) == len(widths) == min(n_tokens, max_display)
+        n_named = n_tokens if n_tokens <= max_display else max_display - 1
+        sizes = np.abs(widths[:n_named])
+        assert (sizes[1:] <= sizes[:-1]).all()
+        terms = one.to_frame().set_index("token")["contribution"]
+        assert_allclose(widths[:n_named], terms[names[:n_named]], atol=1e-12)
+        if n_named < n_tokens:
+            n_others = n_tokens - n_named
+            assert names[-1] == f"{n_others} other token{'s' * (n_others > 1)}"
+        colors = [bar.get_facecolor()[:3] for bar in ax.containers[0]]
+        expected = [FOR if width > 0 else AGAINST for width in widths]
+        assert_allclose(colors, [matplotlib.colors.to_rgb(color) for color in expected])
+        assert f"decision {signed(decision, MINUS)}" in written_on(ax)
+        assert f"intercept {signed(intercept, MINUS)}" in written_on(ax)
+        assert f"Document {at}: predicted " in ax.get_title(loc="left")
+
+
+def test_a_target_is_drawn_against_the_prediction(three):
+    model, X, _ = three
+    one = explain(model, X[:1])
+    predicted = one.predicted[0]
+    other = next(label for label in model.classes_.tolist() if label != predicted)
+    ax = one.plot(target=other)
+    assert ax.get_xlabel() == f"log-odds of {other} against {predicted}"
+    _, widths = bars_of(ax)
+    k, j = model.classes_.tolist().index(other), model.classes_.tolist().index(predicted)
+    expected = one.contributions[:, k] - one.contributions[:, j]
+    assert_allclose(widths.sum(), expected.sum(), atol=1e-10)
+    alone = explain(model, X[:1], target=other).plot()
+    assert alone.get_xlabel() == f"decision for {other}"
+    assert_allclose(bars_of(alone)[1].sum(), one.contributions[:, k].sum(), atol=1e-10)
+    with pytest.raises(ValueError, match="target must be None or one of the explained classes"):
+        one.plot(target="purple")
+
+
+def test_one_of_several_labels_is_drawn():
+    X, y = data(2, n_documents=80)
+    several = ClsAttentionClassifier().fit(X, np.column_stack([y, 1 - y, y]))
+    ax = explain(several, X[:1], target=1).plot()
+    decision = several.decision_function(X[:1])[0, 1]
+    starts, widths = bars_of(ax)
+    assert_allclose(starts[-1] + widths.sum(), decision, atol=1e-10)
+    assert ax.get_xlabel() == "log-odds of 1 against not 1"
+
+
+def test_documents_without_tokens_and_given_axes_are_drawn(pipeline):
+    figure, axes = plt.subplots(1, 2)
+    explanation = explain(pipeline, ["", "a good film"])
+    empty, full = (
+        one.plot(ax=ax, max_display=2) for one, ax in zip(explanation, axes, strict=True)
+    )
+    assert (empty, full) == tuple(axes)
+    assert plt.get_fignums() == [figure.number]
+    assert not tick_labels(empty)
+    assert "decision" in written_on(empty)
+    assert "intercept" in written_on(empty)
+
+
+@pytest.mark.parametrize("n_documents", [0, 2, 3])
+def test_several_documents_are_not_drawn(pipeline, n_documents):
+    explanation = explain(pipeline, TEXTS[:4])[:n_documents]
+    with pytest.raises(ValueError, match=rf"got {n_documents}: choose one, .*\[0\]\.plot\(\)"):
+        explanation.plot()
+    with pytest.raises(ValueError, match="max_display == 0, must be >= 1"):
+        explanation[:1].plot(max_display=0)

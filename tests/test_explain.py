@@ -210,8 +210,8 @@ def test_a_mistake_shows_what_spoke_for_its_true_class():
         listed = [x for x in sorted(added[added < 0]) if not rounds_to_nothing(x, largest)]
         assert_allclose([token.contribution for token in shown.minus.tokens], listed[:8])
         text = one.to_text(width=200)
-        assert f"lead over {shown.other} " in text
-        assert f"- for {shown.true}" in text or not shown.minus.tokens
+        assert f"lead over class {shown.other} " in text
+        assert f"For class {shown.true}" in text or not shown.minus.tokens
 
 
 def test_dictionaries_can_be_written_as_json():

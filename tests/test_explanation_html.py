@@ -22,10 +22,11 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain, pages
 from sklearn_clsattn.inspection.formatting import aligned, level, token_text, visible
-from sklearn_clsattn.inspection.pages import excerpt, render
+from sklearn_clsattn.inspection.pages import render
 from sklearn_clsattn.inspection.terminal import AGAINST, BLUE, FOR, ORANGE
-from sklearn_clsattn.inspection.token_positions import N_LANES, Segment
-from sklearn_clsattn.inspection.view import N_OUTLINES, N_SHADES, views
+from sklearn_clsattn.inspection.token_positions import Segment, strongest_passages
+from sklearn_clsattn.inspection.view import N_SHADES, views
+from sklearn_clsattn.text import make_text_classifier
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun, not dull", "long, not fun and boring"]
 LABELS = ["good", "bad", "good", "bad"]
@@ -68,11 +69,8 @@ def test_signs_are_told_without_colour():
     for at in range(1, N_SHADES + 1):
         assert f".p{at}{{background:rgba(var(--for),var(--s{at}))}}" in STYLE
         assert f".n{at}{{background:rgba(var(--against),var(--s{at}))}}" in STYLE
-    for at in range(2, N_SHADES + 1):
-        assert re.search(rf"\.p{at}[,{{][^}}]*underline[^}}]*solid", STYLE)
         assert re.search(rf"\.n{at}[,{{][^}}]*underline[^}}]*dotted", STYLE)
-    assert f".a{N_OUTLINES}{{outline" in STYLE
-    assert all(f".l{lane}{{" in STYLE for lane in range(N_LANES))
+        assert not re.search(rf"\.p{at}[,{{][^}}]*underline", STYLE)
 
 
 @pytest.mark.parametrize("listed", [0, 1, 8])
@@ -90,21 +88,22 @@ def test_sides_add_up_to_the_decision(listed):
             assert side.sign * side.more_total >= -1e-12
 
 
-def test_bars_compare_two_of_several_classes():
+def test_two_of_several_classes_are_compared():
     texts, y = make_token_classification(60, n_classes=4, as_text=True, random_state=0)
     model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y)
     explanation = explain(model, texts[:1])
-    html = explanation.to_html(fragment=True)
-    assert "tick zero" in html.partition("</style>")[2]
-    page = Page(html)
+    page = Page(explanation.to_html(fragment=True))
     assert page.tags.count("li") == 4
     (predicted,) = explanation.predicted.tolist()
     second = int(explanation.decision[0].argsort()[-2])
-    assert f"{predicted} against {second}" in page.text
-    assert f"lead over {second} =" in page.text
+    sentence = rf"favours? class {predicted} over class {second}[.;]"
+    assert re.search(sentence, page.words())
+    assert re.search(sentence, explanation.to_text(width=200))
+    assert f"lead over class {second} =" in page.text
     other = next(label for label in range(4) if label != predicted)
     seen = Page(explanation.to_html(target=other))
-    assert f"{other} against {predicted}" in seen.text
+    assert f"For class {predicted} token" in seen.words()
+    assert f"For class {other} token" in seen.words()
     alone = Page(explain(model, texts[:1], target=other).to_html())
     assert f"shown for {other}" in alone.text
 
@@ -147,7 +146,7 @@ def test_text_has_contrast_on_every_shade(palette, shades):
     assert contrast(ink, paper) >= 7
     for below in (paper, palette["card"]):
         assert contrast(palette["muted"], below) >= 4.5
-    for side in ("for", "against"):
+    for side in ("for", "against", "muted"):
         assert contrast(palette[side], paper) >= 3
         mixed = [alpha * palette[side] + (1 - alpha) * paper for alpha in shades]
         assert min(contrast(ink, below) for below in mixed) >= 4.5
@@ -273,7 +272,7 @@ def test_a_thousand_documents_stay_small():
     assert "Predicted: " in page
 
 
-def test_excerpts_have_the_strongest_words_and_whole_words():
+def test_passages_have_the_strongest_words_whole_words_and_their_place():
     words = [f"word{at}" for at in range(400)]
     segments = []
     for at, word in enumerate(words):
@@ -281,11 +280,118 @@ def test_excerpts_have_the_strongest_words_and_whole_words():
             Segment(word, (0,), float(at == 250) + 0.5 * (at == 20)),
             Segment(" "),
         ]
-    shown = excerpt(segments, 150)
-    text = "".join(segment.text for segment in shown)
-    assert "word250" in text
-    assert "word20 " in text
-    assert 100 < len(text) < 400
-    assert set(text.split()) <= {"…", *words}
-    assert [segment.text for segment in excerpt(segments[:3], 1000)] == ["word0", " ", "word1"]
-    assert excerpt([], 10) == []
+    whole = "".join(segment.text for segment in segments)
+    passages = strongest_passages(segments, 150)
+    texts = ["".join(segment.text for segment in passage.segments) for passage in passages]
+    assert [word in text for word in ("word20 ", "word250 ") for text in texts].count(True) == 2
+    assert 100 < sum(map(len, texts)) < 400
+    for passage, text in zip(passages, texts, strict=True):
+        assert set(text.split()) <= set(words)
+        assert whole.startswith(text, round(passage.place * len(whole)))
+    (first,) = strongest_passages(segments[:3], 1000)
+    assert [segment.text for segment in first.segments] == ["word0", " ", "word1"]
+    assert strongest_passages([], 10) == []
+
+
+# What comes first: a sentence, the shaded text, and what to delete
+
+
+@pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
+def reviewed(request):
+    """Return a text classifier, texts and labels of named classes."""
+    names = np.array(["bad", "fair", "good"])[-request.param :]
+    texts, y = make_token_classification(
+        90, n_classes=request.param, as_text=True, flip_y=0.1, random_state=0
+    )
+    return make_text_classifier(C=1.0).fit(texts, names[y]), texts, names[y]
+
+
+def test_the_simple_comes_first(reviewed):
+    model, texts, labels = reviewed
+    for one in explain(model, texts[:6], y_true=labels[:6]):
+        sets = one.counterfactual("words")
+        page = Page(one.to_html())
+        said = page.words()
+        simple, _, details = said.partition("Details")
+        terminal = " ".join(one.to_text(color=False, width=200).split())
+        plain, _, tables = terminal.partition("Details")
+        sentence = f"predicted {one.predicted[0]} with probability"
+        for first in (simple, plain):
+            # Marks around words, of a terminal without colours, are no part of the text.
+            places = [
+                re.sub(r"\[[+-](.*?)\]", r"\1", first).find(part)
+                for part in (
+                    sentence,
+                    f"{one.predicted[0]} over " if len(one.targets) > 1 else "favour",
+                    " ".join(one.texts[0][0].text.split()),
+                    " ".join(sets.statement(0).split()),
+                )
+            ]
+            assert places == sorted(places)
+            assert places[0] >= 0
+            assert "intercept" not in first
+        assert "intercept" in details
+        assert "intercept" in tables
+        assert page.tags.index("details") < page.tags.index("table")
+
+
+def test_the_sentence_names_the_strongest_tokens_of_each_side(reviewed):
+    model, texts, _ = reviewed
+    for shown in views(explain(model, texts[:10]), None, 8):
+        assert [reason.sign for reason in shown.reasons] == list(
+            dict.fromkeys(reason.sign for reason in shown.reasons)
+        )
+        for reason in shown.reasons:
+            sizes = [reason.sign * token.contribution for token in reason.tokens]
+            assert 1 <= len(sizes) <= 3
+            assert sizes == sorted(sizes, reverse=True)
+            assert sizes[-1] >= 0.1 * shown.largest
+            every = [reason.sign * token.contribution for token in shown.tokens]
+            assert sizes[0] == max(every)
+            words = [word for token in reason.tokens for word in set(token.term.split())]
+            assert len(set(words)) == len(words)
+            assert reason.verb == ("favours" if len(sizes) == 1 else "favour")
+        assert shown.reasons[0].label.startswith(shown.predicted)
+
+
+def test_all_words_to_delete_are_named(reviewed):
+    model, texts, _ = reviewed
+    joined = [" ".join(texts[:30]), *texts[:5]]
+    explanation = explain(model, joined)
+    sets = explanation.counterfactual("words")
+    for one, found in zip(explanation, sets, strict=True):
+        html = Page(one.to_html()).words().partition("Details")[0]
+        text = " ".join(one.to_text(color=False, width=200).split()).partition("Details")[0]
+        for said in (html, text):
+            assert all(f'"{word}"' in said for word in found.tokens[:12])
+            assert (f"and {len(found.tokens) - 12} more." in said) == (len(found.tokens) > 12)
+
+
+def test_counts_to_set_to_0_stand_where_there_is_no_text():
+    X = MODEL[0].transform(TEXTS[:1])
+    explanation = explain(MODEL[-1], X)
+    statement = explanation.counterfactual().statement(0)
+    assert statement in Page(explanation.to_html()).words()
+    assert statement in " ".join(explanation.to_text(width=200).split())
+
+
+def test_what_to_delete_is_not_searched_for_many_documents():
+    explanation = explain(MODEL, TEXTS * 6)
+    assert "the prediction becomes" not in explanation.to_html() + explanation.to_text()
+    assert "the prediction becomes" in explanation[:20].to_html()
+    assert "the prediction becomes" in explanation[:20].to_text()
+
+
+def test_passages_of_a_long_text_have_their_place():
+    rng = np.random.default_rng(0)
+    words = ["terrific", "boring", "fun", "long", "and", "not", "a", "of", "in", "on", "at", "to"]
+    text = " ".join(rng.choice(words, 6_000))
+    explanation = explain(MODEL, [text])
+    page = explanation.to_html()
+    places = [int(found) for found in re.findall(r'class="place">(\d+)%<', page)]
+    n = len(places) // 2  # also of the text by attention
+    assert n > 1
+    assert places == [*sorted(places[:n])] * 2
+    said = explanation.to_text(color=False, width=100)
+    assert f"where they start in the {len(text):,} characters" in " ".join(said.split())
+    assert len(re.findall(r"^ *\d+%  ", said, re.M)) > 1

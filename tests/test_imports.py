@@ -26,6 +26,7 @@ FLOORS = [
         "_callbacks",
         "_validation",
         "_pickling",
+        "_sklearn",
         "_types",
     },
     {"_writing", "_core"},
@@ -108,6 +109,61 @@ def private_attributes(tree):
 @pytest.mark.parametrize("name", sorted(GRAPH))
 def test_no_module_reads_private_attributes_of_another_ones_objects(name):
     assert set(private_attributes(TREES[name])) == set()
+
+
+REPOSITORY = ROOT.parent
+PRIVATE_DOOR = ROOT / "_sklearn.py"
+EVERY_FILE = [
+    path
+    for folder in ("sklearn_clsattn", "benchmarks", "docs", "tests")
+    for path in sorted((REPOSITORY / folder).rglob("*.py"))
+]
+
+
+def private_imports(tree):
+    """Yield the names that a module imports from scikit-learn and that are private there."""
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            first, *others = name.split(".")
+            if first == "sklearn" and any(re.match("_(?!_)", part) for part in others):
+                yield name
+
+
+def test_private_imports_are_recognised():
+    source = """
+import sklearn, sklearn.utils._mask as mask
+from sklearn import __version__, _config
+from sklearn.utils._param_validation import Interval
+def late():
+    from sklearn.utils.validation import _num_samples, check_array
+from ._sklearn import _check_sample_weight
+from sklearn_clsattn._base import checked_documents
+"""
+    found = list(private_imports(ast.parse(source)))
+    assert found == [
+        "sklearn.utils._mask",
+        "sklearn._config",
+        "sklearn.utils._param_validation.Interval",
+        "sklearn.utils.validation._num_samples",
+    ]
+
+
+def test_one_module_imports_private_names_of_scikit_learn():
+    """All of them are used, and each has a comment beside it or above."""
+    importing = {path for path in EVERY_FILE if set(private_imports(ast.parse(path.read_text())))}
+    assert importing == {PRIVATE_DOOR}
+    names = {name.rpartition(".")[2] for name in private_imports(TREES[f"{PACKAGE}._sklearn"])}
+    others = [path.read_text() for path in MODULES.values() if path != PRIVATE_DOOR]
+    lines = PRIVATE_DOOR.read_text().splitlines()
+    for name in names:
+        assert any(re.search(rf"import .*\b{name}\b", source) for source in others)
+        at = [number for number, line in enumerate(lines) if re.search(rf"\b{name}\b", line)]
+        assert any("  # " in lines[i] or "# " in lines[i - 1] for i in at)
 
 
 FIT = """

@@ -197,7 +197,7 @@ def test_questions_that_are_refused():
     several = ClsAttentionClassifier().fit(X, np.arange(6) % 3)
     known = explain(model, ASKED)
     for explanation, asked, message in (
-        (known, {"unit": "letters"}, "expected 'tokens' or 'words', got 'letters'"),
+        (known, {"unit": "letters"}, "unit must be 'tokens' or 'words', got 'letters'"),
         (known, {"to": "fair"}, "one of the classes"),
         (known, {"time_limit": 0}, "time_limit"),
         (explain(model, ASKED, places=False), {"unit": "words"}, "document 0 was not explained"),
@@ -243,7 +243,7 @@ def test_statements_and_marks():
         r" No single one is enough\.",
         sets.statement(0),
     )
-    assert sets.statement(2) == "It is bad already."
+    assert sets.statement(2) == "The prediction is already bad."
     assert (sets[2].size, sets[2].is_minimal) == (0, True)
     nothing = "Setting counts to 0 does not change the prediction (proved)."
     assert explanation.counterfactual().statement(3) == nothing

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.comparison import ValidationFolds
+from sklearn_clsattn.comparison import ValidationFolds, expected_calibration_error
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, label_issues
 from sklearn_clsattn.inspection.report import calibration
@@ -120,7 +120,7 @@ def test_the_page_has_it_all_and_nothing_else(made):
     assert page.title == "Model report"
     assert re.findall("<h2>(.*?)</h2>", html) == [
         *("Data", "Results", "Calibration", "Confusions", "Important tokens", "Mistakes"),
-        *("Labels to look at", "How it was made", "How to read this"),
+        *("Labels to check", "How it was made", "How to read this"),
     ]
     for model in report.models:
         row = page.row(model.name)
@@ -201,13 +201,13 @@ def test_hostile_texts_labels_and_tokens_are_shown_and_not_run():
 def test_many_classes():
     report = report_of(*texts_and_labels(24, n=400), UNFITTED, n_mistakes=2, n_top=2)
     page = Page(report.to_html())
-    assert "Framed: right" not in page.text
+    assert "Framed: correct" not in page.text
     assert "4 more classes" in page.text
     assert "All 24 class sizes" in page.text
     counts = report.confusion[:-1].copy()
     right = counts.diagonal() / counts.sum(axis=1)
     heads = [at for at, row in enumerate(page.rows) if row[0] == "true class"]
-    assert page.rows[heads[0]] == ["true class", "right", "texts", "taken for"]
+    assert page.rows[heads[0]] == ["true class", "correct", "texts", "mistaken for"]
     worst = page.rows[heads[0] + 1]
     assert worst[1].strip() == f"{right.min():.1%}"
     np.fill_diagonal(counts, 0)
@@ -248,13 +248,13 @@ def test_few_texts_few_mistakes_and_empty_documents():
     report = report_of(EASY, EASY_LABELS, EASY[:4], EASY_LABELS[:4])
     assert report.models[0].accuracy == 1
     said = Page(report.to_html()).words()
-    assert "This model makes none on the test texts." in said
+    assert "This model makes no mistakes on the test texts." in said
     assert "4 distinct test texts are also in the training set" in said
     test, labels = ["good", "bad", "", "xxx yyy"], ["yes", "yes", "no", "no"]
     report = report_of(EASY, EASY_LABELS, test, labels)
     assert report.data.n_empty == 2
     said = Page(report.to_html()).words()
-    assert "Test text 1 truly yes ✗ this model: no with" in said
+    assert "Test text 1 true label: yes ✗ this model: no with" in said
     assert "2: for them the decision is the intercept" in said
     one = report_of(EASY, EASY_LABELS, test[:2], labels[:2])
     assert "This model is wrong on 1 of 2 test texts. Here it is." in Page(one.to_html()).words()
@@ -356,14 +356,39 @@ def test_bad_input(arguments, keywords, error, message):
 # Statistics and charts
 
 
-def test_bins_with_few_texts_are_joined():
+def test_bins_have_equally_many_texts_up_to_ties():
+    rng = np.random.default_rng(0)
+    confidence = rng.permutation(np.linspace(0.5, 1.0, 105))
+    proba = np.c_[confidence, 1 - confidence]
+    y = (rng.random(105) > confidence).astype(int)
+    curve = calibration("any", proba, y)
+    bins = curve.bins
+    assert len(bins) == 10
+    assert set(bins["texts"]) == {10, 11}
+    assert sum(curve.histogram) == bins["texts"].sum() == 105
+    assert (bins["end"][:-1].to_numpy() < bins["start"][1:].to_numpy()).all()
+    assert bins["confidence"].between(bins["start"], bins["end"]).all()
+    error = expected_calibration_error(y, proba, labels=[0, 1])
+    gaps = bins["texts"] * (bins["right"] - bins["confidence"]).abs()
+    assert gaps.sum() / 105 == pytest.approx(error)
+
+
+def test_texts_of_the_same_confidence_are_in_one_bin():
     confidence = np.r_[np.full(30, 0.52), np.full(5, 0.63), np.full(25, 0.91), np.full(3, 0.99)]
     proba = np.c_[confidence, 1 - confidence]
     curve = calibration("any", proba, np.zeros(63, dtype=int))
-    assert curve.bins["texts"].tolist() == [30, 33]
-    assert curve.bins["start"].tolist() == pytest.approx([0.5, 0.55])
-    assert curve.bins["end"].tolist() == pytest.approx([0.55, 1.0])
+    assert curve.bins["texts"].tolist() == [30, 5, 25, 3]
+    assert curve.bins["start"].tolist() == curve.bins["end"].tolist() == [0.52, 0.63, 0.91, 0.99]
     assert curve.histogram == [30, 0, 5, 0, 0, 0, 0, 0, 25, 3]
     (few,) = calibration("any", proba[:3], np.array([0, 1, 0])).bins.itertuples()
-    assert (few.texts, few.start, few.end, few.right) == (3, 0.5, 1.0, pytest.approx(2 / 3))
+    assert (few.texts, few.start, few.end, few.right) == (3, 0.52, 0.52, pytest.approx(2 / 3))
     assert 0 < few.low < 2 / 3 < few.high < 1
+
+
+def test_cells_of_zero_are_printed():
+    test, labels = ["good", "bad", "good bad"], ["yes", "no", "no"]
+    page = Page(report_of(EASY, EASY_LABELS, test, labels).to_html())
+    row = next(row for row in page.rows if row[0] == "yes" and len(row) == 4)
+    assert row == ["yes", "00.0%", "1100%", "1"]
+    assert page.row("all") == ["all", "40", "100%", "3", "100%"]
+    assert all(cell.strip() for row in page.rows for cell in row)

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.terms import DocumentText
-from sklearn_clsattn.inspection.token_positions import N_LANES, cut, locate
+from sklearn_clsattn.inspection.token_positions import cut, locate
 from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
 
 # Characters whose lower case or accent-free form has another length, or depends on others.
@@ -143,10 +143,6 @@ def test_occurrences_and_segments_add_up_to_the_decision(text, model):
         assert_allclose(summed, expected, rtol=0, atol=1e-10)
         assert all((segment.contribution != 0) <= bool(segment.tokens) for segment in segments)
         assert not any(segment.tokens for segment in segments if segment.text.isspace())
-        for segment in segments:
-            lanes = [lane for lane, _ in segment.lines]
-            assert lanes == sorted(set(lanes))
-            assert all(lane < N_LANES for lane in lanes)
 
     # The positions are those of the vectorizer.
     tokens = explanation.tokens[shown.occurrences[:, 2]]
@@ -208,19 +204,13 @@ def test_a_word_is_one_row_with_its_characters():
     assert explanation.to_dict()["documents"][0]["tokens"]
 
 
-def test_overlapping_ngrams_have_lines_of_their_own():
+def test_the_words_of_overlapping_ngrams_share_what_these_add():
     words = np.array([[0, 3], [4, 6], [7, 11]], dtype=np.int32)
     occurrences = np.array([[0, 2, 0], [1, 2, 1], [2, 1, 2]], dtype=np.int32)
     text = DocumentText(None, "not so good", words, occurrences, np.ones(3))
     segments = cut(text, np.array([-1.0, 2.0, 0.5]), np.full(3, 0.2))
     assert [segment.text for segment in segments] == ["not", " ", "so", " ", "good"]
-    assert [segment.lines for segment in segments] == [
-        ((1, 0),),
-        ((1, 0),),
-        ((0, 1), (1, 0)),
-        ((0, 1),),
-        ((0, 1),),
-    ]
+    assert [segment.tokens for segment in segments] == [(0,), (), (0, 1), (), (1, 2)]
     assert [segment.contribution for segment in segments] == [-0.5, 0.0, 0.5, 0.0, 1.5]
     unplaced = DocumentText(None, "not so good", None, None, None)
     assert [segment.text for segment in cut(unplaced, np.zeros(0), np.zeros(0))] == ["not so good"]

@@ -264,8 +264,10 @@ def test_explanations_say_what_comes_from_vectors(characters):
     if characters is None:
         assert_allclose(terrific["vector_contribution"], terrific["contribution"])
     assert terms.loc["film", "vector_contribution"] == 0
-    assert re.search(r'"terrific" adds \+\S+ of \+\S+ as it is near great\.', explanation.to_text())
-    assert "as it is near great" in explanation.to_html()
+    assert re.search(
+        r'"terrific" adds \+\S+ of \+\S+ because its vector is near great\.', explanation.to_text()
+    )
+    assert "because its vector is near great" in explanation.to_html()
     assert explanation.to_dict()["documents"][0]["tokens"][0]["vector_contributions"] is not None
     other = explain(model, ["a terrific film"], target="n").to_frame().set_index("token")
     assert_allclose(other["vector_contribution"], -terms["vector_contribution"])

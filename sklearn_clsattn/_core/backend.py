@@ -13,10 +13,10 @@ from weakref import WeakSet, ref
 
 import numpy as np
 import torch
-from sklearn.utils.parallel import _get_threadpool_controller
 
 from .._bags import Bags
 from .._documents import BLOCK_ENTRIES, left_blocks, row_blocks
+from .._sklearn import _get_threadpool_controller
 from .._types import Array
 
 Item = TypeVar("Item")

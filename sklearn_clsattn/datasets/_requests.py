@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions, validate_params
+
+from .._sklearn import StrOptions, validate_params
 
 _N_SAMPLES = 3000
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
 
 from .._documents import as_configured
+from .._sklearn import Interval, validate_params
 from ._requests import sections
 
 _LENGTH_SPREAD = 0.5  # standard deviation of the logarithm of documents' lengths

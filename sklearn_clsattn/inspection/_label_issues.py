@@ -9,10 +9,11 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
 from .._base import checked_documents, documents_in_memory, fitted_attention
 from .._classifier import ClsAttentionClassifier
+from .._sklearn import _check_sample_weight
 from .._targets import Targets
 from .._types import Array
 from .._validation import encode_labels, encode_targets, label_array, plain_labels
@@ -143,7 +144,7 @@ def _left_out(
     importance = statistics.importance
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
-            "X and y have other token importances than the training data: pass exactly the "
+            "X and y are not the training data, whose token importances differ: pass exactly the "
             "documents, labels and weights that the model was fitted on"
         )
     path = AttentionPath(

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from ..comparison import BASELINE_CS, TUNED, shown_measure
+from ._explanation_page import MAX_UNFOLDED, spaces
 from .formatting import MINUS, aligned
 from .pages import render
 from .view import views
@@ -20,7 +21,6 @@ _MAX_MATRIX = 8  # more classes have a line each instead of a confusion matrix
 _N_CONFUSIONS = 15
 _N_TAKEN_FOR = 3
 _TOP = 8
-_SHORT_TEXT, _FEW_TOKENS = 200, 5  # longer explanations are collapsed to some height
 
 # Heading, field, format and which value is the best.
 _COLUMNS: tuple[tuple[str, str, str, Any], ...] = (
@@ -38,7 +38,7 @@ _SECTIONS = {
     "confusion": "Confusions",
     "tokens": "Important tokens",
     "mistakes": "Mistakes",
-    "labels": "Labels to look at",
+    "labels": "Labels to check",
     "made": "How it was made",
     "reading": "How to read this",
 }
@@ -161,10 +161,11 @@ def _mistakes(report: Any) -> list[dict[Hashable, Any]]:
     explanation, rows = report.mistakes.explanation, report.mistakes.shown.to_dict("records")
     if explanation is None:
         return []
-    for row, one, shown in zip(rows, explanation, views(explanation, None, _TOP), strict=True):
-        n_characters = sum(len(text.text) for text in one.texts[0])
-        row["view"] = shown
-        row["long"] = len(one.tokens) > _FEW_TOKENS or n_characters > _SHORT_TEXT
+    with_deletion = len(explanation) <= MAX_UNFOLDED
+    shown = views(explanation, None, _TOP, with_deletion=with_deletion)
+    for row, view, space in zip(rows, shown, spaces(shown, can_fold=False), strict=True):
+        row["view"] = view
+        row["space"] = space
     return rows
 
 

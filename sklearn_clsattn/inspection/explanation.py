@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_scalar
 
+from ._explanation_page import explanation_html
 from .formatting import shortened
 from .minimal_sets import MinimalSets, minimal_sets
-from .pages import MAX_IN_FULL, TOKENS_OF_MANY, framed, overview, render, spaces
+from .pages import framed
 from .terminal import render_text
 from .terms import DecisionTerms, difference, pairs
 from .view import views
@@ -355,6 +356,63 @@ class Explanation(DecisionTerms):
         """
         return self._html(len(self), target, top, fragment)
 
+    def plot(self, *, target: Any = None, max_display: int = 10, ax: Any = None) -> Any:
+        """Draw the decision of one document as bars, from the intercept to the decision.
+
+        Each bar is the contribution of a token, as in ``shap.plots.waterfall``. They start at the
+        intercept, below, and end at the decision, above, with the strongest tokens on top. Blue
+        bars favour the class shown, orange bars the other one. The widths of the bars and the
+        intercept add up to the decision.
+
+        Parameters
+        ----------
+        target : label, default=None
+            The class to show, compared with another as in :meth:`to_frame`.
+        max_display : int, default=10
+            Maximum number of bars. If there are more tokens, the last bar is the sum of all others.
+        ax : matplotlib Axes, default=None
+            The axes to draw on. By default a new figure is created.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+            The axes of the plot.
+
+        Raises
+        ------
+        ValueError
+            If the explanation is of no or several documents: choose one, ``explanation[0].plot()``.
+        ImportError
+            If matplotlib is not installed.
+
+        See Also
+        --------
+        TokenImportanceDisplay : The most important tokens over many documents.
+
+        Examples
+        --------
+        >>> from sklearn.feature_extraction.text import CountVectorizer
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn_clsattn import ClsAttentionClassifier
+        >>> from sklearn_clsattn.inspection import explain
+        >>> texts = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
+        >>> labels = ["good", "bad", "good", "bad"]
+        >>> model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, labels)
+        >>> ax = explain(model, ["a terrific but long film"]).plot()
+        >>> [label.get_text() for label in ax.get_yticklabels()]
+        ['terrific', 'long', 'film']
+        """
+        from ._waterfall import draw_waterfall
+
+        check_scalar(max_display, "max_display", Integral, min_val=1)
+        if len(self) != 1:
+            raise ValueError(
+                f"plot draws the decision of one document, got {len(self)}: choose one, such as "
+                "explanation[0].plot()"
+            )
+        (view,) = views(self, target, 0, with_effects=False)
+        return draw_waterfall(view, max_display, ax)
+
     def _repr_html_(self) -> str:
         n_shown = min(len(self), _SHOWN_IN_NOTEBOOK)
         return framed(self._html(n_shown), repr(self), 60 + _HEIGHT * n_shown)
@@ -362,18 +420,7 @@ class Explanation(DecisionTerms):
     def _html(self, n_shown: int, target: Any = None, top: int = 8, fragment: bool = False) -> str:
         """Return a page, or a part of one, of the first documents."""
         check_scalar(top, "top", Integral, min_val=0)
-        if n_shown > MAX_IN_FULL:
-            top = min(top, max(1, TOKENS_OF_MANY // (2 * n_shown)))
-        shown = views(self[:n_shown], target, top, with_effects=n_shown <= MAX_IN_FULL)
-        return render(
-            "explanation.html",
-            title=repr(self)[1:-1],
-            views=shown,
-            spaces=spaces(shown),
-            overview=overview(shown),
-            more=max(len(self) - n_shown, 0),
-            fragment=fragment,
-        )
+        return explanation_html(self, n_shown, target, top, fragment)
 
 
 def _without_nan(numbers: Any) -> list[list[float | None]]:

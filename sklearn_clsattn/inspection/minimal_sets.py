@@ -121,7 +121,7 @@ def minimal_sets(
     """Return the minimal sets of all documents; the parameters are those of `Explanation`."""
     labels = explanation.classes.tolist()
     if unit not in ("tokens", "words"):
-        raise ValueError(f"expected 'tokens' or 'words', got {unit!r}")
+        raise ValueError(f"unit must be 'tokens' or 'words', got {unit!r}")
     if to is not None and (np.ndim(to) != 0 or to not in labels):
         raise ValueError(f"to must be None or one of the classes {labels}, got {to!r}")
     check_scalar(time_limit, "time_limit", Real, min_val=0, include_boundaries="neither")
@@ -139,15 +139,27 @@ def minimal_sets(
     return MinimalSets(explanation, unit, is_kept, tuple(sets))
 
 
+def can_edit(one: DecisionTerms) -> bool:
+    """Return whether words can be deleted from the texts of a document."""
+    return one.text_model is not None and one.documents[0] is not None
+
+
+def can_set_counts(explanation: DecisionTerms) -> bool:
+    """Return whether the decisions of all classes are known as sums over one layer's tokens."""
+    n_classes = len(explanation.classes)
+    is_compared = n_classes == 2 or len(explanation.targets) == n_classes
+    return explanation.model is not None and is_compared
+
+
 def _check_texts(explanation: DecisionTerms) -> None:
     """Raise ValueError unless all documents have texts that can be edited."""
     for one in explanation:
-        if one.text_model is None or one.documents[0] is None:
+        if not can_edit(one):
             raise ValueError(
                 f"words can be removed from texts only, and document {int(one.index[0])} was not "
                 "explained as a text: pass texts, or rows of a pandas data frame with columns of "
                 "texts, and the whole Pipeline to explain, with places=True. A text that a step "
-                "makes of several columns cannot be edited. For counts, ask about 'tokens'"
+                "makes of several columns cannot be edited. For counts, pass unit='tokens'"
             )
 
 
@@ -156,9 +168,9 @@ def _check_counts(explanation: DecisionTerms, question: str) -> None:
     if explanation.model is None:
         raise ValueError(
             f"{question} of tokens needs a model with one layer of attention; this model has two. "
-            "For texts, ask about 'words'"
+            "For texts, pass unit='words'"
         )
-    if len(explanation.classes) > 2 and len(explanation.targets) < len(explanation.classes):
+    if not can_set_counts(explanation):
         raise ValueError(
             f"{question} of tokens compares classes, but only {explanation.targets.tolist()[0]!r} "
             "was explained: call explain without target"
@@ -341,6 +353,10 @@ class MinimalSets(Sequence[MinimalSet]):
         n_tokens = len(self.explanation[number].tokens)
         return _statement_of_counts(one, n_tokens, self._is_binary)
 
+    def names_all(self, number: int) -> bool:
+        """Return whether `statement` names all words or tokens of a set."""
+        return len(self.sets[number].tokens) <= (_MAX_NAMED if self.unit == "words" else 1)
+
     def to_frame(self) -> pd.DataFrame:
         """Return a data frame with one row per document; NaN means that there is no set."""
         names = ["document", "before", "after", "probability", "size", "at_least", "tokens"]
@@ -465,13 +481,13 @@ def _statement_of_words(one: MinimalSet) -> str:
     if not one.found and one.is_kept:
         return f"No words were found that alone keep the prediction {before}.{_tried(n_tried)}"
     if not one.found and one.at_least is None:
-        return "No removal of words changes the prediction (all sets of words were tried)."
+        return "Removing words does not change the prediction (all sets of words were tried)."
     if not one.found:
         return f"No words were found whose removal changes the prediction.{_tried(n_tried)}"
     if n == 0 and one.is_kept:
         return f"Remove all words and the prediction is still {before} ({odds})."
     if n == 0:
-        return f"It is {before} already ({odds})."
+        return f"The prediction is already {before} ({odds})."
     these = f"these {n} words" if n > _MAX_NAMED else _listed(one.tokens)
     more = _tried(n_tried) if n > 1 else ""
     if one.is_kept:
@@ -503,7 +519,7 @@ def _statement_of_counts(one: MinimalSet, n_tokens: int, is_binary: bool) -> str
     before, after = label_text(one.before), label_text(one.after)
     n = len(one.tokens)
     if not one.found and one.is_kept:
-        return f"Two classes are level: no counts guarantee {before}."
+        return f"Two classes are tied: no counts guarantee {before}."
     if not one.found and one.at_least is None:
         return "Setting counts to 0 does not change the prediction (proved)."
     if not one.found:
@@ -511,8 +527,8 @@ def _statement_of_counts(one: MinimalSet, n_tokens: int, is_binary: bool) -> str
         return f"No set of counts was found in the time allowed. At least {least} are needed."
     if not n:
         if one.is_kept:
-            return f"It is {before} whatever its counts are."
-        return f"It is {before} already."
+            return f"The prediction is {before} whatever the counts are."
+        return f"The prediction is already {before}."
     these = f'the count of "{token_text(one.tokens[0])}"'
     if n > 1:
         these = f"these {n} of {n_tokens:,} counts"

@@ -31,6 +31,7 @@ from ..comparison import (
     ModelResult,
     code_test_labels,
     default_models,
+    equal_bins,
     measure,
     score,
     shared_texts,
@@ -48,8 +49,6 @@ Codes = NDArray[np.intp]
 
 _TITLE = "Model report"
 _N_BINS = 10
-# With fewer texts, a bin's accuracy is too uncertain, and the bin is joined with its neighbour.
-_LEAST_IN_BIN = 20
 _N_LABELS = 15
 _EXCERPT = 140  # characters
 _DEPENDENCIES = "scikit-learn", "numpy", "scipy", "torch"
@@ -76,9 +75,9 @@ class Calibration:
     """A model's accuracy by confidence, the probability of the predicted class."""
 
     name: str  # of the model
-    # A row a bin, of at least 20 texts where there are so many: `start` and `end`, the number of
-    # `texts`, their mean `confidence`, the share that is `right`, and Wilson's 95% interval of it,
-    # from `low` to `high`.
+    # A row for each of ten bins of equally many texts, up to ties: the lowest and the highest
+    # confidence, `start` and `end`, the number of `texts`, their mean `confidence`, the share that
+    # is `right`, and Wilson's 95% interval of it, from `low` to `high`.
     bins: pd.DataFrame
     histogram: list[int]  # (10,) numbers of texts in bins of equal width
 
@@ -407,19 +406,12 @@ def calibration(name: str, proba: Array, y: Codes) -> Calibration:
     edges = np.linspace(1.0 / proba.shape[1], 1.0, _N_BINS + 1)
     confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
     histogram = np.bincount(edges[1:-1].searchsorted(confidence), minlength=_N_BINS)
-    joined, total = [edges[0]], 0
-    for edge, n in zip(edges[1:], histogram, strict=True):
-        total += n
-        if total >= _LEAST_IN_BIN:
-            joined.append(edge)
-            total = 0
-    # The remaining texts join the last bin.
-    joined = [*joined[: max(1, len(joined) - 1)], edges[-1]]
-    numbers = np.searchsorted(joined[1:-1], confidence)
-    predictions = pd.DataFrame({"confidence": confidence, "right": right}).groupby(numbers)
-    columns = {"start": joined[:-1], "end": joined[1:], "texts": predictions.size()}
-    bins = pd.DataFrame(columns).join(predictions.mean())
-    n_right = predictions["right"].sum()
+    predictions = pd.DataFrame({"confidence": confidence, "right": right})
+    in_bins = predictions.groupby(equal_bins(confidence, _N_BINS))
+    of_bins = in_bins["confidence"]
+    columns = {"start": of_bins.min(), "end": of_bins.max(), "texts": in_bins.size()}
+    bins = pd.DataFrame(columns).join(in_bins.mean()).reset_index(drop=True)
+    n_right = in_bins["right"].sum()
     intervals = [wilson_interval(*pair) for pair in zip(n_right, bins["texts"], strict=True)]
     bins[["low", "high"]] = intervals
     return Calibration(name, bins, histogram.tolist())

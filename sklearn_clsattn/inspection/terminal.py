@@ -1,5 +1,6 @@
 """Explanations as text for terminals, in colour where the terminal has it."""
 
+from collections.abc import Iterable
 from io import StringIO
 from numbers import Integral
 from typing import Any
@@ -10,14 +11,15 @@ from rich.table import Table
 from rich.text import Text
 from sklearn.utils import check_scalar
 
+from ._explanation_page import MAX_UNFOLDED
 from .formatting import aligned, count_text, level, percent, token_text, visible
 from .terms import DecisionTerms
-from .token_positions import excerpt
+from .token_positions import Segment, strongest_passages
 from .view import ShownText, Token, View, views
 
 _NARROWEST, _NO_BARS, _WITHOUT_TERMINAL = 40, 60, 100  # columns
-_LONGEST = 20_000  # characters of a text; of longer ones, the strongest parts are shown
-_EXCERPT = 2_000
+_LONG = 20_000  # characters of a text, from which on only its strongest passages are shown
+_OF_LONG = 2_000  # characters of these passages
 # Blue and orange with the same contrast, 4.5 to 1, on black and on white.
 BLUE, ORANGE = "#2678c8", "#b45f06"
 # Stronger words are white on a colour; words against the class are underlined as well.
@@ -50,7 +52,7 @@ def render_text(
         emoji=False,
         legacy_windows=False,
     )
-    shown = views(explanation, target, top)
+    shown = views(explanation, target, top, with_deletion=len(explanation) <= MAX_UNFOLDED)
     with console.capture() as capture:
         for i, one in enumerate(shown):
             if i:
@@ -72,21 +74,11 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
         (percent(view.probability), "bold"),
     )
     if view.true is not None:
-        head.append("  right" if view.is_right else "  WRONG, truly ")
+        head.append("  correct" if view.is_right else "  WRONG, true label: ")
         head.append("" if view.is_right else view.true, "bold")
     parts: list[RenderableType] = [head]
-    shown, more = view.classes()
-    if shown:
-        listed = ", ".join(f"{one.label} {percent(one.probability)}" for one in shown)
-        parts.append(Text(listed + (f", and {more} more" if more else ""), "dim"))
-    # The decision as a sum, whose terms show the meaning of the colours.
-    end, start, *totals = aligned([view.end, view.start, view.plus.total, view.minus.total])
-    decision = Text.assemble((f"{view.decision_name} {end}", "bold"), f" = {start} intercept")
-    for side, number in zip((view.plus, view.minus), totals, strict=True):
-        if side.total:
-            decision.append(f", {number} ")
-            decision.append(side.label, _style(side.sign, 2) if color else "")
-    parts.append(decision)
+    if view.reasons:
+        parts.append(_reasons(view, color=color))
     for text in view.texts:
         body = _text(view, text, color=color)
         if body.plain.strip():
@@ -102,7 +94,55 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
             names.append(_marked(view, name, token.contribution, color=color))
         parts.append(Text(" ").join(names))
     if not view.tokens:
-        parts += [Text(), Text("No token that the model knows: the decision is the intercept.")]
+        parts += [Text(), Text("The model knows no token of it: the decision is the intercept.")]
+    if view.deletion:
+        parts += [Text(), _deletion(view)]
+    parts += _details(view, color=color, width=width)
+    return parts
+
+
+def _reasons(view: View, *, color: bool) -> Text:
+    """Return the sentence on the strongest tokens, which shows the meaning of the colours."""
+    sentence = Text()
+    for number, reason in enumerate(view.reasons):
+        if number:
+            sentence.append("; ")
+        last = len(reason.tokens) - 1
+        for at, token in enumerate(reason.tokens):
+            if at:
+                sentence.append(" and " if at == last else ", ")
+            strength = level(token.contribution, view.largest, 3)
+            style = _style(reason.sign, max(strength, 1)) if color else ""
+            sentence.append(f'"{token_text(token.term)}"', style)
+        sentence.append(f" {reason.verb} {reason.label}")
+    sentence.append(".")
+    return sentence
+
+
+def _deletion(view: View) -> Text:
+    """Return what changes the prediction."""
+    assert view.deletion is not None
+    statement, words, more = view.deletion
+    if words:
+        listed = ", ".join(f'"{token_text(word)}"' for word in words)
+        others = f" and {more:,} more" if more else ""
+        statement += f" They are {listed}{others}."
+    return Text(visible(statement))
+
+
+def _details(view: View, *, color: bool, width: int) -> list[RenderableType]:
+    """Return the probabilities of classes, the decision as a sum, and its terms in tables."""
+    parts: list[RenderableType] = [Text(), Text("Details", "bold")]
+    shown, more = view.classes()
+    if shown:
+        listed = ", ".join(f"{one.label} {percent(one.probability)}" for one in shown)
+        parts.append(Text(listed + (f", and {more} more" if more else ""), "dim"))
+    end, start, *totals = aligned([view.end, view.start, view.plus.total, view.minus.total])
+    decision = Text.assemble((f"{view.decision_name} {end}", "bold"), f" = {start} intercept")
+    for side, number in zip((view.plus, view.minus), totals, strict=True):
+        if side.total:
+            decision.append(f", {number} {side.label}")
+    parts.append(decision)
     parts += _tables(view, color=color, width=width)
     remarks = [*view.remarks(), *filter(None, [view.effects_note])]
     if remarks:
@@ -122,11 +162,21 @@ def _style(sign: float, strength: int) -> str:
 
 def _text(view: View, text: ShownText, *, color: bool) -> Text:
     shown = Text() if text.name is None else Text.assemble((f"{visible(text.name)}: ", "bold"))
-    segments = text.segments
-    if len(text.text) > _LONGEST:
-        title = f"The parts that matter most, of {len(text.text):,} characters:\n"
-        shown.append(title, "dim")
-        segments = excerpt(segments, _EXCERPT)
+    if len(text.text) <= _LONG:
+        _append_segments(shown, view, text.segments, color=color)
+        return shown
+    title = (
+        f"The passages that matter most, and where they start in the {len(text.text):,} characters:"
+    )
+    shown.append(title, "dim")
+    for place, segments in strongest_passages(text.segments, _OF_LONG):
+        shown.append(f"\n{place:4.0%}  ", "dim")
+        _append_segments(shown, view, segments, color=color)
+    return shown
+
+
+def _append_segments(shown: Text, view: View, segments: Iterable[Segment], *, color: bool) -> None:
+    """Append segments of a text, marked by what they add."""
     for segment in segments:
         written = visible(segment.text, keep_lines=True)
         is_blank = not segment.text.strip()
@@ -134,7 +184,6 @@ def _text(view: View, text: ShownText, *, color: bool) -> Text:
             shown.append_text(_marked(view, written, segment.contribution, color=color))
         else:
             shown.append(written, "" if is_blank else "dim")
-    return shown
 
 
 def _marked(view: View, written: str, added: float, *, color: bool) -> Text:
@@ -153,11 +202,7 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
     largest = max(abs(token.contribution) for token in tokens)
     columns = {"adds": aligned([token.contribution for token in tokens])}
     if longest:
-        columns[""] = [
-            ("█" if token.contribution > 0 else "▒")
-            * round(longest * abs(token.contribution) / largest)
-            for token in tokens
-        ]
+        columns[""] = ["█" * round(longest * abs(token.contribution) / largest) for token in tokens]
     columns |= {
         "token": [_name(token) for token in tokens],
         "weight": [count_text(token.weight) for token in tokens],
@@ -174,7 +219,7 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
     for side in view.sides:
         if not side.tokens:
             continue
-        title = Text(f"{'+' if side.sign > 0 else '-'} {side.label}")
+        title = Text(f"{side.label[0].upper()}{side.label[1:]}")
         title.stylize(_style(side.sign, 2) if color else "bold")
         table = Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
         for head, size in widths.items():

@@ -7,6 +7,7 @@ preprocessed text are mapped back character by character: a dropped accent chang
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import accumulate, chain, pairwise
@@ -27,9 +28,7 @@ from .terms import DocumentText
 
 Integers = NDArray[Any]
 
-N_LANES = 3  # of lines below each other
 _AROUND = 40  # characters on either side of a strong word
-_LINE_FROM = 0.15  # of the largest contribution: an n-gram with as much has a line
 # The methods of a vectorizer that positions depend on.
 _READING = ["build_analyzer", "build_preprocessor", "build_tokenizer"]
 
@@ -51,7 +50,13 @@ class Segment(NamedTuple):
     tokens: tuple[int, ...] = ()  # numbers of the document's tokens
     contribution: float = 0.0  # its share of the tokens' contributions
     attention: float = 0.0
-    lines: tuple[tuple[int, int], ...] = ()  # lane and token of n-grams, upper lane first
+
+
+class Passage(NamedTuple):
+    """A part of a long text."""
+
+    place: float  # where it starts, as a share of the text's characters
+    segments: list[Segment]
 
 
 def document_texts(
@@ -196,13 +201,11 @@ def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segm
     # Every word of every occurrence, with the occurrence's number.
     occurrence = np.repeat(np.arange(len(tokens)), length)
     starts, stops = words[ranges(first, length)].T
-    lines = _lanes(text, contributions)
     n_characters = len(text.text)
     changes = np.bincount(starts, minlength=n_characters + 1)
     changes -= np.bincount(stops, minlength=n_characters + 1)
     read = np.flatnonzero(np.diff(np.cumsum(changes) > 0, prepend=False))
-    of_lines = [edge for start, stop, *_ in lines for edge in (start, stop)]
-    ends = [[0, n_characters], of_lines, starts, stops, read]
+    ends = [[0, n_characters], starts, stops, read]
     edges = np.unique(np.concatenate(ends)).astype(np.intp)
     # Every segment of every word.
     low = np.searchsorted(edges, starts, side="right") - 1
@@ -218,48 +221,24 @@ def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segm
     members = np.unique(segment * len(contributions) + token)
     until = np.searchsorted(members, np.arange(len(edges) + 1) * len(contributions)).tolist()
     of_segments = (members % max(len(contributions), 1)).tolist()
-    below: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for start, stop, lane, number in lines:
-        for at in range(*np.searchsorted(edges, (start, stop)).tolist()):
-            below[at].append((lane, number))
     return [
         Segment(
             text.text[start:stop],
             tuple(of_segments[until[at] : until[at + 1]]),
             added[at],
             attended[at],
-            tuple(sorted(below[at])),
         )
         for at, (start, stop) in enumerate(pairwise(edges.tolist()))
     ]
 
 
-def _lanes(text: DocumentText, contributions: Array) -> list[tuple[int, int, int, int]]:
-    """Return start, stop, lane and token of the lines, those of the strongest n-grams first."""
-    words, occurrences = text.words, text.occurrences
-    assert words is not None
-    assert occurrences is not None
-    weight = np.abs(contributions)[occurrences[:, 2]]
-    least = max(_LINE_FROM * np.abs(contributions).max(initial=0.0), 1e-12)
-    candidates = np.flatnonzero((occurrences[:, 1] > 1) & (weight >= least))
-    taken = np.zeros((N_LANES, len(text.text)), dtype=bool)
-    lines = []
-    for at in candidates[np.argsort(-weight[candidates], kind="stable")]:
-        first, length, token = occurrences[at].tolist()
-        start, stop = int(words[first, 0]), int(words[first + length - 1, 1])
-        for lane, there in enumerate(taken):
-            if not there[start:stop].any():
-                there[start:stop] = True
-                lines.append((start, stop, lane, token))
-                break
-    return lines
-
-
-def excerpt(segments: Sequence[Segment], limit: int) -> list[Segment]:
+def strongest_passages(segments: Sequence[Segment], limit: int) -> list[Passage]:
     """Return the segments that add most with text around them, `limit` characters or so."""
     text = "".join(segment.text for segment in segments)
     starts = [0, *accumulate(len(segment.text) for segment in segments)]
-    chosen, left = bytearray(len(text)), limit
+    # 1) The characters to show: strong segments, and the words around them.
+    chosen = bytearray(len(text))
+    left = limit
     for at in sorted(range(len(segments)), key=lambda at: -abs(segments[at].contribution)):
         start = max(starts[at] - _AROUND, 0)
         stop = min(starts[at + 1], starts[at] + limit) + _AROUND
@@ -271,13 +250,15 @@ def excerpt(segments: Sequence[Segment], limit: int) -> list[Segment]:
         chosen[start:stop] = b"\1" * len(chosen[start:stop])
         if left <= 0:
             break
-    made, gap = list[Segment](), Segment(" … ")
-    for at, segment in enumerate(segments):
-        for run in re.finditer(b"\1+", chosen[starts[at] : starts[at + 1]]):
-            first = starts[at] + run.start()
-            if first and not chosen[first - 1]:
-                made.append(gap)
-            made.append(segment._replace(text=segment.text[slice(*run.span())]))
-    if chosen and not chosen[-1]:
-        made.append(gap)
-    return made
+    # 2) Neighbouring characters as passages, and passages as parts of segments.
+    passages = []
+    for run in re.finditer(b"\1+", chosen):
+        parts = []
+        for at in range(bisect_right(starts, run.start()) - 1, len(segments)):
+            if starts[at] >= run.end():
+                break
+            start = max(run.start(), starts[at])
+            stop = min(run.end(), starts[at + 1])
+            parts.append(segments[at]._replace(text=text[start:stop]))
+        passages.append(Passage(run.start() / len(text), parts))
+    return passages

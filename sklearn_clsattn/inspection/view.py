@@ -3,10 +3,9 @@
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import isnan
 from textwrap import shorten
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -22,15 +21,17 @@ from .formatting import (
     token_text,
     visible,
 )
+from .minimal_sets import can_edit, can_set_counts, minimal_sets
 from .progress import tracked
 from .terms import DecisionTerms, difference, pairs
 from .token_positions import Segment, cut
 
-N_SHADES = 5  # by contribution
-N_OUTLINES = 2  # by attention
+N_SHADES = 5
 MAX_CLASSES = 6  # to name
 SMALLEST_SHOWN = 0.0005  # probability of a class to name beyond the first two
-_MAX_PARTS = 6  # tokens on each side of a bar; more would be too short to read
+_MAX_REASONS = 3  # tokens of each side in a sentence
+_MAX_DELETED = 12  # words to list
+_SECONDS = 2.0  # to search for the words to delete, for one document
 _MAX_NEAR = 3  # tokens that are said to be near others
 _OPENING = 60  # characters of a folded document's first words
 _FAINT = 0.05  # least contribution, in log-odds, that the strongest shade stands for
@@ -72,19 +73,40 @@ class Side(NamedTuple):
 ShownClass = namedtuple("ShownClass", "label probability decision shown")
 # A text in segments and as a whole, named where a document has several texts.
 ShownText = namedtuple("ShownText", "name segments text")
-# The decision as a bar, in percent of its width: `zero` is where two classes are level, or None,
-# `rows` the sign and the parts of each side: left end, width and token, None for all others.
-Bar = namedtuple("Bar", "start end zero rows")
+
+
+class Reason(NamedTuple):
+    """The tokens to name of one sign, as the subject of a clause, and the clause's end."""
+
+    sign: int
+    tokens: list[Token]
+    verb: str  # such as "favour"
+    label: str  # such as "good", or "good over bad"
+
+
+class Deletion(NamedTuple):
+    """What changes the prediction: a sentence, and the words if it does not name them all."""
+
+    statement: str
+    words: list[str]
+    more: int  # the number of other words
 
 
 class View:
     """One document, explained for the class at position k, against that at j unless -1.
 
-    `top` tokens of each side are listed, by default with the decisions without them.
+    `top` tokens of each side are listed, by default with the decisions without them. Which words
+    change the prediction is searched if `with_deletion`.
     """
 
     def __init__(
-        self, one: DecisionTerms, k: int, j: int, top: int, with_effects: bool = True
+        self,
+        one: DecisionTerms,
+        k: int,
+        j: int,
+        top: int,
+        with_effects: bool = True,
+        with_deletion: bool = False,
     ) -> None:
         labels, classes = one.targets.tolist(), one.classes.tolist()
         predicted = one.predicted.tolist()[0]
@@ -100,7 +122,10 @@ class View:
         # Whether the sign of the decision says which of two classes is ahead.
         self.is_binary = self.other is not None
         self.is_compared = self.is_binary and len(classes) > 2
-        self.decision_name = f"lead over {self.other}" if self.is_compared else "decision"
+        # In sentences; a bare number would not be recognised as a class.
+        self._target_name = _class_name(labels[k])
+        self._other_name = _class_name(rivals[0]) if len(rivals) == 1 else ""
+        self.decision_name = f"lead over {self._other_name}" if self.is_compared else "decision"
         self.start = float(difference(one.intercept[None], k, j)[0])
         self.end = float(difference(one.decision, k, j)[0])
         self.has_without = with_effects and one.has_without
@@ -119,19 +144,21 @@ class View:
         self.unplaced = [token for at, token in enumerate(self.tokens) if at not in placed]
         segments = [segment for text in self.texts for segment in text.segments]
         self.has_text = bool(segments)
-        self.has_lines = any(segment.lines for segment in segments)
-        # The strongest shade and outline are the same in all texts of the document.
+        self.has_ngrams = any((words[:, 1] > 1).any() for words in located)
+        # The strongest shades are the same in all texts of the document.
         parts: list[Segment | Token] = [*segments, *self.unplaced]
         self.largest = max([_FAINT, *(abs(part.contribution) for part in parts)])
         self.most = max((part.attention for part in parts), default=0.0)
 
-        against = f"for {self.other}" if self.is_binary else f"against {self.target}"
-        self.plus = _side(1, f"for {self.target}", self.tokens, top)
+        against = f"for {self._other_name}" if self.is_binary else f"against {self._target_name}"
+        self.plus = _side(1, f"for {self._target_name}", self.tokens, top)
         self.minus = _side(-1, against, self.tokens, top)
         # That of the predicted one of two classes comes first.
         is_reversed = self.other == self.predicted
         self.sides = (self.minus, self.plus) if is_reversed else (self.plus, self.minus)
         self.listed = self.plus.tokens + self.minus.tokens
+        self.reasons = self._reasons()
+        self.deletion = _deletion(one) if with_deletion else None
 
     def _predict_without(self, top: int) -> None:
         """Add the decisions without the token to the tokens that are listed."""
@@ -155,39 +182,37 @@ class View:
             without = "the decision with that count set to 0"
         return f"adds: the exact term of the decision for this document; without: {without}"
 
-    @property
-    def bar(self) -> Bar | None:
-        """The decision as a bar; None where there are no contributions."""
-        sides = [side for side in (self.plus, self.minus) if side.total]
-        if not sides:
-            return None
-        highest = self.start + self.plus.total
-        ends = [self.start, self.end, highest] + [0.0] * self.is_binary
-        low, width = min(ends), (max(ends) - min(ends)) or 1.0
-
-        def at(value: float) -> float:
-            return 1.0 + 98.0 * (value - low) / width
-
-        rows = []
-        for side in sides:
-            here, stop = (self.start, highest) if side.sign > 0 else (highest, self.end)
-            steps: list[tuple[float, Token | None]] = [(here, None)]
-            for token in _strongest(self.tokens, side.sign)[:_MAX_PARTS]:
-                steps.append((steps[-1][0] + token.contribution, token))
-            if abs(stop - steps[-1][0]) > 1e-9 * max(1.0, abs(stop)):
-                steps.append((stop, None))
-            parts = []
-            for (one, _), (other, of) in pairwise(steps):
-                left, right = sorted((at(one), at(other)))
-                parts.append((left, right - left, of))
-            rows.append((side.sign, parts))
-        return Bar(at(self.start), at(self.end), at(0.0) if self.is_binary else None, rows)
+    def _reasons(self) -> list[Reason]:
+        """Return the strongest tokens of each side, those of the predicted class first."""
+        reasons = list[Reason]()
+        for side in self.sides:
+            named = list[Token]()
+            words = set[str]()
+            for token in _strongest(self.tokens, side.sign):
+                if len(named) == _MAX_REASONS or not self.shade(token.contribution):
+                    break
+                # A pair says nothing new beside its words, nor a word beside its pairs.
+                of_token = {word for word in token.term.split() if word.isalnum()}
+                if not words & of_token:
+                    named.append(token)
+                    words |= of_token
+            if not named:
+                continue
+            preposition, label = side.label.split(" ", maxsplit=1)
+            verb = "favour" if preposition == "for" else "speak against"
+            if len(named) == 1:
+                verb = verb.replace("favour", "favours").replace("speak", "speaks")
+            if self.is_compared and not reasons:
+                rival = self._other_name if side.sign > 0 else self._target_name
+                label = f"{label} over {rival}"
+            reasons.append(Reason(side.sign, named, verb, label))
+        return reasons
 
     def shade(self, contribution: float) -> int:
         """Return the level of shading of a contribution, from 0 to `N_SHADES`."""
         return level(contribution, self.largest, N_SHADES)
 
-    def marked(self, segments: Iterable[Segment]) -> Markup:
+    def marked(self, segments: Iterable[Segment], by: str = "contribution") -> Markup:
         """Return segments of a text as HTML: a long text has too many for a template."""
         made = []
         for segment in segments:
@@ -195,29 +220,28 @@ class View:
             if segment.tokens:
                 tokens = [self.tokens[at] for at in segment.tokens]
                 tokens.sort(key=lambda token: -abs(token.contribution))
-                written = f"<span {self.mark(segment, tokens)}>{written}</span>"
-            for lane, token in segment.lines:
-                minus = " minus" if self.tokens[token].contribution < 0 else ""
-                written = f'<span class="g l{lane}{minus}">{written}</span>'
+                written = f"<span {self.mark(segment, tokens, by)}>{written}</span>"
             made.append(written)
         return Markup("".join(made))
 
-    def mark(self, part: Segment | Token, tokens: Sequence[Token]) -> Markup:
+    def mark(
+        self, part: Segment | Token, tokens: Sequence[Token], by: str = "contribution"
+    ) -> Markup:
         """Return the attributes of a word, or a token without a position, that has these tokens.
 
-        It is shaded by what it adds and outlined by its attention.
+        It is shaded by its contribution or its attention.
         """
-        shade, made = self.shade(part.contribution), "t"
-        if shade:
-            made += f" {'p' if part.contribution > 0 else 'n'}{shade}"
-        # Attention varies less than contributions: its lower half has no outlines.
-        over = 2 * part.attention / self.most - 1 if self.most else -1.0
-        if over >= 0:
-            made += f" a{min(N_OUTLINES, 1 + int(N_OUTLINES * over))}"
-        if made == "t":
+        if by == "attention":
+            shade = level(part.attention, self.most, N_SHADES)
+            if not shade:
+                return Markup('class="t"')
+            return Markup(f'class="t k{shade}" title="{percent(part.attention)}"')
+        shade = self.shade(part.contribution)
+        if not shade:
             return Markup('class="t"')
+        letter = "p" if part.contribution > 0 else "n"
         title = escape(self.tooltip(tokens, part))
-        return Markup(f'class="{made}" title="{title}"')
+        return Markup(f'class="t {letter}{shade}" title="{title}"')
 
     @staticmethod
     def tooltip(tokens: Iterable[Token], part: Segment | Token | None = None) -> str:
@@ -267,10 +291,10 @@ class View:
     def unplaced_title(self) -> str:
         """Return the title above the tokens without a position in a text."""
         if not self.texts:
-            return "Its tokens, in the order of the columns"
+            return "Tokens, in the order of the columns"
         if len(self.unplaced) < len(self.tokens):
             return "Tokens without a position in the text"
-        return "Its tokens, whose positions in the text are unknown"
+        return "Tokens, whose positions in the text are unknown"
 
     def remarks(self, minus: str = "-") -> list[str]:
         """Return the sum's other terms, as parts of a sentence, with this minus sign."""
@@ -279,7 +303,8 @@ class View:
         for token in sorted(by_vector, key=lambda token: -abs(token.by_vector))[:_MAX_NEAR]:
             if near := self._near(token):
                 part = f"{signed(token.by_vector, minus)} of {signed(token.contribution, minus)}"
-                remarks.append(f'"{token_text(token.name)}" adds {part} as it is near {near}')
+                name = token_text(token.name)
+                remarks.append(f'"{name}" adds {part} because its vector is near {near}')
         if self.one.cls_attention[0]:
             share = percent(float(self.one.cls_attention[0]))
             remarks.append(f"{share} of the attention goes to no word")
@@ -297,15 +322,36 @@ class View:
 
 
 def views(
-    explanation: DecisionTerms, target: Any, top: int, with_effects: bool = True
+    explanation: DecisionTerms,
+    target: Any,
+    top: int,
+    with_effects: bool = True,
+    with_deletion: bool = False,
 ) -> list[View]:
     """Return the views of all documents, each for a class and its rival, as `pairs` says."""
     shown, rivals = pairs(explanation, target)
     each = zip(explanation, shown.tolist(), rivals.tolist(), strict=True)
     made = []
     for one, k, j in tracked(each, len(explanation), "predicting edited texts"):
-        made.append(View(one, k, j, top, with_effects))
+        made.append(View(one, k, j, top, with_effects, with_deletion))
     return made
+
+
+def _class_name(label: Any) -> str:
+    """Return a class label as text, such as "good" or "class 1"."""
+    return f"{'' if isinstance(label, str) else 'class '}{label_text(label)}"
+
+
+def _deletion(one: DecisionTerms) -> Deletion | None:
+    """Return the fewest words, or counts, whose removal changes the document's prediction."""
+    if not len(one.tokens):
+        return None
+    unit: Literal["words", "tokens"] = "words" if can_edit(one) else "tokens"
+    if unit == "tokens" and not can_set_counts(one):
+        return None
+    sets = minimal_sets(one, unit, None, _SECONDS, is_kept=False)
+    words = [] if sets.names_all(0) else list(sets[0].tokens)
+    return Deletion(sets.statement(0), words[:_MAX_DELETED], max(len(words) - _MAX_DELETED, 0))
 
 
 def _tokens(one: DecisionTerms, k: int, j: int) -> list[Token]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from .._base import BaseAttentionClassifier
 from .._docstrings import TEXTS, documented
 from .._pickling import public
+from .._sklearn import Interval, Options, StrOptions
 
 if TYPE_CHECKING:
     from .._core.documents import Documents

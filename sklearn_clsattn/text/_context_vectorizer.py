@@ -13,17 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._bags import Bags, multiplied
 from .._callbacks import CallbackSupportMixin, fit_task
 from .._documents import as_configured, index_type
 from .._pickling import SavedMixin, public
+from .._sklearn import Interval, Options, RealNotInt, StrOptions, _check_sample_weight
 from .._targets import Targets
 from .._training import all_or_nothing
 from .._validation import (

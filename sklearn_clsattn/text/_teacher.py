@@ -24,13 +24,10 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._classifier import ClsAttentionClassifier
+from .._sklearn import _check_sample_weight
 from .._targets import Targets
 from .._types import Array
 from .._validation import check_probabilities, has_several_labels, plain_labels

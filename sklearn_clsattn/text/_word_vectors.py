@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils import check_scalar
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import randomized_svd
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._bags import TokenVectors
 from .._pickling import SavedMixin, public
+from .._sklearn import Interval, StrOptions, _check_sample_weight
 from .._training import all_or_nothing
 from .._writing import written_whole
 from ._ngrams import count_ngrams

@@ -1,0 +1,101 @@
+"""A document's decision drawn as bars, from the intercept to the decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .displays import AGAINST, FOR, NEUTRAL, class_name, few_ticks, import_pyplot, set_labels, shown
+from .formatting import MINUS, percent, signed
+from .view import Token, View
+
+_INCHES = 5.2  # the width of a new figure, without names
+_PER_CHARACTER = 0.075  # inches of a name
+_MARGIN = 0.16  # of the width of all bars, on either side, for numbers
+_ROOM = 1.0  # bars' heights, above and below, for the names of decision and intercept
+
+
+def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
+    """Draw a document's contributions as bars, the strongest on top; return the axes."""
+    plt = import_pyplot()
+    # 1) The bars' names and lengths, and where they start, from the intercept upwards.
+    strongest = sorted(view.tokens, key=lambda token: -abs(token.contribution))
+    n_named = len(strongest) if len(strongest) <= max_display else max_display - 1
+    names = [_name(token) for token in strongest[:n_named]]
+    lengths = [token.contribution for token in strongest[:n_named]]
+    if n_others := len(strongest) - n_named:
+        names.append(f"{n_others:,} other token{'' if n_others == 1 else 's'}")
+        lengths.append(sum(token.contribution for token in strongest[n_named:]))
+    widths = np.array(lengths)
+    stops = view.start + np.cumsum(widths[::-1])[::-1]
+    starts = stops - widths
+    # 2) The bars, joined by lines, with their numbers.
+    if ax is None:
+        width = _INCHES + _PER_CHARACTER * max(map(len, names), default=0)
+        height = 1.5 + 0.27 * max(len(names), 3)
+        ax = plt.figure(figsize=(width, height), layout="constrained").add_subplot()
+    slots = np.arange(len(names))
+    colors = [FOR if width > 0 else AGAINST for width in lengths]
+    ax.barh(slots, widths, left=starts, color=colors, height=0.72, linewidth=0, zorder=2)
+    joints = np.append(stops, view.start)
+    lines = {"color": NEUTRAL, "linewidth": 0.7, "zorder": 1}
+    ax.vlines(joints, np.append(slots, len(names)) - 1, np.append(slots, len(names)), **lines)
+    for slot, stop, width in zip(slots, stops, lengths, strict=True):
+        side = 1 if width >= 0 else -1
+        ax.annotate(
+            signed(width, MINUS),
+            (stop, slot),
+            xytext=(3 * side, 0),
+            textcoords="offset points",
+            ha="left" if side > 0 else "right",
+            va="center_baseline",
+            fontsize=8,
+        )
+    # 3) Where the bars start and end, and where two classes are level.
+    ends = [view.start, view.end, *starts, *stops] + [0.0] * view.is_binary
+    low, high = min(ends), max(ends)
+    margin = _MARGIN * ((high - low) or 1.0)
+    ax.set_xlim(low - margin, high + margin)
+    ax.set_ylim(len(names) - 0.4 + _ROOM, -0.6 - _ROOM)
+    if view.is_binary:
+        ax.axvline(0.0, color=NEUTRAL, linewidth=0.7, linestyle=":", zorder=0)
+    _write_end(ax, view.end, -1.05, f"decision {signed(view.end, MINUS)}")
+    _write_end(ax, view.start, len(names) + 0.05, f"intercept {signed(view.start, MINUS)}")
+    ax.set_yticks(slots, names, parse_math=False, fontsize=9)
+    ax.tick_params(axis="y", length=0)
+    few_ticks(ax.xaxis, 6)
+    title = f"Document {view.number}: predicted {class_name(view.predicted)}"
+    set_labels(ax, f"{title} ({percent(view.probability)})", _axis_label(view))
+    return ax
+
+
+def _name(token: Token) -> str:
+    """Return a token's name, and that of its vectorizer if there are several."""
+    name = shown(token.term)
+    return f"{name} ({shown(token.prefix, 12)})" if token.prefix else name
+
+
+def _write_end(ax: Any, value: float, slot: float, words: str) -> None:
+    """Write words at a value, inside of the axes."""
+    low, high = ax.get_xlim()
+    share = (value - low) / (high - low)
+    alignment = "left" if share < 0.25 else "right" if share > 0.75 else "center"
+    offset = {"left": 3, "right": -3, "center": 0}[alignment]
+    ax.annotate(
+        words,
+        (value, slot),
+        xytext=(offset, 0),
+        textcoords="offset points",
+        ha=alignment,
+        va="center",
+        fontsize=9,
+        parse_math=False,
+    )
+
+
+def _axis_label(view: View) -> str:
+    """Return what the decision of a view is."""
+    if view.is_binary and view.other is not None:
+        return f"log-odds of {shown(view.target, 20)} against {shown(view.other, 20)}"
+    return f"decision for {shown(view.target, 32)}"
