@@ -196,9 +196,7 @@ def visit_math_block(self: Any, node: Any) -> None:
 html_math_renderer = "mathml"
 
 
-MESSAGE = (
-    "The sofa is lovely and it came a day early, but a cushion was missing and nobody helped me."
-)
+MESSAGE = "The sofa is lovely, but a cushion was missing and nobody helped me."
 
 
 def write_explanation(app: Any) -> None:

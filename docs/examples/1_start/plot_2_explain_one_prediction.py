@@ -18,9 +18,7 @@ from sklearn_clsattn.text import make_text_classifier
 
 texts, moods = load_requests(target="mood", return_X_y=True)
 model = make_text_classifier().fit(texts[:1000], moods[:1000])
-message = (
-    "The sofa is lovely and it came a day early, but a cushion was missing and nobody helped me."
-)
+message = "The sofa is lovely, but a cushion was missing and nobody helped me."
 explanation = explain(model, [message])
 explanation
 

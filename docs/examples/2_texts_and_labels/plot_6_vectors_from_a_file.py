@@ -56,5 +56,5 @@ for text, shift, colour in zip(news, (0.2, -0.2), ("#1f6fb4", "#b2570f"), strict
 ax.axvline(0.5, color="0.6", zorder=0)
 ax.set(yticks=range(len(models)), yticklabels=models, xlim=(0, 1))
 ax.set_xlabel("probability of good")
-ax.legend(frameon=False, loc="upper right", fontsize=12)
+ax.legend(frameon=False, loc="lower right", fontsize=12)
 plt.show()
