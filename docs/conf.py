@@ -4,12 +4,15 @@ The source folder is the repository, so that links between pages and measurement
 the site as in a checkout. The tutorial, a notebook without outputs, is executed and shown
 with them. Nothing is fetched while the site is built, and its pages load nothing from elsewhere:
 formulas are MathML, which browsers show without a script, and ``inventories.txt`` lists the names
-of other projects that pages link to.
+of other projects that pages link to. The explanation on the first page is of a model that is fitted
+while the site is built.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import zlib
 from html import escape
 from pathlib import Path
@@ -20,6 +23,7 @@ from latex2mathml.converter import convert
 import sklearn_clsattn
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # gallery_style
 
 project = "sklearn-clsattn"
 author = "The sklearn-clsattn developers"
@@ -43,6 +47,7 @@ exclude_patterns = [
     "docs/examples",
     "docs/_*",
     "docs/inventories.txt",
+    "docs/**.py",
     "docs/auto_examples/**.ipynb",
     "**/GALLERY_HEADER.rst",
 ]
@@ -75,11 +80,18 @@ highlight_language = "python"
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's types are the readable ones
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+# Read the Docs has a site for each version. All read one list of versions, that of the newest.
+LATEST = sklearn_clsattn._SITE.rsplit("/", 1)[0] + "/latest"
+is_latest = os.environ.get("READTHEDOCS_VERSION", "latest") == "latest"
+SWITCHER = "_static/switcher.json"
+
 html_theme = "pydata_sphinx_theme"
 html_title = project
+html_favicon = "_static/favicon.svg"
 html_baseurl = sklearn_clsattn._SITE + "/"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -91,6 +103,15 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": {"**": ["page-toc"], "docs/auto_examples/index": []},
     "header_links_before_dropdown": 6,
+    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": project},
+    "github_url": "https://github.com/sklearn-clsattn/sklearn-clsattn",
+    "switcher": {
+        "json_url": f"{LATEST}/{SWITCHER}" if "READTHEDOCS" in os.environ else SWITCHER,
+        "version_match": "dev" if is_latest else release,
+    },
+    "check_switcher": False,  # nothing is fetched while the site is built
+    "navbar_persistent": ["search-button"],
+    "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
@@ -112,6 +133,8 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "show_signature": False,
     "remove_config_comments": True,
+    "reset_modules": ("matplotlib", "gallery_style.larger_letters"),
+    "thumbnail_size": (880, 560),
 }
 
 
@@ -173,6 +196,23 @@ def visit_math_block(self: Any, node: Any) -> None:
 html_math_renderer = "mathml"
 
 
+MESSAGE = "The sofa is lovely, but a cushion was missing and nobody helped me."
+
+
+def write_explanation(app: Any) -> None:
+    """Write the explanation on the first page, of a model of the package's generated messages."""
+    from sklearn_clsattn.datasets import load_requests
+    from sklearn_clsattn.inspection import explain
+    from sklearn_clsattn.text import make_text_classifier
+
+    texts, moods = load_requests(target="mood", return_X_y=True)
+    model = make_text_classifier().fit(texts, moods)
+    page = explain(model, [MESSAGE]).to_html(top=4, fragment=True)
+    file = HERE.parent / "build" / "live" / "explanation.html"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(page, encoding="utf-8")
+
+
 def strip_examples(app: Any, doctree: Any) -> None:
     """Take away the blank line that ends an example: doctest needs it, readers do not."""
     from docutils import nodes
@@ -186,4 +226,5 @@ def strip_examples(app: Any, doctree: Any) -> None:
 def setup(app: Any) -> None:
     """Tell Sphinx how formulas and examples are written."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
+    app.connect("builder-inited", write_explanation)
     app.connect("doctree-read", strip_examples)

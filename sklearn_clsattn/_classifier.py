@@ -142,7 +142,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                                 {S_0 e^{a_0} + \sum_s c_{is} e^{a_s}} .
 
     The values have a prior mean: a fraction of the token's naive Bayes log-odds, computed without
-    the document at hand (``docs/model.md``). Deviations from the prior mean are penalised.
+    the document at hand (``docs/mathematics.md``). Deviations from the prior mean are penalised.
 
     In terms of embeddings, :math:`a_s = E_s \cdot p` and :math:`b_{sk} = E_s \cdot v_k`. If p and
     v_k are fixed and orthogonal, an L2 penalty on E equals two L2 penalties, on a and on b, so

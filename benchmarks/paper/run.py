@@ -1,4 +1,4 @@
-"""Runs the experiments and writes the record, the pictures and the page."""
+"""Runs the experiments and writes the record, the pictures and two pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import threadpoolctl
 
-from benchmarks import command_line, machine
+from benchmarks import command_line, machine, pages
 from benchmarks.problems import find_reviews
 
 from . import networks, reviews, synthetic, theorem
@@ -20,7 +20,7 @@ from .data import Settings
 from .record import Row, frame, joined, reasons, summary, with_reasons
 
 DOCS = command_line.ROOT / "docs"
-TEMPLATE = Path(__file__).with_name("page.md")
+TEMPLATES = {"paper.md": "page.md", "paper_checks.md": "checks.md"}
 EXPERIMENTS: dict[str, Callable[[Settings], list[Row]]] = {
     "synthetic": synthetic.run,
     "joint": reviews.joint,
@@ -36,7 +36,7 @@ EXPERIMENTS: dict[str, Callable[[Settings], list[Row]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all experiments, or those named; a whole run on reviews writes docs/paper.md."""
+    """Run all experiments, or those named; a whole run on reviews writes the pages of the site."""
     parser = command_line.parser("paper", __doc__, reviews=True)
     parser.add_argument("--fast", action="store_true", help="tiny generated data, a trial")
     parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS))
@@ -70,36 +70,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     record.to_csv(out / "paper.csv", index=False, float_format="%.6g")
     minutes = (time.perf_counter() - started) / 60
     made = f"{minutes:.0f} minutes on {machine.summary(machine.describe())}"
-    text = page(record, len(settings.seeds), made)
-    (out / "paper.md").write_text(text, encoding="utf-8")
-    print(f"{out / 'paper.md'} and paper.csv", file=sys.stderr)
+    write_pages(record, len(settings.seeds), made, out)
+    print(
+        f"{', '.join(str(page_file(name, out)) for name in TEMPLATES)}, paper.csv", file=sys.stderr
+    )
     return 0
 
 
 def rewrite(out: Path) -> int:
-    """Write the record and the page of a folder again, with the reasons and lines of today."""
+    """Write the record and the pages of a folder again, with the reasons and lines of today."""
     file = out / "paper.csv"
     known = pd.read_csv(file, dtype=str, keep_default_na=False)
     numbers = ["starts", "mean", "least", "largest"]
     known[numbers] = known[numbers].apply(pd.to_numeric)
     record = with_reasons(joined(known))
     record.to_csv(file, index=False, float_format="%.6g")
-    made = re.search(r"^Made in (.+)$", (out / "paper.md").read_text(encoding="utf-8"), re.M)
+    checks = page_file("paper_checks.md", out)
+    made = re.search(r"^Made in (.+)$", checks.read_text(encoding="utf-8"), re.M)
     if made is None:
-        raise SystemExit(f"{out / 'paper.md'} does not say how it was made: run all experiments.")
+        raise SystemExit(f"{checks} does not say how it was made: run all experiments.")
     n_starts = int(record.loc[record["experiment"] == "synthetic", "starts"].max())
-    (out / "paper.md").write_text(page(record, n_starts, made.group(1)), encoding="utf-8")
+    write_pages(record, n_starts, made.group(1), out)
     return 0
 
 
-def page(record: pd.DataFrame, n_starts: int, made: str) -> str:
-    """Return the page, made of its template."""
+def page_file(name: str, out: Path) -> Path:
+    """Return the file of a page: the checks of the site's record are among the measurements."""
+    if out == DOCS and name == "paper_checks.md":
+        return pages.RESULTS / name
+    return out / name
+
+
+def write_pages(record: pd.DataFrame, n_starts: int, made: str, out: Path) -> None:
+    """Write the page of figures and the page of checks, made of their templates."""
     asked = record[record["verdict"] != "reported"]
     held = int((asked["verdict"] == "holds").sum())
-    return TEMPLATE.read_text(encoding="utf-8").format(
-        made=made,
-        counts=f"Of {len(asked)} checks, {held} passed for every seed, {len(asked) - held} not.",
-        starts=n_starts,
-        table=summary(record),
-        reasons=reasons(record),
-    )
+    counts = f"Of {len(asked)} checks, {held} passed for every seed, {len(asked) - held} not."
+    parts = {"made": made, "counts": counts, "starts": n_starts}
+    parts |= {"table": summary(record), "reasons": reasons(record)}
+    for name, template in TEMPLATES.items():
+        text = Path(__file__).with_name(template).read_text(encoding="utf-8").format(**parts)
+        page_file(name, out).write_text(text, encoding="utf-8")

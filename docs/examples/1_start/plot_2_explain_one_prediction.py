@@ -2,8 +2,8 @@
 Explaining one prediction
 =========================
 
-A decision is a sum over the document's tokens. An explanation is that sum: nothing is sampled
-or approximated.
+Every prediction is an exact sum of contributions from words and word pairs. An explanation is that
+sum: nothing is sampled or approximated.
 """
 
 # %%
@@ -12,18 +12,14 @@ or approximated.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.text import make_text_classifier
 
-texts, labels = make_token_classification(1000, delta=(0.05, 0.45), as_text=True, random_state=0)
-labels = np.where(labels == 1, "good", "bad")
-model = make_text_classifier(characters=None, ngram_range=(1, 1)).fit(texts, labels)
-review = (
-    "The story is boring and the script is a mess, but the actors are charming, the music is "
-    "wonderful and the last scene is touching."
-)
-explanation = explain(model, [review])
+texts, moods = load_requests(target="mood", return_X_y=True)
+model = make_text_classifier().fit(texts[:1000], moods[:1000])
+message = "The sofa is lovely, but a cushion was missing and nobody helped me."
+explanation = explain(model, [message])
 explanation
 
 # %%
@@ -31,11 +27,16 @@ explanation
 
 total = explanation.contributions.sum() + explanation.intercept[0]
 print(f"contributions {total:+.12f}")
-print(f"decision      {model.decision_function([review])[0]:+.12f}")
+print(f"decision      {model.decision_function([message])[0]:+.12f}")
 
 # %%
 # Attention is the share that a word gets; the contribution is what the word adds to the decision.
 
-table = explanation.to_frame().sort_values("contribution")
-table.plot.barh(x="token", y=["attention", "contribution"], subplots=True, layout=(1, 2))
+table = explanation.to_frame().query("kind == 'token'")
+table = table.sort_values("contribution", key=abs).tail(8)
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+colours = np.where(table["contribution"] > 0, "#1f6fb4", "#b2570f")
+ax.barh(table["token"], table["contribution"], color=colours)
+ax.axvline(0, color="0.3", linewidth=0.8)
+ax.set(xlabel="contribution to the decision", title="for content | for upset")
 plt.show()

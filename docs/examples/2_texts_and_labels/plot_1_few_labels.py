@@ -7,8 +7,8 @@ similarities, and a word that occurs in no labelled text gets its value from sim
 """
 
 # %%
-# There are 2,000 short texts; only some have labels. Many of their words are invented compounds
-# whose letters reveal the class, so character n-grams are turned off here.
+# There are 2,000 short generated texts; only some have labels. Many of their words are invented
+# compounds whose letters reveal the class, so character n-grams are turned off here.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -7,10 +7,10 @@ hardly change the ranking.
 """
 
 # %%
-# ``class_weight="balanced"`` gives both classes the same total weight. Predictions then find more
-# of the rare class, with more false alarms. The ranking, which the curve shows, hardly changes, and
-# the probabilities are those of balanced classes. If you need probabilities, use no weights and
-# choose a threshold.
+# The documents are generated. ``class_weight="balanced"`` gives both classes the same total weight.
+# Predictions then find more of the rare class, with more false alarms. The ranking, which the curve
+# shows, hardly changes, and the probabilities are those of balanced classes. If you need
+# probabilities, use no weights and choose a threshold.
 
 import matplotlib.pyplot as plt
 from sklearn.metrics import precision_recall_curve, precision_score, recall_score

@@ -8,19 +8,18 @@ that also counts these loses less accuracy.
 
 # %%
 # One model uses words and pairs of words; the other also uses character n-grams. Both are fitted to
-# clean texts and tested on texts with more and more wrong letters.
+# generated messages and tested on messages with more and more wrong letters.
 
 import string
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.text import make_text_classifier
 
-texts, labels = make_token_classification(
-    1000, delta=(0.05, 0.4), document_length=30, as_text=True, random_state=0
-)
+texts, labels = load_requests(return_X_y=True)
+texts, labels = texts[:1000], labels[:1000]
 rng = np.random.default_rng(0)
 letters = np.array(list(string.ascii_lowercase))
 
@@ -39,7 +38,7 @@ print(mistyped(texts[0], 0.1))
 
 shares = [0, 0.05, 0.1, 0.2, 0.3]
 damaged = [[mistyped(text, share) for text in texts[600:]] for share in shares]
-figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, characters in {"words and characters": {}, "words alone": {"characters": None}}.items():
     model = make_text_classifier(**characters).fit(texts[:600], labels[:600])
     ax.plot(shares, [model.score(X, labels[600:]) for X in damaged], "o-", label=name)

@@ -48,11 +48,13 @@ print(explanation[0].to_text(color=False))
 
 # %%
 
-figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-for at, model in enumerate(models.values()):
-    chances = model.predict_proba(news)[:, 1]
-    ax.barh([at - 0.2, at + 0.2], chances, height=0.35, color=["#1f6fb4", "#b2570f"])
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+for text, shift, colour in zip(news, (0.2, -0.2), ("#1f6fb4", "#b2570f"), strict=True):
+    chances = [model.predict_proba([text])[0, 1] for model in models.values()]
+    places = [at + shift for at in range(len(models))]
+    ax.barh(places, chances, height=0.35, color=colour, label=text)
 ax.axvline(0.5, color="0.6", zorder=0)
 ax.set(yticks=range(len(models)), yticklabels=models, xlim=(0, 1))
-ax.set_xlabel("P(good): superb film (blue), dreadful film (orange)")
+ax.set_xlabel("probability of good")
+ax.legend(frameon=False, loc="lower right", fontsize=12)
 plt.show()

@@ -39,7 +39,7 @@ for (name, score), colour in zip(rankings.items(), ("#1f6fb4", "#b2570f", "#8c8c
     half = accuracy[len(texts) // 2]
     print(f"{name}: {half:.1%} right among the best half")
 ax.set(xlabel="share of texts that are decided", ylabel="accuracy among these")
-ax.legend(frameon=False)
+ax.legend(frameon=False, loc="center left", fontsize=10)
 plt.show()
 
 # %%

@@ -7,9 +7,10 @@ which shows whether 80 % means 80 %.
 """
 
 # %%
-# A tenth of the labels are random, so no good model is ever certain.
+# A tenth of the labels of these generated messages are changed, so no good model is ever certain.
 
 import matplotlib.pyplot as plt
+import numpy as np
 from sklearn.calibration import CalibrationDisplay
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.naive_bayes import MultinomialNB
@@ -17,19 +18,19 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.comparison import expected_calibration_error
-from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.text import TokenVectorizer
 
-texts, y = make_token_classification(
-    2000, delta=(0.1, 0.48), flip_y=0.1, as_text=True, random_state=0
-)
+texts, moods = load_requests(target="mood", return_X_y=True)
+changed = np.random.default_rng(0).random(len(texts)) < 0.1
+y = (moods == "upset") ^ changed
 train, test, y_train, y_test = train_test_split(texts, y, random_state=0)
 
 # %%
 # The features are character n-grams, which overlap and so repeat information. The grid has
 # parameters of the vectorizer and of the classifier.
 
-characters = TokenVectorizer(analyzer="char_wb", ngram_range=(3, 4), min_df=10)
+characters = TokenVectorizer(analyzer="char_wb", ngram_range=(3, 4), min_df=20)
 search = GridSearchCV(
     make_pipeline(characters, ClsAttentionClassifier()),
     {
@@ -57,5 +58,6 @@ for name, model in {"ClsAttentionClassifier": search, "MultinomialNB": bayes}.it
         name=f"{name}, error {error:.1%}",
         ax=ax,
     )
-ax.set_title("Observed share of class 1 against its probability")
+ax.set(xlabel="probability of upset", ylabel="observed share")
+ax.legend(frameon=False, fontsize=11, loc="upper left")
 plt.show()

@@ -16,22 +16,22 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.inspection import explain
 
-texts, y = make_token_classification(800, delta=(0.05, 0.45), as_text=True, random_state=0)
-model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts, y)
-review = "a boring, predictable story with charming actors and a touching end, and a superb score"
-explanation = explain(model, [review])
+texts, moods = load_requests(target="mood", return_X_y=True)
+model = make_pipeline(CountVectorizer(), ClsAttentionClassifier()).fit(texts[:1000], moods[:1000])
+message = "The lamp is lovely, thank you, but your hotline is useless and nobody helped me."
+explanation = explain(model, [message])
 table = explanation.to_frame().query("kind == 'token'")
 table = table.sort_values("contribution", key=abs).tail(7)
 decision = explanation.decision[0, 0]
 
 # %%
 # An arrow goes from the decision to the decision without the word. If it crosses 0, the predicted
-# class changes.
+# class changes. A tick is at the decision minus the contribution.
 
-figure, ax = plt.subplots(figsize=(7.5, 4), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.5, 4.4), layout="constrained")
 rows = np.arange(len(table))
 for row, without in zip(rows, table["decision_without"], strict=True):
     colour = "#1f6fb4" if without > decision else "#b2570f"
@@ -47,10 +47,7 @@ ax.axvline(0, color="0.3", linestyle=":")
 ax.set_yticks(rows, table["token"])
 edges = np.array([0, decision, *table["decision_without"], *(decision - table["contribution"])])
 ax.set_xlim(edges.min() - 0.3, edges.max() + 0.3)
-ax.set(
-    xlabel="decision (above 0: class 1)",
-    title="Arrow: the decision without the word. Tick: the decision minus its contribution",
-)
+ax.set(xlabel="decision (above 0: upset)", title="decision without the word")
 plt.show()
 
 # %%

@@ -17,15 +17,13 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.dask import DaskClsAttentionClassifier
-from sklearn_clsattn.datasets import make_token_classification
+from sklearn_clsattn.datasets import load_requests
 
-texts, labels = make_token_classification(
-    4000, delta=(0.1, 0.48), relevant_share=0.15, as_text=True, random_state=0
-)
+texts, labels = load_requests(target="mood", return_X_y=True)
 vectorizer = HashingVectorizer(n_features=2**8, alternate_sign=False, norm=None)
 
 with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
-    X = db.from_sequence(texts, npartitions=8)
+    X = db.from_sequence(texts.tolist(), npartitions=8)
     y = db.from_sequence(labels.tolist(), npartitions=8)
     model = DaskClsAttentionClassifier(vectorizer=vectorizer, C=1.0, client=client).fit(X, y)
     probabilities = model.predict_proba(X)[:, 1].compute()
@@ -38,12 +36,13 @@ model.to_local()
 # %%
 
 local = ClsAttentionClassifier(C=1.0).fit(vectorizer.transform(texts), labels)
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 left.plot(local.loss_curve_, color="0.75", lw=6, label="one machine")
 left.plot(model.loss_curve_, color="#1f6fb4", label="two workers")
 left.set(xlabel="iteration", ylabel="loss, nats per document")
 left.legend(frameon=False)
-right.hist([probabilities[labels == k] for k in (0, 1)], bins=20, label=["0", "1"])
-right.set(xlabel="probability of class 1", ylabel="documents")
-right.legend(frameon=False, title="label")
+moods = ["content", "upset"]
+right.hist([probabilities[labels == mood] for mood in moods], bins=20, label=moods)
+right.set(xlabel="probability of upset", ylabel="messages")
+right.legend(frameon=False)
 plt.show()

@@ -50,7 +50,7 @@ print(f"1 - cosine to the max-margin direction: at most {model.direction_error_:
 
 # %%
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 alpha = model.token_importance_
 colours = np.where(alpha > 0, "#1f6fb4", np.where(alpha < 0, "#b2570f", "0.6"))
 values = np.ravel(step.embeddings @ step.output_vectors[0])
@@ -60,8 +60,14 @@ axes[1].scatter(alpha, model.attention_scores_, c=colours, s=18)
 axes[1].set(
     xlabel=r"signed frequency $\alpha$", ylabel=r"$E^1 \cdot p$", title="Then p: it selects"
 )
-axes[2].plot(model.loss_curve_, color="#222")
-axes[2].set(xlabel="step along the flow", ylabel="loss", title="Until the selection settles")
-for ax in axes[:2]:
+for ax in axes:
     ax.locator_params(axis="x", nbins=3)
+plt.show()
+
+# %%
+# The flow is followed until the selection settles.
+
+figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
+ax.plot(model.loss_curve_, color="#222")
+ax.set(xlabel="step along the flow", ylabel="loss")
 plt.show()
