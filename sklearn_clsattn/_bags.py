@@ -32,7 +32,7 @@ class TokenVectors:
     n_tokens: int
 
     @classmethod
-    def of_rows(cls, vectors: NDArray[Any]) -> Self:
+    def from_rows(cls, vectors: NDArray[Any]) -> Self:
         """Return the vectors in rows, (n_tokens, d), of any length; a row of 0 means no vector."""
         lengths = np.linalg.norm(vectors, axis=1)
         tokens = np.flatnonzero(lengths)

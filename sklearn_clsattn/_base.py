@@ -81,7 +81,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
         `classes` name the columns of `y` if these are probabilities.
         """
-        from ._core.backend import resolve_device
+        from ._core.products import resolve_device
 
         device = resolve_device(self.device)
         with fit_task(self, X, y, sample_weight, self.max_iter) as task:
@@ -307,17 +307,22 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
         Warnings point to the line that called `fit`, five calls above this one.
         """
-        from ._core.backend import ThreadShare
+        from ._core.threads import ThreadLimit
 
-        def report(n_iter: int, loss: float, criterion: float) -> None:
-            self._report(n_iter, loss, criterion)
+        def on_iteration(n_iter: int, loss: float, criterion: float) -> None:
+            self._print_progress(n_iter, loss, criterion)
             task.reached(n_iter)
 
-        options: dict[str, Any] = {"dtype": dtype, "device": device, "report": report, **more}
+        options: dict[str, Any] = {
+            "dtype": dtype,
+            "device": device,
+            "on_iteration": on_iteration,
+            **more,
+        }
         dimension = getattr(self, "embedding_dim", None) or 0
         n_dense = dimension * documents.n_entries * (1 + documents.n_outputs)
         total_weight = documents.statistics.total_weight
-        with ThreadShare(n_dense), in_range(self, total_weight):
+        with ThreadLimit(n_dense), in_range(self, total_weight):
             result = self._train(documents, **options)
             check_finite(result)
         counts = documents.count_selected(result.model.scores)
@@ -364,7 +369,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             "_embeddings": model.embeddings,
         }
 
-    def _report(self, n_iter: int, loss: float, criterion: float) -> None:
+    def _print_progress(self, n_iter: int, loss: float, criterion: float) -> None:
         """Print progress as `verbose` requests."""
         if self.verbose and n_iter % int(self.verbose) == 0:
             measure = "" if np.isnan(criterion) else f"   {self._criterion} {criterion:.2e}"

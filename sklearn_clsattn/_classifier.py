@@ -229,7 +229,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         classes : array-like of shape (n_classes,), default=None
             Names of the classes in the order of the columns of `y`, if these are probabilities. A
             data frame's columns have names, other columns are named 0, 1, 2, ... Where all
-            probabilities are 0 or 1, `classes` tell them from several labels.
+            probabilities are 0 or 1, `classes` log them from several labels.
 
         {self}
 
@@ -278,7 +278,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         >>> model.n_iter_ == ClsAttentionClassifier().fit(X, y).n_iter_
         True
         """
-        from ._core.backend import resolve_device
+        from ._core.products import resolve_device
 
         if resolve_device(self.device).type != "cpu":
             raise ValueError(
@@ -338,9 +338,10 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         >>> bool(model.score(X[400:], y[400:]) > 0.8)
         True
         """
-        from ._core.backend import ThreadShare, resolve_device
         from ._core.memory import Stream
+        from ._core.products import resolve_device
         from ._core.streaming import learn_batch
+        from ._core.threads import ThreadLimit
 
         if isinstance(X, Bags) and X.vectors is not None:
             raise ValueError("X has word vectors, which partial_fit does not support: use fit.")
@@ -364,9 +365,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             raise ValueError(f"Earlier batches had {before} per document: got {targets.kind}.")
         scale, seen = stream.entry_scale, stream.statistics.class_weights
         batch, _ = documents_in_memory(self, csr, targets, weights, scale, seen)
-        with ThreadShare(), in_range(self, batch.statistics.total_weight):
+        with ThreadLimit(), in_range(self, batch.statistics.total_weight):
             result, kept = learn_batch(
-                stream, batch, device=device, report=self._report, **self._settings()
+                stream, batch, device=device, on_iteration=self._print_progress, **self._settings()
             )
             check_finite(result)
         self._store(
@@ -422,8 +423,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 "expected one row per token, zeros for a token without a vector."
             )
 
-        tell = partial(print, flush=True) if self.verbose else None
-        return fit_attention(documents, tell=tell, **options, **self._settings())
+        log = partial(print, flush=True) if self.verbose else None
+        return fit_attention(documents, log=log, **options, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
         """Return the training parameters."""
@@ -438,7 +439,7 @@ def vector_options(
     """Return the training options for the token vectors given as rows, else for `vectors`."""
     if given is not None:
         given = check_array(given, dtype=np.float64, input_name="token_vectors")
-        vectors = TokenVectors.of_rows(given)
+        vectors = TokenVectors.from_rows(given)
     scale = None if classifier.token_vectors_scale == "auto" else classifier.token_vectors_scale
     if vectors is None:
         if scale:

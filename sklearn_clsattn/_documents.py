@@ -169,7 +169,7 @@ def reduced_rows(
     return results
 
 
-def divided(numerator: Any, denominator: NDArray[Any]) -> NDArray[np.float64]:
+def safe_divide(numerator: Any, denominator: NDArray[Any]) -> NDArray[np.float64]:
     """Return the quotient of numbers or arrays, 0 where the denominator is not positive."""
     out = np.zeros(np.broadcast_shapes(np.shape(numerator), denominator.shape))
     return np.divide(numerator, denominator, out=out, where=denominator > 0)
@@ -185,18 +185,18 @@ def row_totals(X: Any) -> NDArray[np.float64]:
     return np.concatenate(sums)
 
 
-def damped(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:
+def log_damp(X: Any, scale: float, dtype: type[np.floating[Any]] = np.float64) -> Any:
     """Return ``scale * log1p(c / scale) / log(2)`` for each entry c of an ndarray or CSR matrix.
 
     An entry equal to `scale` stays as it is, and so does a matrix of 0 and `scale`. Index arrays
     are shared.
     """
     if not sp.issparse(X):
-        return damped_entries(X, scale, dtype)
-    return csr_of(damped_entries(X.data, scale, dtype), X.indices, X.indptr, X.shape[1])
+        return log_damp_entries(X, scale, dtype)
+    return csr_of(log_damp_entries(X.data, scale, dtype), X.indices, X.indptr, X.shape[1])
 
 
-def damped_entries(
+def log_damp_entries(
     entries: NDArray[Any],
     scale: float,
     dtype: type[np.floating[Any]] = np.float64,
@@ -211,7 +211,7 @@ def damped_entries(
         # As unsigned numbers, negative ones are the largest: one pass over the entries is enough.
         largest = int(entries.view(f"u{entries.itemsize}").max(initial=0))
         if largest < entries.size:
-            table = damped_entries(np.arange(largest + 1.0), scale)
+            table = log_damp_entries(np.arange(largest + 1.0), scale)
             if largest == 1 and entries.min() == 1:
                 out.fill(table[1])
                 return out

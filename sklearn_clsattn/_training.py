@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 
 from ._bags import Bags, n_stored
-from ._documents import damped_entries, divided
+from ._documents import log_damp_entries, safe_divide
 from ._sklearn import _fit_context
 from ._targets import Targets
 from ._types import Array
@@ -144,7 +144,7 @@ def weighted_documents(
             entry_scale = float(token_weight / n_entries) if n_entries > 0 else 1.0
     if entry_scale is not None:
         dtype = np.dtype(np.float32 if _is_exact(dtype) else np.float64)
-        largest = float(damped_entries(np.array([largest]), entry_scale)[0])
+        largest = float(log_damp_entries(np.array([largest]), entry_scale)[0])
         corpus = corpus.map(chunk.with_damped_entries, entry_scale, dtype.type)
     statistics = corpus.sum(chunk.statistics_of)
     documents = Documents(corpus, statistics, summary.shape, summary.n_entries, entry_scale)
@@ -169,7 +169,7 @@ def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array
         return np.ones(len(classes))
     if class_weight == "balanced":  # equal weights of the classes that have documents
         mean = class_weights.sum() / max(np.count_nonzero(class_weights), 1)
-        return divided(mean, class_weights)
+        return safe_divide(mean, class_weights)
     factors = np.asarray(compute_sample_weight(class_weight, classes))
     if not (np.isfinite(factors).all() and factors.min() >= 0):
         raise ValueError(f"class_weight must be finite and not negative, got {class_weight!r}.")

@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import fit_corpus
 from ._classifier import ClsAttentionClassifier, vector_options
-from ._core.backend import ThreadShare
 from ._core.chunk import Chunk
 from ._core.corpus import Corpus, added
+from ._core.threads import ThreadLimit
 from ._training import Summary, all_or_nothing, joined, summary_of
 from ._validation import checked_part
 
@@ -61,7 +61,7 @@ class DaskCorpus(Corpus):
 
 def _call(function: Callable[..., Any], chunk: Any, arguments: tuple[Any, ...]) -> Any:
     """Apply a function to a chunk, with this worker's share of threads."""
-    with ThreadShare():
+    with ThreadLimit():
         return function(chunk, *arguments)
 
 

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from ._bags import Bags, is_sparse
 from ._docstrings import documented
-from ._documents import as_csr, divided, row_blocks, row_totals
+from ._documents import as_csr, row_blocks, row_totals, safe_divide
 from ._types import Array
 
 __all__ = [
@@ -94,7 +94,7 @@ def class_totals(
             f"got {codes.min()} to {codes.max()}."
         )
     if kind == "shares":
-        weights = divided(weights, row_totals(X))
+        weights = safe_divide(weights, row_totals(X))
 
     if isinstance(X, Bags):
         of_units = class_totals(X.left, codes, n_classes, weights)
@@ -170,7 +170,7 @@ def signed_frequency(
             f"class_weight_totals must have shape ({n_classes},), got {class_weights.shape}."
         )
     divisors = n_classes * class_weights if centred else np.full(n_classes, class_weights.sum())
-    shares = divided(totals, divisors[:, None])
+    shares = safe_divide(totals, divisors[:, None])
     if n_classes == 2:
         return shares[1] - shares[0]
     # Subtract the first class, so that equal shares give exactly 0: their mean may be rounded.
@@ -209,10 +209,10 @@ def posterior_difference(totals: ArrayLike) -> Array:
     n_classes = len(totals)
     seen = totals.sum(axis=0)
     if n_classes == 2:
-        return divided(totals[1] - totals[0], seen)
+        return safe_divide(totals[1] - totals[0], seen)
     difference = n_classes * totals
     difference -= seen
-    return divided(difference, (n_classes - 1) * seen)
+    return safe_divide(difference, (n_classes - 1) * seen)
 
 
 @documented

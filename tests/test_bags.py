@@ -18,9 +18,9 @@ from sklearn.pipeline import make_pipeline, make_union
 
 from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._bags import Bags, with_columns_of, without_unused_columns
-from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.fitted import FittedAttention, count_selected
 from sklearn_clsattn._core.leave_one_out import LeftOut, evidence_without, same_documents
+from sklearn_clsattn._core.products import TokenBag
 from sklearn_clsattn._core.statistics import CorpusStatistics, TokenTotals, row_lengths
 from sklearn_clsattn._documents import row_totals
 from sklearn_clsattn.datasets import make_token_classification
@@ -60,7 +60,9 @@ def test_what_a_fit_computes_is_that_of_the_product(n_classes):
         sums = [class_totals(one, codes, n_classes, weights, kind=kind) for one in (X, made)]
         assert_allclose(*sums, rtol=1e-12, atol=1e-14)
     assert_array_equal(same_documents(X), same_documents(made))
-    totals = TokenTotals.of(CorpusStatistics.of(X, targets(codes), weights))
+    totals = TokenTotals.from_statistics(
+        CorpusStatistics.from_documents(X, targets(codes), weights)
+    )
     own = np.eye(n_classes)[codes] * weights[:, None]
     own[:2] = 1.0  # copies of other classes
     left_out = LeftOut(own, own.sum(axis=1))

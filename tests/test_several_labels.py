@@ -78,7 +78,7 @@ def test_naive_bayes_leaves_each_document_and_its_copies_out(data):
     X, Y = data
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(Y))
     documents = documents_of(X, Y, weights)
-    totals = TokenTotals.of(documents.statistics)
+    totals = TokenTotals.from_statistics(documents.statistics)
     left_out = LeftOut.with_copies(documents.targets, documents.weights, documents.groups)
     found = evidence_without(documents.X, left_out[documents.groups], totals)
     for i in range(0, len(Y), 7):

@@ -15,12 +15,12 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import clone
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.bag import TokenBag
 from sklearn_clsattn._core.fitted import FittedAttention
 from sklearn_clsattn._core.loss import AttentionLoss
 from sklearn_clsattn._core.memory import Memory
 from sklearn_clsattn._core.objective import RememberedLoss
 from sklearn_clsattn._core.output_loss import output_loss
+from sklearn_clsattn._core.products import TokenBag
 from sklearn_clsattn.datasets import make_token_classification
 
 

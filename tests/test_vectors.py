@@ -47,9 +47,9 @@ def problem(n_classes=2, d=3):
 def test_the_gradient_is_that_of_differences(n_classes):
     X, y, G = problem(n_classes)
     path = AttentionPath(
-        documents(X, y), np.float64, "cpu", attention_C=0.1, vectors=TokenVectors.of_rows(G)
+        documents(X, y), np.float64, "cpu", attention_C=0.1, vectors=TokenVectors.from_rows(G)
     )
-    path.share(1.5)
+    path.set_vector_scale(1.5)
     objective = path.set_C(2.0)
     noise = np.random.default_rng(0).normal(scale=0.1, size=tuple(objective.start.shape))
     x = objective.start + torch.from_numpy(noise)
@@ -67,7 +67,7 @@ def test_a_fit_is_a_plain_minimisation():
     model = ClsAttentionClassifier(
         **settings, token_vectors_scale=gamma, sublinear_counts=False, tol=1e-12, max_iter=5000
     ).fit(X, y, token_vectors=G)
-    statistics = CorpusStatistics.of(X, targets(y, 2), np.ones(n))
+    statistics = CorpusStatistics.from_documents(X, targets(y, 2), np.ones(n))
     units = token_scaling(statistics, scaling=None, attend_cls=True)
     lengths = np.linalg.norm(G, axis=1, keepdims=True)
     rows = np.divide(G, lengths, out=np.zeros_like(G), where=lengths > 0)

@@ -14,11 +14,11 @@ until the mean held-out log loss rises (or down, where it rises at once); a para
 least three values gives the held-out choice.
 
 **Guess.** With the leave-one-out loss of naive Bayes relative to the entropy of the classes,
-:math:`\nu`, from 0 (the tokens tell the class) to 1 (they tell nothing),
+:math:`\nu`, from 0 (the tokens log the class) to 1 (they log nothing),
 
 .. math:: \log C = 1.66 - 4.14\, \nu .
 
-In :math:`\nu`, :data:`GUESS_DOCUMENTS` count whose tokens tell nothing: of ten documents, naive
+In :math:`\nu`, :data:`GUESS_DOCUMENTS` count whose tokens log nothing: of ten documents, naive
 Bayes may know the classes by chance.
 
 Where tokens have vectors, there is such a path for every scale gamma, each of which begins about
@@ -122,18 +122,18 @@ def choose_C(
     C: float | None = None,
     attention_C: float | None = ATTENTION_CS[0],
     scales: tuple[float, ...] = (0.0,),
-    tell: Callable[[str], None] | None = None,
-    **how: Any,
+    log: Callable[[str], None] | None = None,
+    **model_params: Any,
 ) -> Choice:
     """Choose C for some documents and, if tokens have vectors, gamma by some `scales`.
 
     `mean` is their prior mean of the values; training is in the precision `dtype` on a device, and
-    `how` are the other parameters of :class:`~.path.AttentionPath`. A given `C` stays;
+    `model_params` are the other parameters of :class:`~.path.AttentionPath`. A given `C` stays;
     `attention_C` None is chosen with C. The choice has the losses of the gamma and `attention_C`
-    whose loss is least. `tell` is called with each loss, in words.
+    whose loss is least. `log` is called with each loss, in words.
     """
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
-    how["attention_C"] = first_attention_C
+    model_params["attention_C"] = first_attention_C
     guess = guess_C(mean, documents.statistics) if C is None else C
     n_different, sample = documents.sample()
     if n_different < 2 * N_FOLDS:
@@ -144,7 +144,7 @@ def choose_C(
     if not documents.statistics.multilabel:
         n_telling *= min(1.0, MOST_OF_A_CLASS * (1.0 - documents.largest_class_share()))
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / max(n_telling, 1.0)), 1, N_FOLDS))
-    fits = [HeldOut(sample, folds == fold, dtype, device, **how) for fold in range(n_used)]
+    fits = [HeldOut(sample, folds == fold, dtype, device, **model_params) for fold in range(n_used)]
     trust = n_telling / (n_telling + GUESS_WORTH)
     first = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
 
@@ -156,7 +156,7 @@ def choose_C(
         setting = f", vectors times {scale:g}" if scale else ""
         if attention_C != first_attention_C:
             setting += f", attention_C {attention_C:g}"
-        best, tried, losses = _searched(fits, first, C, setting, tell)
+        best, tried, losses = _searched(fits, first, C, setting, log)
         first = int(np.floor(2 * np.log10(best) + 0.25))  # where the next is least, mostly
         here = C or float(np.exp(trust * np.log(best) + (1 - trust) * np.log(guess)))
         point = fits[0].point_up_to(here)
@@ -171,7 +171,7 @@ def choose_C(
     if C is not None or attention_C is not None:
         return averaged
     least_gain = LEAST_GAIN / trust if trust > 0 else np.inf
-    if not _gains(fits[0], choice, ATTENTION_CS[-1], least_gain, tell):
+    if not _gains(fits[0], choice, ATTENTION_CS[-1], least_gain, log):
         return averaged
     first = max(first - 1, _EXPONENTS[0])  # the freer the scores, the smaller the best C
     others = [searched(choice.scale, larger) for larger in ATTENTION_CS[1:]]
@@ -194,7 +194,7 @@ def _gains(
     choice: Choice,
     attention_C: float,
     least_gain: float,
-    tell: Callable[[str], None] | None,
+    log: Callable[[str], None] | None,
 ) -> bool:
     """Return whether a larger `attention_C` lowers the first fold's loss by a share of it.
 
@@ -204,8 +204,8 @@ def _gains(
     at = int(choice.losses.mean(axis=0).argmin())
     C = float(choice.Cs[at]) / (1.0 + 2.0 * attention_C)
     loss = fit.loss_from(C, choice.scale, attention_C)
-    if tell is not None:
-        tell(f"C {C:.3g}, attention_C {attention_C:g}: first held-out loss {loss:.4f}")
+    if log is not None:
+        log(f"C {C:.3g}, attention_C {attention_C:g}: first held-out loss {loss:.4f}")
     return loss < (1.0 - least_gain) * float(choice.losses[0, at])
 
 
@@ -214,7 +214,7 @@ def _searched(
     start: int,
     C: float | None,
     setting: str,
-    tell: Callable[[str], None] | None,
+    log: Callable[[str], None] | None,
 ) -> tuple[float, Array, Array]:
     """Return the best C, the values tried, (n_Cs,), and their losses, (n_folds, n_Cs).
 
@@ -228,8 +228,8 @@ def _searched(
     def loss(exponent: int) -> float:
         losses[exponent] = [fit.loss(10.0 ** (exponent / 2)) for fit in fits]
         mean = float(np.mean(losses[exponent]))
-        if tell is not None:
-            tell(f"C {10.0 ** (exponent / 2):.3g}{setting}: held-out loss {mean:.4f}")
+        if log is not None:
+            log(f"C {10.0 ** (exponent / 2):.3g}{setting}: held-out loss {mean:.4f}")
         return mean
 
     best, exponents = 10.0 ** (_walk(loss, start) / 2), sorted(losses)
@@ -274,14 +274,14 @@ class HeldOut:
         held_out: NDArray[np.bool_],
         dtype: type[np.floating[Any]],
         device: torch.device | str,
-        **how: Any,
+        **model_params: Any,
     ) -> None:
         kept = documents.rows(np.flatnonzero(~held_out))
         # Tokens that only documents held out have count by their vectors.
         self._tokens = np.arange(documents.shape[1])
-        if how.get("vectors") is None:
+        if model_params.get("vectors") is None:
             kept, self._tokens = kept.without_unseen_tokens()
-        self._path = AttentionPath(kept, dtype, device, **how)
+        self._path = AttentionPath(kept, dtype, device, **model_params)
         rows = np.flatnonzero(held_out)
         targets, weights = documents.targets[rows], documents.weights[rows]
         if not targets.multilabel:
@@ -296,7 +296,7 @@ class HeldOut:
 
     def begin(self, scale: float, attention_C: float) -> None:
         """Set the scale gamma of the vectors' part of the values and `attention_C`."""
-        self._path.share(scale)
+        self._path.set_vector_scale(scale)
         self._path.set_attention_C(attention_C)
         self._points.clear()
 

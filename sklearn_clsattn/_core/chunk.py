@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._documents import csr_of, damped, row_totals
+from .._documents import csr_of, log_damp, row_totals
 from .._targets import Targets
 from .._types import Array, Numbers
 from .fitted import count_selected
@@ -86,14 +86,14 @@ def with_damped_entries(
     for name in ("X", "transposed"):
         matrix = getattr(chunk, name)
         if matrix is not None:
-            entries = damped(matrix, entry_scale, entry_type).data
+            entries = log_damp(matrix, entry_scale, entry_type).data
             matrices[name] = with_entries(matrix, chunk.spill(entries))
     return replace(chunk, **matrices)
 
 
 def statistics_of(chunk: Chunk) -> CorpusStatistics:
     """Return the sums over the documents before training."""
-    return CorpusStatistics.of(chunk.X, chunk.targets, chunk.weights)
+    return CorpusStatistics.from_documents(chunk.X, chunk.targets, chunk.weights)
 
 
 def fingerprints(chunk: Chunk, directions: Array) -> tuple[Array, Array, Targets, Array]:

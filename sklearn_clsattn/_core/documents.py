@@ -14,7 +14,7 @@ from .._targets import Targets
 from .._types import Array, Numbers
 from .chunk import Chunk, fingerprints, rows_of, selections
 from .corpus import Corpus
-from .leave_one_out import LeftOut, directions_by_content, numbered
+from .leave_one_out import LeftOut, directions_by_content, group_duplicates
 from .loss import AttentionLoss
 from .shard import curvature, loss_and_gradient, make_evidence, make_shard
 from .statistics import CorpusStatistics, Scaling
@@ -29,7 +29,7 @@ LEAST_OF_A_CLASS = 8
 class _Description(NamedTuple):
     """What is found out once of all documents, in any form.
 
-    groups : (n_documents,), a number for each, the same for the same documents (:func:`.numbered`)
+    groups : (n_documents,), the same number for equal documents (:func:`.group_duplicates`)
     targets, weights : of all documents
     starts : (n_chunks + 1,), the number of each chunk's first document
     """
@@ -64,7 +64,7 @@ class Documents:
     ) -> Documents:
         """Return documents in memory: CSR or bags, their targets, and weights (n_documents,)."""
         corpus = Corpus([Chunk(X, targets, weights)])
-        statistics = CorpusStatistics.of(X, targets, weights)
+        statistics = CorpusStatistics.from_documents(X, targets, weights)
         return cls(corpus, statistics, X.shape, n_stored(X), entry_scale)
 
     @property
@@ -100,17 +100,21 @@ class Documents:
 
     @property
     def groups(self) -> Numbers:
-        """A number per document, the same for the same documents (:func:`.numbered`)."""
+        """A number per document, the same for the same documents (:func:`.group_duplicates`)."""
         return self._description.groups
 
     @property
     def _description(self) -> _Description:
         if "description" not in self._cache:
-            directions = directions_by_content(self.statistics.shares)
+            statistics = self.statistics
+            shares = statistics.shares
+            if statistics.multilabel:  # some tokens are in documents without labels only
+                shares = np.vstack([shares, statistics.token_shares])
+            directions = directions_by_content(shares)
             chunks = self.corpus.gather(fingerprints, directions)
             first, second, targets, weights = zip(*chunks, strict=True)
             self._cache["description"] = _Description(
-                groups=numbered(np.concatenate(first), np.concatenate(second)),
+                groups=group_duplicates(np.concatenate(first), np.concatenate(second)),
                 targets=Targets.joined(targets),
                 weights=np.concatenate(weights),
                 starts=np.cumsum([0, *map(len, weights)]),

@@ -18,7 +18,7 @@ from .._bags import TokenVectors
 from .choose_c import ATTENTION_CS, choose_C
 from .documents import Documents
 from .path import AttentionPath
-from .result import FitResult, Report
+from .result import FitResult, OnIteration
 from .statistics import TokenScaling
 from .vectors import SCALES, with_vectors
 
@@ -47,46 +47,48 @@ def fit_attention(
     device: torch.device | str = "cpu",
     vectors: TokenVectors | None = None,
     scale: float | None = None,
-    report: Report | None = None,
-    tell: Callable[[str], None] | None = None,
+    on_iteration: OnIteration | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> FitResult:
     """Train scores, values, intercepts and the score of ``<cls>`` together.
 
     `C` and `attention_C` are the inverse strengths of the penalties on what values have beyond
     their prior mean, in units of the scaling's `C_unit`, and on what is added to the starting
-    scores; None is chosen (:mod:`.choose_c`), of which `tell` says what is tried, but with a given
+    scores; None is chosen (:mod:`.choose_c`), of which `log` says what is tried, but with a given
     `C`, `attention_C` None is the first of :data:`~.choose_c.ATTENTION_CS`. Training
     stops after `max_iter` steps, or when the optimality gap, in nats per document, is at most `tol`
-    (None: :func:`default_tol`); `report` gets the gap. `vectors` of the tokens have the scale gamma
-    `scale`, None for one that is chosen with C.
+    (None: :func:`default_tol`); `on_iteration` gets the gap. `vectors` of the tokens have the scale
+    gamma `scale`, None for one that is chosen with C.
     """
-    how: dict[str, Any] = {"attend_cls": attend_cls, "scaling": scaling}
+    model_params: dict[str, Any] = {"attend_cls": attend_cls, "scaling": scaling}
     seen = None
     if vectors is not None:
         documents, seen = documents.without_unseen_tokens()
-        how["vectors"] = vectors[seen]
+        model_params["vectors"] = vectors[seen]
         if documents.shape[0] < FEW_DOCUMENTS:  # single precision may not reach the small tol
             dtype = np.float64
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
-    path = AttentionPath(documents, dtype, device, attention_C=first_attention_C, **how)
+    path = AttentionPath(documents, dtype, device, attention_C=first_attention_C, **model_params)
     attributes: dict[str, Any] = {"C_": C, "attention_C_": first_attention_C}
     if C is None or (vectors is not None and scale is None):
         scales = (0.0,) if vectors is None else SCALES if scale is None else (scale,)
-        choice = choose_C(documents, path.mean, dtype, device, C, attention_C, scales, tell, **how)
+        choice = choose_C(
+            documents, path.mean, dtype, device, C, attention_C, scales, log, **model_params
+        )
         attributes = {"C_": choice.C, "attention_C_": choice.attention_C}
         path.set_attention_C(choice.attention_C)
         if C is None:
             attributes |= {"Cs_": choice.Cs, "scores_": -choice.losses}
         C, scale = choice.C, choice.scale
         if choice.point is not None:
-            path.share(choice.point_scale)
+            path.set_vector_scale(choice.point_scale)
             path.start_at(choice.point)
-    path.share(scale or 0.0)
+    path.set_vector_scale(scale or 0.0)
     tol = default_tol(documents) if tol is None else tol
-    result = path.fit(C, max_iter=max_iter, tol=tol, report=report)
-    if vectors is not None and seen is not None and path.shared is not None:
-        weights = path.shared.weights(path.point)
-        model = with_vectors(result.model, seen, vectors, path.shared.factors, weights)
+    result = path.fit(C, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+    if vectors is not None and seen is not None and path.vector_values is not None:
+        weights = path.vector_values.weights(path.point)
+        model = with_vectors(result.model, seen, vectors, path.vector_values.factors, weights)
         result = replace(result, model=model)
         rows = weights[:, 0] if documents.n_outputs == 1 else weights.T
         attributes |= {"token_vectors_scale_": scale or 0.0, "vector_weights_": rows}

@@ -26,7 +26,14 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from .._bags import Bags, is_sparse, multiplied, n_stored
-from .._documents import BLOCK_ENTRIES, damped, damped_entries, reduced_rows, row_blocks, row_sums
+from .._documents import (
+    BLOCK_ENTRIES,
+    log_damp,
+    log_damp_entries,
+    reduced_rows,
+    row_blocks,
+    row_sums,
+)
 from .._types import Array, Numbers
 
 SELECTION_TOLERANCE = 1e-6
@@ -134,7 +141,7 @@ class FittedAttention:
 
     def token_weights(self, entries: Any) -> Any:
         """Return the token weights c of the entries of an ndarray or a CSR matrix."""
-        return entries if self.entry_scale is None else damped(entries, self.entry_scale)
+        return entries if self.entry_scale is None else log_damp(entries, self.entry_scale)
 
     def outputs(self, X: Any) -> Array:
         """Return the decision values F, (n_documents, n_outputs), of CSR, bags or an ndarray."""
@@ -261,7 +268,7 @@ class FittedAttention:
                 if self.entry_scale is None:
                     part.data = np.asarray(entries, dtype=np.float64)
                 else:
-                    damped_entries(entries, self.entry_scale, out=part.data)
+                    log_damp_entries(entries, self.entry_scale, out=part.data)
                 products = [_product(part, factor) for factor in factors]
             yield rows, part, products
 
@@ -357,7 +364,7 @@ def count_selected(scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE
 
     By the tokens' ranks; :func:`select_tokens` is asked where the best of a document's may tie.
     """
-    from .backend import in_threads
+    from .threads import in_threads
 
     order = np.argsort(-scores).astype(np.int32)
     ranks = np.empty_like(order)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from .._bags import Bags
-from .._documents import BLOCK_ENTRIES, divided, row_blocks, row_sums, row_totals
+from .._documents import BLOCK_ENTRIES, row_blocks, row_sums, row_totals, safe_divide
 from .._targets import Targets, group_sums
 from .._types import Array, Numbers
 from .statistics import TokenTotals
@@ -39,12 +39,12 @@ _ROUNDING = 1e-12  # of sums that are added up in another order
 
 def same_documents(X: Any) -> Numbers:
     """Return a number per row of a canonical CSR matrix, the same for rows with equal entries."""
-    return numbered(*projections(X, random_directions(X.shape[1])))
+    return group_duplicates(*projections(X, random_directions(X.shape[1])))
 
 
 def projections(X: Any, directions: Array) -> tuple[Array, Array]:
     """Return the products of the rows of a CSR matrix with two directions, (2, n_tokens)."""
-    from .backend import in_threads
+    from .threads import in_threads
 
     def of_block(block: tuple[slice, Any]) -> Array:
         return np.stack([block[1] @ direction for direction in directions])
@@ -55,17 +55,17 @@ def projections(X: Any, directions: Array) -> tuple[Array, Array]:
     return first, second
 
 
-def numbered(first: Array, second: Array) -> Numbers:
+def group_duplicates(first: Array, second: Array) -> Numbers:
     """Return a number per document, the same for those of equal :func:`projections`.
 
     Numbers run from 0 in the order of the first, which depends on a document's contents alone, not
     on the order of documents and their scale. Projections that differ by less than rounding count
     as equal.
     """
-    return _numbers(second, _numbers(first, np.zeros(len(first), dtype=np.intp)))
+    return _group_within(second, _group_within(first, np.zeros(len(first), dtype=np.intp)))
 
 
-def _numbers(projections: Array, groups: Numbers) -> Numbers:
+def _group_within(projections: Array, groups: Numbers) -> Numbers:
     """Number documents by their projections within groups; all are (n_documents,)."""
     order = np.lexsort((projections, groups)) if groups.any() else np.argsort(projections)
     ascending = projections[order]
@@ -132,7 +132,7 @@ def evidence_without(X: Any, left_out: LeftOut, totals: TokenTotals) -> Array:
 
     `X` is a canonical CSR matrix, or bags. The totals may be those of more documents than these.
     """
-    from .backend import blocks_in_threads
+    from .threads import blocks_in_threads
 
     own, whole = left_out.by_class, (1.0 - _ROUNDING) * left_out.total[:, None]
     mixed = ((own > 0) & (own < whole)).any(axis=1)
@@ -228,4 +228,4 @@ def _precision(X: Any, totals: TokenTotals) -> type[np.floating[Any]]:
 
 def _unit_per_document(X: Any, totals: TokenTotals) -> Array:
     """Return what an entry of 1 adds to the totals for a document of weight 1, (n_documents,)."""
-    return divided(totals.unit, row_totals(X))
+    return safe_divide(totals.unit, row_totals(X))

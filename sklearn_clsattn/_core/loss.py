@@ -48,9 +48,8 @@ from copy import copy
 
 import torch
 
-from .backend import floats
-from .bag import TokenBag
 from .output_loss import CrossEntropy, OutputLoss
+from .products import TokenBag, floats
 
 # Below this a document's whole attention mass has underflowed against the largest score's.
 _SMALLEST_MASS = {torch.float32: 1e-25, torch.float64: 1e-200}

@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from .backend import floats, to_array
 from .documents import CorpusLoss
 from .fitted import FittedAttention
 from .lbfgs import Multiply
 from .loss import FEW_COLUMNS
 from .memory import Memory
 from .prior_mean import PriorMean
+from .products import floats, to_array
 from .statistics import CorpusStatistics, Scaling
-from .vectors import SharedValues
+from .vectors import VectorValues
 
 CLS_PENALTY = 1.0
 """Strength of the penalty on the score of ``<cls>``, which keeps it near its start."""
@@ -89,7 +89,7 @@ class AttentionObjective:
     `C` and `attention_C` are those of :func:`~.fit.fit_attention`. The values' prior mean `mean`,
     None for 0, is no part of the token matrix, but of `loss` and of the model. `remembered` is the
     expanded loss of earlier documents, if there were any. Losses are averaged over `total_weight`;
-    None is that of `loss`. `shared` is what values get from vectors of tokens, None without.
+    None is that of `loss`. `vector_values` is what values get from vectors of tokens, None without.
     """
 
     refresh: int | None = 10  # steps after which the inverse curvature is computed again
@@ -105,10 +105,10 @@ class AttentionObjective:
         mean: PriorMean | None = None,
         remembered: RememberedLoss | None = None,
         total_weight: float | None = None,
-        shared: SharedValues | None = None,
+        vector_values: VectorValues | None = None,
     ) -> None:
         device, dtype = loss.device, loss.dtype
-        self.shared = shared
+        self.vector_values = vector_values
         self.loss, self.remembered, self.mean = loss, remembered, mean
         self.total_weight = loss.total_weight if total_weight is None else total_weight
         self.starting_scores = torch.from_numpy(scaling.starting_scores).to(device, dtype)
@@ -146,7 +146,7 @@ class AttentionObjective:
     def _numbers(self) -> torch.Tensor:
         """Return zeros in the shape of x."""
         n_rows, n_columns = self._matrix.shape
-        n_rows += 0 if self.shared is None else self.shared.dimension
+        n_rows += 0 if self.vector_values is None else self.vector_values.dimension
         return self._matrix.new_zeros((n_rows, n_columns))
 
     def set_C(self, C: float) -> None:
@@ -165,8 +165,8 @@ class AttentionObjective:
         n = len(matrix) - 1
         torch.add(self.starting_scores, x[:n, 0], out=matrix[SCORES])
         torch.mul(self.value_scales, x[:n, 1:], out=matrix[VALUES])
-        if self.shared is not None:
-            self.shared.add_to(matrix[VALUES], x[n:-1, 1:])
+        if self.vector_values is not None:
+            self.vector_values.add_to(matrix[VALUES], x[n:-1, 1:])
         matrix[-1] = x[-1]
         return matrix
 
@@ -187,11 +187,11 @@ class AttentionObjective:
             loss += earlier
             gradient += by_matrix
         gradient /= self.total_weight
-        if self.shared is None:
+        if self.vector_values is None:
             gradient[VALUES] *= self.value_scales
         else:
             by_matrix, gradient = gradient, self._numbers()
-            gradient[len(matrix) - 1 : -1, 1:] = self.shared.gradient(by_matrix[VALUES])
+            gradient[len(matrix) - 1 : -1, 1:] = self.vector_values.gradient(by_matrix[VALUES])
             by_matrix[VALUES] *= self.value_scales
             gradient[: len(matrix) - 1], gradient[-1] = by_matrix[:-1], by_matrix[-1]
         for block in self.blocks:
@@ -224,8 +224,8 @@ class AttentionObjective:
         by_output = self.loss.curvature(self.matrix(x)).div_(self.total_weight)
         curvature = torch.empty_like(x)
         n = len(by_output) - 1
-        if self.shared is not None:
-            curvature[n:-1, 1:] = self.shared.curvature(by_output[-1])
+        if self.vector_values is not None:
+            curvature[n:-1, 1:] = self.vector_values.curvature(by_output[-1])
         by_output[:-1] *= self.value_scales.square()
         curvature[:n, 1:] = by_output[:-1]
         curvature[VALUES] += self.values.penalty

@@ -13,10 +13,10 @@ from .documents import CorpusLoss, Documents
 from .lbfgs import Iterate, Pairs, add_curvature
 from .objective import VALUES, AttentionObjective
 from .prior_mean import PriorMean, prior_mean
-from .result import FitResult, Report
+from .result import FitResult, OnIteration
 from .solve import solve
 from .statistics import TokenScaling, token_scaling
-from .vectors import SharedValues
+from .vectors import VectorValues
 
 
 class AttentionPath:
@@ -25,7 +25,7 @@ class AttentionPath:
     Bags are in the precision `dtype` on a device. The other parameters are those of
     :func:`~.fit.fit_attention`. `mean` is the prior mean of the values, before the first fit that
     for C = 1. What a fit learns of the curvature, and the gradient it ends with, serve the next.
-    `vectors` of tokens have the scale 0 until :meth:`share` gives them another.
+    `vectors` of tokens have the scale 0 until :meth:`set_vector_scale` gives them another.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class AttentionPath:
         self._statistics = documents.statistics.of_tokens(np.empty(0, np.intp))
         self._scaling = replace(units, totals=None)
         self._attention_C = attention_C
-        self.shared: SharedValues | None = None
+        self.vector_values: VectorValues | None = None
         if vectors is not None:
-            self.shared = SharedValues(
+            self.vector_values = VectorValues(
                 vectors, units, documents.sample()[1].X, self._loss.device, self._loss.dtype
             )
         self._objective: AttentionObjective | None = None
@@ -68,16 +68,18 @@ class AttentionPath:
                 C=1.0,
                 attention_C=self._attention_C,
                 mean=self.mean,
-                shared=self.shared,
+                vector_values=self.vector_values,
             )
         return self._objective
 
-    def share(self, scale: float) -> None:
+    def set_vector_scale(self, scale: float) -> None:
         """Give what values get from vectors this scale, gamma, and start from the last values."""
-        if self.shared is not None and self.shared.scale != scale:
+        if self.vector_values is not None and self.vector_values.scale != scale:
             start = self.objective.start.clone()
-            start[-1 - self.shared.dimension : -1] *= self.shared.scale / scale if scale else 0.0
-            self.shared.scale, self.objective.start, self._reached = scale, start, None
+            start[-1 - self.vector_values.dimension : -1] *= (
+                self.vector_values.scale / scale if scale else 0.0
+            )
+            self.vector_values.scale, self.objective.start, self._reached = scale, start, None
             self._pairs.clear()
 
     def set_attention_C(self, attention_C: float) -> None:
@@ -108,7 +110,7 @@ class AttentionPath:
         return objective
 
     def fit(
-        self, C: float, *, max_iter: int, tol: float, report: Report | None = None
+        self, C: float, *, max_iter: int, tol: float, on_iteration: OnIteration | None = None
     ) -> FitResult:
         """Fit for a C, from the last result if that had a smaller one.
 
@@ -131,7 +133,7 @@ class AttentionPath:
             objective,
             max_iter=max_iter,
             tol=tol,
-            report=report,
+            on_iteration=on_iteration,
             pairs=self._pairs,
             reached=self._reached,
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from .fitted import FittedAttention
 
-Report = Callable[[int, float, float], None]
+OnIteration = Callable[[int, float, float], None]
 """Called at the start and after each iteration with the number of iterations, the loss and what the
 stopping rule compares: the optimality gap, the validation loss or the largest unselected attention;
 NaN where there is none."""

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from .._types import Array, Numbers
-from .bag import TokenBag, as_tensor
 from .chunk import Chunk, with_entries, within
 from .leave_one_out import LeftOut, evidence_without
 from .loss import AttentionLoss
 from .output_loss import make_output_loss, target_array
+from .products import TokenBag, as_tensor
 from .statistics import Scaling
 
 

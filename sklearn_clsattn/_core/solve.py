@@ -8,7 +8,7 @@ import torch
 
 from .lbfgs import Iterate, Pairs, minimize_lbfgs
 from .objective import AttentionObjective
-from .result import FitResult, Report
+from .result import FitResult, OnIteration
 
 
 def solve(
@@ -16,14 +16,14 @@ def solve(
     *,
     max_iter: int,
     tol: float,
-    report: Report | None = None,
+    on_iteration: OnIteration | None = None,
     pairs: Pairs | None = None,
     reached: Iterate | None = None,
 ) -> tuple[FitResult, Iterate]:
     """Minimise until the optimality gap, in nats per document, is at most `tol`.
 
-    At most `max_iter` steps are made; `report` gets the gap. `pairs` are the curvature pairs to
-    start with; `reached`, if given, is a minimum whose value and gradient are those of the start.
+    At most `max_iter` steps are made; `on_iteration` gets the gap. `pairs` are the curvature pairs
+    to start with; `reached`, if given, is a minimum, whose value and gradient are the start's.
     """
     x, done = objective.start, 0
     curve: list[float] = []
@@ -41,8 +41,8 @@ def solve(
         gap = objective.gap(iterate.gradient)
         if not (curve and iterate.n_iter == 0):  # a restart begins at a recorded point
             curve.append(iterate.value)
-            if report is not None:
-                report(done + iterate.n_iter, iterate.value, gap)
+            if on_iteration is not None:
+                on_iteration(done + iterate.n_iter, iterate.value, gap)
         return gap <= tol
 
     while True:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from .._bags import Bags
-from .._documents import divided, row_totals
+from .._documents import row_totals, safe_divide
 from .._targets import Targets
 from .._types import Array, Numbers
 from ..importance import class_totals, overall_importance, signed_frequency, smoothed_totals
@@ -66,10 +66,10 @@ class CorpusStatistics:
     multilabel: bool = False
 
     @classmethod
-    def of(cls, X: Any, targets: Targets, weights: Array) -> CorpusStatistics:
+    def from_documents(cls, X: Any, targets: Targets, weights: Array) -> CorpusStatistics:
         """Return the sums over the rows of a CSR matrix without zeros, or of bags."""
         totals = row_totals(X)
-        per_token = divided(weights, totals)
+        per_token = safe_divide(weights, totals)
         if not np.isfinite(per_token).all():
             raise ValueError(
                 "Training leaves the range of floating-point numbers: a document's entries add up "
@@ -188,14 +188,14 @@ class TokenTotals:
     n_outputs: int
 
     @classmethod
-    def of(cls, statistics: CorpusStatistics) -> TokenTotals:
+    def from_statistics(cls, statistics: CorpusStatistics) -> TokenTotals:
         """Return the totals of the documents of some statistics."""
         n_outputs, shares = statistics.n_outputs, statistics.shares
         n_classes, n_tokens = shares.shape
         unit = statistics.mean_token_weight / (statistics.mean_entry or 1.0)
         priors = statistics.class_weights / statistics.total_weight
         # A token of no document would enter the sums over tokens; its log-odds are 0.
-        seen = np.asarray(shares.any(axis=0))
+        seen = statistics.token_shares > 0
         if not seen.any():
             nothing = np.ones((n_tokens, n_classes))
             return cls(seen, nothing, nothing, np.zeros(n_classes), unit, n_outputs)
@@ -279,7 +279,7 @@ def token_scaling(
     if scaling is None:
         scores, scales = np.zeros(n_tokens), np.ones((n_tokens, n_outputs))
     else:
-        totals = TokenTotals.of(statistics)
+        totals = TokenTotals.from_statistics(statistics)
         odds = totals.log_odds()
         importance = overall_importance(odds.T) + IMPORTANCE_FLOOR
         scores = np.log(importance)
@@ -330,7 +330,7 @@ def row_lengths(X: Any) -> Numbers:
 
     Bags are multiplied block by block, once, and remember them.
     """
-    from .backend import blocks_in_threads
+    from .threads import blocks_in_threads
 
     if not isinstance(X, Bags):
         return np.diff(X.indptr)

@@ -36,7 +36,7 @@ from .fit import default_tol
 from .memory import Memory, Stream
 from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
 from .prior_mean import prior_mean
-from .result import FitResult, Report
+from .result import FitResult, OnIteration
 from .shard import expansion
 from .solve import solve
 from .statistics import TokenScaling, token_scaling
@@ -56,7 +56,7 @@ def learn_batch(
     max_iter: int,
     tol: float | None,
     device: torch.device | str = "cpu",
-    report: Report | None = None,
+    on_iteration: OnIteration | None = None,
 ) -> tuple[FitResult, Stream]:
     """Learn a batch of documents, in double precision.
 
@@ -83,8 +83,8 @@ def learn_batch(
     is_larger = batch.statistics.total_weight > stream.statistics.total_weight
     wanted = C is None and (stream.C is None or is_larger)
     if wanted and np.count_nonzero(batch.statistics.class_weights) > 1:
-        how: Any = {"attend_cls": attend_cls, "scaling": scaling}
-        choice = choose_C(batch, mean, np.float64, device, attention_C=attention_C, **how)
+        model_params: Any = {"attend_cls": attend_cls, "scaling": scaling}
+        choice = choose_C(batch, mean, np.float64, device, attention_C=attention_C, **model_params)
         stream = replace(stream, C=choice.C, attention_C=choice.attention_C)
         start = choice.point
     C = C or stream.C or 1.0
@@ -110,7 +110,7 @@ def learn_batch(
     if memory is None and start is not None:
         objective.start = start
     tol = default_tol(batch) if tol is None else tol
-    result, _ = solve(objective, max_iter=max_iter, tol=tol, report=report)
+    result, _ = solve(objective, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
     model = result.model
     counts = batch.count_selected(model.scores)
     trained = model if mean is None else mean.subtracted_from(model)

@@ -31,7 +31,7 @@ SCALES = 0.0, 0.5, 1.0, 2.0
 """The gammas of which one is chosen."""
 
 
-class SharedValues:
+class VectorValues:
     """The product of tokens' vectors with w, in values, for one `scale`, gamma, after another.
 
     X is a CSR matrix, or bags, of some documents, (n_documents, n_tokens). `unit` is kappa,

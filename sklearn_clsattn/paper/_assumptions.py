@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.fitted import in_the_layout_of
-from .._documents import divided, row_totals
+from .._documents import row_totals, safe_divide
 from ._documents import coded_documents, listed
 
 _KINDS = np.array(["unseen", "irrelevant", "partial", "relevant"])
@@ -136,7 +136,7 @@ def _distances(X: sp.csr_array, shares: NDArray[np.float64]) -> NDArray[np.float
     """Return the distances of documents, (n_documents,)."""
     n_classes, totals = len(shares), shares.sum(axis=0)
     largest = n_classes * shares.max(axis=0) - totals
-    relevance = divided(largest, (n_classes - 1) * totals)
+    relevance = safe_divide(largest, (n_classes - 1) * totals)
     rows, of_entries = X.nonzero()[0], relevance.clip(min=0)[X.indices]
     q = X.data / row_totals(X)[rows]
     best = np.full(X.shape[0], 1.0)

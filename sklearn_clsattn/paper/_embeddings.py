@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._core.backend import to_array
-from .._core.bag import TokenBag
 from .._core.documents import Documents
 from .._core.fitted import FittedAttention, StoredEmbeddings
 from .._core.loss import AttentionLoss
 from .._core.output_loss import output_loss
-from .._core.result import FitResult, Report
+from .._core.products import TokenBag, to_array
+from .._core.result import FitResult, OnIteration
 from ._one_step_embeddings import default_step_size
 from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training
 
@@ -35,7 +34,13 @@ CLS_PENALTY = 1.0  # on the score of <cls>, as in the default training
 
 
 def fit_embeddings(
-    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, report: Report
+    documents: Documents,
+    classifier: Any,
+    *,
+    seed: int,
+    dtype: Any,
+    device: Any,
+    on_iteration: OnIteration,
 ) -> FitResult:
     """Train embeddings, or scores and values, from the paper's random start."""
     embedding_dim, batch_size = classifier.embedding_dim, classifier.batch_size
@@ -147,5 +152,5 @@ def fit_embeddings(
         model,
         learning_rate=max(rates),
         unit="step" if batch_size is None else "epoch",
-        report=report,
+        on_iteration=on_iteration,
     )

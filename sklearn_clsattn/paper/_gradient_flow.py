@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._core.backend import to_array
 from .._core.documents import Documents
 from .._core.fitted import FittedAttention, StoredEmbeddings, in_the_layout_of
-from .._core.result import FitResult, Report
-from .._documents import divided, row_totals
+from .._core.products import to_array
+from .._core.result import FitResult, OnIteration
+from .._documents import row_totals, safe_divide
 from .._types import Array
 from ._exponential import ExponentialIntegrator
 from ._max_margin import import_piqp, max_margin_direction
@@ -94,11 +94,17 @@ def gradient_flow(
 
 
 def fit_one_step(
-    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, report: Report
+    documents: Documents,
+    classifier: Any,
+    *,
+    seed: int,
+    dtype: Any,
+    device: Any,
+    on_iteration: OnIteration,
 ) -> FitResult:
     """Make one gradient step on random embeddings, then train p until its direction converges.
 
-    `report` gets the largest share of attention on unselected tokens.
+    `on_iteration` gets the largest share of attention on unselected tokens.
     """
     import_piqp()  # a missing package is known before the work
     if not documents.weights.all():  # a pair of tokens has no weight
@@ -146,7 +152,7 @@ def fit_one_step(
         if before is not None and (selected != before).any():
             n_changed, way = n_changed + 1, 0.0
         before = selected
-        report(n_iter, flow.point.loss, most_unselected)
+        on_iteration(n_iter, flow.point.loss, most_unselected)
         if flow.point.log_size == -math.inf:
             status = "no_gradient"
         elif way >= PATIENCE and most_unselected <= UNSELECTED_ATTENTION:
@@ -220,5 +226,5 @@ def _length(X: Any, flags: NDArray[np.bool_]) -> float:
         row_totals(in_the_layout_of(X, X.data * of)) for of in (flags, ~flags)
     )
     odds = (1 - UNSELECTED_ATTENTION) / UNSELECTED_ATTENTION
-    ratio = float(divided(on_others, on_selected).max(initial=0.0))
+    ratio = float(safe_divide(on_others, on_selected).max(initial=0.0))
     return math.log(max(ratio * odds, math.e))

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from .._core.backend import to_array
 from .._core.documents import Documents
 from .._core.fitted import StoredEmbeddings
 from .._core.output_loss import target_array
-from .._core.result import FitResult, Report
+from .._core.products import to_array
+from .._core.result import FitResult, OnIteration
 from .._documents import as_csr
 from ._fitted import FittedNetwork
 from ._training import Indices, draw_embeddings, epochs, hold_out, run_training
@@ -155,7 +155,13 @@ class AttentionNetwork(torch.nn.Module):
 
 
 def fit_network(
-    documents: Documents, classifier: Any, *, seed: int, dtype: Any, device: Any, report: Report
+    documents: Documents,
+    classifier: Any,
+    *,
+    seed: int,
+    dtype: Any,
+    device: Any,
+    on_iteration: OnIteration,
 ) -> FitResult:
     """Train a network of attention layers by Adam on mini-batches of documents."""
     X, weights = as_csr(documents.X), documents.weights
@@ -228,5 +234,5 @@ def fit_network(
         network.to_numpy,
         learning_rate=classifier.learning_rate,
         unit="epoch",
-        report=report,
+        on_iteration=on_iteration,
     )

@@ -40,9 +40,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._core.backend import in_threads
 from .._core.fitted import SELECTION_TOLERANCE
 from .._core.loss import AttentionLoss
+from .._core.threads import in_threads
 from .._documents import BLOCK_ENTRIES
 
 # Where attention is so close to a maximum, or a document's share of it so small, products have lost

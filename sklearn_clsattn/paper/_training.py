@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._core.result import FitResult, Report
+from .._core.result import FitResult, OnIteration
 
 if TYPE_CHECKING:
     from .._core.fitted import FittedAttention
@@ -131,7 +131,7 @@ def run_training(
     *,
     learning_rate: float,
     unit: str,
-    report: Report,
+    on_iteration: OnIteration,
 ) -> FitResult:
     """Train until a loss no longer falls, by the classifier's max_iter, n_iter_no_change and tol.
 
@@ -158,7 +158,7 @@ def run_training(
             if validation_loss is not None:
                 best = [parameter.detach().clone() for parameter in parameters]
         criterion = math.nan if validation_loss is None else watched[-1]
-        report(n_iter, losses[-1], criterion)
+        on_iteration(n_iter, losses[-1], criterion)
         if n_iter - best_iter >= classifier.n_iter_no_change:
             status = "converged"
         elif n_iter >= classifier.max_iter:

@@ -62,7 +62,7 @@ def gather_evidence(
     """
     bag = sparse.csr_array(counts, dtype=np.float64)
     bag.data = 1.0 + np.log(bag.data)
-    statistics = CorpusStatistics.of(bag, targets, weights)
+    statistics = CorpusStatistics.from_documents(bag, targets, weights)
     scaling = token_scaling(statistics, scaling="log_odds", attend_cls=True)
     assert scaling.totals is not None
     n_outputs = scaling.totals.n_outputs
@@ -132,7 +132,7 @@ def _within_limit(
 
 def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
     """Return the scores, first those of `n_cells` cells, then of words before."""
-    from .._core.backend import ThreadShare
+    from .._core.threads import ThreadLimit
 
     n_scores = evidence.parts.shape[1]
     penalties = np.full(n_scores, PREVIOUS_PENALTY)
@@ -147,7 +147,7 @@ def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
         return loss, units * gradient
 
     options = {"maxiter": _MAX_ITER}
-    with ThreadShare():
+    with ThreadLimit():
         result = minimize(
             function, start / units, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )

@@ -1,4 +1,4 @@
-"""Device, precision and threads of a fit."""
+"""Threads of a fit."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, Self, TypeVar
 from weakref import WeakSet, ref
 
-import numpy as np
 import torch
 
 from .._bags import Bags
 from .._documents import BLOCK_ENTRIES, left_blocks, row_blocks
 from .._sklearn import _get_threadpool_controller
-from .._types import Array
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,7 +29,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     waiting = list(items)
     share = _share_here()
     if share is None:
-        with ThreadShare():
+        with ThreadLimit():
             return in_threads(function, waiting)
     n_helpers = min(share.n_threads, len(waiting)) - 1
     if n_helpers < 1:
@@ -77,38 +74,6 @@ def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
     return _helpers().submit(function).result
 
 
-def floats(*scalars: torch.Tensor) -> list[float]:
-    """Return tensors of one number each as floats, in one transfer: a device waits for each."""
-    numbers: list[float] = torch.stack(scalars).tolist() if scalars else []
-    return numbers
-
-
-def to_array(tensor: torch.Tensor) -> Array:
-    """Return a tensor as a copy in NumPy and float64."""
-    return np.array(tensor.detach().cpu().numpy(), dtype=np.float64, order="C")
-
-
-def resolve_device(device: str | torch.device) -> torch.device:
-    """Return the device that a `device` parameter names; "auto" is CUDA if there is one, else CPU.
-
-    Anything that is no device, is not available, or has no sparse matrix products is a ValueError.
-    """
-    n_cuda = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if isinstance(device, str) and device == "auto":
-        return torch.device("cuda" if n_cuda else "cpu")
-    problem = "expected 'cpu', 'cuda', 'auto' or a torch.device"
-    if isinstance(device, str | torch.device):
-        with suppress(RuntimeError):
-            resolved = torch.device(device)
-            if resolved.type not in ("cpu", "cuda"):
-                problem = "it has no sparse matrix products in PyTorch; use 'cpu' or 'cuda'"
-            elif resolved.type == "cuda" and (resolved.index or 0) >= n_cuda:
-                problem = f"PyTorch finds {n_cuda or 'no'} CUDA device(s) here; use 'cpu' or 'auto'"
-            else:
-                return resolved
-    raise ValueError(f"device: got {device!r}: {problem}.")
-
-
 # Threads of PyTorch (OpenMP) and of NumPy (BLAS) spin after each operation, and wait for each other
 # at its end: where the cores have other work as well, a fit takes ten times as long on two of them
 # as on one. So a fit computes on one, and gives what pays to Python's threads, which sleep.
@@ -116,7 +81,7 @@ def resolve_device(device: str | torch.device) -> torch.device:
 # joblib's process workers get their share of the cores through the environment. Its threading
 # backend does not. So fits that run at the same time in one process share the threads.
 _lock = threading.Lock()
-_running: WeakSet[ThreadShare] = WeakSet()  # one that an interrupt left behind counts no longer
+_running: WeakSet[ThreadLimit] = WeakSet()  # one that an interrupt left behind counts no longer
 _whole = 1
 _blas: Any = None  # puts the number of BLAS threads back
 _pool: ThreadPoolExecutor | None = None
@@ -142,9 +107,9 @@ def _helpers() -> ThreadPoolExecutor:
         return _pool
 
 
-def _share_here() -> ThreadShare | None:
+def _share_here() -> ThreadLimit | None:
     """Return the share of the calling thread, if it is in one."""
-    share: ref[ThreadShare] | None = getattr(_here, "share", None)
+    share: ref[ThreadLimit] | None = getattr(_here, "share", None)
     return None if share is None else share()
 
 
@@ -152,7 +117,7 @@ FEW_MULTIPLICATIONS = 2_000_000
 """Of dense matrices, below which a second thread of PyTorch's costs a fit time."""
 
 
-class ThreadShare:
+class ThreadLimit:
     """A context in which the calling thread has one of PyTorch's threads, and a share of Python's.
 
     As many are shared as PyTorch was set to use. That setting belongs to the thread that makes it,

@@ -1,4 +1,4 @@
-"""Bags of tokens and their two sparse products, the only file with the backends.
+"""Tensors and their device; bags of tokens and their two sparse products.
 
 A corpus is a sparse matrix ``X`` of shape (n_documents, n_tokens) of non-negative token
 weights. Training needs two products of it with thin dense matrices: a sum over the tokens of
@@ -10,6 +10,7 @@ threads there are, or SciPy's, where PyTorch has no sparse kernels (Arm and macO
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from functools import partial
 from threading import Lock
 from typing import Any, Literal
@@ -20,7 +21,8 @@ from numpy.typing import NDArray
 
 from .._bags import Bags
 from .._documents import BLOCK_ENTRIES, csr_of, row_blocks
-from .backend import blocks_in_threads, in_background, in_threads
+from .._types import Array
+from .threads import blocks_in_threads, in_background, in_threads
 
 _Block = tuple[slice, torch.Tensor]
 Backend = Literal["auto", "torch", "scipy"]
@@ -245,3 +247,35 @@ def _torch_csr(shape: Any, indptr: Any, indices: Any, data: Any) -> torch.Tensor
 def as_tensor(array: NDArray[Any], device: torch.device) -> torch.Tensor:
     """Return an array, which may be read-only, as a tensor, without a copy if possible."""
     return torch.from_numpy(array).to(device)
+
+
+def floats(*scalars: torch.Tensor) -> list[float]:
+    """Return tensors of one number each as floats, in one transfer: a device waits for each."""
+    numbers: list[float] = torch.stack(scalars).tolist() if scalars else []
+    return numbers
+
+
+def to_array(tensor: torch.Tensor) -> Array:
+    """Return a tensor as a copy in NumPy and float64."""
+    return np.array(tensor.detach().cpu().numpy(), dtype=np.float64, order="C")
+
+
+def resolve_device(device: str | torch.device) -> torch.device:
+    """Return the device that a `device` parameter names; "auto" is CUDA if there is one, else CPU.
+
+    Anything that is no device, is not available, or has no sparse matrix products is a ValueError.
+    """
+    n_cuda = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if isinstance(device, str) and device == "auto":
+        return torch.device("cuda" if n_cuda else "cpu")
+    problem = "expected 'cpu', 'cuda', 'auto' or a torch.device"
+    if isinstance(device, str | torch.device):
+        with suppress(RuntimeError):
+            resolved = torch.device(device)
+            if resolved.type not in ("cpu", "cuda"):
+                problem = "it has no sparse matrix products in PyTorch; use 'cpu' or 'cuda'"
+            elif resolved.type == "cuda" and (resolved.index or 0) >= n_cuda:
+                problem = f"PyTorch finds {n_cuda or 'no'} CUDA device(s) here; use 'cpu' or 'auto'"
+            else:
+                return resolved
+    raise ValueError(f"device: got {device!r}: {problem}.")
