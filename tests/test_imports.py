@@ -31,7 +31,7 @@ FLOORS = [
     {"_training", "_base", "_chunked_counts", "_classifier", "_transformer", "text"},
     {"paper"},
     {"inspection", "comparison"},
-    {"saving", "_loaded", "_reproducible", "dask", "datasets", "cli", "__main__"},
+    {"saving", "_loaded", "_reproducible", "_unpacked", "dask", "datasets", "cli", "__main__"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
