@@ -61,14 +61,14 @@ class Bags:
     right : (n_units, n_columns), weights of columns, such as n-grams, in units
     units : (n_units,), names of the units
     vectors : of the columns, if there are any
-    row_lengths : (n_documents,), numbers of the product's entries, once known
+    row_lengths : (n_documents,), numbers of entries of the product's rows, once known, or estimates
     """
 
     left: sp.csr_array
     right: sp.csr_array
     units: NDArray[np.object_]
     vectors: TokenVectors | None = None
-    row_lengths: NDArray[np.intp] | None = None
+    row_lengths: NDArray[Any] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from .._bags import Bags
-from .._documents import row_totals, safe_divide
+from .._documents import row_sums, row_totals, safe_divide
 from .._targets import Targets
 from .._types import Array, Numbers
 from ..importance import class_totals, overall_importance, signed_frequency, smoothed_totals
@@ -41,6 +41,8 @@ IMPORTANCE_FLOOR = 0.1
 """Added to the importance before its logarithm becomes the starting score."""
 
 _LEAST_PRIOR = 1e-9
+
+_ENOUGH_ROWS = 2_000  # that say how many entries the rows of bags have
 
 
 @dataclass(frozen=True)
@@ -325,16 +327,34 @@ def _rescaled_power(odds: Array, n_seen: int) -> Array:
     return odds
 
 
-def row_lengths(X: Any) -> Numbers:
+def row_lengths(X: Any) -> NDArray[Any]:
     """Return the number of entries in each row of a CSR matrix, (n_documents,).
 
-    Bags are multiplied block by block, once, and remember them.
+    Those of bags are remembered. Of many documents' bags they are estimates: the number of entries
+    before equal columns are added up, times the share of these that is left in some documents.
     """
-    from .threads import blocks_in_threads
-
     if not isinstance(X, Bags):
         return np.diff(X.indptr)
     if X.row_lengths is None:
-        lengths = blocks_in_threads(lambda block: np.diff(block[1].indptr), X)
-        X.row_lengths = np.concatenate([np.zeros(0, np.intp), *lengths])
+        X.row_lengths = _estimated_row_lengths(X)
     return np.asarray(X.row_lengths)
+
+
+def _estimated_row_lengths(X: Bags) -> NDArray[Any]:
+    """Return the numbers of entries of bags' rows, (n_documents,), which are multiplied in part."""
+    from .threads import blocks_in_threads
+
+    # 1) the number of columns of all units of each document
+    of_units = np.diff(X.right.indptr)
+    most = row_sums(of_units[X.left.indices].astype(np.float64), X.left.indptr)
+    # 2) documents that stand for all, whatever their order
+    n_documents = X.shape[0]
+    one_in = max(1, n_documents // _ENOUGH_ROWS)
+    multiplied = np.flatnonzero(most % one_in == 0)
+    # 3) the number of different columns of these
+    blocks = blocks_in_threads(lambda block: np.diff(block[1].indptr), X[multiplied])
+    lengths = np.concatenate([np.zeros(0, np.intp), *blocks])
+    if one_in == 1:
+        return lengths
+    total = float(most[multiplied].sum())
+    return most * (float(lengths.sum()) / total) if total else most
