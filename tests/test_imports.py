@@ -216,3 +216,11 @@ def run(code, *arguments):
 
 def test_a_default_fit_imports_nothing_above_the_core():
     run(FIT)
+
+
+def test_the_map_for_contributors_names_files_that_exist():
+    text = (ROOT.parent / "CONTRIBUTING.md").read_text("utf-8")
+    chapter = text[text.index("## Where things are") : text.index("A module imports only")]
+    files = set(re.findall(r"`([\w/]+\.py)`", chapter))
+    assert len(files) > 20
+    assert [name for name in sorted(files) if not (ROOT / name).is_file()] == []
