@@ -170,7 +170,7 @@ def test_the_model_is_explained_saved_and_pickled(taught, texts, tmp_path):
 
 def test_brought_vectors_are_used(texts, teacher):
     labelled, more = texts[0], texts[1][0]
-    vectors = WordVectors(dimension=8).fit(texts[3][0])
+    vectors = WordVectors(n_components=8).fit(texts[3][0])
     model = make_text_classifier(word_vectors=vectors, token_vectors_scale=0.5).fit(
         *labelled, unlabeled=more, teacher=teacher
     )

@@ -2,10 +2,11 @@ r"""Another model's probabilities on texts without labels, and how much they cou
 
 A teacher's probabilities are matched with the classes by name. How much its texts count, beside the
 labelled texts of weight 1, is chosen on labelled texts that are held out: for each of
-:data:`TEACHER_WEIGHTS`, models are trained without a fold of the labelled texts, with the teacher's
+:data:`CANDIDATES`, models are trained without a fold of the labelled texts, with the teacher's
 texts, and scored on the fold. The choice is the mean of these weights, weighted by
-:math:`\\exp(-n L)`, with the mean held-out loss L of n labelled texts, as of gamma
-(:mod:`.._core.choose_c`): many labelled texts decide for one weight, few do not.
+:math:`\exp(-n L)`, with the mean held-out loss L of n labelled texts, as of gamma
+(:mod:`.._core.choose_c`): many labelled texts decide for one weight, few do not. A power of the
+probabilities is chosen with it, because many teachers are less sure than they are right.
 
 Labelled texts can judge a teacher only if it has not seen their labels. So a teacher that is not
 fitted is fitted to the labelled texts of the other folds, for each fold again.
@@ -32,8 +33,20 @@ from .._targets import Targets
 from .._types import Array
 from .._validation import check_probabilities, has_several_labels, plain_labels
 
-TEACHER_WEIGHTS = 0.0, 0.1, 1.0
-"""The weights of the teacher's texts of which one is chosen."""
+
+class TeacherUse(NamedTuple):
+    """How a teacher is used.
+
+    weight : of each of its texts
+    power : of its probabilities, which then are divided by their sum; above 1 they are surer
+    """
+
+    weight: float
+    power: float = 1.0
+
+
+CANDIDATES = TeacherUse(0.0), TeacherUse(0.1), TeacherUse(1.0, 1.5), TeacherUse(1.0)
+"""The uses of a teacher whose mean, weighted by held-out losses, is chosen."""
 
 LEAST_WEIGHT = 0.05
 """A smaller choice is 0: then the teacher is not used."""
@@ -140,32 +153,33 @@ class TaughtTexts(NamedTuple):
     weights: Array
     n_labelled: int
 
-    def weighted(self, teacher_weight: float) -> Array:
-        """Return the weights of all texts if the teacher's have this one, (n_texts,)."""
-        factors = np.ones(len(self.weights))
-        factors[self.n_labelled :] = teacher_weight
-        return self.weights * factors
+    def some(self, rows: NDArray[np.intp], n_labelled: int) -> TaughtTexts:
+        """Return some of the texts, of which the first `n_labelled` are labelled."""
+        return TaughtTexts(self.bags[rows], self.targets[rows], self.weights[rows], n_labelled)
 
 
 def fit_taught(
-    classifier: ClsAttentionClassifier, texts: TaughtTexts, teacher_weight: float
+    classifier: ClsAttentionClassifier, texts: TaughtTexts, use: TeacherUse
 ) -> ClsAttentionClassifier:
-    """Return a classifier that is fitted to the texts with some weight of the teacher's."""
-    shares = pd.DataFrame(texts.targets.values, columns=texts.targets.classes)
-    weights = texts.weighted(teacher_weight)
-    return clone(classifier).fit(texts.bags, shares, weights, classes=texts.targets.classes)
+    """Return a classifier that is fitted to the texts with some use of the teacher's."""
+    classes, shares = texts.targets.classes, texts.targets.values.copy()
+    taught = shares[texts.n_labelled :] ** use.power
+    shares[texts.n_labelled :] = taught / taught.sum(axis=1, keepdims=True)
+    weights = texts.weights.copy()
+    weights[texts.n_labelled :] *= use.weight
+    return clone(classifier).fit(texts.bags, shares, weights, classes=classes)
 
 
-def choose_teacher_weight(
+def choose_use(
     classifier: ClsAttentionClassifier,
     texts: TaughtTexts,
-    teacher_weights: tuple[float, ...],
+    candidates: tuple[TeacherUse, ...],
     teach_without: Callable[[NDArray[np.intp], NDArray[np.intp]], Array] | None = None,
-) -> tuple[float, float]:
-    """Return the teacher's weight, and how often models agree with it on texts held out.
+) -> tuple[TeacherUse, float]:
+    """Return the use of a teacher, and how often models agree with it on texts held out.
 
-    With several `teacher_weights`, the weight is their mean by held-out losses. `classifier` is
-    fitted to the texts, with the last of them. `teach_without` returns the probabilities of some of
+    With several `candidates`, it is their mean by held-out losses. `classifier` is fitted to the
+    texts, with the last of them. `teach_without` returns the probabilities of some of
     the teacher's texts by a teacher fitted to some of the labelled texts, given by their rows.
     """
     import torch
@@ -176,9 +190,8 @@ def choose_teacher_weight(
 
     n_labelled = texts.n_labelled
     labelled = np.arange(n_labelled)
-    known = Documents.from_arrays(
-        texts.bags[labelled], texts.targets[labelled], texts.weights[labelled]
-    )
+    alone = texts.some(labelled, n_labelled)
+    known = Documents.from_arrays(alone.bags, alone.targets, alone.weights)
     # 1) folds of the labelled texts, and of some of the teacher's
     folds = assign_folds(known, N_FOLDS)
     taught = np.arange(n_labelled, len(texts.weights))
@@ -186,43 +199,46 @@ def choose_teacher_weight(
     taught = taught[::step]
     taught_folds = np.arange(len(taught)) % N_FOLDS
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_labelled), 1, N_FOLDS))
-    settings = [_settings_of(classifier)] * len(teacher_weights)
-    if 0.0 in teacher_weights:
-        alone = TaughtTexts(
-            texts.bags[labelled], texts.targets[labelled], texts.weights[labelled], n_labelled
-        )
-        plain = fit_taught(classifier, alone, 0.0)
-        settings[teacher_weights.index(0.0)] = _settings_of(plain)
-    losses = np.zeros(len(teacher_weights))
-    agreement = np.zeros(len(teacher_weights))
-    for fold in range(n_used):
+    with_teacher = without_teacher = _settings_of(classifier)
+    if candidates[0].weight == 0:
+        without_teacher = _settings_of(fit_taught(classifier, alone, candidates[0]))
+    losses = np.zeros(len(candidates))
+    agreement = np.zeros(len(candidates))
+    # Copies are in one fold, so that some may be empty.
+    used = [fold for fold in range(n_used) if 0 < np.count_nonzero(folds == fold) < n_labelled]
+    for fold in used:
         # 2) texts of this fold are held out
         out, others = labelled[folds == fold], labelled[folds != fold]
         rows, rows_out = taught[taught_folds != fold], taught[taught_folds == fold]
-        targets = texts.targets
+        told = texts
         if teach_without is not None:
-            values = targets.values.copy()
+            values = texts.targets.values.copy()
             values[taught] = teach_without(others, taught - n_labelled)
-            targets = Targets(targets.classes, values)
+            told = texts._replace(targets=Targets(texts.targets.classes, values))
+        targets = told.targets
         # Of a class without labelled texts, a model without the teacher knows nothing.
         is_known = (targets[others].class_sums(texts.weights[others]) > 0).astype(np.float64)
         loss = output_loss(*targets[out].weighted(is_known, texts.weights[out]))
-        for number, (weight, setting) in enumerate(zip(teacher_weights, settings, strict=True)):
-            # 3) a model of the others, with one weight of the teacher's
-            kept = np.concatenate([others, rows]) if weight else others
-            part = TaughtTexts(texts.bags[kept], targets[kept], texts.weights[kept], len(others))
-            model = fit_taught(clone(classifier).set_params(**setting), part, weight * step)
+        for number, use in enumerate(candidates):
+            # 3) a model of the others, with one use of the teacher
+            kept = np.concatenate([others, rows]) if use.weight else others
+            setting = with_teacher if use.weight else without_teacher
+            quick = clone(classifier).set_params(**setting)
+            for_all = use._replace(weight=use.weight * step)
+            model = fit_taught(quick, told.some(kept, len(others)), for_all)
             # 4) its loss on labelled texts, and its agreement with the teacher
             outputs = model.decision_function(texts.bags[out]).reshape(len(out), -1)
             losses[number] += loss(torch.from_numpy(outputs))[0]
             predicted = model.predict_proba(texts.bags[rows_out]).argmax(axis=1)
             same = predicted == targets.values[rows_out].argmax(axis=1)
-            agreement[number] += same.mean() / n_used
-    # 5) the mean of the weights
+            agreement[number] += same.mean() / len(used)
+    # 5) the mean of the candidates; without a weight, a power does not count
     shares = softmax(-losses)
-    mean = float(shares @ teacher_weights)
-    nearest = int(np.abs(np.array(teacher_weights) - mean).argmin())
-    return mean, float(agreement[nearest])
+    weights, powers = np.array(candidates).T
+    of_powers = shares * (weights > 0)
+    power = float(of_powers @ powers / of_powers.sum()) if of_powers.sum() > 0 else 1.0
+    nearest = int(losses.argmin())
+    return TeacherUse(float(shares @ weights), power), float(agreement[nearest])
 
 
 def _settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
@@ -236,12 +252,12 @@ def _settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
 
 
 class Lesson(NamedTuple):
-    """What was learned with a teacher: its weight and agreement, and the fitted steps.
+    """What was learned with a teacher: its use and agreement, and the fitted steps.
 
     taught_by : the teacher and the number of its texts, in words
     """
 
-    weight: float
+    use: TeacherUse
     agreement: float
     taught_by: str
     vectorizer: Any
@@ -290,7 +306,9 @@ def learn_from_teacher(
     bags = adapter.fit_transform(every, targets, sample_weight=weights)
     lesson = TaughtTexts(bags, targets, weights, len(texts))
     # 3) a classifier, and the teacher's weight
-    candidates = TEACHER_WEIGHTS if teacher_weight == "auto" else (float(teacher_weight),)
+    candidates: tuple[TeacherUse, ...] = CANDIDATES
+    if teacher_weight != "auto":
+        candidates = (TeacherUse(float(teacher_weight)),)
     if teacher_weight == "auto" and _has_seen(fitted, texts, taught) and not is_new:
         candidates = candidates[-1:]
         warnings.warn(SEEN, stacklevel=4)
@@ -301,17 +319,15 @@ def learn_from_teacher(
         found = taught_probabilities(other, [more[row] for row in asked], np.unique(labels[rows]))
         return found.reindex(columns=classes, fill_value=0.0).to_numpy()
 
-    weight, agreement = choose_teacher_weight(
-        model, lesson, candidates, teach_without if is_new else None
-    )
-    if weight < LEAST_WEIGHT:
-        weight = 0.0
-    elif weight != candidates[-1]:
+    use, agreement = choose_use(model, lesson, candidates, teach_without if is_new else None)
+    if use.weight < LEAST_WEIGHT:
+        use = TeacherUse(0.0)
+    elif use != candidates[-1]:
         scale = getattr(model, "token_vectors_scale_", 0.0)
-        model = fit_taught(clone(classifier).set_params(token_vectors_scale=scale), lesson, weight)
+        model = fit_taught(clone(classifier).set_params(token_vectors_scale=scale), lesson, use)
         model.set_params(token_vectors_scale=classifier.token_vectors_scale)
     taught_by = f"{_described(teacher)}, {len(more):,} texts"
-    return Lesson(weight, agreement, taught_by, adapter.vectorizer, model)
+    return Lesson(use, agreement, taught_by, adapter.vectorizer, model)
 
 
 def _described(teacher: Any) -> str:

@@ -62,7 +62,7 @@ def _last_step_has(name: str) -> Callable[[Pipeline], bool]:
     return check
 
 
-_OF_TEACHER = "teacher_weight_", "teacher_agreement_", "taught_by_"
+_OF_TEACHER = "teacher_weight_", "teacher_power_", "teacher_agreement_", "taught_by_"
 
 
 @public("sklearn_clsattn.text")
@@ -77,6 +77,9 @@ class TextClassifier(Pipeline):
     teacher_weight_ : float
         The weight of a text of the teacher; 0 if learning from it is no better, and then the fit is
         the one without it. This and what follows is absent without a teacher.
+    teacher_power_ : float
+        The power of the teacher's probabilities that was learned, from 1 to 1.5; 1 with a given
+        `teacher_weight`.
     teacher_agreement_ : float
         The share of the teacher's texts, not in training, for which the most probable class is that
         of the teacher, with about this weight.
@@ -192,11 +195,12 @@ class TextClassifier(Pipeline):
             adapter, classifier, X, y, sample_weight, unlabeled, teacher, teacher_weight
         )
         attributes: dict[str, Any] = {
-            "teacher_weight_": lesson.weight,
+            "teacher_weight_": lesson.use.weight,
+            "teacher_power_": lesson.use.power,
             "teacher_agreement_": lesson.agreement,
             "taught_by_": lesson.taught_by,
         }
-        if lesson.weight:
+        if lesson.use.weight:
             steps = [(name, lesson.vectorizer), (last_name, lesson.classifier)]
             attributes["steps"] = steps
         return attributes
