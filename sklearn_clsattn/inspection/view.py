@@ -21,7 +21,7 @@ from .formatting import (
     token_text,
     visible,
 )
-from .minimal_sets import can_edit, can_set_counts, minimal_sets
+from .minimal_sets import all_are_named, can_edit, can_set_counts, minimal_sets
 from .progress import tracked
 from .terms import DecisionTerms, difference, pairs
 from .token_positions import Segment, cut
@@ -350,7 +350,7 @@ def _deletion(one: DecisionTerms) -> Deletion | None:
     if unit == "tokens" and not can_set_counts(one):
         return None
     sets = minimal_sets(one, unit, None, _SECONDS, is_kept=False)
-    words = [] if sets.names_all(0) else list(sets[0].tokens)
+    words = [] if all_are_named(sets[0]) else list(sets[0].tokens)
     return Deletion(sets.statement(0), words[:_MAX_DELETED], max(len(words) - _MAX_DELETED, 0))
 
 
