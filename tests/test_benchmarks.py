@@ -47,6 +47,8 @@ def tiny(tmp_path, monkeypatch):
         "load",
         lambda *what, n_rows=150, cache=tmp_path: load(*what, n_rows=n_rows, cache=tmp_path),
     )
+    monkeypatch.setattr(thousand, "N_DRAWS", 1)
+    monkeypatch.setattr(thousand, "N_TRAINING", 100)
     for module in (bench_counting, bench_scale, peers):  # a process takes seconds to start
         monkeypatch.setattr(module, "in_process", processes.call)
     monkeypatch.setattr(bench_against, "in_a_process", cache(bench_against.in_a_process))

@@ -389,6 +389,7 @@ def test_passages_of_a_long_text_have_their_place():
     text = " ".join(rng.choice(words, 6_000))
     explanation = explain(MODEL, [text])
     page = explanation.to_html()
+    assert "prediction becomes" not in page  # the search would take long
     places = [int(found) for found in re.findall(r'class="place">(\d+)%<', page)]
     n = len(places) // 2  # also of the text by attention
     assert n > 1

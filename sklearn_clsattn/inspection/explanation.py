@@ -318,7 +318,7 @@ class Explanation(DecisionTerms):
         First come a sentence on the strongest tokens, the text, and the fewest words (for a matrix,
         counts) whose removal changes the prediction, as in :meth:`counterfactual`; then, as
         details, the decision as a sum and its terms in tables. Words to remove are searched in at
-        most 20 documents, for at most 2 seconds each.
+        most 20 documents of at most 2,000 words each.
 
         Parameters
         ----------
