@@ -163,7 +163,8 @@ def explaining_figures(texts: Any, labels: Any, folder: Path) -> None:
     photograph(review.sufficient().to_html(), folder / "explaining_sufficient.png", 920)
     in_context = make_text_classifier().fit(texts, named)
     review = explain(in_context, [REVIEW], y_true=["bad"])
-    photograph(review.to_html(top=6), folder / "explaining_context.png", 920)
+    opened = review.to_html(top=6).replace('<details class="more">', '<details class="more" open>')
+    photograph(opened, folder / "explaining_context.png", 920)
     displays = {
         "tokens": TokenImportanceDisplay.from_estimator(model, texts, named, kind="bars"),
         "selection": SelectionDisplay.from_estimator(model, texts),

@@ -18,6 +18,7 @@ from benchmarks import (
     processes,
     report,
     run,
+    thousand,
 )
 from benchmarks.command_line import ROOT
 from benchmarks.competitors import COMPETITORS, PEERS
@@ -46,6 +47,8 @@ def tiny(tmp_path, monkeypatch):
         "load",
         lambda *what, n_rows=150, cache=tmp_path: load(*what, n_rows=n_rows, cache=tmp_path),
     )
+    monkeypatch.setattr(thousand, "N_DRAWS", 1)
+    monkeypatch.setattr(thousand, "N_TRAINING", 100)
     for module in (bench_counting, bench_scale, peers):  # a process takes seconds to start
         monkeypatch.setattr(module, "in_process", processes.call)
     monkeypatch.setattr(bench_against, "in_a_process", cache(bench_against.in_a_process))
@@ -70,6 +73,7 @@ def sets(tmp_path_factory):
         (bench_scale.main, ["--cuda", "--entries", "20000"], ["cpu"]),
         (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
         (peers.main, ["--sets", "mood", *NONE], map(re.escape, list(PEERS)[:3])),
+        (thousand.main, NONE, [re.escape(thousand.OURS), re.escape(thousand.TFIDF)]),
         (bench_against.main, [str(ROOT), *NONE, "--pairs", "1"], []),
         (
             bench_counting.main,
@@ -78,10 +82,21 @@ def sets(tmp_path_factory):
         ),
         pytest.param(bench_explanations.main, EXPLAINED, ["a tiny problem"], marks=WITH_EXPLAINERS),
     ],
-    ids=["run", "memory", "cuda", "chunks", "peers", "against", "counts", "explanations"],
+    ids=[
+        "run",
+        "memory",
+        "cuda",
+        "chunks",
+        "peers",
+        "thousand",
+        "against",
+        "counts",
+        "explanations",
+    ],
 )
 def test_a_benchmark_prints_its_table(main, arguments, rows, tiny, capsys):
-    if main in (run.main, peers.main, bench_counting.main, bench_explanations.main):
+    writing = (run.main, peers.main, thousand.main, bench_counting.main, bench_explanations.main)
+    if main in writing:
         arguments = [*arguments, "--output", str(tiny)]
     assert main(arguments) == 0
     printed = capsys.readouterr().out

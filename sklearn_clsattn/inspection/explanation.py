@@ -315,6 +315,11 @@ class Explanation(DecisionTerms):
     ) -> str:
         """Return the explanation as text for a terminal.
 
+        First come a sentence on the strongest tokens, the text, and the fewest words (for a matrix,
+        counts) whose removal changes the prediction, as in :meth:`counterfactual`; then, as
+        details, the decision as a sum and its terms in tables. Words to remove are searched in at
+        most 20 documents of at most 2,000 words each.
+
         Parameters
         ----------
         target : label, default=None
@@ -322,7 +327,7 @@ class Explanation(DecisionTerms):
             each document if all are explained.
         top : int, default=8
             Number of tokens to list for each of the two sides. Of texts of more than 20,000
-            characters, only the parts that matter most are shown.
+            characters, only the passages that matter most are shown.
         color : bool, default=None
             Whether to use colours; by default if standard output is a terminal with colours.
             Without colours, the strongest words are marked [+so] and [-so].
@@ -339,8 +344,9 @@ class Explanation(DecisionTerms):
     def to_html(self, *, target: Any = None, top: int = 8, fragment: bool = False) -> str:
         """Return the explanation as HTML without scripts that needs no network.
 
-        More than 20 documents are collapsed to one line each. Long texts start with their most
-        important parts; with many documents, the page shows only these parts.
+        The order is that of :meth:`to_text`; the details, which unfold, also have the text shaded
+        by attention. More than 20 documents are collapsed to one line each. Long texts start with
+        their most important passages; with many documents, the page shows only these.
 
         Parameters
         ----------

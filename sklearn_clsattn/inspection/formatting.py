@@ -70,12 +70,12 @@ def in_columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> str:
 
 
 def aligned(numbers: Sequence[float | None], minus: str = "-") -> list[str]:
-    """Return signed numbers with equally many decimals, to be aligned in a column; "" for None."""
+    """Return signed numbers with equally many decimals, to be aligned in a column; "–" for None."""
     decimals = _decimals(max((abs(one) for one in numbers if one is not None), default=0.0))
     if decimals is None:
-        return ["" if number is None else signed(number, minus) for number in numbers]
+        return ["–" if number is None else signed(number, minus) for number in numbers]
     return [
-        "" if number is None else f"{number:+.{decimals}f}".replace("-", minus)
+        "–" if number is None else f"{number:+.{decimals}f}".replace("-", minus)
         for number in numbers
     ]
 

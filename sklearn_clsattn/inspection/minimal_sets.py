@@ -353,10 +353,6 @@ class MinimalSets(Sequence[MinimalSet]):
         n_tokens = len(self.explanation[number].tokens)
         return _statement_of_counts(one, n_tokens, self._is_binary)
 
-    def names_all(self, number: int) -> bool:
-        """Return whether `statement` names all words or tokens of a set."""
-        return len(self.sets[number].tokens) <= (_MAX_NAMED if self.unit == "words" else 1)
-
     def to_frame(self) -> pd.DataFrame:
         """Return a data frame with one row per document; NaN means that there is no set."""
         names = ["document", "before", "after", "probability", "size", "at_least", "tokens"]
@@ -470,6 +466,11 @@ class MinimalSets(Sequence[MinimalSet]):
             {"name": name, "number": number, "width": 100.0 * width, "is_other": margin <= 0}
             for name, number, width, margin in each
         ]
+
+
+def all_are_named(one: MinimalSet) -> bool:
+    """Return whether the statement on a set names all its words or tokens."""
+    return len(one.tokens) <= (_MAX_NAMED if one.unit == "words" else 1)
 
 
 def _statement_of_words(one: MinimalSet) -> str:

@@ -21,7 +21,7 @@ from .formatting import (
     token_text,
     visible,
 )
-from .minimal_sets import can_edit, can_set_counts, minimal_sets
+from .minimal_sets import all_are_named, can_edit, can_set_counts, minimal_sets
 from .progress import tracked
 from .terms import DecisionTerms, difference, pairs
 from .token_positions import Segment, cut
@@ -31,7 +31,8 @@ MAX_CLASSES = 6  # to name
 SMALLEST_SHOWN = 0.0005  # probability of a class to name beyond the first two
 _MAX_REASONS = 3  # tokens of each side in a sentence
 _MAX_DELETED = 12  # words to list
-_SECONDS = 2.0  # to search for the words to delete, for one document
+_LONGEST_SEARCHED = 2_000  # words of a document; in longer ones a search takes seconds
+_SECONDS = 10.0  # for a search, as by default in `Explanation.counterfactual`
 _MAX_NEAR = 3  # tokens that are said to be near others
 _OPENING = 60  # characters of a folded document's first words
 _FAINT = 0.05  # least contribution, in log-odds, that the strongest shade stands for
@@ -347,10 +348,15 @@ def _deletion(one: DecisionTerms) -> Deletion | None:
     if not len(one.tokens):
         return None
     unit: Literal["words", "tokens"] = "words" if can_edit(one) else "tokens"
-    if unit == "tokens" and not can_set_counts(one):
+    if unit == "words":
+        document = one.documents[0]
+        assert document is not None
+        if document.n_occurrences > _LONGEST_SEARCHED:
+            return None
+    elif not can_set_counts(one):
         return None
     sets = minimal_sets(one, unit, None, _SECONDS, is_kept=False)
-    words = [] if sets.names_all(0) else list(sets[0].tokens)
+    words = [] if all_are_named(sets[0]) else list(sets[0].tokens)
     return Deletion(sets.statement(0), words[:_MAX_DELETED], max(len(words) - _MAX_DELETED, 0))
 
 
