@@ -101,7 +101,12 @@ html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "docs/auto_examples/index": []},
+    # Tables of results and the gallery take the place of a page's contents.
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        "benchmarks/results/*": [],
+        "docs/auto_examples/index": [],
+    },
     "header_links_before_dropdown": 6,
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": project},
     "github_url": "https://github.com/sklearn-clsattn/sklearn-clsattn",
