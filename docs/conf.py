@@ -106,7 +106,7 @@ html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], **dict.fromkeys(WIDE_PAGES, [])},
+    "secondary_sidebar_items": {"**": ["page-toc"]} | {page: [] for page in WIDE_PAGES},
     "header_links_before_dropdown": 6,
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": project},
     "github_url": "https://github.com/sklearn-clsattn/sklearn-clsattn",
