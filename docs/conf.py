@@ -89,6 +89,11 @@ LATEST = sklearn_clsattn._SITE.rsplit("/", 1)[0] + "/latest"
 is_latest = os.environ.get("READTHEDOCS_VERSION", "latest") == "latest"
 SWITCHER = "_static/switcher.json"
 
+# Tables of results and the gallery have the place of a page's contents.
+RESULTS = HERE.parent / "benchmarks" / "results"
+WIDE_PAGES = [f"benchmarks/results/{page.stem}" for page in RESULTS.glob("*.md")]
+WIDE_PAGES.append("docs/auto_examples/index")
+
 html_theme = "pydata_sphinx_theme"
 html_title = project
 html_favicon = "_static/favicon.svg"
@@ -101,7 +106,7 @@ html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "docs/auto_examples/index": []},
+    "secondary_sidebar_items": {"**": ["page-toc"]} | {page: [] for page in WIDE_PAGES},
     "header_links_before_dropdown": 6,
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": project},
     "github_url": "https://github.com/sklearn-clsattn/sklearn-clsattn",
