@@ -2,7 +2,7 @@
 
 Minimising the penalised loss over the embeddings E with p and v fixed and orthogonal is the
 same problem as minimising it over the scores E.p and the values E.v (representer fact,
-``docs/model.md``), so E never appears here.
+``docs/mathematics.md``), so E never appears here.
 """
 
 from __future__ import annotations

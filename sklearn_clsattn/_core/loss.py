@@ -38,7 +38,7 @@ gives every derivative of the sum:
 
 So one evaluation is two sparse products with 1 + K columns, whatever the dimension of the
 embeddings: minimising over embeddings with an L2 penalty is the same problem (representer
-fact, ``docs/model.md``).
+fact, ``docs/mathematics.md``).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ with the gradient g and the diagonal curvature H of :mod:`sklearn_clsattn._core.
 up batch by batch. A new batch is trained on together with that, under the penalties and the token
 scaling of all documents so far; then it becomes part of the memory. The first batch is the
 default training, exactly. Updating a Gaussian of diagonal covariance batch by batch is known from
-logistic regression [1]_ [2]_; ``docs/model.md`` has the differences.
+logistic regression [1]_ [2]_; ``docs/mathematics.md`` has the differences.
 
 .. [1] D. J. Spiegelhalter, S. L. Lauritzen (1990). Sequential updating of conditional
    probabilities on directed graphical structures. Networks 20.
