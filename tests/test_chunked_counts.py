@@ -64,7 +64,7 @@ def test_what_is_read_is_what_was_written(tmp_path):
     assert_array_equal(np.concatenate([chunk[1] for chunk in chunks]), y)
     assert_array_equal(np.concatenate([chunk[2] for chunk in chunks]), weights)
     for one in (counts._chunk(number) for number in range(len(counts))):
-        assert (one.columns != one.X.T).nnz == 0
+        assert (one.transposed != one.X.T).nnz == 0
     assert str(len(y)) in repr(counts)
 
 
@@ -162,8 +162,8 @@ def test_what_is_wrong_with_a_batch_is_said(tmp_path, batch, said):
     [
         (None, "it is not a file"),
         (b"[]", "TypeError"),
-        (b'{"format": 4}', "KeyError"),
-        (b'{"format": 99}', "its format is 99, expected 4"),
+        (b'{"format": 5}', "KeyError"),
+        (b'{"format": 99}', "its format is 99, expected 5"),
         (b"\xff", "UnicodeDecodeError"),
     ],
 )
@@ -228,7 +228,7 @@ DAMAGES = {
     "folder": lambda path: (path.unlink(), path.mkdir()),
     "pipe": lambda path: (path.unlink(), os.mkfifo(path)),  # which is not waited for
 }
-NAMES = ["codes", "weights"] + [
+NAMES = ["targets", "weights"] + [
     f"{of}_{part}" for of in ("rows", "columns") for part in ("indptr", "indices", "data")
 ]
 FILES = ["corpus.json", "classes.npy", *(f"chunk-00001/{name}.npy" for name in NAMES)]
@@ -275,11 +275,11 @@ def test_damage_to_any_file_is_said(folder, name, damage):
         ("rows_indptr", lambda a: a[::-1].copy()),
         ("columns_indptr", lambda a: a[:-1]),
         ("columns_data", lambda a: a[:-1]),
-        ("codes", lambda a: a + 2),
-        ("codes", lambda a: a[1:]),
+        ("targets", lambda a: a + 2),
+        ("targets", lambda a: a[1:]),
     ],
 )
 def test_numbers_out_of_bounds_are_said(folder, name, change):
     path = folder / f"chunk-00001/{name}.npy"
     np.save(path, change(np.load(path)))
-    refused(folder, "chunk-00001/codes.npy")
+    refused(folder, "chunk-00001/targets.npy")

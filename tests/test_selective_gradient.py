@@ -37,6 +37,7 @@ def exact(X, loss, values, scores):
     a = [number(x) for x in scores.tolist()]
     b = [[number(x) for x in row] for row in values.tolist()]
     omega = [number(x) for x in loss.sample_weight.tolist()]
+    targets = loss.output_loss.signs if loss.n_outputs == 1 else loss.output_loss.targets
     gradient, size = [number(0)] * len(a), number(0)
     largest = max(abs(x) for row in b for x in row)
     for i, row in enumerate(X.toarray().tolist()):
@@ -48,12 +49,12 @@ def exact(X, loss, values, scores):
         outputs = range(len(b[0]))
         f = [sum(qs * b[s][k] for qs, s in zip(q, tokens, strict=True)) for k in outputs]
         if len(f) == 1:
-            y = number(float(loss.targets[i]))
+            y = number(float(targets[i]))
             g = [-y / (1 + mpmath.exp(y * f[0]))]
         else:
             exponentials = [mpmath.exp(x) for x in f]
             g = [x / sum(exponentials) for x in exponentials]
-            g[int(loss.targets[i])] -= 1
+            g[int(targets[i])] -= 1
         for qs, s in zip(q, tokens, strict=True):
             pull = sum(g[k] * (b[s][k] - f[k]) for k in outputs)
             gradient[s] += omega[i] * qs * pull / sum(omega)

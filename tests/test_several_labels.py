@@ -14,7 +14,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
+from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn._base import documents_in_memory
 from sklearn_clsattn._core.leave_one_out import LeftOut, evidence_without
 from sklearn_clsattn._core.path import AttentionPath
@@ -225,9 +225,7 @@ def test_what_several_labels_cannot_do(data, texts, tmp_path):
     refused("matrix of 0 and 1", model.fit, X, Y + 1)
     refused("matrix of 0 and 1", model.fit, X, [["c"], ["a", "b"]] * 45)
     refused("class_weight supports only", ClsAttentionClassifier(class_weight="balanced").fit, X, Y)
-    refused("for several, use fit", model.partial_fit, X, Y)
     refused("several labels per document", OneStepClassifier().fit, X, Y)
-    refused("several labels per document", ChunkedCounts.write, tmp_path / "counts", [(X, Y)])
     fitted = model.fit(X, Y)
     refused("model of several", ModelReport.from_estimator, fitted, X, Y)
     refused('kind="bars"', TokenImportanceDisplay.from_estimator, fitted, X, Y)
