@@ -237,9 +237,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         --------
         >>> import numpy as np
         >>> from sklearn_clsattn import ClsAttentionClassifier
-        >>> X = np.array([[2, 0, 1], [0, 2, 1], [1, 1, 0], [2, 1, 0]])
-        >>> y = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.7, 0.3]])
-        >>> model = ClsAttentionClassifier().fit(X, y, classes=["ham", "spam"])
+        >>> X = np.array([[2, 0, 1], [0, 2, 1], [1, 1, 0], [0, 1, 1]])
+        >>> y = np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5], [0.3, 0.7]])
+        >>> model = ClsAttentionClassifier(C=1.0).fit(X, y, classes=["ham", "spam"])
         >>> model.predict([[1, 0, 0], [0, 1, 0]])
         array(['ham', 'spam'], dtype='<U4')
         """

@@ -357,7 +357,8 @@ def plain_labels(y: Any, name: str = "y") -> Any:
 
     is_column = getattr(y, "ndim", 1) == 1 or getattr(y, "shape", (0,))[-1] == 1
     values = _column_values(y) if is_column else y
-    if has_several_labels(y) or (is_column and any(map(_is_collection, values))):
+    one_of_each_type = {type(value): value for value in values}.values() if is_column else ()
+    if has_several_labels(y) or any(map(_is_collection, one_of_each_type)):
         raise ValueError(
             f"{name} has several labels per document, expected one. For several classes at once, "
             "apply MultiLabelBinarizer to it and wrap the classifier in OneVsRestClassifier; for "

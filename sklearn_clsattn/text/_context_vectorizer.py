@@ -36,7 +36,7 @@ from .._validation import (
 )
 from ._characters import frequent_characters
 from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows
-from ._normalization import Form, aligned, normalized
+from ._normalization import Form, aligned, normalized_texts
 from ._token_positions import (
     MAX_SCORE,
     N_CELLS,
@@ -478,7 +478,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             raw_documents = list(raw_documents)
         check_not_swapped(raw_documents, y)
         texts = checked(raw_documents, texts=True)
-        return [normalized(text, self.normalize, lowercase=self.lowercase) for text in texts]
+        return normalized_texts(texts, self.normalize, lowercase=self.lowercase)
 
     def _tokens(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""

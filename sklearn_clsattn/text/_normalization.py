@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise, repeat
 from typing import Literal, NamedTuple
@@ -106,6 +107,19 @@ def normalized(text: str, form: Form, *, lowercase: bool) -> str:
     elif lowercase:
         text = text.lower()
     return _BACKTICK.sub("'", text) if "`" in text else text
+
+
+def normalized_texts(texts: Iterable[str], form: Form, *, lowercase: bool) -> list[str]:
+    """Return texts in a normal form, as :func:`normalized` does one by one."""
+    if form is None or not lowercase:
+        return [normalized(text, form, lowercase=lowercase) for text in texts]
+    # Most texts are in ASCII, where a call takes longer than the work.
+    return [
+        text.lower()
+        if text.isascii() and "`" not in text
+        else normalized(text, form, lowercase=True)
+        for text in texts
+    ]
 
 
 def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
