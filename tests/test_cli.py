@@ -179,6 +179,25 @@ def test_texts_without_labels(frame, data, tmp_path, run, refused):
     assert load_model(tmp_path / "m.skops")[0].word_vectors_ is not None
 
 
+def test_probabilities_of_another_model(frame, data, tmp_path, run, refused):
+    """In columns with the classes' names, or given as CLASS=COLUMN; the saved model tells of it."""
+    labels = frame["label"].astype(str)
+    first, second = sorted(set(labels))
+    told = pd.DataFrame({"text": frame["text"], first: np.where(labels == first, 0.9, 0.1)})
+    told["p"] = 1 - told[first]
+    told.to_csv(tmp_path / "told.csv", index=False)
+    more = "--unlabeled", tmp_path / "told.csv", "--teacher-columns"
+    where = "-o", tmp_path / "m.skops", "--force"
+    out = " ".join(run("fit", data, *more, f"{first},{second}=p", *where)[1].split())
+    assert re.search(r"teacher weight [\d.]+.*says the same on \d+ % of texts held out", out)
+    model = load_model(tmp_path / "m.skops")
+    assert model.taught_by_ == f"probabilities, {len(frame):,} texts"
+    assert "do not include the labels" in refused("fit", data, *more, first, *where)
+    assert "has no column 'q'" in refused("fit", data, *more, f"{first},{second}=q", *where)
+    assert "expected a probability" in refused("fit", data, *more, f"{first},{second}=text", *where)
+    assert "pass it as --unlabeled" in refused("fit", data, "--teacher-columns", first, *where)
+
+
 @pytest.mark.parametrize("encoding", [[], ["--encoding", "utf-16"]])
 def test_round_trip(frame, tmp_path, run, encoding):
     data = tmp_path / ("a.csv" if encoding else "a.csv.gz")

@@ -280,3 +280,20 @@ def test_the_chunks_of_a_killed_worker_are_computed_again(two, monkeypatch, C, n
     model = DaskClsAttentionClassifier(C=C, client=two).fit(blocks, labels)
     assert count > number
     assert_close_fit(model, ClsAttentionClassifier(C=C).fit(X, y), tol=1e-7)
+
+
+def test_probabilities_and_several_labels():
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    X = rng.poisson(np.where(y[:, None] == np.arange(12) % 3, 1.5, 0.3)).astype(float)
+    P = 0.6 * np.eye(3)[y] + 0.4 * rng.dirichlet(np.ones(3), 120)
+    several = (P > 0.3).astype(int)
+    names = ["a", "b", "c"]
+    with Client(processes=False, n_workers=1, dashboard_address=":0"):
+        for labels, options in ((P, {"classes": names}), (several, {})):
+            chunks = da.from_array(X, chunks=(50, -1)), da.from_array(labels, chunks=(50, -1))
+            model = DaskClsAttentionClassifier().fit(*chunks, **options)
+            local = ClsAttentionClassifier().fit(X, labels, **options)
+            assert_array_equal(model.classes_, local.classes_)
+            found = model.to_local().predict_proba(X)
+            assert_allclose(found, local.predict_proba(X), atol=2e-3)

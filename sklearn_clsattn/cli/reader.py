@@ -119,6 +119,12 @@ def read_probabilities(
                 f"{column!r}: expected a probability"
             )
         probabilities[by_name.get(name, name)] = numbers.to_numpy(np.float64)
+    missing = [name for name, label in by_name.items() if label not in probabilities]
+    if missing:
+        raise ValueError(
+            f"--teacher-columns do not include the labels {', '.join(missing)}: expected a column "
+            "for each, as CLASS=COLUMN where it has another name"
+        )
     return pd.DataFrame(probabilities)
 
 
