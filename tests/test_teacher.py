@@ -190,6 +190,7 @@ def test_brought_vectors_are_used(texts, teacher):
             r"which do not include the labels",
         ),
         ({"teacher_weight": -1}, "teacher_weight must be"),
+        ({"unlabeled": "one text"}, "got one text|expected.*texts|iterable of texts"),
         ({"sample_weight": [-1.0] * N_LABELLED}, "Negative values"),
         ({"classifier__token_vectors": None}, "takes no other parameters"),
     ],
@@ -201,3 +202,22 @@ def test_what_cannot_be_learned_is_refused(texts, teacher, change, message):
     assert not hasattr(model[0], "vocabulary_")
     other = TextClassifier([("v", CountVectorizer()), ("c", LogisticRegression())])
     refused("A teacher needs the steps of make_text_classifier", other.fit, *texts[0], **options)
+
+
+def test_a_fit_that_fails_changes_nothing(texts, teacher):
+    labelled, more = texts[0], texts[1][0]
+    model = make_text_classifier().fit(
+        *labelled, unlabeled=more, teacher=teacher, teacher_weight=1.0
+    )
+    before, steps = model.predict_proba(more), model.steps
+    refused(
+        "but unlabeled has 3", model.fit, *labelled, unlabeled=more[:3], teacher=np.ones((2, 2)) / 2
+    )
+    refused("expected y, got None", model.fit, labelled[0], None, unlabeled=more, teacher=teacher)
+    assert model.steps is steps
+    assert model.teacher_weight_ == 1
+    assert_array_equal(model.predict_proba(more), before)
+    longer = TextClassifier(
+        [("a", CountVectorizer()), ("b", "passthrough"), ("c", LogisticRegression())]
+    )
+    refused("A teacher needs the steps", longer.fit, *labelled, unlabeled=more, teacher=teacher)

@@ -221,11 +221,11 @@ def _log_odds_without(
 
 
 def _precision(X: Any, totals: TokenTotals) -> type[np.floating[Any]]:
-    """Return that of X: what a document adds to a total is small where precision is short."""
+    """Return X's precision; single only where totals are not too large for a document's share."""
     within = totals.rest.max(initial=0.0) < 1e30 and totals.smoothed.max(initial=0.0) < 1e30
     return np.float32 if X.dtype == np.float32 and within else np.float64
 
 
 def _unit_per_document(X: Any, totals: TokenTotals) -> Array:
-    """Return what an entry of 1 adds to the totals for a document of weight 1, (n_documents,)."""
+    """Return the addition to the totals of an entry of 1 with weight 1, (n_documents,)."""
     return safe_divide(totals.unit, row_totals(X))

@@ -114,7 +114,7 @@ def _unlabeled(arguments: Namespace, classes: NDArray[Any]) -> tuple[Any, Any]:
 
 
 def _of_unlabeled(arguments: Namespace, unlabeled: Any, model: Pipeline) -> dict[str, str]:
-    """Return what was learned from texts without labels, in words."""
+    """Return the facts learned from texts without labels, in words."""
     if unlabeled is None:
         return {}
     facts = {}

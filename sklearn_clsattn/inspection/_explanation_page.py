@@ -55,7 +55,7 @@ def explanation_html(
 
 
 def spaces(views: Sequence[View], can_fold: bool = True) -> list[Space]:
-    """Return what there is space for: all of few documents, the strongest passages of many."""
+    """Return the space of each view: all of few documents, the strongest passages of many."""
     n = len(views)
     longest = _LONG
     limit = _OF_LONG
@@ -76,7 +76,7 @@ def spaces(views: Sequence[View], can_fold: bool = True) -> list[Space]:
 
 
 def _overview(views: Sequence[View]) -> str:
-    """Return what is predicted, and how often it is wrong, as a sentence."""
+    """Return a sentence on the predictions, and on how many are wrong."""
     predicted = Counter(one.predicted for one in views).most_common()
     said = [f"{count:,} {label}" for label, count in predicted[:4]]
     if len(predicted) > 4:

@@ -95,7 +95,7 @@ def _write_end(ax: Any, value: float, slot: float, words: str) -> None:
 
 
 def _axis_label(view: View) -> str:
-    """Return what the decision of a view is."""
+    """Return the name of a view's decision, for its axis."""
     if view.is_binary and view.other is not None:
         return f"log-odds of {shown(view.target, 20)} against {shown(view.other, 20)}"
     return f"decision for {shown(view.target, 32)}"

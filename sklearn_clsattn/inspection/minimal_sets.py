@@ -474,7 +474,7 @@ def all_are_named(one: MinimalSet) -> bool:
 
 
 def _statement_of_words(one: MinimalSet) -> str:
-    """Return what was predicted for the edited text, and which other sets were tried."""
+    """Return the prediction for the edited text and the other sets tried, as a sentence."""
     before, after = label_text(one.before), label_text(one.after)
     n = len(one.tokens)
     n_tried = (one.at_least or 0) - 1  # all sets of up to so many words were tried
@@ -516,7 +516,7 @@ def _tried(n_tried: int) -> str:
 
 
 def _statement_of_counts(one: MinimalSet, n_tokens: int, is_binary: bool) -> str:
-    """Return what holds for the bag, and what is proved of smaller sets."""
+    """Return the claim about the bag and the proof for smaller sets, as a sentence."""
     before, after = label_text(one.before), label_text(one.after)
     n = len(one.tokens)
     if not one.found and one.is_kept:

@@ -120,7 +120,7 @@ def _reasons(view: View, *, color: bool) -> Text:
 
 
 def _deletion(view: View) -> Text:
-    """Return what changes the prediction."""
+    """Return the words whose deletion changes the prediction, as a line."""
     assert view.deletion is not None
     statement, words, more = view.deletion
     if words:

@@ -32,6 +32,7 @@ from .._sklearn import _check_sample_weight
 from .._targets import Targets
 from .._types import Array
 from .._validation import check_probabilities, has_several_labels, plain_labels
+from ._tokens import checked
 
 
 class TeacherUse(NamedTuple):
@@ -278,11 +279,15 @@ def learn_from_teacher(
 
     The parameters are those of :meth:`TextClassifier.fit`.
     """
-    texts, more = list(X), [] if unlabeled is None else list(unlabeled)
+    check_teacher_weight(teacher_weight)
+    texts = list(checked(X, texts=True))
+    more = [] if unlabeled is None else list(checked(unlabeled, texts=True))
     if not more:
         raise ValueError(
             "A teacher needs texts of which it tells probabilities: pass them as unlabeled."
         )
+    if y is None:
+        raise ValueError("A teacher needs labels of the texts in X: expected y, got None.")
     if has_several_labels(y):
         raise ValueError("With a teacher, expected one label per text, got several columns of y.")
     labels = np.asarray(plain_labels(y))
@@ -331,7 +336,7 @@ def learn_from_teacher(
 
 
 def _described(teacher: Any) -> str:
-    """Return what a teacher is, in words."""
+    """Return a teacher's description, in words."""
     if hasattr(teacher, "predict_proba"):
         steps = [type(step).__name__ for _, step in getattr(teacher, "steps", [])]
         return " and ".join(steps) or type(teacher).__name__

@@ -20,7 +20,7 @@ from .._classifier import ClsAttentionClassifier
 from .._pickling import public
 from .._training import all_or_nothing
 from ._context_vectorizer import ContextVectorizer, bags_of, fit_bags
-from ._teacher import check_teacher_weight, learn_from_teacher
+from ._teacher import learn_from_teacher
 
 
 class BagsVectorizer(CallbackSupportMixin, BaseEstimator):
@@ -148,12 +148,22 @@ class TextClassifier(Pipeline):
         >>> bool(more.score(texts[1000:], y[1000:]) > few.score(texts[1000:], y[1000:]))
         True
         """
-        for name in _OF_TEACHER:  # from an earlier fit
-            self.__dict__.pop(name, None)
+        taught: dict[str, Any] = {}
         if teacher is not None:
-            taught = self._taught(X, y, sample_weight, unlabeled, teacher, teacher_weight, params)
-            self.__dict__.update(taught)
-            if self.teacher_weight_:
+            adapter, classifier = self._taught_steps(params)
+            lesson = learn_from_teacher(
+                adapter, classifier, X, y, sample_weight, unlabeled, teacher, teacher_weight
+            )
+            taught = {
+                "teacher_weight_": lesson.use.weight,
+                "teacher_power_": lesson.use.power,
+                "teacher_agreement_": lesson.agreement,
+                "taught_by_": lesson.taught_by,
+            }
+            if lesson.use.weight:
+                (name, _), (last_name, _) = self.steps
+                self.steps = [(name, lesson.vectorizer), (last_name, lesson.classifier)]
+                self.__dict__.update(taught)
                 return self
         first = self.steps[0][0]
         if unlabeled is not None:
@@ -169,41 +179,22 @@ class TextClassifier(Pipeline):
         if pipeline is not self:
             adapter = pipeline.steps[0][1]
             self.steps = [(first, adapter.vectorizer), pipeline.steps[1]]
+        for name in _OF_TEACHER:  # from an earlier fit
+            self.__dict__.pop(name, None)
+        self.__dict__.update(taught)
         return self
 
-    def _taught(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        unlabeled: Any,
-        teacher: Any,
-        teacher_weight: float | str,
-        params: dict[str, Any],
-    ) -> dict[str, Any]:
-        """Return the attributes of a fit with a teacher, without steps if its weight is 0."""
-        (name, adapter), (last_name, classifier) = self._on_bags().steps
-        if not isinstance(adapter, BagsVectorizer):
+    def _taught_steps(self, params: dict[str, Any]) -> tuple[BagsVectorizer, Any]:
+        """Return the vectorizer, as one of bags, and the classifier of a fit with a teacher."""
+        first, last = self._on_bags().steps[0][1], self.steps[-1][1]
+        if not isinstance(first, BagsVectorizer):
             raise ValueError(
                 "A teacher needs the steps of make_text_classifier(): a ContextVectorizer and a "
                 "ClsAttentionClassifier."
             )
         if params:
             raise ValueError(f"With a teacher, fit takes no other parameters: got {[*params]}.")
-        check_teacher_weight(teacher_weight)
-        lesson = learn_from_teacher(
-            adapter, classifier, X, y, sample_weight, unlabeled, teacher, teacher_weight
-        )
-        attributes: dict[str, Any] = {
-            "teacher_weight_": lesson.use.weight,
-            "teacher_power_": lesson.use.power,
-            "teacher_agreement_": lesson.agreement,
-            "taught_by_": lesson.taught_by,
-        }
-        if lesson.use.weight:
-            steps = [(name, lesson.vectorizer), (last_name, lesson.classifier)]
-            attributes["steps"] = steps
-        return attributes
+        return first, last
 
     def predict(self, X: Any, **params: Any) -> Any:
         """Return the most probable class of each text.

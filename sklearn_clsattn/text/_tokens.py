@@ -333,7 +333,7 @@ def _shown(value: Any) -> str:
 
 
 def _remedy(document: Any) -> str:
-    """Return what to do about a document that is not a text."""
+    """Return the remedy for a document that is not a text."""
     if isinstance(document, bytes):
         return "decode it, as in [text.decode() for text in X]"
     if isinstance(document, list | tuple | np.ndarray):
