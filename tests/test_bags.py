@@ -91,6 +91,9 @@ def test_products_are_those_of_the_product(backend):
     }.items():
         results = [getattr(one, name)(given_).numpy() for one in (bag, expected)]
         assert_allclose(*results, rtol=1e-10, atol=1e-12)
+    rows, columns, weights = (one.numpy() for one in bag.entries())
+    entries = sp.coo_array((weights, (rows, columns)), shape=X.shape)
+    assert_allclose(entries.toarray(), made.toarray(), rtol=1e-12)
     # Roughly: of the right size for every token that is there, whatever the weights.
     rough = bag.squared_sum_over_documents(documents, roughly=torch.ones(len(documents))).numpy()
     exact = expected.squared_sum_over_documents(documents).numpy()

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._bags import Bags
+from .._bags import Bags, multiplied
 from .._documents import BLOCK_ENTRIES, csr_of, row_blocks
 from .._types import Array
 from .threads import blocks_in_threads, in_background, in_threads
@@ -81,8 +81,9 @@ class TokenBag:
 
     def entries(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return documents and tokens (int64) and weights of all stored entries, row by row."""
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(self._X.indptr))
-        arrays = rows, self._X.indices.astype(np.int64), self._X.data
+        X = multiplied(self._X)
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(X.indptr))
+        arrays = rows, X.indices.astype(np.int64), X.data
         documents, tokens, weights = (as_tensor(array, self.device) for array in arrays)
         return documents, tokens, weights.to(self.dtype)
 
