@@ -223,17 +223,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--variants", action="store_true", help="hard labels, powers, fewer texts")
     parser.add_argument("--embeddings", type=Path, help="folder to keep embeddings in")
+    parser.add_argument("--rows", type=Path, help="CSV of what was measured, which is not repeated")
     parser.add_argument("--output", type=Path, help="file for the page")
     options = parser.parse_args(arguments)
     readers = sources(options.explore, None)
     names = options.sets.split(",") if options.explore else list(readers)
     sizes = [int(n) for n in options.labels.split(",")]
     found: list[dict[str, Any]] = []
+    if options.rows is not None and options.rows.exists():
+        found = pd.read_csv(options.rows).to_dict("records")
+    known = {(row["set"], row["labels"], row["seed"]) for row in found}
     for seed in range(options.seeds):
         for name in names:
             for n in sizes:
+                if (name, n, seed) in known:
+                    continue
                 setting = readers[name], n, seed, options.embeddings, options.variants
                 found += measured(name, *setting)
+                if options.rows is not None:
+                    pd.DataFrame(found).to_csv(options.rows, index=False)
                 print(name, n, seed, len(found), file=sys.stderr, flush=True)
     notes = (
         "Accuracy and log loss on 1,000 texts, mean over splits of training files: "
