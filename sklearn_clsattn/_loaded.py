@@ -56,6 +56,8 @@ from .text._word_vectors import WordVectors
 _LARGEST = 1e150
 # Larger numbers of words or characters in an n-gram would take minutes to look up.
 _LONGEST_NGRAM = 1000
+# Devices that PyTorch may have to train on; those of a model need not be there to predict.
+_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 # More processes would exhaust a machine.
 _MOST_JOBS = 256
 
@@ -116,6 +118,8 @@ def is_quick_pattern(pattern: str) -> bool:
 
 def _check(value: Any, untrusted: set[str]) -> None:
     """Check a value and all that it contains."""
+    if type(value) in (str, int, float):  # most of what there is
+        return
     if isinstance(value, BaseEstimator):
         _check_estimator(value, untrusted)
     elif isinstance(value, Mapping):
@@ -206,7 +210,8 @@ def _array(
     value: Any = getattr(owner, name, None)
     expected = ", ".join("any" if length is None else str(length) for length in shape)
     is_array = isinstance(value, np.ndarray) and value.dtype.kind in kinds
-    is_array = is_array and value.dtype.itemsize <= 8 and value.ndim == len(shape)
+    is_array = is_array and value.dtype.itemsize <= 8 and value.dtype.isnative
+    is_array = is_array and value.ndim == len(shape)
     fits = is_array and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
     got = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
     _require(fits, owner, f"{name} must be numbers of shape ({expected}), got {got:.80}")
@@ -252,7 +257,10 @@ def _check_classes(estimator: Any) -> int:
     of_one_kind = len(kinds) == 1 or kinds <= {int, float, bool}
     finite = all(one == one for one in labels)
     _require(of_one_kind and finite, estimator, "classes_ must be of one type, without NaN")
-    least = 1 if getattr(estimator, "multilabel_", False) else 2
+    is_multilabel = getattr(estimator, "multilabel_", False)
+    is_sorted = is_multilabel or labels == sorted(labels)
+    _require(is_sorted, estimator, "classes_ must be sorted")
+    least = 1 if is_multilabel else 2
     _require(len(labels) >= least, estimator, f"classes_ must be at least {least}")
     return len(labels)
 
@@ -382,11 +390,14 @@ def _check_attention(classifier: Any, _: set[str]) -> None:
     """Check scores, values and embeddings of a fitted classifier of this package."""
     if not _is_fitted(classifier):
         return
-    several = getattr(classifier, "multilabel_", False)
-    _require(several in (False, True), classifier, "multilabel_ must be True or False")
+    is_multilabel = getattr(classifier, "multilabel_", False)
+    _require(is_multilabel in (False, True), classifier, "multilabel_ must be True or False")
+    device = classifier.get_params().get("device", "cpu")
+    is_device = isinstance(device, str) and _DEVICE.fullmatch(device) is not None
+    _require(is_device, classifier, f"device must be 'cpu', 'cuda' or 'auto', got {device!r:.80}")
     n_classes = _check_classes(classifier)
-    n_outputs = 1 if n_classes == 2 and not several else n_classes
-    is_indicator = several or n_classes > 2
+    n_outputs = 1 if n_classes == 2 and not is_multilabel else n_classes
+    is_indicator = is_multilabel or n_classes > 2
     n_tokens = int(_number(classifier, "n_features_in_", 1))
     shape = (n_classes, n_tokens) if is_indicator else (n_tokens,)
     _array(classifier, "attention_scores_", (n_tokens,))

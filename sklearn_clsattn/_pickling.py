@@ -1,5 +1,6 @@
 """The content of a saved estimator: public class names, plain state, and versions."""
 
+import json
 import sys
 import warnings
 from collections.abc import Callable
@@ -24,6 +25,8 @@ _MODULES = {
 }
 _KIND = "_kind"
 _VERSIONS = "_saved_with"
+_VOCABULARY = "Vocabulary"
+_TERMS = "terms"
 
 
 def public(module: str) -> Callable[[Kind], Kind]:
@@ -50,7 +53,11 @@ class SavedMixin:
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()
-        return {name: _plain(value) for name, value in state.items()} | {_VERSIONS: _versions()}
+        plain = {name: _plain(value) for name, value in state.items()}
+        for name, value in plain.items():
+            if name.endswith("vocabulary_"):
+                plain[name] = _packed_vocabulary(value)
+        return plain | {_VERSIONS: _versions()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = {name: _restored(value) for name, value in state.items()}
@@ -79,8 +86,35 @@ def _plain(value: Any) -> Any:
     return {_KIND: name} | {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
 
 
+def _packed_vocabulary(vocabulary: Any) -> Any:
+    """Return a vocabulary's terms as one text, in the order of their columns.
+
+    skops writes and reads an object for each key and each value of a dictionary. What is not a
+    dictionary of strings, numbered from 0 on, is returned as it is.
+    """
+    if not isinstance(vocabulary, dict) or not all(isinstance(term, str) for term in vocabulary):
+        return vocabulary
+    terms: list[str] = sorted(vocabulary, key=vocabulary.__getitem__)
+    if [vocabulary[term] for term in terms] != list(range(len(terms))):
+        return vocabulary
+    return {_KIND: _VOCABULARY, _TERMS: json.dumps(terms)}
+
+
+def _unpacked_vocabulary(text: Any) -> dict[str, int]:
+    """Return the vocabulary of terms in one text."""
+    terms = json.loads(text)
+    if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms):
+        raise ValueError("expected the terms of a vocabulary")
+    vocabulary = {term: column for column, term in enumerate(terms)}
+    if len(vocabulary) != len(terms):
+        raise ValueError("expected different terms in a vocabulary")
+    return vocabulary
+
+
 def _restored(value: Any) -> Any:
-    """Return the object that :func:`_plain` was given."""
+    """Return the object that :func:`_plain` or :func:`_packed_vocabulary` was given."""
+    if isinstance(value, dict) and value.get(_KIND) == _VOCABULARY:
+        return _unpacked_vocabulary(value.get(_TERMS))
     if not (isinstance(value, dict) and value.get(_KIND) in _MODULES):
         return value
     content = {name: _restored(one) for name, one in value.items()}

@@ -106,6 +106,24 @@ def test_what_is_planted_in_a_model_is_refused(name, tmp_path):
         load_model(path)
 
 
+def as_term(value):
+    """Return a term of a vocabulary as it stands in a schema: JSON in JSON in JSON."""
+    return json.dumps(json.dumps(json.dumps(value))[1:-1])[1:-1]
+
+
+@pytest.mark.parametrize("other", ["film", 3, None])
+def test_terms_of_a_vocabulary_are_different_texts(other, tmp_path):
+    path = tmp_path / "model.skops"
+    save_model(make_text_classifier(min_df=1, C=1.0).fit(TEXTS, LABELS), path)
+    members, schema = mutations.read(path.read_bytes())
+    text = json.dumps(schema)
+    assert as_term("bad") in text
+    changed = json.loads(text.replace(as_term("bad"), as_term(other)))
+    path.write_bytes(mutations.written(members, changed))
+    with pytest.raises(ValueError, match=r"terms (in|of) a vocabulary"):
+        load_model(path)
+
+
 def zeros(n_bytes):
     """Return a stream of zeros, compressed, without ever having them all."""
     part, packer = bytes(1 << 24), zlib.compressobj(9, wbits=-15)

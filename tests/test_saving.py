@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.importance import overall_importance
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.saving import TRUSTED_TYPES, load_model, save_model
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
 
 TEXTS, LABELS = ["a good film", "a bad film", "good fun"] * 2, ["pos", "neg", "pos"] * 2
 
@@ -47,6 +48,22 @@ def counted(tokenizer=None):
     pattern = {} if tokenizer is None else {"tokenizer": tokenizer, "token_pattern": None}
     vectorizer = CountVectorizer(**pattern)
     return make_pipeline(vectorizer, ClsAttentionClassifier(C=1.0)).fit(TEXTS, LABELS)
+
+
+def test_a_vocabulary_is_saved_as_one_text(tmp_path):
+    """A file has no object for each term: those of many terms took seconds to write and read."""
+    odd = ["a b", "\n", "é", "\ud800", '"', "\\u0041", "0"]
+    texts = [*odd, *(f"word{number}" for number in range(3_000))]
+    vectorizer = TokenVectorizer(analyzer=lambda text: [text]).fit(texts)
+    sizes = []
+    for vocabulary in (dict(zip(odd, range(len(odd)), strict=True)), vectorizer.vocabulary_):
+        saved = TokenVectorizer()
+        saved.vocabulary_ = vocabulary
+        save_model(saved, tmp_path / "words.skops")
+        assert load_model(tmp_path / "words.skops").vocabulary_ == vocabulary
+        with zipfile.ZipFile(tmp_path / "words.skops") as archive:
+            sizes.append(archive.read("schema.json").count(b"__class__"))
+    assert sizes[0] == sizes[1]
 
 
 def assert_same(one, other):
