@@ -53,10 +53,10 @@ from ._tokens import (
     check_any_texts,
     checked,
     document_number,
-    found_tokens,
     is_spelled,
-    matched_tokens,
     tokenize,
+    tokens_of_pattern,
+    tokens_of_tokenizer,
 )
 from ._units import UnitNumbers, units_of
 from ._word_vectors import WordVectors, side_by_side, vectors_of
@@ -483,10 +483,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
     def _tokens(self, texts: list[str]) -> Tokens:
         """Return the tokens of preprocessed texts."""
         if self.tokenizer is not None:
-            return found_tokens(texts, self.tokenizer)
+            return tokens_of_tokenizer(texts, self.tokenizer)
         if self.token_pattern in PATTERNS:
             return tokenize(texts, self.token_pattern, scripts=True)
-        return matched_tokens(texts, self.token_pattern)
+        return tokens_of_pattern(texts, self.token_pattern)
 
     def _read(self, texts: list[str]) -> Words:
         """Return the words of preprocessed texts."""

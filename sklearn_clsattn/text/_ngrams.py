@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .._documents import index_type
 from .._types import Integers
 from ._symbols import ranges
-from ._tokens import Numbers, Tokens
+from ._tokens import Ids, Tokens
 
 # Occurrences that are processed together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17
@@ -78,7 +78,7 @@ class NgramColumns:
     lookup follows a tree whose level n contains the prefixes of n words.
     """
 
-    def __init__(self, numbers: dict[str, int], table: Numbers) -> None:
+    def __init__(self, numbers: dict[str, int], table: Ids) -> None:
         self.n_columns = table.shape[1]
         self._numbers, self._table = numbers, table
 
@@ -96,7 +96,7 @@ class NgramColumns:
         return cls(numbers, table)
 
     @cached_property
-    def _levels(self) -> list[tuple[Callable[[Any], Any], int, Numbers]]:
+    def _levels(self) -> list[tuple[Callable[[Any], Any], int, Ids]]:
         levels = []
         at = np.arange(self.n_columns)
         node = np.zeros(self.n_columns, dtype=np.int64)
@@ -112,7 +112,7 @@ class NgramColumns:
             bound = len(keys) * len(self._numbers)
         return levels
 
-    def of(self, tokens: Tokens, max_n: int) -> Iterator[Numbers]:
+    def of(self, tokens: Tokens, max_n: int) -> Iterator[Ids]:
         """Yield, for n from 1 to `max_n`, the column of the n-gram that starts at each token."""
         yield from self._of(self._ids(tokens), tokens.documents, max_n)
 
@@ -138,12 +138,12 @@ class NgramColumns:
         shape = tokens.n_documents, self.n_columns
         return sp.csr_array(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
 
-    def _ids(self, tokens: Tokens) -> Numbers:
+    def _ids(self, tokens: Tokens) -> Ids:
         """Return the tree's number of each token's word, -1 for others, (n_occurrences,)."""
         numbers = map(self._numbers.get, tokens.words, repeat(-1))
         return np.fromiter(numbers, np.int32, len(tokens.words))[tokens.ids]
 
-    def _of(self, ids: Numbers, documents: Numbers, max_n: int) -> Iterator[Numbers]:
+    def _of(self, ids: Ids, documents: Ids, max_n: int) -> Iterator[Ids]:
         walk = _NgramWalk(ids, documents, len(self._numbers))
         for lookup, n_keys, column in self._levels[:max_n]:
             walk.advance(lookup, n_keys)
@@ -188,11 +188,11 @@ def _lookup(keys: Integers, bound: int) -> Callable[[Any], Any]:
 class _NgramWalk:
     """The n-grams that start at each token, for n = 1, 2, ... in turn."""
 
-    def __init__(self, ids: Numbers, documents: Numbers, n_words: int) -> None:
+    def __init__(self, ids: Ids, documents: Ids, n_words: int) -> None:
         self.ids, self.documents, self.n_words = ids, documents, n_words
         self.n = 1
         self.bound = n_words  # of keys
-        self.beginnings: Numbers = np.zeros(len(ids), dtype=np.int32)
+        self.beginnings: Ids = np.zeros(len(ids), dtype=np.int32)
         self.buffer = np.empty(len(ids), dtype=np.int64)  # reused, because new memory is slow
 
     def chunks(self) -> Iterator[tuple[slice, Integers]]:

@@ -28,9 +28,9 @@ from ._tokens import (
     WORDS_AND_PUNCTUATION,
     check_any_texts,
     checked,
-    found_tokens,
     has_letters,
     tokenize,
+    tokens_of_tokenizer,
 )
 
 Vectors = NDArray[np.float32]
@@ -146,7 +146,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         if self.tokenizer is None:
             tokens = tokenize(lower, WORDS_AND_PUNCTUATION, positions=False, scripts=True)
         else:
-            tokens = found_tokens(lower, self.tokenizer)
+            tokens = tokens_of_tokenizer(lower, self.tokenizer)
         tokens = tokens.without(frozenset(word for word in tokens.words if not has_letters(word)))
         check_any_texts(len(lower), len(tokens.ids))
         counts, names, _ = count_ngrams(tokens, (1, 1), low=self.min_df, dtype=np.float64)
