@@ -62,17 +62,24 @@ def load_requests(*, target: Literal["topic", "mood"] = "topic", return_X_y: boo
     """
     rng = np.random.RandomState(0)  # its numbers stay the same from release to release
     lists = {title: text.splitlines() for title, text in sections("requests.txt").items()}
-    rows: dict[str, list[str]] = {}  # every text once
-    while len(rows) < _N_SAMPLES:
-        titles = [_pick(rng, _titles(lists, kind)) for kind in ("topic ", "mood ")]
-        rows[_text(rng, lists, *titles)] = [title.split()[1] for title in titles]
-    data = np.array(list(rows), dtype=object)
-    topic, mood = np.array(list(rows.values()), dtype=object).T
-    chosen = topic if target == "topic" else mood
+    labels: dict[str, tuple[str, str]] = {}  # of every text, once
+    while len(labels) < _N_SAMPLES:
+        topic_title = _pick(rng, _titles(lists, "topic "))
+        mood_title = _pick(rng, _titles(lists, "mood "))
+        text = _write_message(rng, lists, topic_title, mood_title)
+        labels[text] = topic_title.split()[1], mood_title.split()[1]
+    data = np.array(list(labels), dtype=object)
+    topic, mood = np.array(list(labels.values()), dtype=object).T
+    labels_of_target = topic if target == "topic" else mood
     if return_X_y:
-        return data, chosen
-    names = sorted(set(chosen))
-    return Bunch(data=data, target=chosen, topic=topic, mood=mood, target_names=names)
+        return data, labels_of_target
+    return Bunch(
+        data=data,
+        target=labels_of_target,
+        topic=topic,
+        mood=mood,
+        target_names=sorted(set(labels_of_target)),
+    )
 
 
 def sections(file: str) -> dict[str, str]:
@@ -83,32 +90,17 @@ def sections(file: str) -> dict[str, str]:
 
 
 def _titles(lists: Lists, kind: str) -> list[str]:
+    """Return the titles of the lists of a kind, such as "topic "."""
     return [title for title in lists if title.startswith(kind)]
 
 
-def _text(rng: np.random.RandomState, lists: Lists, topic: str, mood: str) -> str:
+def _write_message(rng: np.random.RandomState, lists: Lists, topic: str, mood: str) -> str:
     """Return a message of a topic and a mood, given by their titles in `lists`."""
-    about = [_pick(rng, lists[topic])]
-    if rng.random_sample() < 0.2:
-        about.append(_pick(rng, lists[_pick(rng, _titles(lists, "topic "))]))
-    neither = lists["neither"].copy()
-    for _ in range(_below(rng, 3)):
-        about.insert(_below(rng, len(about) + 1), neither.pop(_below(rng, len(neither))))
-    feeling = _pick(rng, lists[mood])
-    if rng.random_sample() < 0.15:  # the last mood counts
-        (other,) = {*_titles(lists, "mood ")} - {mood}
-        about = [_pick(rng, lists[other]), *about, feeling]
-    else:
-        about.insert(0 if rng.random_sample() < 0.2 else len(about), feeling)
 
-    def filled(slot: re.Match[str]) -> str:
+    def fill_slot(slot: re.Match[str]) -> str:
         return _pick(rng, lists[f"slot {slot[1]}"])
 
-    sentences = (re.sub(r"\{(\w+)\}", filled, sentence) for sentence in about)
-    body = " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
-    greeting = _pick(rng, [*lists["greeting"], "", "", ""])
-
-    def mistyped(word: re.Match[str]) -> str:
+    def mistype(word: re.Match[str]) -> str:
         """Return every fortieth word or so with two letters in the wrong order."""
         letters = word[0]
         if rng.random_sample() >= 1 / 40:
@@ -116,10 +108,39 @@ def _text(rng: np.random.RandomState, lists: Lists, topic: str, mood: str) -> st
         at = 1 + _below(rng, len(letters) - 2)
         return letters[:at] + letters[at + 1] + letters[at] + letters[at + 2 :]
 
-    return re.sub(r"[a-z]{4,}", mistyped, f"{greeting} {body}".strip())
+    sentences = []
+    for template in _templates(rng, lists, topic, mood):
+        sentence = re.sub(r"\{(\w+)\}", fill_slot, template)
+        sentences.append(sentence[0].upper() + sentence[1:])
+    greeting = _pick(rng, [*lists["greeting"], "", "", ""])
+    message = " ".join([greeting, *sentences]).strip()
+    return re.sub(r"[a-z]{4,}", mistype, message)
+
+
+def _templates(rng: np.random.RandomState, lists: Lists, topic: str, mood: str) -> list[str]:
+    """Return the sentences of a message, with slots to fill in."""
+    # 1) the topic, sometimes with a second one after it
+    templates = [_pick(rng, lists[topic])]
+    if rng.random_sample() < 0.2:
+        second_topic = _pick(rng, _titles(lists, "topic "))
+        templates.append(_pick(rng, lists[second_topic]))
+    # 2) up to two sentences without topic and mood
+    neutral = lists["neither"].copy()
+    for _ in range(_below(rng, 3)):
+        place = _below(rng, len(templates) + 1)
+        templates.insert(place, neutral.pop(_below(rng, len(neutral))))
+    # 3) the mood, sometimes after the other one
+    feeling = _pick(rng, lists[mood])
+    if rng.random_sample() < 0.15:
+        (other_mood,) = {*_titles(lists, "mood ")} - {mood}
+        return [_pick(rng, lists[other_mood]), *templates, feeling]
+    place = 0 if rng.random_sample() < 0.2 else len(templates)
+    templates.insert(place, feeling)
+    return templates
 
 
 def _pick(rng: np.random.RandomState, options: list[str]) -> str:
+    """Return one of several texts at random."""
     return options[_below(rng, len(options))]
 
 

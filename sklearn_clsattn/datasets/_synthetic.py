@@ -227,11 +227,14 @@ def _relevant_probabilities(
 
 
 def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> NDArray[np.int64]:
-    """Round the classes' shares of `n_samples` to whole numbers by largest remainders."""
-    shares = np.full(n_classes, 1 / n_classes) if weights is None else np.asarray(weights, float)
-    if shares.shape != (n_classes,) or shares.min() < 0 or abs(shares.sum() - 1) > 1e-6:
+    """Return the sizes of the classes, (n_classes,), rounded by largest remainders."""
+    frequencies = np.full(n_classes, 1 / n_classes)
+    if weights is not None:
+        frequencies = np.asarray(weights, dtype=np.float64)
+    has_shape = frequencies.shape == (n_classes,)
+    if not has_shape or frequencies.min() < 0 or abs(frequencies.sum() - 1) > 1e-6:
         raise ValueError(f"weights must be {n_classes} shares that add up to 1, got {weights!r}")
-    exact = n_samples * shares / shares.sum()
+    exact = n_samples * frequencies / frequencies.sum()
     sizes = np.floor(exact + 1e-9).astype(np.int64)
     missing = n_samples - int(sizes.sum())
     sizes[np.argsort(sizes - exact, kind="stable")[:missing]] += 1
@@ -284,7 +287,9 @@ def _draw_groups(
     ends = np.cumsum(group_lengths - 1)
     shared = n_relevant + _draw(rng, irrelevant, int(ends[-1]))
     parts = np.split(shared.astype(np.int32), ends[:-1])
-    tokens = [part for i, k in zip(first, group, strict=True) for part in ([i], parts[k])]
+    tokens: list[Any] = []
+    for relevant_token, number in zip(first, group, strict=True):
+        tokens += [[relevant_token], parts[number]]
     return np.concatenate(tokens, dtype=np.int32), group_lengths[group]
 
 
@@ -299,19 +304,29 @@ def _names(
 ) -> tuple[NDArray[np.object_], list[str]]:
     """Return names of the tokens (n_tokens,), words or compounds of them, and of the classes."""
     words = {title: text.split() for title, text in sections("words.txt").items()}
-    kinds = [title for title in words if title.startswith("theme ")]
-    kinds = ["negative", "positive"] if n_classes == 2 else kinds
-    names: dict[str, None] = {}
+    themes = [title for title in words if title.startswith("theme ")]
+    if n_classes == 2:
+        themes = ["negative", "positive"]
+    names: dict[str, None] = {}  # each once
     target_names = []
-    for k in range(n_classes + 1):
-        turn, at = divmod(k, len(kinds))
-        title, n = (kinds[at], n_relevant) if k < n_classes else ("irrelevant", n_irrelevant)
-        target_names.append(title.removeprefix("theme ") + (f" {turn + 1}" if turn else ""))
-        compounds = ("".join(some) for i in count(1) for some in product(words[title], repeat=i))
-        wanted = len(names) + n
-        while len(names) < wanted:
-            names[next(compounds)] = None
-    return np.array(list(names), dtype=object), target_names[:n_classes]
+    for k in range(n_classes):
+        turn, theme = divmod(k, len(themes))
+        title = themes[theme]
+        target_name = title.removeprefix("theme ")
+        target_names.append(f"{target_name} {turn + 1}" if turn else target_name)
+        _add_names(names, words[title], n_relevant)
+    _add_names(names, words["irrelevant"], n_irrelevant)
+    return np.array(list(names), dtype=object), target_names
+
+
+def _add_names(names: dict[str, None], words: list[str], n_new: int) -> None:
+    """Add new names: words, then compounds of two of them, of three, and so on."""
+    n_wanted = len(names) + n_new
+    for n_parts in count(1):
+        for parts in product(words, repeat=n_parts):
+            if len(names) == n_wanted:
+                return
+            names["".join(parts)] = None
 
 
 def _write_texts(
@@ -322,8 +337,8 @@ def _write_texts(
     order = np.argsort(document + rng.random_sample(tokens.size), kind="stable")
     separator = np.searchsorted(_SEPARATOR_CDF, rng.random_sample(tokens.size), side="right")
     separator[indptr[1:] - 1] = len(_SEPARATORS) - 1
-    written = np.array([[name + s for s in _SEPARATORS] for name in names], dtype=object)
-    words = written[tokens[order], separator].tolist()
+    with_separators = names[:, None] + np.array(_SEPARATORS, dtype=object)
+    words = with_separators[tokens[order], separator].tolist()
     texts = np.empty(indptr.size - 1, dtype=object)
     texts[:] = ["".join(words[i:j]) for i, j in pairwise(indptr.tolist())]
     return texts

@@ -47,7 +47,7 @@ class GateEvidence:
     parts: Any
     output_loss: OutputLoss
     weights: Array  # of the documents
-    intercepts: Array  # (n_outputs,), those that depend on the class weights alone
+    intercepts: Array  # (n_outputs,), which depend on the class weights alone
     cls_weight: float  # attention mass of <cls>
 
 
@@ -60,6 +60,7 @@ def gather_evidence(
     the word before. Documents with equal counts are used together or not at all, in an order that
     depends only on their counts, until entries times outputs reach `limit`.
     """
+    # 1) statistics of all documents
     bag = sparse.csr_array(counts, dtype=np.float64)
     bag.data = 1.0 + np.log(bag.data)
     statistics = CorpusStatistics.from_documents(bag, targets, weights)
@@ -67,48 +68,35 @@ def gather_evidence(
     assert scaling.totals is not None
     n_outputs = scaling.totals.n_outputs
 
+    # 2) the documents in use
     groups = same_documents(bag)
-    chosen = _within_limit(groups, np.diff(bag.indptr), weights, limit / n_outputs)
-    rows = np.flatnonzero(chosen)
-    bag, repeats = bag[rows], counts[rows].data
-    factors = bag.data / repeats
-    targets, weights = targets[rows], weights[rows]
+    is_used = _within_limit(groups, np.diff(bag.indptr), weights, limit / n_outputs)
+    rows = np.flatnonzero(is_used)
+    bag = bag[rows]
+    targets = targets[rows]
+    weights = weights[rows]
+
+    # 3) evidence and mass of an occurrence of each of their entries
+    factors = bag.data / counts[rows].data
     odds = leave_one_out_log_odds(bag, targets, weights, scaling.totals, groups[rows])
     odds *= (2.0 * scaling.cls_weight * factors)[:, None]
-    mass = factors * np.exp(scaling.starting_scores)[bag.indices]
+    masses = factors * np.exp(scaling.starting_scores)[bag.indices]
 
-    # All occurrences in these documents: their rows and columns, and a code of their positions.
-    tokens = np.flatnonzero(chosen[words.tokens.documents])
-    columns = np.stack([column[tokens] for column in words.columns], axis=1)
-    positions = words.positions[tokens]
-    cells = positions.from_start.astype(np.intp) * N_CELLS + positions.from_end
-    previous = np.where(positions.previous < 0, n_previous, positions.previous)
-    order = np.arange(columns.shape[1]) * N_CELLS**2
-    position = (cells[:, None] + order) * (n_previous + 1) + previous[:, None]
-    present = columns >= 0
-    row = (np.cumsum(chosen) - 1)[words.tokens.documents[tokens]]
-    row = np.repeat(row, present.sum(axis=1))
-    keys = np.repeat(np.arange(len(rows)), np.diff(bag.indptr)) * np.int64(bag.shape[1])
-    entry = np.searchsorted(keys + bag.indices, row * np.int64(bag.shape[1]) + columns[present])
-    code, distinct = pd.factorize(position[present])
+    # 4) sums by position
+    shape = len(words.columns), N_CELLS, N_CELLS, n_previous + 1
+    row, entry, code = _occurrences(bag, words, is_used, shape)
+    code, distinct_codes = pd.factorize(code)
     code = code.astype(np.int32)
     indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(rows)))).astype(np.int32)
 
     def by_position(values: Array) -> Any:
-        return sparse.csr_array((values[entry], code, indptr), shape=(len(rows), len(distinct)))
+        arrays = values[entry], code, indptr
+        return sparse.csr_array(arrays, shape=(len(rows), len(distinct_codes)))
 
-    # The scores are numbered by starts, ends and words before; the last is no word before.
-    n_cells = len(words.columns) * N_CELLS
-    rest, previous = np.divmod(distinct, n_previous + 1)
-    start, end = np.divmod(rest, N_CELLS)
-    end += start // N_CELLS * N_CELLS
-    numbers = np.stack([start, n_cells + end, 2 * n_cells + previous], axis=1)
-    ends, ones = 3 * np.arange(len(numbers) + 1), np.ones(numbers.size)
-    shape = len(numbers), 2 * n_cells + n_previous + 1
     return GateEvidence(
         numerators=[by_position(odds[:, k]) for k in range(n_outputs)],
-        masses=by_position(mass),
-        parts=sparse.csr_array((ones, numbers.ravel(), ends), shape=shape)[:, :-1],
+        masses=by_position(masses),
+        parts=_scores_of_positions(distinct_codes, shape),
         output_loss=output_loss(targets, weights),
         weights=weights,
         intercepts=statistics.class_log_odds,
@@ -120,14 +108,56 @@ def _within_limit(
     groups: Numbers, sizes: NDArray[Any], weights: Array, limit: float
 ) -> NDArray[np.bool_]:
     """Return which documents (n_documents,) to use: groups in a random order up to `limit`."""
-    positive = weights > 0
+    is_positive = weights > 0
     entries = np.zeros(groups.max(initial=-1) + 1)
-    entries[groups[positive]] = sizes[positive]
+    entries[groups[is_positive]] = sizes[is_positive]
     # Groups are numbered by their contents, so that the order of the documents has no influence.
     order = np.random.default_rng(0).permutation(len(entries))
     before = np.empty_like(entries)
     before[order] = np.cumsum(entries[order]) - entries[order]
-    return np.asarray(positive & (before < limit)[groups])
+    return np.asarray(is_positive & (before < limit)[groups])
+
+
+def _occurrences(
+    bag: Any, words: Words, is_used: NDArray[np.bool_], shape: tuple[int, int, int, int]
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Return row and entry in a bag, and position, of all occurrences in the documents in use.
+
+    A position is the index, in an array of a `shape`, of the n-gram's order, the cells of its
+    distances from the start and from the end, and the word before, the last for none.
+    """
+    documents = words.tokens.documents
+    tokens = np.flatnonzero(is_used[documents])
+    columns = np.stack([column[tokens] for column in words.columns], axis=1)
+    at, order = np.nonzero(columns >= 0)
+    positions = words.positions[tokens][at]
+    previous = np.where(positions.previous < 0, shape[-1] - 1, positions.previous)
+    cells = positions.from_start, positions.from_end
+    code = np.ravel_multi_index((order, *cells, previous), shape)
+    # The entries are sorted by row and column.
+    row_of_document = np.cumsum(is_used) - 1
+    row = row_of_document[documents[tokens]][at]
+    n_columns = np.int64(bag.shape[1])
+    row_of_entry = np.repeat(np.arange(bag.shape[0]), np.diff(bag.indptr))
+    keys_of_entries = row_of_entry * n_columns + bag.indices
+    entry = np.searchsorted(keys_of_entries, row * n_columns + columns[at, order])
+    return row, entry, code
+
+
+def _scores_of_positions(codes: Numbers, shape: tuple[int, int, int, int]) -> Any:
+    """Return ones for the scores of each position, CSR (n_positions, n_scores)."""
+    n_orders, _, _, n_previous = shape
+    n_cells = n_orders * N_CELLS
+    order, start, end, previous = np.unravel_index(codes, shape)
+    # Scores are numbered by starts, by ends and by words before; the last is no word before.
+    start_score = order * N_CELLS + start
+    end_score = n_cells + order * N_CELLS + end
+    previous_score = 2 * n_cells + previous
+    scores = np.stack([start_score, end_score, previous_score], axis=1)
+    ends = 3 * np.arange(len(codes) + 1)
+    arrays = np.ones(scores.size), scores.ravel(), ends
+    parts = sparse.csr_array(arrays, shape=(len(codes), 2 * n_cells + n_previous))
+    return parts[:, :-1]
 
 
 def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
@@ -139,17 +169,22 @@ def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
     penalties[:n_cells] = POSITION_PENALTY
     penalties *= 1.0 + PENALTY_DOCUMENTS / evidence.weights.sum()
     start = np.concatenate([np.zeros(n_scores), [_START_SCALE], evidence.intercepts])
+    lower = np.full(len(start), -np.inf)
+    lower[n_scores] = 0.0  # of alpha
     units = 1.0 / np.sqrt(_curvature(evidence, penalties))
-    bounds = Bounds(np.where(np.arange(len(start)) == n_scores, 0.0, -np.inf))  # of alpha
 
-    def function(x: Array) -> tuple[float, Array]:
+    def in_units(x: Array) -> tuple[float, Array]:
         loss, gradient = loss_and_gradient(units * x, evidence, penalties)
         return loss, units * gradient
 
-    options = {"maxiter": _MAX_ITER}
     with ThreadLimit():
         result = minimize(
-            function, start / units, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+            in_units,
+            start / units,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(lower),
+            options={"maxiter": _MAX_ITER},
         )
     return (units * result.x)[:n_scores]
 
@@ -160,7 +195,8 @@ def _curvature(evidence: GateEvidence, penalties: Array) -> Array:
     variance = evidence.weights / max(n_outputs, 4)
     ones = np.ones(evidence.masses.shape[1])
     masses = evidence.cls_weight + evidence.masses @ ones
-    by_position, by_scale = np.zeros(len(ones)), 0.0
+    by_position = np.zeros(len(ones))
+    by_scale = 0.0
     for table in evidence.numerators:
         # Not table.power(2), which would sort the indices that all tables share.
         squares = sparse.csr_array((table.data**2, table.indices, table.indptr), table.shape)
@@ -174,21 +210,26 @@ def _curvature(evidence: GateEvidence, penalties: Array) -> Array:
 def loss_and_gradient(x: Array, evidence: GateEvidence, penalties: Array) -> tuple[float, Array]:
     """Return the penalised loss and its gradient at x = [scores, alpha, beta]."""
     n_scores = evidence.parts.shape[1]
-    scores, scale, intercepts = x[:n_scores], x[n_scores], x[n_scores + 1 :]
-    summed = evidence.parts @ scores
-    factors = np.exp(summed.clip(-MAX_SCORE, MAX_SCORE))
+    scores = x[:n_scores]
+    scale = x[n_scores]
+    intercepts = x[n_scores + 1 :]
+    # 1) outputs of the model
+    position_scores = evidence.parts @ scores
+    factors = np.exp(position_scores.clip(-MAX_SCORE, MAX_SCORE))
     masses = evidence.cls_weight + evidence.masses @ factors
     outputs = np.stack([table @ factors for table in evidence.numerators], axis=1)
     outputs /= masses[:, None]
+    # 2) loss, and its gradient by the fitted values
     loss, by_fitted = evidence.output_loss(torch.from_numpy(intercepts + scale * outputs))
     residuals = by_fitted.numpy()
-
+    # 3) gradient by the scores of positions, then by scores
     by_output = scale * residuals / masses[:, None]
     by_position = evidence.masses.T @ -(by_output * outputs).sum(axis=1)
     for table, slope in zip(evidence.numerators, by_output.T, strict=True):
         by_position += table.T @ np.ascontiguousarray(slope)
-    by_position *= factors * (np.abs(summed) < MAX_SCORE)
+    by_position *= factors * (np.abs(position_scores) < MAX_SCORE)
     by_score = penalties * scores + evidence.parts.T @ by_position
-    loss += 0.5 * float(penalties @ scores**2)
     by_scale = (residuals * outputs).sum()
+    # 4) penalty
+    loss += 0.5 * float(penalties @ scores**2)
     return loss, np.concatenate([by_score, [by_scale], residuals.sum(axis=0)])

@@ -89,10 +89,13 @@ class Aligned(NamedTuple):
         A stop of -1 means that the token is not in the text, and stays.
         """
         starts, stops = spans.astype(np.intp).T
-        found = np.append(self.starts, len(original))[starts]
-        ends = np.where(stops < 0, found, np.append(self.stops, 0)[stops - 1])
-        whole = whole_clusters(original, np.stack([found, ends], axis=1))
-        return np.stack([whole[:, 0], np.where(stops < 0, -1, whole[:, 1])], axis=1)
+        is_missing = stops < 0
+        first = np.append(self.starts, len(original))[starts]
+        last = np.append(self.stops, 0)[stops - 1]
+        last[is_missing] = first[is_missing]
+        whole = whole_clusters(original, np.stack([first, last], axis=1))
+        whole[is_missing, 1] = -1
+        return whole
 
 
 def normalized(text: str, form: Form, *, lowercase: bool) -> str:
@@ -113,38 +116,36 @@ def normalized_texts(texts: Iterable[str], form: Form, *, lowercase: bool) -> li
     """Return texts in a normal form, as :func:`normalized` does one by one."""
     if form is None or not lowercase:
         return [normalized(text, form, lowercase=lowercase) for text in texts]
-    # Most texts are in ASCII, where a call takes longer than the work.
-    return [
-        text.lower()
-        if text.isascii() and "`" not in text
-        else normalized(text, form, lowercase=True)
-        for text in texts
-    ]
+    results = []
+    for text in texts:
+        # Most texts are in ASCII, where a call takes longer than the work.
+        if text.isascii() and "`" not in text:
+            results.append(text.lower())
+        else:
+            results.append(normalized(text, form, lowercase=True))
+    return results
 
 
 def aligned(text: str, form: Form, *, lowercase: bool) -> Aligned:
     """Return a normalized text with the origins of its characters."""
     if form is None or text.isascii():
-        parts = [character.lower() if lowercase else character for character in text]
-        edges = np.arange(len(text) + 1)
         result = normalized(text, form, lowercase=lowercase)
-        return Aligned(result, *_repeated(parts, edges[:-1], edges[1:]))
-    places = _visible_places(text)
-    visible = "".join([text[at] for at in places.tolist()])
-    # No step looks beyond a cluster.
-    edges = np.append(cluster_starts(visible), len(visible))
-    clusters = [visible[start:stop] for start, stop in pairwise(edges.tolist())]
-    parts = [_stable(cluster, form, lowercase) for cluster in clusters]
-    first, last = places[edges[:-1]], places[edges[1:] - 1]
-    return Aligned(_BACKTICK.sub("'", "".join(parts)), *_repeated(parts, first, last + 1))
-
-
-def _repeated(
-    parts: list[str], starts: NDArray[np.intp], stops: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the start and the stop of the part of each character, two of (n_characters,)."""
+        parts = [character.lower() for character in text] if lowercase else list(text)
+        starts = np.arange(len(text))
+        stops = starts + 1
+    else:
+        places = _visible_places(text)
+        visible = "".join([text[at] for at in places.tolist()])
+        # No step looks beyond a cluster.
+        edges = np.append(cluster_starts(visible), len(visible))
+        clusters = [visible[start:stop] for start, stop in pairwise(edges.tolist())]
+        parts = [_stable(cluster, form, lowercase) for cluster in clusters]
+        result = _BACKTICK.sub("'", "".join(parts))
+        starts = places[edges[:-1]]
+        stops = places[edges[1:] - 1] + 1
+    # Each character of the result comes from the part around it.
     sizes = np.fromiter(map(len, parts), np.intp, len(parts))
-    return np.repeat(starts, sizes), np.repeat(stops, sizes)
+    return Aligned(result, np.repeat(starts, sizes), np.repeat(stops, sizes))
 
 
 def _stable(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
@@ -165,10 +166,13 @@ def _once(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> str:
         text = text.replace(sign, _SAME[sign])
     for divided, whole in _DIVIDED_AM.items():
         text = text.replace(divided, whole)
-    parts = _UNCHANGED.split(text) if _MAY_BE_KEPT.search("".join(signs)) else [text]
-    parts[::2] = [normalize(form, part) for part in parts[::2]]
-    if lowercase:
-        parts[::2] = [part.casefold().replace(_DOTTED, "i") for part in parts[::2]]
+    parts = [text]
+    if _MAY_BE_KEPT.search("".join(signs)):
+        parts = _UNCHANGED.split(text)  # every other part stays as it is
+    for i in range(0, len(parts), 2):
+        parts[i] = normalize(form, parts[i])
+        if lowercase:
+            parts[i] = parts[i].casefold().replace(_DOTTED, "i")
     return "".join(parts)
 
 
@@ -181,10 +185,10 @@ def _is_simple(text: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> bool
 @cache
 def _is_simple_character(character: str, form: Literal["NFKC", "NFC"], lowercase: bool) -> bool:
     """Return whether a character has no part in any step but the last, whatever is around it."""
+    if may_join(classes_of(character)).any() or _INVISIBLE.match(character):
+        return False
     folded = character.casefold() if lowercase else character
-    has_clusters = may_join(classes_of(character)).any()
-    changed = {_once(one, form, lowercase) for one in (character, folded)}
-    return not has_clusters and not _INVISIBLE.match(character) and changed == {folded}
+    return _once(character, form, lowercase) == _once(folded, form, lowercase) == folded
 
 
 def _beyond_ascii(text: str) -> str:

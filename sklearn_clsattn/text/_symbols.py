@@ -21,8 +21,9 @@ _MAX_READS = 16  # of one run; longer ones are compared as bytes
 class Alphabet:
     """The characters of a corpus that a regular expression matches, numbered from 2 on sight."""
 
-    def __init__(self, wanted: str) -> None:
-        self._wanted = re.compile(wanted)
+    def __init__(self, pattern: str) -> None:
+        self._pattern = re.compile(pattern)
+        # The symbol of each code point, 0 for one that was not seen yet.
         self._symbols: Symbols = np.zeros(_N_CODE_POINTS, dtype=np.uint8)
         self.characters = ["", ""]  # of each symbol
 
@@ -40,22 +41,23 @@ class Alphabet:
 
     def _learn(self, codes: Symbols) -> None:
         """Number new characters, given by their code points."""
-        new = [chr(code) for code in codes.tolist()]
-        wanted = np.array([self._wanted.fullmatch(character) is not None for character in new])
+        characters = [chr(code) for code in codes.tolist()]
+        is_matched = np.array([self._pattern.fullmatch(one) is not None for one in characters])
         first = len(self.characters)
-        self.characters += [new[i] for i in np.flatnonzero(wanted)]
-        wide = np.min_scalar_type(len(self.characters))
-        if wide.itemsize > self._symbols.itemsize:
-            self._symbols = self._symbols.astype(wide)
-        self._symbols[codes[~wanted]] = SKIPPED
-        self._symbols[codes[wanted]] = np.arange(first, len(self.characters))
+        self.characters += [characters[i] for i in np.flatnonzero(is_matched)]
+        dtype = np.min_scalar_type(len(self.characters))
+        if dtype.itemsize > self._symbols.itemsize:
+            self._symbols = self._symbols.astype(dtype)
+        self._symbols[codes[~is_matched]] = SKIPPED
+        self._symbols[codes[is_matched]] = np.arange(first, len(self.characters))
 
     def decode(self, symbols: Symbols, starts: Integers, lengths: Integers) -> list[str]:
         """Return the texts of runs of symbols, each of `lengths` from `starts` on."""
-        text = "".join([self.characters[i] for i in symbols[ranges(starts, lengths)].tolist()])
+        run_symbols = symbols[ranges(starts, lengths)].tolist()
+        text = "".join([self.characters[symbol] for symbol in run_symbols])
         stops = np.cumsum(lengths)
-        pairs = zip((stops - lengths).tolist(), stops.tolist(), strict=True)
-        return [text[start:stop] for start, stop in pairs]
+        edges = zip((stops - lengths).tolist(), stops.tolist(), strict=True)
+        return [text[start:stop] for start, stop in edges]
 
 
 def ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Integers:
@@ -70,42 +72,52 @@ def distinct_runs(
 ) -> tuple[Integers, Integers]:
     """Give equal runs of symbols equal numbers; `symbols` are `padded`.
 
-    Return the number of each run (n_runs,) and the first position of each number (n_distinct,).
-    Runs are read 8 bytes at a time; two have the same number only if all bytes agree.
+    Return the number of each run (n_runs,) and the first run with each number (n_distinct,). Runs
+    are read 8 bytes at a time; two have the same number only if all bytes agree.
     """
-    size = symbols.itemsize
-    step = _WORD // size
-    reads: NDArray[Any] = np.ndarray(
-        (len(symbols) - step + 1,), dtype="<u8", buffer=symbols.data, strides=(size,)
-    )
-    masks = np.array([(1 << 8 * size * n) - 1 for n in range(step + 1)], dtype=np.uint64)
-
-    def keys(at: NDArray[Any], left: NDArray[Any]) -> NDArray[np.uint64]:
-        key: NDArray[np.uint64] = reads[at].astype(np.uint64, copy=False)
-        key &= masks[np.minimum(left, step)]
-        return key
-
-    codes, distinct = pd.factorize(keys(starts, lengths))
-    codes = codes.astype(np.int64, copy=False)
-    n_codes, done = len(distinct), step
-    longer = np.flatnonzero(lengths > done)
-    while len(longer) and done < _MAX_READS * step:
-        ends, distinct = pd.factorize(keys(starts[longer] + done, lengths[longer] - done))
-        pairs, distinct_pairs = pd.factorize(codes[longer] * len(distinct) + ends)
-        codes[longer] = pairs + n_codes
-        n_codes += len(distinct_pairs)
-        done += step
-        longer = longer[lengths[longer] > done]
-    longest: dict[bytes, int] = {}
+    step = _WORD // symbols.itemsize  # symbols that are read at once
+    # 1) numbers by the first 8 bytes
+    numbers, distinct = pd.factorize(_read(symbols, starts, lengths))
+    numbers = numbers.astype(np.int64, copy=False)
+    n_numbers = len(distinct)
+    # 2) longer runs get new numbers, by their present ones and the next 8 bytes
+    n_read = step
+    longer = np.flatnonzero(lengths > n_read)
+    while len(longer) and n_read < _MAX_READS * step:
+        next_bytes = _read(symbols, starts[longer] + n_read, lengths[longer] - n_read)
+        next_numbers, distinct = pd.factorize(next_bytes)
+        pairs, distinct_pairs = pd.factorize(numbers[longer] * len(distinct) + next_numbers)
+        numbers[longer] = n_numbers + pairs
+        n_numbers += len(distinct_pairs)
+        n_read += step
+        longer = longer[lengths[longer] > n_read]
+    # 3) very long runs, by all of their bytes
+    number_of_bytes: dict[bytes, int] = {}
     for i in longer.tolist():
         run = symbols[starts[i] : starts[i] + lengths[i]].tobytes()
-        codes[i] = n_codes + longest.setdefault(run, len(longest))
-    firsts = np.full(n_codes + len(longest), -1)
-    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    used = firsts >= 0  # the beginnings of longer runs are not
-    if not used.all():
-        codes = (np.cumsum(used) - 1)[codes]
-    return codes, firsts[used]
+        numbers[i] = n_numbers + number_of_bytes.setdefault(run, len(number_of_bytes))
+    n_numbers += len(number_of_bytes)
+    # 4) the first run of each number, without numbers of mere beginnings of longer runs
+    first_runs = np.full(n_numbers, -1)
+    first_runs[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    is_used = first_runs >= 0
+    if not is_used.all():
+        numbers = (np.cumsum(is_used) - 1)[numbers]
+    return numbers, first_runs[is_used]
+
+
+def _read(symbols: Symbols, starts: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return 8 bytes from each start on, as an integer, with 0 for bytes beyond a run's length."""
+    size = symbols.itemsize
+    step = _WORD // size
+    n_starts = len(symbols) - step + 1
+    windows: NDArray[Any] = np.ndarray(
+        (n_starts,), dtype="<u8", buffer=symbols.data, strides=(size,)
+    )
+    masks = np.array([(1 << 8 * size * n) - 1 for n in range(step + 1)], dtype=np.uint64)
+    values: NDArray[np.uint64] = windows[starts].astype(np.uint64, copy=False)
+    values &= masks[np.minimum(lengths, step)]
+    return values
 
 
 def padded(arrays: list[Symbols]) -> Symbols:

@@ -1,12 +1,12 @@
-r"""Another model's probabilities on texts without labels, and how much they count.
+r"""Another model's probabilities of texts without labels, and the weight of these texts.
 
-A teacher's probabilities are matched with the classes by name. How much its texts count, beside the
-labelled texts of weight 1, is chosen on labelled texts that are held out: for each of
-:data:`CANDIDATES`, models are trained without a fold of the labelled texts, with the teacher's
-texts, and scored on the fold. The choice is the mean of these weights, weighted by
-:math:`\exp(-n L)`, with the mean held-out loss L of n labelled texts, as of gamma
-(:mod:`.._core.choose_c`): many labelled texts decide for one weight, few do not. A power of the
-probabilities is chosen with it, because many teachers are less sure than they are right.
+A teacher's probabilities are matched with the classes by name. The weight of its texts, beside 1
+for a labelled text, is chosen on labelled texts that are held out: for each of :data:`CANDIDATES`,
+models are trained without a fold of the labelled texts, with the teacher's texts, and scored on the
+fold. The choice is the mean of the candidates' weights, weighted by :math:`\exp(-n L)`, with the
+mean held-out loss L of n labelled texts, like the choice of gamma (:mod:`.._core.choose_c`): many
+labelled texts decide for one weight, few do not. A power of the probabilities is chosen with it,
+because many teachers are less sure than they are right.
 
 Labelled texts can judge a teacher only if it has not seen their labels. So a teacher that is not
 fitted is fitted to the labelled texts of the other folds, for each fold again.
@@ -15,9 +15,9 @@ fitted is fitted to the labelled texts of the other folds, for each fold again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,16 +30,19 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._classifier import ClsAttentionClassifier
 from .._sklearn import _check_sample_weight
 from .._targets import Targets
-from .._types import Array
+from .._types import Array, Numbers
 from .._validation import check_probabilities, has_several_labels, plain_labels
 from ._tokens import checked
 
+if TYPE_CHECKING:
+    from .._core.output_loss import OutputLoss
+
 
 class TeacherUse(NamedTuple):
-    """How a teacher is used.
+    """The weight of a teacher's texts, and the power of its probabilities.
 
-    weight : of each of its texts
-    power : of its probabilities, which then are divided by their sum; above 1 they are surer
+    weight : of each text
+    power : of the probabilities, which then are divided by their sum; above 1 they are surer
     """
 
     weight: float
@@ -47,7 +50,7 @@ class TeacherUse(NamedTuple):
 
 
 CANDIDATES = TeacherUse(0.0), TeacherUse(0.1), TeacherUse(1.0, 1.5), TeacherUse(1.0)
-"""The uses of a teacher whose mean, weighted by held-out losses, is chosen."""
+"""The uses of a teacher; their mean, weighted by held-out losses, is chosen."""
 
 LEAST_WEIGHT = 0.05
 """A smaller choice is 0: then the teacher is not used."""
@@ -80,44 +83,49 @@ def taught_probabilities(
     """Return a teacher's probabilities of texts, (n_texts, n_classes), with the classes' names.
 
     A teacher is an estimator, a function of a list of texts, or the probabilities. `classes` are
-    those of labelled texts, sorted: names for probabilities without any. `log` is told of progress.
+    the sorted labels: names for probabilities without any. `log` prints progress.
     """
     if hasattr(teacher, "predict_proba"):
         names = _classes_of(teacher, classes)
-        return _checked(_asked(teacher.predict_proba, texts, log), texts, names, classes)
+        parts = _predictions(teacher.predict_proba, texts, log)
+        return _checked_probabilities(parts, texts, names, classes)
     if callable(teacher):
-        return _checked(_asked(teacher, texts, log), texts, classes, classes)
-    return _checked([teacher], texts, classes, classes)
+        parts = _predictions(teacher, texts, log)
+        return _checked_probabilities(parts, texts, classes, classes)
+    return _checked_probabilities([teacher], texts, classes, classes)
 
 
-def _asked(
-    ask: Callable[[list[str]], Any], texts: list[str], log: Callable[[str], None] | None
+def _predictions(
+    predict: Callable[[list[str]], Any], texts: list[str], log: Callable[[str], None] | None
 ) -> Iterator[Any]:
     """Yield a function's results for some texts at a time."""
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        yield ask(texts[start : start + _TEXTS_AT_ONCE])
+        stop = min(start + _TEXTS_AT_ONCE, len(texts))
+        yield predict(texts[start:stop])
         if log is not None:
-            log(f"teacher: {min(start + _TEXTS_AT_ONCE, len(texts)):,} of {len(texts):,} texts")
+            log(f"teacher: {stop:,} of {len(texts):,} texts")
 
 
 def _classes_of(teacher: Any, classes: NDArray[Any]) -> NDArray[Any]:
     """Return the names of a fitted teacher's classes; `classes` if it does not name any."""
     for owner in (teacher, getattr(teacher, "model_head", None)):
         for name in ("classes_", "labels"):
-            found = getattr(owner, name, None)
-            if found is not None:
-                return np.asarray(found)
+            names = getattr(owner, name, None)
+            if names is not None:
+                return np.asarray(names)
     return classes
 
 
-def _checked(
-    parts: Any, texts: list[str], names: NDArray[Any], classes: NDArray[Any]
+def _checked_probabilities(
+    parts: Iterable[Any], texts: list[str], names: NDArray[Any], classes: NDArray[Any]
 ) -> pd.DataFrame:
     """Return parts of probabilities as one data frame of float64; its columns include `classes`."""
     frames = []
     for part in parts:
         if not isinstance(part, pd.DataFrame):
-            values = np.asarray(part.cpu() if hasattr(part, "cpu") else part, dtype=np.float64)
+            if hasattr(part, "cpu"):  # a tensor
+                part = part.cpu()
+            values = np.asarray(part, dtype=np.float64)
             if values.ndim != 2 or values.shape[1] != len(names):
                 raise ValueError(
                     f"The teacher's probabilities have shape {values.shape}: expected a column for "
@@ -142,9 +150,9 @@ def _checked(
 
 
 class TaughtTexts(NamedTuple):
-    """Bags of labelled texts, followed by those of a teacher's texts.
+    """Bags of labelled texts, followed by bags of a teacher's texts.
 
-    targets : of all, shares
+    targets : probabilities of the classes, of all texts
     weights : (n_texts,), 1 for a teacher's text
     n_labelled : number of labelled texts
     """
@@ -154,96 +162,143 @@ class TaughtTexts(NamedTuple):
     weights: Array
     n_labelled: int
 
-    def some(self, rows: NDArray[np.intp], n_labelled: int) -> TaughtTexts:
-        """Return some of the texts, of which the first `n_labelled` are labelled."""
+    def subset(self, rows: Numbers, n_labelled: int) -> TaughtTexts:
+        """Return the texts in some rows, of which the first `n_labelled` are labelled."""
         return TaughtTexts(self.bags[rows], self.targets[rows], self.weights[rows], n_labelled)
+
+    def with_probabilities(self, rows: Numbers, probabilities: Array) -> TaughtTexts:
+        """Return all texts, with other probabilities, (n_rows, n_classes), of those in `rows`."""
+        values = self.targets.values.copy()
+        values[rows] = probabilities
+        return self._replace(targets=Targets(self.targets.classes, values))
 
 
 def fit_taught(
     classifier: ClsAttentionClassifier, texts: TaughtTexts, use: TeacherUse
 ) -> ClsAttentionClassifier:
-    """Return a classifier that is fitted to the texts with some use of the teacher's."""
-    classes, shares = texts.targets.classes, texts.targets.values.copy()
-    taught = shares[texts.n_labelled :] ** use.power
-    shares[texts.n_labelled :] = taught / taught.sum(axis=1, keepdims=True)
+    """Return a classifier, fitted to the texts with one use of the teacher."""
+    probabilities = texts.targets.values.copy()
+    taught = probabilities[texts.n_labelled :] ** use.power
+    probabilities[texts.n_labelled :] = taught / taught.sum(axis=1, keepdims=True)
     weights = texts.weights.copy()
     weights[texts.n_labelled :] *= use.weight
-    return clone(classifier).fit(texts.bags, shares, weights, classes=classes)
+    classes = texts.targets.classes
+    return clone(classifier).fit(texts.bags, probabilities, weights, classes=classes)
+
+
+class _Split(NamedTuple):
+    """The rows of labelled and of the teacher's texts, in training and held out."""
+
+    labelled: Numbers
+    labelled_out: Numbers
+    taught: Numbers
+    taught_out: Numbers
 
 
 def choose_use(
     classifier: ClsAttentionClassifier,
     texts: TaughtTexts,
     candidates: tuple[TeacherUse, ...],
-    teach_without: Callable[[NDArray[np.intp], NDArray[np.intp]], Array] | None = None,
+    teach_without: Callable[[Numbers, Numbers], Array] | None = None,
 ) -> tuple[TeacherUse, float]:
     """Return the use of a teacher, and how often models agree with it on texts held out.
 
     With several `candidates`, it is their mean by held-out losses. `classifier` is fitted to the
-    texts, with the last of them. `teach_without` returns the probabilities of some of
-    the teacher's texts by a teacher fitted to some of the labelled texts, given by their rows.
+    texts, with the last of them. `teach_without` fits a teacher to some of the labelled texts, and
+    returns its probabilities of some of its texts; both are given by their rows.
     """
     import torch
 
-    from .._core.choose_c import ENOUGH_DOCUMENTS, assign_folds
-    from .._core.documents import Documents
-    from .._core.output_loss import output_loss
-
     n_labelled = texts.n_labelled
-    labelled = np.arange(n_labelled)
-    alone = texts.some(labelled, n_labelled)
-    known = Documents.from_arrays(alone.bags, alone.targets, alone.weights)
-    # 1) folds of the labelled texts, and of some of the teacher's
-    folds = assign_folds(known, N_FOLDS)
-    taught = np.arange(n_labelled, len(texts.weights))
-    step = max(1, len(taught) // _MOST_TAUGHT)
-    taught = taught[::step]
-    taught_folds = np.arange(len(taught)) % N_FOLDS
-    n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_labelled), 1, N_FOLDS))
-    with_teacher = without_teacher = _settings_of(classifier)
+    # 1) texts in training and held out, fold by fold
+    step = max(1, (len(texts.weights) - n_labelled) // _MOST_TAUGHT)
+    taught = np.arange(n_labelled, len(texts.weights), step)
+    alone = texts.subset(np.arange(n_labelled), n_labelled)
+    splits = _splits(alone, taught)
+    # 2) settings of quick fits, with and without the teacher
+    with_teacher = _settings_of(classifier)
+    without_teacher = with_teacher
     if candidates[0].weight == 0:
         without_teacher = _settings_of(fit_taught(classifier, alone, candidates[0]))
     losses = np.zeros(len(candidates))
     agreement = np.zeros(len(candidates))
-    # Copies are in one fold, so that some may be empty.
-    used = [fold for fold in range(n_used) if 0 < np.count_nonzero(folds == fold) < n_labelled]
-    for fold in used:
-        # 2) texts of this fold are held out
-        out, others = labelled[folds == fold], labelled[folds != fold]
-        rows, rows_out = taught[taught_folds != fold], taught[taught_folds == fold]
-        told = texts
+    for split in splits:
+        # 3) a teacher that has not seen the labels that are held out
+        fold_texts = texts
         if teach_without is not None:
-            values = texts.targets.values.copy()
-            values[taught] = teach_without(others, taught - n_labelled)
-            told = texts._replace(targets=Targets(texts.targets.classes, values))
-        targets = told.targets
-        # Of a class without labelled texts, a model without the teacher knows nothing.
-        is_known = (targets[others].class_sums(texts.weights[others]) > 0).astype(np.float64)
-        loss = output_loss(*targets[out].weighted(is_known, texts.weights[out]))
+            probabilities = teach_without(split.labelled, taught - n_labelled)
+            fold_texts = texts.with_probabilities(taught, probabilities)
+        loss = _held_out_loss(fold_texts, split)
         for number, use in enumerate(candidates):
-            # 3) a model of the others, with one use of the teacher
-            kept = np.concatenate([others, rows]) if use.weight else others
-            setting = with_teacher if use.weight else without_teacher
-            quick = clone(classifier).set_params(**setting)
-            for_all = use._replace(weight=use.weight * step)
-            model = fit_taught(quick, told.some(kept, len(others)), for_all)
-            # 4) its loss on labelled texts, and its agreement with the teacher
-            outputs = model.decision_function(texts.bags[out]).reshape(len(out), -1)
+            # 4) a model of the texts in training, with one use of the teacher
+            rows = split.labelled
+            settings = without_teacher
+            if use.weight:
+                rows = np.concatenate([rows, split.taught])
+                settings = with_teacher
+            quick = clone(classifier).set_params(**settings)
+            use_for_all = use._replace(weight=use.weight * step)
+            training = fold_texts.subset(rows, len(split.labelled))
+            model = fit_taught(quick, training, use_for_all)
+            # 5) its loss on labelled texts, and its agreement with the teacher
+            outputs = model.decision_function(texts.bags[split.labelled_out])
+            outputs = outputs.reshape(len(split.labelled_out), -1)
             losses[number] += loss(torch.from_numpy(outputs))[0]
-            predicted = model.predict_proba(texts.bags[rows_out]).argmax(axis=1)
-            same = predicted == targets.values[rows_out].argmax(axis=1)
-            agreement[number] += same.mean() / len(used)
-    # 5) the mean of the candidates; without a weight, a power does not count
-    shares = softmax(-losses)
+            predicted = model.predict_proba(texts.bags[split.taught_out]).argmax(axis=1)
+            by_teacher = fold_texts.targets.values[split.taught_out].argmax(axis=1)
+            agreement[number] += (predicted == by_teacher).mean() / len(splits)
+    return _mean_use(candidates, losses), float(agreement[losses.argmin()])
+
+
+def _splits(labelled_texts: TaughtTexts, taught: Numbers) -> list[_Split]:
+    """Return the splits of labelled texts and rows of a teacher's texts, fewer for many labels."""
+    from .._core.choose_c import ENOUGH_DOCUMENTS, assign_folds
+    from .._core.documents import Documents
+
+    bags, targets, weights, n_labelled = labelled_texts
+    folds = assign_folds(Documents.from_arrays(bags, targets, weights), N_FOLDS)
+    taught_folds = np.arange(len(taught)) % N_FOLDS
+    n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_labelled), 1, N_FOLDS))
+    splits = []
+    for fold in range(n_used):
+        is_out = folds == fold
+        # Copies are in one fold, so that some may be empty.
+        if is_out.any() and not is_out.all():
+            taught_out = taught_folds == fold
+            split = _Split(
+                labelled=np.flatnonzero(~is_out),
+                labelled_out=np.flatnonzero(is_out),
+                taught=taught[~taught_out],
+                taught_out=taught[taught_out],
+            )
+            splits.append(split)
+    return splits
+
+
+def _held_out_loss(texts: TaughtTexts, split: _Split) -> OutputLoss:
+    """Return the loss of the labelled texts that are held out."""
+    from .._core.output_loss import output_loss
+
+    # Of a class without labelled texts, a model without the teacher knows nothing.
+    class_sums = texts.targets[split.labelled].class_sums(texts.weights[split.labelled])
+    has_labels = (class_sums > 0).astype(np.float64)
+    targets = texts.targets[split.labelled_out]
+    return output_loss(*targets.weighted(has_labels, texts.weights[split.labelled_out]))
+
+
+def _mean_use(candidates: tuple[TeacherUse, ...], losses: Array) -> TeacherUse:
+    """Return the mean of uses, weighted by held-out losses; a power counts with a weight only."""
+    portions = softmax(-losses)
     weights, powers = np.array(candidates).T
-    of_powers = shares * (weights > 0)
-    power = float(of_powers @ powers / of_powers.sum()) if of_powers.sum() > 0 else 1.0
-    nearest = int(losses.argmin())
-    return TeacherUse(float(shares @ weights), power), float(agreement[nearest])
+    power = 1.0
+    with_weight = portions * (weights > 0)
+    if with_weight.sum() > 0:
+        power = float(with_weight @ powers / with_weight.sum())
+    return TeacherUse(float(portions @ weights), power)
 
 
 def _settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
-    """Return parameters for a quick fit with what a fitted classifier has chosen."""
+    """Return the parameters of a quick fit, as a fitted classifier has chosen them."""
     return {
         "C": classifier.C_,
         "attention_C": classifier.attention_C_,
@@ -253,7 +308,7 @@ def _settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
 
 
 class Lesson(NamedTuple):
-    """What was learned with a teacher: its use and agreement, and the fitted steps.
+    """The result of a fit with a teacher: its use and agreement, and the fitted steps.
 
     taught_by : the teacher and the number of its texts, in words
     """
@@ -280,6 +335,50 @@ def learn_from_teacher(
     The parameters are those of :meth:`TextClassifier.fit`.
     """
     check_teacher_weight(teacher_weight)
+    texts, labels, weights, more = _checked_input(X, y, sample_weight, unlabeled)
+    log = print if classifier.verbose else None
+    # 1) the teacher's probabilities
+    is_new = needs_fit(teacher)
+    fitted = clone(teacher).fit(texts, labels) if is_new else teacher
+    taught = taught_probabilities(fitted, more, np.unique(labels), log)
+    targets = _joint_targets(labels, taught)
+    # 2) bags of all texts
+    adapter = clone(adapter)
+    weights = np.append(weights, np.ones(len(more)))
+    bags = adapter.fit_transform([*texts, *more], targets, sample_weight=weights)
+    taught_texts = TaughtTexts(bags, targets, weights, len(texts))
+    # 3) a classifier, and the choice of the teacher's use
+    candidates: tuple[TeacherUse, ...] = CANDIDATES
+    if teacher_weight != "auto":
+        candidates = (TeacherUse(float(teacher_weight)),)
+    elif not is_new and _has_seen(fitted, texts, taught):
+        candidates = candidates[-1:]
+        warnings.warn(SEEN, stacklevel=4)
+    model = fit_taught(classifier, taught_texts, candidates[-1])
+
+    def teach_without(rows: Numbers, rows_of_more: Numbers) -> Array:
+        other = clone(teacher).fit([texts[row] for row in rows], labels[rows])
+        some_more = [more[row] for row in rows_of_more]
+        probabilities = taught_probabilities(other, some_more, np.unique(labels[rows]))
+        return probabilities.reindex(columns=targets.classes, fill_value=0.0).to_numpy()
+
+    use, agreement = choose_use(model, taught_texts, candidates, teach_without if is_new else None)
+    # 4) the classifier with this use
+    if use.weight < LEAST_WEIGHT:
+        use = TeacherUse(0.0)
+    elif use != candidates[-1]:
+        scale = getattr(model, "token_vectors_scale_", 0.0)
+        with_scale = clone(classifier).set_params(token_vectors_scale=scale)
+        model = fit_taught(with_scale, taught_texts, use)
+        model.set_params(token_vectors_scale=classifier.token_vectors_scale)
+    taught_by = f"{_description(teacher)}, {len(more):,} texts"
+    return Lesson(use, agreement, taught_by, adapter.vectorizer, model)
+
+
+def _checked_input(
+    X: Any, y: Any, sample_weight: Any, unlabeled: Any
+) -> tuple[list[str], NDArray[Any], Array, list[str]]:
+    """Return the texts, their labels and weights, (n_texts,), and the texts without labels."""
     texts = list(checked(X, texts=True))
     more = [] if unlabeled is None else list(checked(unlabeled, texts=True))
     if not more:
@@ -293,49 +392,20 @@ def learn_from_teacher(
     labels = np.asarray(plain_labels(y))
     check_consistent_length(texts, labels)
     weights = _check_sample_weight(sample_weight, texts, dtype=np.float64)
-    log = print if classifier.verbose else None
-    classes = np.unique(labels)
-    # 1) the teacher's probabilities
-    is_new = needs_fit(teacher)
-    fitted = clone(teacher).fit(texts, labels) if is_new else teacher
-    taught = taught_probabilities(fitted, more, classes, log)
+    return texts, labels, weights, more
+
+
+def _joint_targets(labels: NDArray[Any], taught: pd.DataFrame) -> Targets:
+    """Return the targets of labelled texts, followed by a teacher's probabilities."""
     classes = np.sort(np.array(taught.columns.tolist()))
-    values = np.zeros((len(texts) + len(more), len(classes)))
-    values[np.arange(len(texts)), np.searchsorted(classes, labels)] = 1.0
-    values[len(texts) :] = taught[classes.tolist()]
-    targets = Targets(classes, values)
-    weights = np.append(weights, np.ones(len(more)))
-    # 2) bags of all texts
-    every = [*texts, *more]
-    adapter = clone(adapter)
-    bags = adapter.fit_transform(every, targets, sample_weight=weights)
-    lesson = TaughtTexts(bags, targets, weights, len(texts))
-    # 3) a classifier, and the teacher's weight
-    candidates: tuple[TeacherUse, ...] = CANDIDATES
-    if teacher_weight != "auto":
-        candidates = (TeacherUse(float(teacher_weight)),)
-    if teacher_weight == "auto" and _has_seen(fitted, texts, taught) and not is_new:
-        candidates = candidates[-1:]
-        warnings.warn(SEEN, stacklevel=4)
-    model = fit_taught(classifier, lesson, candidates[-1])
-
-    def teach_without(rows: NDArray[np.intp], asked: NDArray[np.intp]) -> Array:
-        other = clone(teacher).fit([texts[row] for row in rows], labels[rows])
-        found = taught_probabilities(other, [more[row] for row in asked], np.unique(labels[rows]))
-        return found.reindex(columns=classes, fill_value=0.0).to_numpy()
-
-    use, agreement = choose_use(model, lesson, candidates, teach_without if is_new else None)
-    if use.weight < LEAST_WEIGHT:
-        use = TeacherUse(0.0)
-    elif use != candidates[-1]:
-        scale = getattr(model, "token_vectors_scale_", 0.0)
-        model = fit_taught(clone(classifier).set_params(token_vectors_scale=scale), lesson, use)
-        model.set_params(token_vectors_scale=classifier.token_vectors_scale)
-    taught_by = f"{_described(teacher)}, {len(more):,} texts"
-    return Lesson(use, agreement, taught_by, adapter.vectorizer, model)
+    n_labelled = len(labels)
+    values = np.zeros((n_labelled + len(taught), len(classes)))
+    values[np.arange(n_labelled), np.searchsorted(classes, labels)] = 1.0
+    values[n_labelled:] = taught[classes.tolist()]
+    return Targets(classes, values)
 
 
-def _described(teacher: Any) -> str:
+def _description(teacher: Any) -> str:
     """Return a teacher's description, in words."""
     if hasattr(teacher, "predict_proba"):
         steps = [type(step).__name__ for _, step in getattr(teacher, "steps", [])]
@@ -352,11 +422,11 @@ def _has_seen(teacher: Any, texts: list[str], taught: pd.DataFrame) -> bool:
     """
     if not hasattr(teacher, "predict_proba"):
         return False
-    some = texts[:: max(1, len(texts) // _TEXTS_AT_ONCE)]
-    confidence = np.asarray(teacher.predict_proba(some), dtype=np.float64).max(axis=1)
-    elsewhere = taught.to_numpy().max(axis=1)
-    error = np.sqrt(confidence.var() / len(confidence) + elsewhere.var() / len(elsewhere))
-    return bool(confidence.mean() - elsewhere.mean() > max(0.05, 4.0 * error))
+    sample = texts[:: max(1, len(texts) // _TEXTS_AT_ONCE)]
+    labelled = np.asarray(teacher.predict_proba(sample), dtype=np.float64).max(axis=1)
+    others = taught.to_numpy().max(axis=1)
+    error = np.sqrt(labelled.var() / len(labelled) + others.var() / len(others))
+    return bool(labelled.mean() - others.mean() > max(0.05, 4.0 * error))
 
 
 def check_teacher_weight(teacher_weight: Any) -> None:

@@ -49,6 +49,7 @@ class BagsVectorizer(CallbackSupportMixin, BaseEstimator):
 
 
 def _thawed(step: Any) -> Any:
+    """Return the estimator of a step that may be frozen."""
     return step.estimator if isinstance(step, FrozenEstimator) else step
 
 
@@ -62,7 +63,7 @@ def _last_step_has(name: str) -> Callable[[Pipeline], bool]:
     return check
 
 
-_OF_TEACHER = "teacher_weight_", "teacher_power_", "teacher_agreement_", "taught_by_"
+_TEACHER_ATTRIBUTES = "teacher_weight_", "teacher_power_", "teacher_agreement_", "taught_by_"
 
 
 @public("sklearn_clsattn.text")
@@ -148,13 +149,13 @@ class TextClassifier(Pipeline):
         >>> bool(more.score(texts[1000:], y[1000:]) > few.score(texts[1000:], y[1000:]))
         True
         """
-        taught: dict[str, Any] = {}
+        from_teacher: dict[str, Any] = {}
         if teacher is not None:
             adapter, classifier = self._taught_steps(params)
             lesson = learn_from_teacher(
                 adapter, classifier, X, y, sample_weight, unlabeled, teacher, teacher_weight
             )
-            taught = {
+            from_teacher = {
                 "teacher_weight_": lesson.use.weight,
                 "teacher_power_": lesson.use.power,
                 "teacher_agreement_": lesson.agreement,
@@ -163,11 +164,21 @@ class TextClassifier(Pipeline):
             if lesson.use.weight:
                 (name, _), (last_name, _) = self.steps
                 self.steps = [(name, lesson.vectorizer), (last_name, lesson.classifier)]
-                self.__dict__.update(taught)
+                self.__dict__.update(from_teacher)
                 return self
-        first = self.steps[0][0]
+        self._fit_steps(X, y, sample_weight, unlabeled, params)
+        for name in _TEACHER_ATTRIBUTES:  # from an earlier fit
+            self.__dict__.pop(name, None)
+        self.__dict__.update(from_teacher)
+        return self
+
+    def _fit_steps(
+        self, X: Any, y: Any, sample_weight: Any, unlabeled: Any, params: dict[str, Any]
+    ) -> None:
+        """Fit the steps without a teacher, with `params` for their `fit`."""
+        first_name = self.steps[0][0]
         if unlabeled is not None:
-            params[f"{first}__unlabeled"] = unlabeled
+            params[f"{first_name}__unlabeled"] = unlabeled
         if sample_weight is not None:
             for name, step in self.steps:
                 if has_fit_parameter(step, "sample_weight") or step is self.steps[-1][1]:
@@ -178,23 +189,20 @@ class TextClassifier(Pipeline):
             super(TextClassifier, pipeline).fit(X, y, **params)
         if pipeline is not self:
             adapter = pipeline.steps[0][1]
-            self.steps = [(first, adapter.vectorizer), pipeline.steps[1]]
-        for name in _OF_TEACHER:  # from an earlier fit
-            self.__dict__.pop(name, None)
-        self.__dict__.update(taught)
-        return self
+            self.steps = [(first_name, adapter.vectorizer), pipeline.steps[1]]
 
     def _taught_steps(self, params: dict[str, Any]) -> tuple[BagsVectorizer, Any]:
         """Return the vectorizer, as one of bags, and the classifier of a fit with a teacher."""
-        first, last = self._on_bags().steps[0][1], self.steps[-1][1]
-        if not isinstance(first, BagsVectorizer):
+        vectorizer = self._on_bags().steps[0][1]
+        classifier = self.steps[-1][1]
+        if not isinstance(vectorizer, BagsVectorizer):
             raise ValueError(
                 "A teacher needs the steps of make_text_classifier(): a ContextVectorizer and a "
                 "ClsAttentionClassifier."
             )
         if params:
             raise ValueError(f"With a teacher, fit takes no other parameters: got {[*params]}.")
-        return first, last
+        return vectorizer, classifier
 
     def predict(self, X: Any, **params: Any) -> Any:
         """Return the most probable class of each text.
@@ -357,17 +365,22 @@ class TextClassifier(Pipeline):
         """
         if len(self.steps) != 2:
             return self
-        (name, vectorizer), last = self.steps
-        kind, classifier_kind = type(_thawed(vectorizer)), type(_thawed(last[1]))
-        gives = isinstance(_thawed(vectorizer), ContextVectorizer)
-        reads = isinstance(_thawed(last[1]), ClsAttentionClassifier)
-        # A subclass may read or return something else.
-        gives = gives and kind.transform is ContextVectorizer.transform
-        reads = reads and classifier_kind.fit is ClsAttentionClassifier.fit
-        if not (gives and reads):
+        (name, vectorizer), (last_name, classifier) = self.steps
+        first = _thawed(vectorizer)
+        last = _thawed(classifier)
+        # A subclass may return or read something else.
+        makes_bags = (
+            isinstance(first, ContextVectorizer)
+            and type(first).transform is ContextVectorizer.transform
+        )
+        reads_bags = (
+            isinstance(last, ClsAttentionClassifier)
+            and type(last).fit is ClsAttentionClassifier.fit
+        )
+        if not (makes_bags and reads_bags):
             return self
         pipeline = copy(self)
-        pipeline.steps = [(name, BagsVectorizer(vectorizer)), last]
+        pipeline.steps = [(name, BagsVectorizer(vectorizer)), (last_name, classifier)]
         return pipeline
 
 
@@ -399,13 +412,15 @@ def make_text_classifier(**parameters: Any) -> TextClassifier:
     >>> model.set_params(classifier__C=1.0, vectorizer__context=False)["classifier"].C
     1.0
     """
-    vectorizer, classifier = ContextVectorizer(), ClsAttentionClassifier(sublinear_counts=False)
-    known = {name: step for step in (vectorizer, classifier) for name in step.get_params()}
+    vectorizer = ContextVectorizer()
+    classifier = ClsAttentionClassifier(sublinear_counts=False)
+    step_of_name: dict[str, Any] = dict.fromkeys(vectorizer.get_params(), vectorizer)
+    step_of_name.update(dict.fromkeys(classifier.get_params(), classifier))
     for name, value in parameters.items():
-        if name not in known:
+        if name not in step_of_name:
             raise TypeError(
                 f"make_text_classifier() has no parameter {name!r}: expected one of "
-                f"{', '.join(sorted(known))}."
+                f"{', '.join(sorted(step_of_name))}."
             )
-        known[name].set_params(**{name: value})
+        step_of_name[name].set_params(**{name: value})
     return TextClassifier([("vectorizer", vectorizer), ("classifier", classifier)])

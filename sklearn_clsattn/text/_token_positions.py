@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ._tokens import Tokens
+from .._types import Integers
+from ._tokens import Ids, Tokens
 
 MAX_SCORE = 6.0  # of an occurrence, in absolute value
 N_CELLS = 10  # of distances, by powers of two: 1, 2-3, 4-7, ..., 512 and beyond
@@ -19,16 +20,14 @@ N_CELLS = 10  # of distances, by powers of two: 1, 2-3, 4-7, ..., 512 and beyond
 BREAK = re.compile(r"[.!?;:,\n]")
 NEW_LINE = re.compile(r"\n")
 
-Numbers = NDArray[np.signedinteger[Any]]
-
 
 @dataclass(frozen=True)
 class TokenPositions:
     """Positions of the occurrences of tokens, arrays of shape (n_occurrences,)."""
 
-    from_start: Numbers  # cell, counted in tokens
-    from_end: Numbers
-    previous: Numbers  # number of the word before, -1 where it is unknown or beyond a break
+    from_start: NDArray[np.int8]  # cell, counted in tokens
+    from_end: NDArray[np.int8]
+    previous: Ids  # number of the word before, -1 where it is unknown or beyond a break
 
     def __getitem__(self, here: slice | NDArray[Any]) -> TokenPositions:
         """Return the positions of some occurrences."""
@@ -39,57 +38,60 @@ class Words(NamedTuple):
     """The words of preprocessed texts."""
 
     tokens: Tokens
-    columns: list[NDArray[Any]]  # for each length, of the n-grams that begin at tokens, or -1
+    columns: list[Ids]  # for each length, of the n-grams that begin at tokens, or -1
     positions: TokenPositions
 
 
 def token_positions(
     tokens: Tokens,
     texts: Sequence[str],
-    known: Mapping[str, int],
+    numbers: Mapping[str, int],
     *,
     with_punctuation: bool = False,
 ) -> TokenPositions:
-    """Return the positions of the tokens of texts, after which `known` words, by number.
+    """Return the positions of the tokens of texts, and the `numbers` of the words before them.
 
     A word has none before it where a break is in between, or the word before has one. In tokens
     `with_punctuation`, no break but a new line is between two.
     """
-    between = NEW_LINE if with_punctuation else BREAK
     lengths = np.diff(tokens.indptr)
+    # 1) the distances from the start and from the end
     position = np.arange(len(tokens.ids)) - np.repeat(tokens.indptr[:-1], lengths)
     remaining = np.repeat(lengths, lengths) - position
-    numbers = np.array([known.get(word, -1) for word in tokens.words], dtype=np.int32)
-    broken = np.array([BREAK.search(word) is not None for word in tokens.words], dtype=bool)
-    numbers[broken] = -1
+    # 2) the word before, unless it has a break
+    number_of_word = [numbers.get(word, -1) for word in tokens.words]
+    has_break = [BREAK.search(word) is not None for word in tokens.words]
+    known = np.where(has_break, -1, number_of_word).astype(np.int32)
     previous = np.full(len(tokens.ids), -1, dtype=np.int32)
-    previous[1:] = numbers[tokens.ids[:-1]]
+    previous[1:] = known[tokens.ids[:-1]]
     previous[position == 0] = -1
-    # Where the texts stand one after the other.
+    # 3) no word before after a break between words; texts stand one after the other
     sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
     origins = np.cumsum(sizes) - sizes
-    breaks = [
-        origin + match.start()
-        for origin, text in zip(origins.tolist(), texts, strict=True)
-        for match in between.finditer(text)
-    ]
+    between = NEW_LINE if with_punctuation else BREAK
+    breaks: list[int] = []
+    for origin, text in zip(origins.tolist(), texts, strict=True):
+        breaks += [origin + match.start() for match in between.finditer(text)]
     starts = tokens.starts + np.repeat(origins, lengths)
     after = np.searchsorted(starts, np.array(breaks, dtype=np.int64), side="right")
     previous[after[after < len(previous)]] = -1
-    from_start, from_end = (
-        np.searchsorted(2 ** np.arange(1, N_CELLS), distance, side="right").astype(np.int8)
-        for distance in (position + 1, remaining)
-    )
-    return TokenPositions(from_start, from_end, previous)
+    return TokenPositions(_cells(position + 1), _cells(remaining), previous)
+
+
+def _cells(distances: Integers) -> NDArray[np.int8]:
+    """Return the cell of each distance, (n_occurrences,), from 0 to N_CELLS - 1."""
+    bounds = 2 ** np.arange(1, N_CELLS)
+    return np.searchsorted(bounds, distances, side="right").astype(np.int8)
 
 
 def frequent_words(tokens: Tokens, weights: NDArray[np.float64], least: float) -> list[str]:
     """Return the words in documents of a weight of at least `least`, in alphabetical order."""
-    shape = (tokens.n_documents, len(tokens.words))
+    n_words = len(tokens.words)
     ones = np.ones(len(tokens.ids))
+    shape = tokens.n_documents, n_words
     # Without a copy, sum_duplicates would sort the tokens themselves.
     present = sparse.csr_array((ones, tokens.ids, tokens.indptr), shape=shape, copy=True)
     present.sum_duplicates()
-    per_entry = np.repeat(weights, np.diff(present.indptr))
-    frequency = np.bincount(present.indices, per_entry, len(tokens.words))
-    return sorted(tokens.words[word] for word in np.flatnonzero(frequency >= least))
+    weight_of_entry = np.repeat(weights, np.diff(present.indptr))
+    weight_of_word = np.bincount(present.indices, weight_of_entry, n_words)
+    return sorted(tokens.words[word] for word in np.flatnonzero(weight_of_word >= least))

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
 from .._callbacks import CallbackSupportMixin, fit_task
@@ -21,6 +22,7 @@ from ._ngrams import count_ngrams, is_remembered, ngram_columns, remember_column
 from ._tokens import (
     BETWEEN_SPACES,
     PATTERNS,
+    Tokens,
     checked,
     document_number,
     number_tokens,
@@ -91,6 +93,7 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
             is_fast, raw_documents = _peek(raw_documents, MIN_SIZE)
         if not is_fast:
             return super()._count_vocab(raw_documents, fixed_vocab)
+        # 1) tokens
         self.build_analyzer()  # which warns of stop words that no token equals
         if pattern in PATTERNS:
             tokens = tokenize(_texts(self, raw_documents), pattern, positions=False)
@@ -103,28 +106,19 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
         stop_words = None if characters else self.get_stop_words()
         if stop_words:
             tokens = tokens.without(frozenset(stop_words))
-        if fixed_vocab and characters:
-            spelling = spelling_matrix(tokens.words, self.ngram_range, self.vocabulary_)
-            return self.vocabulary_, as_configured(count_spelled(tokens, spelling, self.dtype))
+        # 2) counts of known terms
         if fixed_vocab:
-            counts = ngram_columns(self).count(tokens, self.ngram_range, self.dtype)
+            counts = self._count_known(tokens)
             return self.vocabulary_, as_configured(counts)
+        # 3) counts of all terms in enough documents
         longest = np.diff(tokens.indptr).max(initial=0)
         if longest < (1 if characters else self.ngram_range[0]):
             return super()._count_vocab([], fixed_vocab)  # raises: the vocabulary is empty
         low = document_number(self.min_df, tokens.n_documents)
         high = document_number(self.max_df, tokens.n_documents)
+        columns = None
         if characters:
-            spelling, names = frequent_characters(tokens, self.ngram_range, low)
-            counts, columns = count_spelled(tokens, spelling, self.dtype), None
-            frequency = np.bincount(counts.indices, minlength=len(names))
-            common = np.flatnonzero(frequency <= high)
-            if len(common) < len(names):
-                counts = counts[:, common]
-            # Frequent n-grams come first in the dictionary, and so lie together in memory, which
-            # makes looking up those of a document faster.
-            order = np.argsort(-frequency[common], kind="stable")
-            vocabulary = {names[common[i]]: i for i in order.tolist()}
+            vocabulary, counts = self._count_characters(tokens, low, high)
         else:
             counts, names, columns = count_ngrams(
                 tokens, self.ngram_range, low=low, high=high, dtype=self.dtype
@@ -133,31 +127,63 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
         remember_columns(self, vocabulary, columns)
         return vocabulary, as_configured(counts)
 
+    def _count_known(self, tokens: Tokens) -> csr_array:
+        """Return the counts of the terms of the vocabulary, (n_documents, n_terms)."""
+        if self.analyzer == "char_wb":
+            spelling = spelling_matrix(tokens.words, self.ngram_range, self.vocabulary_)
+            return count_spelled(tokens, spelling, self.dtype)
+        return ngram_columns(self).count(tokens, self.ngram_range, self.dtype)
+
+    def _count_characters(
+        self, tokens: Tokens, low: float, high: float
+    ) -> tuple[dict[str, int], csr_array]:
+        """Return the character n-grams in `low` to `high` documents, and their counts."""
+        spelling, names = frequent_characters(tokens, self.ngram_range, low)
+        counts = count_spelled(tokens, spelling, self.dtype)
+        frequencies = np.bincount(counts.indices, minlength=len(names))
+        kept = np.flatnonzero(frequencies <= high)
+        if len(kept) < len(names):
+            counts = counts[:, kept]
+        # Frequent n-grams come first in the dictionary, and so lie together in memory, which
+        # makes looking up those of a document faster.
+        order = np.argsort(-frequencies[kept], kind="stable")
+        vocabulary = {names[kept[column]]: column for column in order.tolist()}
+        return vocabulary, counts
+
     def _limit_features(
         self, X: Any, vocabulary: Any, high: Any = None, low: Any = None, limit: Any = None
     ) -> Any:
         """Return the counts without columns that are too rare, too frequent, or beyond `limit`."""
-        done = vocabulary and limit is None and is_remembered(self, vocabulary)
-        return X if done else super()._limit_features(X, vocabulary, high, low, limit)
+        if vocabulary and limit is None and is_remembered(self, vocabulary):
+            return X
+        return super()._limit_features(X, vocabulary, high, low, limit)
 
     def _sort_features(self, X: Any, vocabulary: dict[str, int]) -> Any:
         """Return the counts with columns in alphabetical order."""
-        return X if is_remembered(self, vocabulary) else super()._sort_features(X, vocabulary)
+        if is_remembered(self, vocabulary):
+            return X
+        return super()._sort_features(X, vocabulary)
 
 
 def _is_fast(vectorizer: Any, pattern: str | None) -> bool:
     """Return whether counting integers is faster for a vectorizer with this token pattern."""
-    (low, high), dtype = vectorizer.ngram_range, vectorizer.dtype
-    usual = isinstance(low, int) and isinstance(high, int) and 1 <= low <= high
-    usual = usual and vectorizer.analyzer in ("word", "char_wb") and dtype is not None
-    if pattern not in PATTERNS:  # n-grams of words that scikit-learn finds; files are read once
-        usual = usual and high > 1 and vectorizer.input == "content"
-    return usual and np.dtype(dtype).char in "?bBhHiIlLqQfd"
+    min_n, max_n = vectorizer.ngram_range
+    if not (isinstance(min_n, int) and isinstance(max_n, int) and 1 <= min_n <= max_n):
+        return False
+    if vectorizer.analyzer not in ("word", "char_wb") or vectorizer.dtype is None:
+        return False
+    # Of words that scikit-learn finds, only longer n-grams are counted faster. Files, which can be
+    # read only once, are left to scikit-learn.
+    if pattern not in PATTERNS and (max_n == 1 or vectorizer.input != "content"):
+        return False
+    return np.dtype(vectorizer.dtype).char in "?bBhHiIlLqQfd"
 
 
 def _peek(raw_documents: Iterable[Any], min_size: int) -> tuple[bool, Iterable[Any]]:
     """Return whether documents have `min_size` characters (files always do), and all documents."""
-    size, seen, documents = 0, [], iter(raw_documents)
+    size = 0
+    seen = []
+    documents = iter(raw_documents)
     for document in documents:
         seen.append(document)
         size += len(document) if isinstance(document, str | bytes) else min_size

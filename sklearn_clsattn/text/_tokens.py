@@ -8,12 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .._types import Integers
 from .._validation import is_missing
 from ._graphemes import (
     BREAK,
@@ -44,8 +45,8 @@ BLOCK = 1 << 18
 _SEPARATOR = "\n"  # in no token
 _FEW_DOCUMENTS = 5_000
 
-Numbers = NDArray[np.int32]
-_NONE: Numbers = np.zeros(0, np.int32)
+Ids = NDArray[np.int32]
+_NONE: Ids = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,10 @@ class Tokens:
     document; document i has the occurrences ``indptr[i]:indptr[i + 1]``.
     """
 
-    ids: Numbers  # (n_occurrences,)
+    ids: Ids  # (n_occurrences,)
     indptr: NDArray[np.int64]  # (n_documents + 1,)
-    starts: Numbers  # (n_occurrences,), or empty if not requested
-    stops: Numbers
+    starts: Ids  # (n_occurrences,), or empty if not requested
+    stops: Ids
     words: list[str]  # distinct
 
     @property
@@ -68,7 +69,7 @@ class Tokens:
         return len(self.indptr) - 1
 
     @property
-    def documents(self) -> Numbers:
+    def documents(self) -> Ids:
         """The document of each occurrence, of shape (n_occurrences,)."""
         return np.repeat(np.arange(self.n_documents, dtype=np.int32), np.diff(self.indptr))
 
@@ -82,7 +83,8 @@ class Tokens:
             after = np.searchsorted(self.indptr, self.indptr[first] + size, side="right")
             last = max(int(after) - 1, first + 1)
             indptr = self.indptr[first : last + 1]
-            yield slice(first, last), slice(*indptr[[0, -1]].tolist()), indptr - indptr[0]
+            tokens = slice(int(indptr[0]), int(indptr[-1]))
+            yield slice(first, last), tokens, indptr - indptr[0]
             first = last
 
     def without(self, words: frozenset[str]) -> Tokens:
@@ -101,13 +103,25 @@ def is_spelled(word: str) -> bool:
     """Return whether a word has character n-grams, unlike signs, emoji and Chinese characters."""
     if not has_letters(word):
         return False
-    is_sign = ALONE.match(word) or KEYCAP in word or cluster_class(word[0]) == PICTOGRAPH
-    return not (is_sign and len(cluster_starts(word)) == 1)
+    may_be_sign = ALONE.match(word) or KEYCAP in word or cluster_class(word[0]) == PICTOGRAPH
+    is_sign = may_be_sign and len(cluster_starts(word)) == 1
+    return not is_sign
 
 
 def words_differ(text: str) -> bool:
     """Return whether a text's words depend on `scripts` of :func:`tokenize`."""
     return ALONE.search(text) is not None or any(map(cluster_class, set(text)))
+
+
+class _Block(NamedTuple):
+    """The tokens of some consecutive texts, whose distinct words are numbered in the block."""
+
+    ids: Ids  # (n_occurrences,)
+    counts: Integers  # (n_documents,), numbers of tokens
+    starts: Ids  # (n_occurrences,), in their documents
+    stops: Ids
+    symbols: Symbols  # of the distinct words, one after the other
+    lengths: Integers  # (n_words,)
 
 
 def tokenize(
@@ -119,106 +133,151 @@ def tokenize(
     (emoji, letters with marks), and each cluster of scripts such as Chinese and Thai is a token.
     """
     alphabet = Alphabet({WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S"))
-    # Words are numbered block by block, then all blocks' distinct words together.
-    words: list[Symbols] = [np.zeros(0, np.uint8)]  # the symbols of each block's distinct words
-    lengths = [np.zeros(0, np.int64)]
-    counts = [np.zeros(1, np.int64)]  # of tokens, in each document
-    numbers = [np.zeros(0, np.int32)]
-    edges = [np.zeros((2, 0), np.int32)]
-    n_words = 0
-    for block in batches(texts, BLOCK):
-        symbols = padded([alphabet.encode(_SEPARATOR.join(["", *block, ""]))])
-        starts, stops = _token_runs(symbols, pattern, alphabet, scripts)
-        sizes = np.fromiter(map(len, block), np.int64, len(block)) + 1
-        origins = np.cumsum(sizes) - sizes + 1
-        counts.append(np.diff(np.searchsorted(starts, np.append(origins, len(symbols)))))
-        ids, examples = distinct_runs(symbols, starts, stops - starts)
-        lengths.append((stops - starts)[examples])
-        words.append(symbols[ranges(starts[examples], lengths[-1])])
-        numbers.append((ids + n_words).astype(np.int32))
-        if positions:
-            shift = np.repeat(origins, counts[-1])
-            edges.append(np.stack([starts - shift, stops - shift]).astype(np.int32))
-        n_words += len(examples)
-    symbols, length = padded(words), np.concatenate(lengths)
-    at = np.cumsum(length) - length
-    merged, examples = distinct_runs(symbols, at, length)
-    merged = merged.astype(np.int32)
-    starts, stops = np.concatenate(edges, axis=1)
+    # 1) tokens of each block of texts
+    blocks = [
+        _tokenize_block(block_texts, alphabet, pattern, positions, scripts)
+        for block_texts in batches(texts, BLOCK)
+    ]
+    if not blocks:
+        blocks = [_tokenize_block([], alphabet, pattern, positions, scripts)]
+    # 2) distinct words of all blocks
+    symbols = padded([block.symbols for block in blocks])
+    lengths = np.concatenate([block.lengths for block in blocks])
+    starts = np.cumsum(lengths) - lengths
+    numbers, examples = distinct_runs(symbols, starts, lengths)
+    words = alphabet.decode(symbols, starts[examples], lengths[examples])
+    # 3) numbers in a block become numbers in all blocks
+    ends = np.cumsum([len(block.lengths) for block in blocks])
+    block_numbers = np.split(numbers.astype(np.int32), ends[:-1])
+    ids = [of_block[block.ids] for of_block, block in zip(block_numbers, blocks, strict=True)]
+    counts = np.concatenate([block.counts for block in blocks])
     return Tokens(
-        ids=np.concatenate([merged[one] for one in numbers]),
-        indptr=np.cumsum(np.concatenate(counts)),
-        starts=starts,
-        stops=stops,
-        words=alphabet.decode(symbols, at[examples], length[examples]),
+        ids=np.concatenate(ids),
+        indptr=np.append(0, np.cumsum(counts)),
+        starts=np.concatenate([block.starts for block in blocks]),
+        stops=np.concatenate([block.stops for block in blocks]),
+        words=words,
     )
 
 
-def _token_runs(
-    symbols: Symbols, pattern: str, alphabet: Alphabet, scripts: bool
-) -> tuple[Any, Any]:
-    """Return where a block's tokens start and stop, two arrays of shape (n_occurrences,)."""
-    word = signs = symbols > SKIPPED
-    joins = None  # of the characters that belong to the one before them
-    if pattern in (WORDS_AND_PUNCTUATION, WORDS_AND_CONTRACTIONS):
-        word = np.array([re.match(r"\w", one) is not None for one in alphabet.characters])[symbols]
-    if scripts and pattern == WORDS_AND_PUNCTUATION:
-        alone = np.array([ALONE.fullmatch(one) is not None for one in alphabet.characters])
-        classes = np.array(
-            [cluster_class(one) if one else BREAK for one in alphabet.characters], dtype=np.uint8
-        )
-        word &= ~(alone | (classes == PICTOGRAPH))[symbols]
-        may = may_join(classes)
-        if may.any() and may[symbols].any():
-            joins = joined_characters(classes[symbols])
-            # A cluster is a sign or part of a word as its first character is.
-            first = np.maximum.accumulate(np.where(joins, 0, np.arange(len(symbols))))
-            keycap = np.array([one == KEYCAP for one in alphabet.characters])
-            word[first[joins & keycap[symbols]]] = False
-            word = word[first]
+def _tokenize_block(
+    texts: list[str], alphabet: Alphabet, pattern: str, positions: bool, scripts: bool
+) -> _Block:
+    """Return the tokens of some texts, all in memory together."""
+    symbols = padded([alphabet.encode(_SEPARATOR.join(["", *texts, ""]))])
     if pattern == WORDS_AND_PUNCTUATION:
-        apostrophe = np.array([one in ("'", "’") for one in alphabet.characters])[symbols]
-        word[1:-1] |= apostrophe[1:-1] & word[:-2] & word[2:]
-        signs &= ~word
-        begins = ends = signs  # the first and the last characters of signs
-        if joins is not None:
-            begins, ends = signs & ~joins, signs & ~np.append(joins[1:], False)
-        starts = np.flatnonzero((word[1:] & ~word[:-1]) | begins[1:]) + 1
-        stops = np.flatnonzero((word[:-1] & ~word[1:]) | ends[:-1]) + 1
-        return starts, stops
-    edges = np.flatnonzero(word[1:] != word[:-1]) + 1
-    starts, stops = edges[::2], edges[1::2]
-    if pattern == WORDS_AND_CONTRACTIONS:
-        joined = signs[stops[:-1]] & (starts[1:] - stops[:-1] == 1)
-        # If apostrophes alternate with words, every other one belongs to a token.
-        at = np.arange(len(joined))
-        joined &= (at - np.maximum.accumulate(np.where(joined, -1, at))) % 2 == 1
-        first, last = (np.insert(~joined, at, True)[: len(starts)] for at in (0, len(joined)))
-        return starts[first], stops[last]
-    long = stops - starts > (1 if pattern == WORDS else 0)
-    return starts[long], stops[long]
+        starts, stops = _words_and_punctuation(symbols, alphabet, scripts)
+    elif pattern == WORDS_AND_CONTRACTIONS:
+        starts, stops = _words_and_contractions(symbols, alphabet)
+    else:
+        starts, stops = _true_runs(symbols > SKIPPED)
+        if pattern == WORDS:
+            is_long = stops - starts > 1
+            starts = starts[is_long]
+            stops = stops[is_long]
+    # Texts stand one after the other, after a separator each.
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
+    origins = np.cumsum(sizes) - sizes + 1
+    counts = np.diff(np.searchsorted(starts, np.append(origins, len(symbols))))
+    lengths = stops - starts
+    ids, examples = distinct_runs(symbols, starts, lengths)
+    words = symbols[ranges(starts[examples], lengths[examples])]
+    starts_in_text = stops_in_text = _NONE
+    if positions:
+        origin = np.repeat(origins, counts)
+        starts_in_text = (starts - origin).astype(np.int32)
+        stops_in_text = (stops - origin).astype(np.int32)
+    return _Block(
+        ids.astype(np.int32), counts, starts_in_text, stops_in_text, words, lengths[examples]
+    )
+
+
+def _true_runs(is_inside: NDArray[np.bool_]) -> tuple[Integers, Integers]:
+    """Return where runs of True start and stop; the first and the last entry are False."""
+    edges = np.flatnonzero(is_inside[1:] != is_inside[:-1]) + 1
+    return edges[::2], edges[1::2]
+
+
+def _words_and_contractions(symbols: Symbols, alphabet: Alphabet) -> tuple[Integers, Integers]:
+    """Return where words start and stop, of which two with an apostrophe between are one."""
+    starts, stops = _true_runs(_match(r"\w", alphabet)[symbols])
+    # Of the characters outside words, only apostrophes are not skipped.
+    is_joined = (symbols[stops[:-1]] > SKIPPED) & (starts[1:] - stops[:-1] == 1)
+    # If apostrophes alternate with words, every other one belongs to a token.
+    at = np.arange(len(is_joined))
+    last_apart = np.maximum.accumulate(np.where(is_joined, -1, at))
+    is_joined &= (at - last_apart) % 2 == 1
+    is_first = np.append(True, ~is_joined)[: len(starts)]
+    is_last = np.append(~is_joined, True)[: len(starts)]
+    return starts[is_first], stops[is_last]
+
+
+def _words_and_punctuation(
+    symbols: Symbols, alphabet: Alphabet, scripts: bool
+) -> tuple[Integers, Integers]:
+    """Return where words, with apostrophes inside, and single signs start and stop."""
+    is_word = _match(r"\w", alphabet)[symbols]
+    joins = np.zeros(len(symbols), dtype=bool)  # characters that belong to the one before them
+    if scripts:
+        is_word, joins = _clusters(symbols, alphabet, is_word)
+    is_apostrophe = _match("['’]", alphabet)[symbols]
+    is_word[1:-1] |= is_apostrophe[1:-1] & is_word[:-2] & is_word[2:]
+    is_sign = (symbols > SKIPPED) & ~is_word
+    sign_starts = is_sign & ~joins
+    sign_ends = is_sign & ~np.append(joins[1:], False)
+    starts = np.flatnonzero((is_word[1:] & ~is_word[:-1]) | sign_starts[1:]) + 1
+    stops = np.flatnonzero((is_word[:-1] & ~is_word[1:]) | sign_ends[:-1]) + 1
+    return starts, stops
+
+
+def _clusters(
+    symbols: Symbols, alphabet: Alphabet, is_word: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which characters are in words, by clusters, and which join the one before them.
+
+    Clusters of scripts such as Chinese, pictographs and keycaps are signs.
+    """
+    characters = alphabet.characters
+    classes = np.array([cluster_class(one) if one else BREAK for one in characters], dtype=np.uint8)
+    is_sign = _match(ALONE.pattern, alphabet) | (classes == PICTOGRAPH)
+    is_word = is_word & ~is_sign[symbols]
+    is_joining = may_join(classes)
+    if not (is_joining.any() and is_joining[symbols].any()):
+        return is_word, np.zeros(len(symbols), dtype=bool)
+    joins = joined_characters(classes[symbols])
+    # A cluster is a sign or part of a word as its first character is.
+    first = np.maximum.accumulate(np.where(joins, 0, np.arange(len(symbols))))
+    is_keycap = _match(KEYCAP, alphabet)[symbols]
+    is_word[first[joins & is_keycap]] = False
+    return is_word[first], joins
+
+
+def _match(pattern: str, alphabet: Alphabet) -> NDArray[np.bool_]:
+    """Return which characters of an alphabet a pattern matches, (n_symbols,)."""
+    matches = re.compile(pattern).fullmatch
+    return np.array([matches(one) is not None for one in alphabet.characters])
 
 
 def number_tokens(texts: Iterable[str], find: Callable[[str], Iterable[str]]) -> Tokens:
     """Return the tokens that a function finds in texts, without starts and stops."""
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
-    ids, ends = array("i"), [0]
+    ids = array("i")
+    ends = [0]
     for text in texts:
         ids.extend(map(numbers.__getitem__, find(text)))
         ends.append(len(ids))
     return Tokens(np.array(ids, np.int32), np.array(ends), _NONE, _NONE, list(numbers))
 
 
-def found_tokens(texts: Iterable[str], tokenizer: Callable[[str], Iterable[Any]]) -> Tokens:
+def tokens_of_tokenizer(texts: Iterable[str], tokenizer: Callable[[str], Iterable[Any]]) -> Tokens:
     """Return the tokens that a function finds in texts, without blank ones.
 
     Their positions are found in the texts, in order; a token that is not there has the stop -1.
     """
-    numbers: dict[str, int] = {}
-    found, ends = [], [0]
-    for text in texts:
-        at = 0
+
+    def spans(text: str) -> Iterator[tuple[str, int, int]]:
+        end = 0  # of the last token that is in the text
         for token in tokenizer(text):
             word = str(token).strip()
             if len(word.split()) > 1:
@@ -226,32 +285,45 @@ def found_tokens(texts: Iterable[str], tokenizer: Callable[[str], Iterable[Any]]
                     f"tokenizer must return tokens without white space, got {word!r}: "
                     "split them, or replace spaces by '_'."
                 )
-            if word:
-                start, stop = text.find(word, at), -1
-                if start < 0:
-                    start = at
-                else:
-                    at = stop = start + len(word)
-                found.append((numbers.setdefault(word, len(numbers)), start, stop))
-        ends.append(len(found))
-    ids, starts, stops = np.array(found, dtype=np.int32).reshape(-1, 3).T
-    return Tokens(ids, np.array(ends), starts, stops, list(numbers))
+            if not word:
+                continue
+            start = text.find(word, end)
+            if start < 0:
+                yield word, end, -1
+            else:
+                end = start + len(word)
+                yield word, start, end
+
+    return _from_spans(map(spans, texts))
 
 
-def matched_tokens(texts: Iterable[str], pattern: str) -> Tokens:
+def tokens_of_pattern(texts: Iterable[str], pattern: str) -> Tokens:
     """Return the tokens that any regular expression matches in texts, without empty matches."""
-    numbers: dict[str, int] = {}
-    matches, ends = [], [0]
-    for text in texts:
-        for match in re.finditer(pattern, text):
-            if word := match.group():
-                matches.append((numbers.setdefault(word, len(numbers)), *match.span()))
-        ends.append(len(matches))
-    if re.compile(pattern).groups or any(word.split() != [word] for word in numbers):
+    compiled = re.compile(pattern)
+
+    def spans(text: str) -> Iterator[tuple[str, int, int]]:
+        for match in compiled.finditer(text):
+            if match.group():
+                yield match.group(), match.start(), match.end()
+
+    tokens = _from_spans(map(spans, texts))
+    if compiled.groups or any(word.split() != [word] for word in tokens.words):
         raise ValueError(
             f"token_pattern must not match white space or have a capturing group, got {pattern!r}."
         )
-    ids, starts, stops = np.array(matches, dtype=np.int32).reshape(-1, 3).T
+    return tokens
+
+
+def _from_spans(spans_of_texts: Iterable[Iterable[tuple[str, int, int]]]) -> Tokens:
+    """Return tokens, given the word, the start and the stop of each, text by text."""
+    numbers: dict[str, int] = {}
+    occurrences = []
+    ends = [0]
+    for spans in spans_of_texts:
+        for word, start, stop in spans:
+            occurrences.append((numbers.setdefault(word, len(numbers)), start, stop))
+        ends.append(len(occurrences))
+    ids, starts, stops = np.array(occurrences, dtype=np.int32).reshape(-1, 3).T
     return Tokens(ids, np.array(ends), starts, stops, list(numbers))
 
 
