@@ -3,11 +3,10 @@ r"""Another model's probabilities of texts without labels, and the weight of the
 A teacher's probabilities are matched with the classes by name. The weight of its texts, beside 1
 for a labelled text, is chosen on labelled texts that are held out: for each of :data:`CANDIDATES`,
 models are trained without a fold of the labelled texts, with the teacher's texts, and scored on the
-fold. Weight 0 is the model that knows the texts without their probabilities: word vectors are
-learned from them. The choice is the mean of the candidates' weights, weighted by
-:math:`\exp(-n L)`, with the mean held-out loss L of n labelled texts, like the choice of gamma
-(:mod:`.._core.choose_c`): many labelled texts decide for one weight, few do not. A power of the
-probabilities is chosen with it, because many teachers are less sure than they are right.
+fold. The choice is the mean of the candidates' weights, weighted by :math:`\exp(-n L)`, with the
+mean held-out loss L of n labelled texts, like the choice of gamma (:mod:`.._core.choose_c`): many
+labelled texts decide for one weight, few do not. A power of the probabilities is chosen with it,
+because many teachers are less sure than they are right.
 
 Labelled texts can judge a teacher only if it has not seen their labels. So a teacher that is not
 fitted is fitted to the labelled texts of the other folds, for each fold again.
@@ -26,7 +25,6 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._classifier import ClsAttentionClassifier
@@ -66,7 +64,6 @@ SEEN = (
 _TEXTS_AT_ONCE = 256  # that a teacher is asked for
 _MOST_TAUGHT = 2_000  # of the teacher's texts, while its weight is chosen
 _SEARCH_TOL = 1e-3
-_UNKNOWN = -50.0  # the log-probability of a class that a model does not know
 
 
 def needs_fit(teacher: Any) -> bool:
@@ -189,13 +186,6 @@ def fit_taught(
     return clone(classifier).fit(texts.bags, probabilities, weights, classes=classes)
 
 
-LogProbabilities = Callable[[Numbers], Array]
-"""A fitted model's log-probabilities, (n_rows, n_classes), of texts that are given by their rows.
-
-A class that is missing from its training has the log-probability :data:`_UNKNOWN`.
-"""
-
-
 class _Split(NamedTuple):
     """The rows of labelled and of the teacher's texts, in training and held out."""
 
@@ -209,76 +199,63 @@ def choose_use(
     classifier: ClsAttentionClassifier,
     texts: TaughtTexts,
     candidates: tuple[TeacherUse, ...],
-    alone: _Alone | None,
     teach_without: Callable[[Numbers, Numbers], Array] | None = None,
 ) -> tuple[TeacherUse, float]:
     """Return the use of a teacher, and how often models agree with it on texts held out.
 
     With several `candidates`, it is their mean by held-out losses. `classifier` is fitted to the
-    texts, with the last of them. Models of weight 0 are those of `alone`. `teach_without` fits a
-    teacher to some of the labelled texts, and returns its probabilities of some of its texts; both
-    are given by their rows.
+    texts, with the last of them. `teach_without` fits a teacher to some of the labelled texts, and
+    returns its probabilities of some of its texts; both are given by their rows.
     """
     import torch
 
+    n_labelled = texts.n_labelled
     # 1) texts in training and held out, fold by fold
-    step = max(1, (len(texts.weights) - texts.n_labelled) // _MOST_TAUGHT)
-    taught = np.arange(texts.n_labelled, len(texts.weights), step)
-    splits = _splits(texts, taught)
-    quick = clone(classifier).set_params(**settings_of(classifier))
+    step = max(1, (len(texts.weights) - n_labelled) // _MOST_TAUGHT)
+    taught = np.arange(n_labelled, len(texts.weights), step)
+    alone = texts.subset(np.arange(n_labelled), n_labelled)
+    splits = _splits(alone, taught)
+    # 2) settings of quick fits, with and without the teacher
+    with_teacher = _settings_of(classifier)
+    without_teacher = with_teacher
+    if candidates[0].weight == 0:
+        without_teacher = _settings_of(fit_taught(classifier, alone, candidates[0]))
     losses = np.zeros(len(candidates))
     agreement = np.zeros(len(candidates))
     for split in splits:
-        # 2) a teacher that has not seen the labels that are held out
+        # 3) a teacher that has not seen the labels that are held out
         fold_texts = texts
         if teach_without is not None:
-            probabilities = teach_without(split.labelled, taught - texts.n_labelled)
+            probabilities = teach_without(split.labelled, taught - n_labelled)
             fold_texts = texts.with_probabilities(taught, probabilities)
         loss = _held_out_loss(fold_texts, split)
         for number, use in enumerate(candidates):
-            # 3) a model of the texts in training, with one use of the teacher
-            if alone is not None and use.weight == 0:
-                model = alone.fit(split.labelled)
-            else:
-                use_for_all = use._replace(weight=use.weight * step)
-                model = _fit_split(quick, fold_texts, split, use_for_all)
-            # 4) its loss on labelled texts, and its agreement with the teacher
-            outputs = _outputs(model(split.labelled_out))
+            # 4) a model of the texts in training, with one use of the teacher
+            rows = split.labelled
+            settings = without_teacher
+            if use.weight:
+                rows = np.concatenate([rows, split.taught])
+                settings = with_teacher
+            quick = clone(classifier).set_params(**settings)
+            use_for_all = use._replace(weight=use.weight * step)
+            training = fold_texts.subset(rows, len(split.labelled))
+            model = fit_taught(quick, training, use_for_all)
+            # 5) its loss on labelled texts, and its agreement with the teacher
+            outputs = model.decision_function(texts.bags[split.labelled_out])
+            outputs = outputs.reshape(len(split.labelled_out), -1)
             losses[number] += loss(torch.from_numpy(outputs))[0]
-            predicted = model(split.taught_out).argmax(axis=1)
+            predicted = model.predict_proba(texts.bags[split.taught_out]).argmax(axis=1)
             by_teacher = fold_texts.targets.values[split.taught_out].argmax(axis=1)
             agreement[number] += (predicted == by_teacher).mean() / len(splits)
     return _mean_use(candidates, losses), float(agreement[losses.argmin()])
 
 
-def _fit_split(
-    classifier: ClsAttentionClassifier, texts: TaughtTexts, split: _Split, use: TeacherUse
-) -> LogProbabilities:
-    """Return the log-probabilities of a classifier, fitted to the texts in training."""
-    rows = np.concatenate([split.labelled, split.taught])
-    model = fit_taught(classifier, texts.subset(rows, len(split.labelled)), use)
-
-    def log_probabilities(rows: Numbers) -> Array:
-        return model.predict_log_proba(texts.bags[rows])
-
-    return log_probabilities
-
-
-def _outputs(log_probabilities: Array) -> Array:
-    """Return log-odds, (n, 1), of two classes, and log-probabilities, (n, n_classes), of more."""
-    log_probabilities = np.maximum(log_probabilities, _UNKNOWN)
-    if log_probabilities.shape[1] == 2:
-        return log_probabilities[:, 1:] - log_probabilities[:, :1]
-    return log_probabilities
-
-
-def _splits(texts: TaughtTexts, taught: Numbers) -> list[_Split]:
+def _splits(labelled_texts: TaughtTexts, taught: Numbers) -> list[_Split]:
     """Return the splits of labelled texts and rows of a teacher's texts, fewer for many labels."""
     from .._core.choose_c import ENOUGH_DOCUMENTS, assign_folds
     from .._core.documents import Documents
 
-    n_labelled = texts.n_labelled
-    bags, targets, weights, _ = texts.subset(np.arange(n_labelled), n_labelled)
+    bags, targets, weights, n_labelled = labelled_texts
     folds = assign_folds(Documents.from_arrays(bags, targets, weights), N_FOLDS)
     taught_folds = np.arange(len(taught)) % N_FOLDS
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_labelled), 1, N_FOLDS))
@@ -320,7 +297,7 @@ def _mean_use(candidates: tuple[TeacherUse, ...], losses: Array) -> TeacherUse:
     return TeacherUse(float(portions @ weights), power)
 
 
-def settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
+def _settings_of(classifier: ClsAttentionClassifier) -> dict[str, Any]:
     """Return the parameters of a quick fit, as a fitted classifier has chosen them."""
     return {
         "C": classifier.C_,
@@ -334,68 +311,16 @@ class Lesson(NamedTuple):
     """The result of a fit with a teacher: its use and agreement, and the fitted steps.
 
     taught_by : the teacher and the number of its texts, in words
-    steps : the fitted vectorizer and classifier
     """
 
     use: TeacherUse
     agreement: float
     taught_by: str
-    steps: tuple[Any, ...]
-
-
-class _Alone:
-    """Models without a teacher's probabilities, which learn word vectors from its texts.
-
-    pipeline : the unfitted pipeline
-    texts, labels, weights : the labelled texts
-    more : the teacher's texts
-    classes : the names of the teacher's classes, sorted
-    """
-
-    def __init__(
-        self,
-        pipeline: Any,
-        texts: list[str],
-        labels: NDArray[Any],
-        weights: Array,
-        more: list[str],
-        classes: NDArray[Any],
-    ) -> None:
-        self._texts = [*texts, *more]
-        self._labels = labels
-        self._weights = weights
-        self._classes = classes
-        self.fitted = clone(pipeline).fit(texts, labels, weights, unlabeled=more)
-        vectorizer, classifier = (step for _, step in self.fitted.steps)
-        self._quick = clone(pipeline)
-        self._quick[-1].set_params(**settings_of(classifier))
-        if not isinstance(vectorizer, FrozenEstimator):
-            self._quick[0].set_params(word_vectors=vectorizer.word_vectors_)
-
-    def fit(self, rows: Numbers) -> LogProbabilities:
-        """Fit a quick model to some of the labelled texts."""
-        labels = self._labels[rows]
-        if len(np.unique(labels[self._weights[rows] > 0])) < 2:
-            return self._uniform
-        model = clone(self._quick).fit(self._some(rows), labels, self._weights[rows])
-        columns = np.searchsorted(self._classes, model.classes_)
-
-        def log_probabilities(rows: Numbers) -> Array:
-            values = np.full((len(rows), len(self._classes)), _UNKNOWN)
-            values[:, columns] = model.predict_log_proba(self._some(rows))
-            return values
-
-        return log_probabilities
-
-    def _some(self, rows: Numbers) -> list[str]:
-        return [self._texts[row] for row in rows]
-
-    def _uniform(self, rows: Numbers) -> Array:
-        return np.full((len(rows), len(self._classes)), -np.log(len(self._classes)))
+    vectorizer: Any
+    classifier: Any
 
 
 def learn_from_teacher(
-    pipeline: Any,
     adapter: Any,
     classifier: ClsAttentionClassifier,
     X: Any,
@@ -407,7 +332,7 @@ def learn_from_teacher(
 ) -> Lesson:
     """Fit a vectorizer, in an `adapter` that makes bags, and a classifier with a teacher.
 
-    They are the steps of `pipeline`. The other parameters are those of :meth:`TextClassifier.fit`.
+    The parameters are those of :meth:`TextClassifier.fit`.
     """
     check_teacher_weight(teacher_weight)
     texts, labels, weights, more = _checked_input(X, y, sample_weight, unlabeled)
@@ -419,10 +344,10 @@ def learn_from_teacher(
     targets = _joint_targets(labels, taught)
     # 2) bags of all texts
     adapter = clone(adapter)
-    all_weights = np.append(weights, np.ones(len(more)))
-    bags = adapter.fit_transform([*texts, *more], targets, sample_weight=all_weights)
-    taught_texts = TaughtTexts(bags, targets, all_weights, len(texts))
-    # 3) models with and without the teacher, and the choice of its use
+    weights = np.append(weights, np.ones(len(more)))
+    bags = adapter.fit_transform([*texts, *more], targets, sample_weight=weights)
+    taught_texts = TaughtTexts(bags, targets, weights, len(texts))
+    # 3) a classifier, and the choice of the teacher's use
     candidates: tuple[TeacherUse, ...] = CANDIDATES
     if teacher_weight != "auto":
         candidates = (TeacherUse(float(teacher_weight)),)
@@ -430,9 +355,6 @@ def learn_from_teacher(
         candidates = candidates[-1:]
         warnings.warn(SEEN, stacklevel=4)
     model = fit_taught(classifier, taught_texts, candidates[-1])
-    alone = None
-    if candidates[0].weight == 0:
-        alone = _Alone(pipeline, texts, labels, weights, more, targets.classes)
 
     def teach_without(rows: Numbers, rows_of_more: Numbers) -> Array:
         other = clone(teacher).fit([texts[row] for row in rows], labels[rows])
@@ -440,20 +362,17 @@ def learn_from_teacher(
         probabilities = taught_probabilities(other, some_more, np.unique(labels[rows]))
         return probabilities.reindex(columns=targets.classes, fill_value=0.0).to_numpy()
 
-    use, agreement = choose_use(
-        model, taught_texts, candidates, alone, teach_without if is_new else None
-    )
-    taught_by = f"{_description(teacher)}, {len(more):,} texts"
-    # 4) the model with this use
-    if alone is not None and use.weight < LEAST_WEIGHT:
-        steps = tuple(step for _, step in alone.fitted.steps)
-        return Lesson(TeacherUse(0.0), agreement, taught_by, steps)
-    if use != candidates[-1]:
+    use, agreement = choose_use(model, taught_texts, candidates, teach_without if is_new else None)
+    # 4) the classifier with this use
+    if use.weight < LEAST_WEIGHT:
+        use = TeacherUse(0.0)
+    elif use != candidates[-1]:
         scale = getattr(model, "token_vectors_scale_", 0.0)
         with_scale = clone(classifier).set_params(token_vectors_scale=scale)
         model = fit_taught(with_scale, taught_texts, use)
         model.set_params(token_vectors_scale=classifier.token_vectors_scale)
-    return Lesson(use, agreement, taught_by, (adapter.vectorizer, model))
+    taught_by = f"{_description(teacher)}, {len(more):,} texts"
+    return Lesson(use, agreement, taught_by, adapter.vectorizer, model)
 
 
 def _checked_input(

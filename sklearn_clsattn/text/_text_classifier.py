@@ -153,7 +153,7 @@ class TextClassifier(Pipeline):
         if teacher is not None:
             adapter, classifier = self._taught_steps(params)
             lesson = learn_from_teacher(
-                self, adapter, classifier, X, y, sample_weight, unlabeled, teacher, teacher_weight
+                adapter, classifier, X, y, sample_weight, unlabeled, teacher, teacher_weight
             )
             from_teacher = {
                 "teacher_weight_": lesson.use.weight,
@@ -161,10 +161,12 @@ class TextClassifier(Pipeline):
                 "teacher_agreement_": lesson.agreement,
                 "taught_by_": lesson.taught_by,
             }
-            names = [name for name, _ in self.steps]
-            self.steps = list(zip(names, lesson.steps, strict=True))
-        else:
-            self._fit_steps(X, y, sample_weight, unlabeled, params)
+            if lesson.use.weight:
+                (name, _), (last_name, _) = self.steps
+                self.steps = [(name, lesson.vectorizer), (last_name, lesson.classifier)]
+                self.__dict__.update(from_teacher)
+                return self
+        self._fit_steps(X, y, sample_weight, unlabeled, params)
         for name in _TEACHER_ATTRIBUTES:  # from an earlier fit
             self.__dict__.pop(name, None)
         self.__dict__.update(from_teacher)
