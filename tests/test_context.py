@@ -64,7 +64,7 @@ def evidence_of(texts, codes, weights=None, n_classes=2, limit=math.inf, least=5
     counts, _, ngrams = count_ngrams(tokens, (1, 2))
     known = frequent_words(tokens, weights, least)
     positions = token_positions(tokens, texts, {word: number for number, word in enumerate(known)})
-    words = Words(tokens, list(ngrams.of(tokens, 2)), positions)
+    words = Words(tokens, list(ngrams.at_tokens(tokens, 2)), positions)
     given = targets(codes, n_classes)
     return gather_evidence(counts, words, given, weights, len(known), limit), known
 

@@ -282,7 +282,8 @@ def test_columns_of_occurrences(fast, texts, terms):
     vocabulary = {term: column for column, term in enumerate(terms)}
     tokens = _tokens.tokenize(texts, WORDS_AND_PUNCTUATION)
     words = [tokens.words[i] for i in tokens.ids]
-    for n, columns in enumerate(_ngrams.NgramColumns.of_vocabulary(vocabulary).of(tokens, 4), 1):
+    ngrams = _ngrams.NgramColumns.from_vocabulary(vocabulary)
+    for n, columns in enumerate(ngrams.at_tokens(tokens, 4), 1):
         stops = tokens.indptr[tokens.documents + 1]
         assert columns.tolist() == [
             vocabulary.get(" ".join(words[j : j + n]), -1) if j + n <= stop else -1

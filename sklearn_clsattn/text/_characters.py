@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._documents import index_type
 from .._types import Integers
-from ._ngrams import stack_rows
+from ._ngrams import RowsPart, stack_rows
 from ._symbols import Alphabet, distinct_runs, padded, ranges
 from ._tokens import Tokens
 
@@ -33,33 +33,40 @@ def frequent_characters(
     by their `weights`, (n_documents,), if there are any.
     """
     n_words = len(tokens.words)
-    by_word = _by_word(tokens.ids, tokens.indptr, n_words)
+    by_word = _word_counts(tokens.ids, tokens.indptr, n_words).T
     document_frequencies = np.diff(by_word.indptr)
     weighted_frequencies = document_frequencies
     if weights is not None:
         ones = np.ones(by_word.nnz)
         present = sp.csr_array((ones, by_word.indices, by_word.indptr), shape=by_word.shape)
         weighted_frequencies = present @ weights
-    words, numbers, names = [], [], list[str]()
-    for word, number, ngrams in _ngrams(tokens.words, ngram_range):
+    # 1) frequent n-grams of each length
+    words = []
+    numbers = []
+    names: list[str] = []
+    for word, ngram, texts in _ngrams_in_words(tokens.words, ngram_range):
         # One word of an n-gram may already be in enough documents. The documents of all words are
         # counted only for the few other n-grams.
-        frequent = np.zeros(len(ngrams), dtype=bool)
-        frequent[number[document_frequencies[word] >= low]] = True
-        rest = ~frequent[number]
-        of_rest = _occurrence_counts(number[rest], word[rest], (len(ngrams), n_words)) @ by_word
-        frequent |= np.diff(of_rest.indptr) >= low
+        is_frequent = np.zeros(len(texts), dtype=bool)
+        is_frequent[ngram[document_frequencies[word] >= low]] = True
+        is_open = ~is_frequent[ngram]
+        words_of_open = _pair_counts(ngram[is_open], word[is_open], (len(texts), n_words))
+        documents_of_open = words_of_open @ by_word
+        is_frequent |= np.diff(documents_of_open.indptr) >= low
         if high < math.inf:
-            frequent &= np.bincount(number, weighted_frequencies[word], len(ngrams)) <= high
-        taken = frequent[number]
-        words.append(word[taken])
-        numbers.append((np.cumsum(frequent) - 1 + len(names))[number[taken]])
-        names += compress(ngrams, frequent)
+            occurrences = np.bincount(ngram, weighted_frequencies[word], len(texts))
+            is_frequent &= occurrences <= high
+        number = np.cumsum(is_frequent) - 1 + len(names)
+        is_kept = is_frequent[ngram]
+        words.append(word[is_kept])
+        numbers.append(number[ngram[is_kept]])
+        names += compress(texts, is_frequent)
+    # 2) columns in alphabetical order
     order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    columns = rank[np.concatenate(numbers)]
-    spelling = _occurrence_counts(np.concatenate(words), columns, (n_words, len(names)))
+    column = np.empty_like(order)
+    column[order] = np.arange(len(order))
+    columns = column[np.concatenate(numbers)]
+    spelling = _pair_counts(np.concatenate(words), columns, (n_words, len(names)))
     return spelling, [names[i] for i in order.tolist()]
 
 
@@ -67,68 +74,74 @@ def spelling_matrix(
     words: list[str], ngram_range: tuple[int, int], vocabulary: Mapping[str, int]
 ) -> sp.csr_array:
     """Return the counts of a vocabulary's character n-grams in words, (n_words, n_columns)."""
-    rows, columns = [], []
-    for word, number, ngrams in _ngrams(words, ngram_range):
-        of_ngrams = np.fromiter(map(vocabulary.get, ngrams, repeat(-1)), np.int64, len(ngrams))
-        column = of_ngrams[number]
-        rows.append(word[column >= 0])
-        columns.append(column[column >= 0])
+    rows = []
+    columns = []
+    for word, ngram, texts in _ngrams_in_words(words, ngram_range):
+        column_of_ngram = np.fromiter(map(vocabulary.get, texts, repeat(-1)), np.int64, len(texts))
+        column = column_of_ngram[ngram]
+        is_term = column >= 0
+        rows.append(word[is_term])
+        columns.append(column[is_term])
     shape = len(words), len(vocabulary)
-    return _occurrence_counts(np.concatenate(rows), np.concatenate(columns), shape)
+    return _pair_counts(np.concatenate(rows), np.concatenate(columns), shape)
 
 
 def count_spelled(tokens: Tokens, spelling: sp.csr_array, dtype: Any) -> sp.csr_array:
     """Return counts in documents, (n_documents, n_columns), from counts in words, `spelling`."""
-
-    def counted(here: slice, indptr: Integers) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        ids = tokens.ids[here]
-        used = np.zeros(spelling.shape[0], dtype=bool)
-        used[ids] = True
-        position = np.cumsum(used, dtype=np.int32) - 1
-        by_word = _by_word(position[ids], indptr, int(used.sum()))
-        # By n-gram; conversion to documents is one pass, which leaves their columns in order.
-        part = (spelling[used].T.tocsr() @ by_word).T.tocsr()
-        return part.data, part.indices, part.indptr[1:]
-
-    parts = (counted(here, indptr) for _, here, indptr in tokens.blocks(_CHUNK))
+    parts = (
+        _count_block(tokens.ids[here], indptr, spelling)
+        for _, here, indptr in tokens.blocks(_CHUNK)
+    )
     shape = tokens.n_documents, spelling.shape[1]
     return sp.csr_array(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
 
 
-def _ngrams(
+def _count_block(ids: NDArray[Any], indptr: Integers, spelling: sp.csr_array) -> RowsPart:
+    """Return the counts of n-grams in documents with these words, (n_tokens,)."""
+    is_used = np.zeros(spelling.shape[0], dtype=bool)
+    is_used[ids] = True
+    position = np.cumsum(is_used, dtype=np.int32) - 1
+    words = _word_counts(position[ids], indptr, int(is_used.sum()))
+    # By n-gram; conversion to documents is one pass, which leaves their columns in order.
+    by_ngram = spelling[is_used].T.tocsr() @ words.T
+    by_document = by_ngram.T.tocsr()
+    return by_document.data, by_document.indices, by_document.indptr[1:]
+
+
+def _ngrams_in_words(
     words: list[str], ngram_range: tuple[int, int]
 ) -> Iterator[tuple[Integers, Integers, list[str]]]:
     """Yield word and n-gram of each occurrence, and the n-grams' texts, one length at a time.
 
     Words get a space at each end; a shorter word is an n-gram itself.
     """
+    min_n, max_n = ngram_range
     text = f" {'  '.join(words)} "
     symbols = padded([Alphabet("(?s:.)").encode(text)])
-    sizes = np.fromiter(map(len, words), np.int64, len(words)) + 2
-    at = np.cumsum(sizes) - sizes
-    short = np.flatnonzero(sizes < ngram_range[0])
+    lengths = np.fromiter(map(len, words), np.int64, len(words)) + 2
+    word_starts = np.cumsum(lengths) - lengths
+    short = np.flatnonzero(lengths < min_n)
     yield short, np.arange(len(short)), [f" {words[i]} " for i in short.tolist()]
-    for n in range(ngram_range[0], ngram_range[1] + 1):
-        counts = np.maximum(sizes - n + 1, 0)
-        starts = ranges(at, counts)
+    for n in range(min_n, max_n + 1):
+        n_ngrams = np.maximum(lengths - n + 1, 0)  # in each word
+        starts = ranges(word_starts, n_ngrams)
         numbers, examples = distinct_runs(symbols, starts, np.full(len(starts), n))
-        firsts = starts[examples].tolist()
-        rows = np.repeat(np.arange(len(words)), counts)
-        yield rows, numbers, [text[first : first + n] for first in firsts]
+        texts = [text[start : start + n] for start in starts[examples].tolist()]
+        yield np.repeat(np.arange(len(words)), n_ngrams), numbers, texts
 
 
-def _occurrence_counts(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sp.csr_array:
+def _pair_counts(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sp.csr_array:
     """Return a matrix of the counts of pairs of a row and a column."""
+    ones = np.ones(len(rows), dtype=np.int32)
     kind = index_type(max(len(rows), *shape))
-    ends = rows.astype(kind), columns.astype(kind)
-    return sp.csr_array((np.ones(len(rows), dtype=np.int32), ends), shape=shape)
+    return sp.csr_array((ones, (rows.astype(kind), columns.astype(kind))), shape=shape)
 
 
-def _by_word(ids: NDArray[Any], indptr: Integers, n_words: int) -> sp.csr_array:
-    """Return the counts of words in documents, (n_words, n_documents)."""
+def _word_counts(ids: NDArray[Any], indptr: Integers, n_words: int) -> sp.csc_array:
+    """Return the counts of words in documents, CSC (n_documents, n_words)."""
     ones = np.ones(len(ids), dtype=np.int32)
     kind = index_type(len(ids))
     arrays = ones, ids.astype(kind, copy=False), indptr.astype(kind, copy=False)
-    sums = sp.csr_array(arrays, shape=(len(indptr) - 1, n_words)).tocsc()
-    sums.sum_duplicates()
-    return sums.T
+    counts = sp.csr_array(arrays, shape=(len(indptr) - 1, n_words)).tocsc()
+    counts.sum_duplicates()
+    return counts

@@ -494,7 +494,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
     def _words(self, texts: list[str], tokens: Tokens) -> Words:
         """Return the words of preprocessed texts, whose tokens these are."""
-        columns = list(ngram_columns(self).of(tokens, self.ngram_range[1]))
+        columns = list(ngram_columns(self).at_tokens(tokens, self.ngram_range[1]))
         previous = self.previous_words_  # in alphabetical order
         if len(previous) > len(tokens.words):  # of a few texts, not all are to be numbered
             at = np.searchsorted(previous, np.array(tokens.words, dtype=object))

@@ -1,7 +1,8 @@
 """Counting word n-grams from token numbers, and looking up the columns of a vocabulary.
 
-The key of an n-gram is the number of its first n - 1 words, times the number of words, plus the
-number of its last word. Packed with the document into one integer, keys are sorted and counted.
+The key of an n-gram is the number of its prefix, the first n - 1 words, times the number of words,
+plus the number of its last word. Packed with the document into one integer, keys are sorted and
+counted.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,6 +29,11 @@ _CHUNK = 1 << 17
 _MAX_TABLE = 1 << 22  # keys below this are looked up in a table
 _MAX_BITS = 63  # of a packed integer
 
+# Entries, their columns, and the ends of the rows of a part of a CSR matrix.
+RowsPart = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+# A function from keys, or -1, to the numbers of n-grams, -1 for unknown ones.
+Lookup = Callable[[Any], Any]
+
 
 def count_ngrams(
     tokens: Tokens,
@@ -42,33 +48,72 @@ def count_ngrams(
     Return the counts, (n_documents, n_features), the names in alphabetical order, and the lookup
     of their columns for other documents.
     """
-    spelled = sorted(tokens.words)
-    rank = {word: number for number, word in enumerate(spelled)}
-    ids = np.array([rank[word] for word in tokens.words], dtype=np.int32)[tokens.ids]
-    spelled_out = np.array(spelled, dtype=object)
-    walk = _NgramWalk(ids, tokens.documents, len(spelled))
-    grams = np.zeros((ngram_range[1], 0), dtype=np.int32)  # the words of each n-gram, or -1
-    tables, names, levels = [], list[str](), []
-    for n in range(1, ngram_range[1] + 1):
-        ngrams, common, entries = _tally(walk, tokens.n_documents, low, high)
-        beginnings, last = np.divmod(ngrams, max(len(spelled), 1))
-        grams = grams[:, beginnings] if n > 1 else np.full((len(grams), len(last)), -1, np.int32)
-        grams[n - 1] = last
-        if n >= ngram_range[0]:
-            tables.append(grams[:, common])
-            names += map(" ".join, zip(*(spelled_out[row] for row in tables[-1][:n]), strict=True))
-            levels.append(entries)
-        if n < ngram_range[1]:
-            walk.advance(_lookup(ngrams, walk.bound), len(ngrams))
-    table, by_column = np.concatenate(tables, axis=1), sp.hstack(levels, format="csc")
-    del walk, entries, levels  # their memory is reused below: new memory is slow
-    # By the words' ranks, and then exactly: a word can contain a character lower than a space.
-    order = np.array(sorted(np.lexsort(table[::-1]).tolist(), key=names.__getitem__), np.int64)
+    # 1) words, numbered in alphabetical order
+    words = sorted(tokens.words)
+    numbers = {word: number for number, word in enumerate(words)}
+    number_of_id = np.array([numbers[word] for word in tokens.words], dtype=np.int32)
+    # 2) n-grams, by length and by the numbers of their words
+    walk = _NgramWalk(number_of_id[tokens.ids], tokens.documents, len(words))
+    table, by_column = _count_lengths(walk, tokens.n_documents, ngram_range, low, high)
+    # 3) columns in alphabetical order. The words' numbers almost give it, but not always: a word
+    # can contain a character lower than a space.
+    names = _ngram_names(table, words)
+    nearly_sorted = np.lexsort(table[::-1]).tolist()
+    order = np.array(sorted(nearly_sorted, key=names.__getitem__), dtype=np.int64)
+    sorted_names = [names[i] for i in order.tolist()]
     # Conversion to rows is one pass, which leaves the columns of each row in order.
     by_row = by_column[:, order].tocsr()
-    del by_column
     by_row.data = by_row.data.astype(dtype)
-    return by_row, [names[i] for i in order.tolist()], NgramColumns(rank, table[:, order])
+    return by_row, sorted_names, NgramColumns(numbers, table[:, order])
+
+
+def _count_lengths(
+    walk: _NgramWalk, n_documents: int, ngram_range: tuple[int, int], low: float, high: float
+) -> tuple[Ids, sp.csc_array]:
+    """Return the n-grams of all lengths, (max_n, n_ngrams), and their counts in documents.
+
+    A column has the numbers of the n-gram's words, then -1.
+    """
+    min_n, max_n = ngram_range
+    tables = []
+    counts = []
+    # Each n-gram of n - 1 words; at first the empty one.
+    table = np.full((max_n, 1), -1, dtype=np.int32)
+    for n in range(1, max_n + 1):
+        keys, is_common, counts_of_common = _count_keys(walk, n_documents, low, high)
+        prefixes, last_words = np.divmod(keys, max(walk.n_words, 1))
+        table = table[:, prefixes]
+        table[n - 1] = last_words
+        if n >= min_n:
+            tables.append(table[:, is_common])
+            counts.append(counts_of_common)
+        if n < max_n:
+            walk.advance(_lookup(keys, walk.bound), len(keys))
+    return np.concatenate(tables, axis=1), sp.hstack(counts, format="csc")
+
+
+def _ngram_names(table: Ids, words: list[str]) -> list[str]:
+    """Return the names of n-grams, whose columns in a table have the numbers of their words."""
+    spelled = np.array(words, dtype=object)
+    lengths = np.count_nonzero(table >= 0, axis=0)
+    names: list[str] = []
+    for n in np.unique(lengths).tolist():  # n-grams are sorted by length
+        rows = [spelled[row] for row in table[:n, lengths == n]]
+        names += map(" ".join, zip(*rows, strict=True))
+    return names
+
+
+class _Level(NamedTuple):
+    """The n-grams of one length n, as a level of a tree.
+
+    lookup : of the keys of n-grams that are terms or their first words
+    n_ngrams : number of these
+    columns : (n_ngrams + 1,), of each n-gram, -1 for one that is no term, and for no n-gram
+    """
+
+    lookup: Lookup
+    n_ngrams: int
+    columns: Ids
 
 
 class NgramColumns:
@@ -80,74 +125,87 @@ class NgramColumns:
 
     def __init__(self, numbers: dict[str, int], table: Ids) -> None:
         self.n_columns = table.shape[1]
-        self._numbers, self._table = numbers, table
+        self._numbers = numbers
+        self._table = table
 
     @classmethod
-    def of_vocabulary(cls, vocabulary: Mapping[str, int]) -> NgramColumns:
+    def from_vocabulary(cls, vocabulary: Mapping[str, int]) -> NgramColumns:
         """Return the columns of a vocabulary of terms, whose words are separated by one space."""
         terms = [term for term in vocabulary if isinstance(term, str)]  # others cannot occur
-        numbers: dict[str, int] = {}
         words = " ".join(terms).split(" ")
+        numbers: dict[str, int] = {}
         ids = np.array([numbers.setdefault(word, len(numbers)) for word in words], dtype=np.int32)
-        sizes = np.array([term.count(" ") for term in terms], dtype=np.int64) + 1
-        columns = np.repeat(np.array([vocabulary[term] for term in terms], dtype=np.int64), sizes)
-        table = np.full((sizes.max(initial=1), len(vocabulary)), -1, dtype=np.int32)
-        table[ranges(np.zeros_like(sizes), sizes), columns] = ids[: len(columns)]
+        lengths = np.array([term.count(" ") for term in terms], dtype=np.int64) + 1
+        columns = np.array([vocabulary[term] for term in terms], dtype=np.int64)
+        table = np.full((lengths.max(initial=1), len(vocabulary)), -1, dtype=np.int32)
+        places = ranges(np.zeros_like(lengths), lengths)  # of words in their terms
+        table[places, np.repeat(columns, lengths)] = ids[: len(places)]
         return cls(numbers, table)
 
     @cached_property
-    def _levels(self) -> list[tuple[Callable[[Any], Any], int, Ids]]:
+    def _levels(self) -> list[_Level]:
+        n_words = len(self._numbers)
+        lengths = np.count_nonzero(self._table >= 0, axis=0)
+        columns = np.arange(self.n_columns)
+        prefixes = np.zeros(self.n_columns, dtype=np.int64)  # the number of each column's prefix
+        bound = n_words
         levels = []
-        at = np.arange(self.n_columns)
-        node = np.zeros(self.n_columns, dtype=np.int64)
-        bound = len(self._numbers)
-        for n, words in enumerate(self._table):
-            some = words[at] >= 0
-            at, node = at[some], node[some]
-            node, keys = pd.factorize(node * len(self._numbers) + words[at])
-            last = self._table[n + 1, at] < 0 if n + 1 < len(self._table) else slice(None)
-            column = np.full(len(keys) + 1, -1, dtype=np.int32)
-            column[node[last]] = at[last]
-            levels.append((_lookup(keys, bound), len(keys), column))
-            bound = len(keys) * len(self._numbers)
+        for n, words in enumerate(self._table, start=1):
+            is_long = lengths[columns] >= n
+            columns = columns[is_long]
+            prefixes, keys = pd.factorize(prefixes[is_long] * n_words + words[columns])
+            is_whole = lengths[columns] == n
+            column_of = np.full(len(keys) + 1, -1, dtype=np.int32)
+            column_of[prefixes[is_whole]] = columns[is_whole]
+            levels.append(_Level(_lookup(keys, bound), len(keys), column_of))
+            bound = len(keys) * n_words
         return levels
 
-    def of(self, tokens: Tokens, max_n: int) -> Iterator[Ids]:
+    def at_tokens(self, tokens: Tokens, max_n: int) -> Iterator[Ids]:
         """Yield, for n from 1 to `max_n`, the column of the n-gram that starts at each token."""
-        yield from self._of(self._ids(tokens), tokens.documents, max_n)
+        yield from self._starting_at(self._word_numbers(tokens), tokens.documents, max_n)
 
     def count(self, tokens: Tokens, ngram_range: tuple[int, int], dtype: Any) -> sp.csr_array:
         """Return the counts of each term in documents, of shape (n_documents, n_columns)."""
-        ids, documents = self._ids(tokens), tokens.documents
-        bits = self.n_columns.bit_length()
-
-        def counted(rows: slice, here: slice) -> tuple[Integers, Integers, Integers]:
-            row = (documents[here].astype(np.int64) - rows.start) << bits
-            levels = list(self._of(ids[here], documents[here], ngram_range[1]))
-            keys = np.concatenate(
-                [(row | column)[column >= 0] for column in levels[ngram_range[0] - 1 :]]
-            )
-            keys.sort()
-            entry = np.flatnonzero(_changes(keys))
-            distinct = keys[entry]
-            sizes = np.bincount(distinct >> bits, minlength=rows.stop - rows.start)
-            columns = distinct & ((1 << bits) - 1)
-            return np.diff(entry, append=len(keys)), columns, np.cumsum(sizes)
-
-        parts = (counted(rows, here) for rows, here, _ in tokens.blocks(_CHUNK))
+        ids = self._word_numbers(tokens)
+        documents = tokens.documents
+        parts = (
+            self._count_block(ids[here], documents[here], rows, ngram_range)
+            for rows, here, _ in tokens.blocks(_CHUNK)
+        )
         shape = tokens.n_documents, self.n_columns
         return sp.csr_array(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
 
-    def _ids(self, tokens: Tokens) -> Ids:
+    def _count_block(
+        self, ids: Ids, documents: Ids, rows: slice, ngram_range: tuple[int, int]
+    ) -> RowsPart:
+        """Return the counts of terms in the documents `rows`, with these words, (n_tokens,)."""
+        min_n, max_n = ngram_range
+        bits = self.n_columns.bit_length()
+        # Row and column are packed into one integer.
+        row = (documents.astype(np.int64) - rows.start) << bits
+        packed = []
+        for n, columns in enumerate(self._starting_at(ids, documents, max_n), start=1):
+            if n >= min_n:
+                packed.append((row | columns)[columns >= 0])
+        occurrences = np.concatenate(packed)
+        occurrences.sort()
+        starts, counts = _runs(occurrences)
+        entries = occurrences[starts]
+        row_sizes = np.bincount(entries >> bits, minlength=rows.stop - rows.start)
+        return counts, entries & ((1 << bits) - 1), np.cumsum(row_sizes)
+
+    def _word_numbers(self, tokens: Tokens) -> Ids:
         """Return the tree's number of each token's word, -1 for others, (n_occurrences,)."""
         numbers = map(self._numbers.get, tokens.words, repeat(-1))
         return np.fromiter(numbers, np.int32, len(tokens.words))[tokens.ids]
 
-    def _of(self, ids: Ids, documents: Ids, max_n: int) -> Iterator[Ids]:
+    def _starting_at(self, ids: Ids, documents: Ids, max_n: int) -> Iterator[Ids]:
+        """Yield, for n from 1 to `max_n`, the columns of n-grams of words with these numbers."""
         walk = _NgramWalk(ids, documents, len(self._numbers))
-        for lookup, n_keys, column in self._levels[:max_n]:
-            walk.advance(lookup, n_keys)
-            yield column[walk.beginnings]
+        for level in self._levels[:max_n]:
+            walk.advance(level.lookup, level.n_ngrams)
+            yield level.columns[walk.prefixes]
         for _ in range(len(self._levels), max_n):
             yield np.full(len(ids), -1, dtype=np.int32)
 
@@ -171,12 +229,12 @@ def ngram_columns(vectorizer: Any) -> NgramColumns:
     vocabulary = vectorizer.vocabulary_
     columns = _COLUMNS[vectorizer][1] if is_remembered(vectorizer, vocabulary) else None
     if columns is None or columns.n_columns != len(vocabulary):
-        columns = NgramColumns.of_vocabulary(vocabulary)
+        columns = NgramColumns.from_vocabulary(vocabulary)
         remember_columns(vectorizer, vocabulary, columns)
     return columns
 
 
-def _lookup(keys: Integers, bound: int) -> Callable[[Any], Any]:
+def _lookup(keys: Integers, bound: int) -> Lookup:
     """Return a function from numbers, -1 to `bound` - 1, to their positions in `keys` or -1."""
     if bound > _MAX_TABLE:
         return pd.Index(keys).get_indexer
@@ -186,99 +244,127 @@ def _lookup(keys: Integers, bound: int) -> Callable[[Any], Any]:
 
 
 class _NgramWalk:
-    """The n-grams that start at each token, for n = 1, 2, ... in turn."""
+    """The keys of the n-grams that start at each token, for n = 1, 2, ... in turn.
+
+    ids : (n_occurrences,), the numbers of words, -1 for unknown ones
+    documents : (n_occurrences,), the document of each token
+    prefixes : (n_occurrences,), the number of the n - 1 words from each token on, -1 for none
+    bound : the least integer above all keys
+    """
 
     def __init__(self, ids: Ids, documents: Ids, n_words: int) -> None:
-        self.ids, self.documents, self.n_words = ids, documents, n_words
+        self.ids = ids
+        self.documents = documents
+        self.n_words = n_words
         self.n = 1
-        self.bound = n_words  # of keys
-        self.beginnings: Ids = np.zeros(len(ids), dtype=np.int32)
-        self.buffer = np.empty(len(ids), dtype=np.int64)  # reused, because new memory is slow
+        self.bound = n_words
+        self.prefixes: Ids = np.zeros(len(ids), dtype=np.int32)
 
-    def chunks(self) -> Iterator[tuple[slice, Integers]]:
-        """Yield the keys of the n-grams that start at each occurrence, in blocks; -1 for none."""
+    def blocks(self) -> Iterator[tuple[slice, Integers]]:
+        """Yield blocks of tokens, and the keys of the n-grams that start there, -1 for none."""
         end = len(self.ids) - self.n + 1
         for start in range(0, end, _CHUNK):
-            here = slice(start, min(start + _CHUNK, end))
-            there = slice(here.start + self.n - 1, here.stop + self.n - 1)
-            keys = self.beginnings[here].astype(np.int64)
+            first = slice(start, min(start + _CHUNK, end))
+            last = slice(first.start + self.n - 1, first.stop + self.n - 1)
+            keys = self.prefixes[first].astype(np.int64)
             keys *= self.n_words
-            keys += self.ids[there]
-            none = (self.beginnings[here] < 0) | (self.ids[there] < 0)
-            none |= self.documents[here] != self.documents[there]
-            keys[none] = -1
-            yield here, keys
+            keys += self.ids[last]
+            is_none = (self.prefixes[first] < 0) | (self.ids[last] < 0)
+            is_none |= self.documents[first] != self.documents[last]
+            keys[is_none] = -1
+            yield first, keys
 
-    def advance(self, lookup: Callable[[Any], Any], n_keys: int) -> None:
-        """Advance to n-grams of one more word, whose prefixes are the `n_keys` of a lookup."""
-        beginnings = np.full(len(self.ids), -1, dtype=np.int32)
-        for here, keys in self.chunks():
-            beginnings[here] = lookup(keys)
-        self.beginnings, self.bound = beginnings, n_keys * self.n_words
+    def distinct_keys(self) -> Integers:
+        """Return the keys of all n-grams, ascending, (n_distinct,)."""
+        keys = [keys for _, keys in self.blocks()]
+        return np.unique(np.concatenate([[-1], *keys]))[1:]
+
+    def advance(self, lookup: Lookup, n_ngrams: int) -> None:
+        """Advance to n-grams of one more word, given the numbers of the `n_ngrams` present ones."""
+        prefixes = np.full(len(self.ids), -1, dtype=np.int32)
+        for block, keys in self.blocks():
+            prefixes[block] = lookup(keys)
+        self.prefixes = prefixes
+        self.bound = n_ngrams * self.n_words
         self.n += 1
 
 
-def _tally(
+def _count_keys(
     walk: _NgramWalk, n_documents: int, low: float, high: float
 ) -> tuple[Integers, NDArray[np.bool_], sp.csc_array]:
-    """Return the keys of a walk's n-grams in `low` or more documents, and which are rare enough.
+    """Return the keys of n-grams in at least `low` documents, and which are in at most `high`.
 
     Also return the counts of the latter, (n_documents, n_common), in the smallest sufficient type.
     """
     bits = n_documents.bit_length()
-    chunks = walk.chunks()
     distinct = None
     if walk.bound.bit_length() + bits > _MAX_BITS:
-        distinct = np.unique(np.concatenate([[-1], *(keys for _, keys in chunks)]))[1:]
-        lookup = _lookup(distinct, walk.bound)
-        chunks = ((here, lookup(keys).astype(np.int64)) for here, keys in walk.chunks())
-    n = 0
-    for here, keys in chunks:
-        present = ((keys << bits) | walk.documents[here])[keys >= 0]
-        walk.buffer[n : n + len(present)] = present
-        n += len(present)
-    packed = walk.buffer[:n]
-    packed.sort()
-    entry = np.flatnonzero(_changes(packed))
-    key = packed[entry] >> bits
-    ngram = np.flatnonzero(_changes(key))
-    frequency = np.diff(ngram, append=len(key))
-    taken = np.repeat((frequency >= low) & (frequency <= high), frequency)
-    counts = np.diff(entry, append=n)[taken]
+        distinct = walk.distinct_keys()
+        number_of_key = _lookup(distinct, walk.bound)
+    # 1) key and document of each n-gram, packed into one integer and sorted
+    packed = np.empty(len(walk.ids), dtype=np.int64)
+    n_packed = 0
+    for block, keys in walk.blocks():
+        if distinct is not None:
+            keys = number_of_key(keys).astype(np.int64)
+        present = ((keys << bits) | walk.documents[block])[keys >= 0]
+        packed[n_packed : n_packed + len(present)] = present
+        n_packed += len(present)
+    occurrences = packed[:n_packed]
+    occurrences.sort()
+    # 2) entries of the matrix, which are runs of equal integers
+    entry_starts, counts = _runs(occurrences)
+    entries = occurrences[entry_starts]
+    entry_keys = entries >> bits
+    # 3) n-grams, which are runs of entries with equal keys
+    ngram_starts, frequencies = _runs(entry_keys)
+    is_frequent = frequencies >= low
+    is_common = frequencies <= high
+    is_kept = np.repeat(is_frequent & is_common, frequencies)
+    counts = counts[is_kept]
+    documents = entries[is_kept] & ((1 << bits) - 1)
+    ends = np.cumsum(frequencies[is_frequent & is_common])
+    # 4) in small types
     counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))
-    documents = (packed[entry[taken]] & ((1 << bits) - 1)).astype(np.int32)
-    keys, frequency = key[ngram[frequency >= low]], frequency[frequency >= low]
-    keys, common = keys if distinct is None else distinct[keys], frequency <= high
-    ends = np.append(0, np.cumsum(frequency[common])).astype(index_type(len(counts)))
-    shape = n_documents, len(ends) - 1
-    return keys, common, sp.csc_array((counts, documents, ends), shape=shape)
+    indptr = np.append(0, ends).astype(index_type(len(counts)))
+    arrays = counts, documents.astype(np.int32), indptr
+    by_column = sp.csc_array(arrays, shape=(n_documents, len(ends)))
+    frequent_keys = entry_keys[ngram_starts[is_frequent]]
+    if distinct is not None:
+        frequent_keys = distinct[frequent_keys]
+    return frequent_keys, is_common[is_frequent], by_column
 
 
-def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where a value differs from the previous one, including the first value."""
-    changes = np.ones(len(values), dtype=bool)
-    np.not_equal(values[1:], values[:-1], out=changes[1:])
-    return changes
+def _runs(values: NDArray[Any]) -> tuple[Integers, Integers]:
+    """Return where runs of equal values start, and their lengths, two arrays of (n_runs,)."""
+    is_start = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=is_start[1:])
+    starts = np.flatnonzero(is_start)
+    return starts, np.diff(starts, append=len(values))
 
 
-def stack_rows(
-    parts: Iterable[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]], n_documents: int, dtype: Any
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the arrays of a CSR matrix: entries, their columns and the ends of rows in parts.
+def stack_rows(parts: Iterable[RowsPart], n_documents: int, dtype: Any) -> RowsPart:
+    """Return the arrays of a CSR matrix of `n_documents` rows, given some rows at a time.
 
     The arrays grow, because concatenating a list of parts would need twice the memory.
     """
-    entries, columns = np.empty(0, dtype=dtype), np.empty(0, dtype=np.int32)
-    indptr, n_rows = np.zeros(n_documents + 1, dtype=np.int64), 0
-    for data, indices, ends in parts:
+    entries = np.empty(0, dtype=dtype)
+    columns = np.empty(0, dtype=np.int32)
+    indptr = np.zeros(n_documents + 1, dtype=np.int64)
+    n_rows = 0
+    for part_entries, part_columns, part_ends in parts:
         start = int(indptr[n_rows])
-        here = slice(start, start + len(data))
-        indptr[n_rows + 1 : n_rows + 1 + len(ends)] = start + ends.astype(np.int64)
-        n_rows += len(ends)
-        if here.stop > len(entries):  # room for as many in the remaining rows, and some more
-            for array in (entries, columns):
-                array.resize(int(1.05 * here.stop * n_documents / n_rows), refcheck=False)
-        entries[here], columns[here] = data, indices
-    for array in (entries, columns):
-        array.resize(int(indptr[-1]), refcheck=False)
-    return entries, columns, indptr.astype(index_type(len(entries)))
+        stop = start + len(part_entries)
+        indptr[n_rows + 1 : n_rows + 1 + len(part_ends)] = start + part_ends.astype(np.int64)
+        n_rows += len(part_ends)
+        if stop > len(entries):
+            # Room for as many in each of the remaining rows, and some more.
+            size = int(1.05 * stop * n_documents / n_rows)
+            entries.resize(size, refcheck=False)
+            columns.resize(size, refcheck=False)
+        entries[start:stop] = part_entries
+        columns[start:stop] = part_columns
+    n_entries = int(indptr[-1])
+    entries.resize(n_entries, refcheck=False)
+    columns.resize(n_entries, refcheck=False)
+    return entries, columns, indptr.astype(index_type(n_entries))
