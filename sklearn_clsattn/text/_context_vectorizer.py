@@ -563,7 +563,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
         units = [(one, shortest + at, at) for at, one in enumerate(words.columns)]
         if numbers is None:
             return units
-        of_tokens = numbers.of(words.tokens.words)[words.tokens.ids]
+        of_tokens = numbers.number(words.tokens.words)[words.tokens.ids]
         return [(of_tokens, 1, 0), *units[1 if shortest == 1 else 0 :]]
 
 

@@ -36,28 +36,32 @@ class Units:
         weight: float,
         dtype: type[np.floating[Any]],
     ) -> None:
-        self.vocabulary, self.characters = vocabulary, characters
-        self._ngram_range, self._weight = ngram_range, weight
+        self.vocabulary = vocabulary
+        self.characters = characters
+        self._ngram_range = ngram_range
+        self._weight = weight
         self.names = np.array(sorted(vocabulary, key=vocabulary.__getitem__), dtype=object)
-        words = [at for at, name in enumerate(self.names.tolist()) if " " not in name]
-        spelled = self.spelled([self.names[at] for at in words])
-        # One row for each n-gram; n-grams of several words have no characters.
-        indptr = np.zeros(len(self.names) + 1, dtype=spelled.indptr.dtype)
-        indptr[np.array(words, dtype=np.intp) + 1] = np.diff(spelled.indptr)
-        arrays = spelled.data, spelled.indices, np.cumsum(indptr, dtype=indptr.dtype)
-        inside = sp.csr_array(arrays, shape=(len(self.names), len(characters)))
-        own = sp.eye_array(len(self.names), format="csr")
-        self.table = sp.hstack([own, inside], format="csr", dtype=dtype)
+        n_names = len(self.names)
+        is_word = np.array([" " not in name for name in self.names.tolist()], dtype=bool)
+        spelled = self.spelled(self.names[is_word].tolist())
+        # N-grams of several words have no characters: their rows are empty.
+        row_sizes = np.zeros(n_names, dtype=spelled.indptr.dtype)
+        row_sizes[is_word] = np.diff(spelled.indptr)
+        indptr = np.append(0, np.cumsum(row_sizes)).astype(row_sizes.dtype)
+        arrays = spelled.data, spelled.indices, indptr
+        character_entries = sp.csr_array(arrays, shape=(n_names, len(characters)))
+        word_entries = sp.eye_array(n_names, format="csr")
+        self.table = sp.hstack([word_entries, character_entries], format="csr", dtype=dtype)
 
     def spelled(self, words: list[str]) -> Any:
         """Return the entries of words' character n-grams, CSR (n_words, n_ngrams).
 
         A word without letters or digits, or a character of scripts such as Chinese, has none.
         """
-        with_letters = list(map(is_spelled, words))
+        factors = np.multiply(list(map(is_spelled, words)), self._weight)
+        scaling = sp.dia_array(([factors], [0]), shape=(len(words), len(words)))
         counts = spelling_matrix(words, self._ngram_range, self.characters)
-        kept = sp.dia_array(([np.multiply(with_letters, self._weight)], [0]), (len(words),) * 2)
-        spelled = sp.csr_array(kept @ counts)
+        spelled = sp.csr_array(scaling @ counts)
         spelled.eliminate_zeros()
         return spelled
 
@@ -67,8 +71,8 @@ class UnitNumbers:
 
     def __init__(self, units: Units) -> None:
         self._units = units
-        self._others: dict[str, int] = {}
-        self._spelled: list[Any] = []
+        self._others: dict[str, int] = {}  # the number of each other word
+        self._spelled: list[Any] = []  # their character n-grams, some rows at a time
 
     def __len__(self) -> int:
         return len(self._units.names) + len(self._others)
@@ -76,38 +80,46 @@ class UnitNumbers:
     @property
     def names(self) -> NDArray[np.object_]:
         """Names of the units, (n_units,)."""
-        return np.concatenate([self._units.names, np.array(list(self._others), dtype=object)])
+        return np.concatenate([self._units.names, self._other_names()])
 
-    def of(self, words: list[str]) -> NDArray[np.int32]:
+    def number(self, words: list[str]) -> NDArray[np.int32]:
         """Return the units of distinct words, (n_words,), -1 for those without columns."""
-        known, others = self._units.vocabulary, self._others
-        numbers = np.array([known.get(word, others.get(word, -1)) for word in words], np.int32)
+        vocabulary = self._units.vocabulary
+        others = self._others
+        units = [vocabulary.get(word, others.get(word, -1)) for word in words]
+        numbers = np.array(units, dtype=np.int32)
         new = np.flatnonzero(numbers < 0)
         if not len(new):
             return numbers
-        spelled = self._units.spelled([words[at] for at in new.tolist()])
+        # New words become units if they have known character n-grams.
+        spelled = self._units.spelled([words[i] for i in new.tolist()])
         has_columns = np.diff(spelled.indptr) > 0
-        numbers[new[has_columns]] = len(self) + np.arange(np.count_nonzero(has_columns))
-        for at in new[has_columns].tolist():
-            self._others[words[at]] = int(numbers[at])
+        new = new[has_columns]
+        numbers[new] = len(self) + np.arange(len(new))
+        for i in new.tolist():
+            others[words[i]] = int(numbers[i])
         self._spelled.append(spelled[has_columns])
         return numbers
 
     def bags(self, left: Any, vectors: TokenVectors | None) -> Bags:
         """Return bags, given documents' units, CSR (n_documents, n_units)."""
-        table, names = self._units.table, self._units.names
+        n_names = len(self._units.names)
+        table = self._units.table
         left, used = without_unused_columns(left)
-        split = np.searchsorted(used, len(names))
-        right, others = table[used[:split]], np.array(list(self._others), dtype=object)
-        names = np.concatenate([names[used[:split]], others[used[split:] - len(names)]])
-        if split < len(used):
-            spelled = sp.vstack(self._spelled, format="csr")[used[split:] - table.shape[0]]
-            columns = spelled.indices + (table.shape[1] - spelled.shape[1])
-            shape = len(used) - split, table.shape[1]
-            entries = spelled.data.astype(table.dtype)
-            spelled = sp.csr_array((entries, columns, spelled.indptr), shape=shape)
-            right = sp.vstack([right, spelled], format="csr")
+        known = used[used < n_names]
+        others = used[used >= n_names] - n_names
+        names = np.concatenate([self._units.names[known], self._other_names()[others]])
+        right = table[known]
+        if len(others):
+            spelled = sp.vstack(self._spelled, format="csr")[others]
+            # The columns of character n-grams follow those of the vocabulary.
+            arrays = spelled.data.astype(table.dtype), spelled.indices + n_names, spelled.indptr
+            of_others = sp.csr_array(arrays, shape=(len(others), table.shape[1]))
+            right = sp.vstack([right, of_others], format="csr")
         return Bags(left, right, names, vectors)
+
+    def _other_names(self) -> NDArray[np.object_]:
+        return np.array(list(self._others), dtype=object)
 
 
 # The data from which each vectorizer's units were last built, and the units; not pickled.
@@ -116,10 +128,17 @@ _UNITS: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Units]] = WeakKeyDictionar
 
 def units_of(vectorizer: Any) -> Units:
     """Return the units of a fitted vectorizer, built on first use."""
-    names = "vocabulary_", "character_vocabulary_", "characters", "character_weight", "dtype"
-    parts = tuple(getattr(vectorizer, name) for name in names)
-    known, units = _UNITS.get(vectorizer, ((None,) * len(parts), None))
-    if units is None or not all(map(operator.is_, known, parts)):
-        units = Units(*parts)
-        _UNITS[vectorizer] = parts, units
+    parts = (
+        vectorizer.vocabulary_,
+        vectorizer.character_vocabulary_,
+        vectorizer.characters,
+        vectorizer.character_weight,
+        vectorizer.dtype,
+    )
+    if vectorizer in _UNITS:
+        last_parts, units = _UNITS[vectorizer]
+        if all(map(operator.is_, last_parts, parts)):
+            return units
+    units = Units(*parts)
+    _UNITS[vectorizer] = parts, units
     return units
