@@ -26,6 +26,7 @@ from ._ngrams import count_ngrams
 from ._normalization import Form, normalized
 from ._tokens import (
     WORDS_AND_PUNCTUATION,
+    Tokens,
     check_any_texts,
     checked,
     has_letters,
@@ -135,37 +136,47 @@ class WordVectors(SavedMixin, BaseEstimator):
         self : object
             The fitted vectors.
         """
-        lower = [self._normalized(text) for text in checked(texts, texts=True)]
-        check_any_texts(len(lower), 1)
+        normal = [self._normalized(text) for text in checked(texts, texts=True)]
+        check_any_texts(len(normal), 1)
         weights = _check_sample_weight(
-            sample_weight, lower, dtype=np.float64, ensure_non_negative=True
+            sample_weight, normal, dtype=np.float64, ensure_non_negative=True
         )
-        step = max(1, round(sum(map(len, lower)) / _MOST_CHARACTERS))
-        taken = np.flatnonzero(weights > 0)[::step]
-        lower, weights = [lower[at] for at in taken.tolist()], weights[taken]
-        if self.tokenizer is None:
-            tokens = tokenize(lower, WORDS_AND_PUNCTUATION, positions=False, scripts=True)
-        else:
-            tokens = tokens_of_tokenizer(lower, self.tokenizer)
-        tokens = tokens.without(frozenset(word for word in tokens.words if not has_letters(word)))
-        check_any_texts(len(lower), len(tokens.ids))
+        # 1) evenly spaced texts of positive weight
+        step = max(1, round(sum(map(len, normal)) / _MOST_CHARACTERS))
+        rows = np.flatnonzero(weights > 0)[::step]
+        weights = weights[rows]
+        tokens = self._words_in([normal[row] for row in rows.tolist()])
+        check_any_texts(len(rows), len(tokens.ids))
+        # 2) counts of the most frequent words
         counts, names, _ = count_ngrams(tokens, (1, 1), low=self.min_df, dtype=np.float64)
-        per_entry = np.repeat(weights, np.diff(counts.indptr))
-        frequency = np.bincount(counts.indices, per_entry, len(names))
-        common = np.sort(np.argsort(-frequency, kind="stable")[: self.max_words])
-        if len(common) < 2:
+        frequencies = _weighted_frequencies(counts, weights)
+        most_frequent = np.argsort(-frequencies, kind="stable")[: self.max_words]
+        columns = np.sort(most_frequent)
+        if len(columns) < 2:
             raise ValueError(
-                f"Only {len(common)} words occur in at least {self.min_df} texts: pass more texts "
+                f"Only {len(columns)} words occur in at least {self.min_df} texts: pass more texts "
                 "or lower min_df."
             )
-        counts = counts[:, common]
+        counts = counts[:, columns]
+        # 3) a decomposition that suits the texts' lengths
         is_short = weights @ np.diff(counts.indptr) <= _MANY_WORDS * weights.sum()
         matrix = _associations(counts, weights) if is_short else _weighted_texts(counts, weights)
         size = min(self.n_components, min(matrix.shape) - 1)
-        _, sizes, rows = randomized_svd(matrix, size, n_iter=_POWER_ITERATIONS, random_state=0)
-        vectors = rows.T * (np.sqrt(sizes) if is_short else sizes)
-        self._store(np.array(names, dtype=object)[common], vectors)
+        _, sizes, components = randomized_svd(
+            matrix, size, n_iter=_POWER_ITERATIONS, random_state=0
+        )
+        vectors = components.T * (np.sqrt(sizes) if is_short else sizes)
+        self._store(np.array(names, dtype=object)[columns], vectors)
         return self
+
+    def _words_in(self, texts: list[str]) -> Tokens:
+        """Return the tokens of normalized texts that have letters."""
+        if self.tokenizer is None:
+            tokens = tokenize(texts, WORDS_AND_PUNCTUATION, positions=False, scripts=True)
+        else:
+            tokens = tokens_of_tokenizer(texts, self.tokenizer)
+        signs = frozenset(word for word in tokens.words if not has_letters(word))
+        return tokens.without(signs)
 
     @classmethod
     def from_mapping(cls, mapping: Any, *, normalize: Form = "NFKC") -> Self:
@@ -184,19 +195,22 @@ class WordVectors(SavedMixin, BaseEstimator):
             Fitted, with words in lower case. If words become equal, the first one is kept.
         """
         if hasattr(mapping, "index_to_key"):
-            words, vectors = mapping.index_to_key, mapping.vectors
+            words = mapping.index_to_key
+            vectors = mapping.vectors
         elif hasattr(mapping, "embedding") and hasattr(mapping, "tokens"):
-            words, vectors = mapping.tokens, mapping.embedding
+            words = mapping.tokens
+            vectors = mapping.embedding
         elif isinstance(mapping, Mapping):
-            words, vectors = list(mapping), np.array(list(mapping.values()), dtype=np.float32)
+            words = list(mapping)
+            vectors = np.array(list(mapping.values()), dtype=np.float32)
         else:
             raise TypeError(
                 "Expected a mapping of words to vectors, gensim's KeyedVectors or model2vec's "
                 f"StaticModel, got {type(mapping).__name__}."
             )
-        made = cls(normalize=normalize)
-        made._store(words, vectors)
-        return made
+        fitted = cls(normalize=normalize)
+        fitted._store(words, vectors)
+        return fitted
 
     @classmethod
     def from_file(
@@ -223,7 +237,9 @@ class WordVectors(SavedMixin, BaseEstimator):
         vectors : WordVectors
             Fitted, with words in lower case.
         """
-        path, found, size = Path(path).expanduser(), dict[str, NDArray[Any]](), None
+        path = Path(path).expanduser()
+        vectors: dict[str, NDArray[Any]] = {}
+        size = None
         normal = cls(normalize=normalize)._normalized
         wanted = None if words is None else set(map(normal, words))
         opened: Any = gzip.open if path.suffix == ".gz" else open
@@ -245,8 +261,8 @@ class WordVectors(SavedMixin, BaseEstimator):
                         f"line {number} of {path} has {len(vector)} numbers after the word "
                         f"{word!r}, expected {size or 'some'}"
                     )
-                found.setdefault(word, vector)
-        return cls.from_mapping(found, normalize=normalize)
+                vectors.setdefault(word, vector)
+        return cls.from_mapping(vectors, normalize=normalize)
 
     def of(self, words: Iterable[str]) -> Vectors:
         """Return the vectors of words.
@@ -286,8 +302,9 @@ class WordVectors(SavedMixin, BaseEstimator):
         if not vector.any():
             raise ValueError(f"{word!r} has no vector: pass one of words_.")
         cosines = self.vectors_ @ vector
-        order = [at for at in np.argsort(-cosines, kind="stable") if self.words_[at] != word][:k]
-        return [(self.words_[at], float(cosines[at])) for at in order]
+        order = np.argsort(-cosines, kind="stable")
+        nearest = order[self.words_[order] != word][:k]
+        return list(zip(self.words_[nearest], cosines[nearest].tolist(), strict=True))
 
     def save(self, path: str | Path) -> None:
         """Write the vectors to a text file that :meth:`from_file` reads.
@@ -300,7 +317,8 @@ class WordVectors(SavedMixin, BaseEstimator):
         check_is_fitted(self)
         with written_whole(Path(path), text=True) as file:
             for word, vector in zip(self.words_, self.vectors_, strict=True):
-                file.write(f"{word} {' '.join(f'{x:.6g}' for x in vector)}\n")
+                numbers = " ".join([f"{number:.6g}" for number in vector])
+                file.write(f"{word} {numbers}\n")
 
     def __sklearn_clone__(self) -> Self:
         # Fitted vectors are kept.
@@ -314,6 +332,7 @@ class WordVectors(SavedMixin, BaseEstimator):
         return normalized(text, self.normalize, lowercase=True)
 
     def _store(self, words: Iterable[str], vectors: ArrayLike) -> None:
+        """Keep the normalized vectors, (n_words, d), of words; of equal words, the first."""
         matrix = np.asarray(vectors, dtype=np.float32)
         names = [self._normalized(str(word)) for word in words]
         if matrix.ndim != 2 or len(matrix) != len(names) or not np.isfinite(matrix).all():
@@ -322,24 +341,27 @@ class WordVectors(SavedMixin, BaseEstimator):
                 f"shape {matrix.shape}."
             )
         lengths = np.linalg.norm(matrix, axis=1)
-        used = [at for at, name in enumerate(names) if name and lengths[at] > 0]
-        first = {names[at]: at for at in reversed(used)}
-        rows = np.array(sorted(first.values()), dtype=np.intp)
-        self.words_ = np.array([names[at] for at in rows.tolist()], dtype=object)
+        row_of_name: dict[str, int] = {}
+        for row, name in enumerate(names):
+            if name and lengths[row] > 0:
+                row_of_name.setdefault(name, row)
+        rows = np.array(list(row_of_name.values()), dtype=np.intp)
+        self.words_ = np.array(list(row_of_name), dtype=object)
         self.vectors_ = matrix[rows] / lengths[rows, None]
 
 
 def vectors_of(vectors: WordVectors, names: Iterable[str]) -> TokenVectors:
     """Return the vectors of the columns with these names that are words with a vector."""
     places = _places(vectors, names)
-    known = places >= 0
-    return TokenVectors(np.flatnonzero(known), vectors.vectors_[places[known]], len(places))
+    has_vector = places >= 0
+    matrix = vectors.vectors_[places[has_vector]]
+    return TokenVectors(np.flatnonzero(has_vector), matrix, len(places))
 
 
 def _places(vectors: WordVectors, words: Iterable[str]) -> NDArray[np.intp]:
-    """Return the number of each word, (n_words,), -1 for one without a vector."""
-    number = {word: at for at, word in enumerate(vectors.words_.tolist())}
-    return np.array([number.get(word, -1) for word in words], dtype=np.intp)
+    """Return the row of each word's vector, (n_words,), -1 for a word without one."""
+    row_of_word = {word: row for row, word in enumerate(vectors.words_.tolist())}
+    return np.array([row_of_word.get(word, -1) for word in words], dtype=np.intp)
 
 
 def side_by_side(one: WordVectors | None, other: WordVectors | None) -> WordVectors | None:
@@ -347,10 +369,14 @@ def side_by_side(one: WordVectors | None, other: WordVectors | None) -> WordVect
     if one is None or other is None:
         return one or other
     words = list(dict.fromkeys([*one.words_.tolist(), *other.words_.tolist()]))
-    return WordVectors.from_mapping(
-        dict(zip(words, np.hstack([one.of(words), other.of(words)]), strict=True)),
-        normalize=one.normalize,
-    )
+    both = np.hstack([one.of(words), other.of(words)])
+    return WordVectors.from_mapping(dict(zip(words, both, strict=True)), normalize=one.normalize)
+
+
+def _weighted_frequencies(counts: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weight of the texts with each word, (n_words,), from CSR (n_texts, n_words)."""
+    weight_of_entry = np.repeat(weights, np.diff(counts.indptr))
+    return np.bincount(counts.indices, weight_of_entry, counts.shape[1]).astype(np.float64)
 
 
 def _weighted_texts(counts: Any, weights: NDArray[np.float64]) -> Any:
@@ -359,10 +385,9 @@ def _weighted_texts(counts: Any, weights: NDArray[np.float64]) -> Any:
     Rows of texts with a weight w are multiplied by the root of w: so they count as w rows in the
     sums of squares of a singular value decomposition.
     """
-    by_text = TfidfTransformer(smooth_idf=False, sublinear_tf=True).fit(counts)
-    frequency = np.bincount(counts.indices, np.repeat(weights, np.diff(counts.indptr)))
-    by_text.idf_ = np.log(weights.sum() / frequency) + 1.0
-    return sp.diags_array(np.sqrt(weights)) @ by_text.transform(counts)
+    tfidf = TfidfTransformer(smooth_idf=False, sublinear_tf=True).fit(counts)
+    tfidf.idf_ = np.log(weights.sum() / _weighted_frequencies(counts, weights)) + 1.0
+    return sp.diags_array(np.sqrt(weights)) @ tfidf.transform(counts)
 
 
 def _associations(counts: Any, weights: NDArray[np.float64]) -> sp.csr_array:
@@ -370,15 +395,19 @@ def _associations(counts: Any, weights: NDArray[np.float64]) -> sp.csr_array:
 
     `weights` are those of the texts, (n_texts,).
     """
+    # 1) weight of the texts with two different words
     present = sp.csr_array(counts, dtype=np.float32, copy=True)
     present.data[:] = 1.0
     weighted = present.copy()
     weighted.data *= np.repeat(weights, np.diff(present.indptr))
     together = (present.T @ weighted).tocoo()
-    apart = together.row != together.col
-    row, column, data = together.row[apart], together.col[apart], together.data[apart]
-    total = np.bincount(row, data, present.shape[1])
-    information = np.log(data * total.sum() / (total[row] * total[column]))
-    positive = information > 0
-    ends = row[positive], column[positive]
-    return sp.csr_array((information[positive], ends), shape=together.shape)
+    is_pair = together.row != together.col
+    row = together.row[is_pair]
+    column = together.col[is_pair]
+    weight = together.data[is_pair]
+    # 2) compared with chance
+    totals = np.bincount(row, weight, present.shape[1])
+    information = np.log(weight * totals.sum() / (totals[row] * totals[column]))
+    is_positive = information > 0
+    pairs = row[is_positive], column[is_positive]
+    return sp.csr_array((information[is_positive], pairs), shape=together.shape)
