@@ -6,8 +6,9 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +36,7 @@ from .._validation import (
     label_array,
 )
 from ._characters import frequent_characters
-from ._ngrams import count_ngrams, ngram_columns, remember_columns, stack_rows
+from ._ngrams import RowsPart, count_ngrams, ngram_columns, remember_columns, stack_rows
 from ._normalization import Form, aligned, normalized_texts
 from ._token_positions import (
     MAX_SCORE,
@@ -66,7 +67,8 @@ CHARACTER_PREFIX = "char:  "
 
 # Character n-grams that are in more different words of a document, on average, or of all documents,
 # are dropped: in long texts they are half of all entries and carry no information.
-_COMMON, _COMMON_IN_ALL = 0.1, 200.0
+_COMMON = 0.1
+_COMMON_IN_ALL = 200.0
 _POWER = 0.5  # half of each score, because the classifier learns part of them again
 _BATCH = 1 << 24  # characters whose words are looked up together
 _BLOCK = 1 << 17  # tokens whose occurrences are summed together
@@ -86,6 +88,19 @@ class Occurrences:
     weights: NDArray[np.float64]
     first_words: NDArray[np.intp]  # the row of each one's first word
     words: NDArray[np.intp]  # (n_words, 2): starts and stops of words, including unknown ones
+
+
+class _UnitsOfLength(NamedTuple):
+    """The units of one length that start at tokens.
+
+    units : (n_tokens,), -1 for none
+    length : number of tokens
+    order : row of their gates
+    """
+
+    units: NDArray[Any]
+    length: int
+    order: int
 
 
 @public("sklearn_clsattn.text")
@@ -296,7 +311,7 @@ class ContextVectorizer(  # type: ignore[call-arg]
             As in :meth:`transform`.
         """
         with fit_task(self, raw_documents, y, sample_weight):
-            n_documents, words = self._learn(raw_documents, y, sample_weight, unlabeled)
+            words = self._learn(raw_documents, y, sample_weight, unlabeled)
         if self.word_vectors_ is not None:
             warnings.warn(
                 "The matrix does not have the word vectors: use make_text_classifier(), or call "
@@ -304,92 +319,122 @@ class ContextVectorizer(  # type: ignore[call-arg]
                 "classifier's fit.",
                 stacklevel=3,
             )
-        return _plain(self._bags(n_documents, [words]))
+        return _plain(self._bags(words.tokens.n_documents, [words]))
 
     @all_or_nothing
     def _fit_bags(
         self, raw_documents: Any, y: Any = None, sample_weight: Any = None, unlabeled: Any = None
     ) -> Any:
         """Return the bags of documents that :meth:`fit` learns from, with word vectors."""
-        n_documents, words = self._learn(raw_documents, y, sample_weight, unlabeled)
-        return self._bags(n_documents, [words])
+        words = self._learn(raw_documents, y, sample_weight, unlabeled)
+        return self._bags(words.tokens.n_documents, [words])
 
-    def _learn(
-        self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any
-    ) -> tuple[int, Words]:
-        """Learn features and gates; return the number of documents, and their words."""
-        for name in ("ngram_range", "characters"):
-            bounds = getattr(self, name)
-            if bounds is not None and not (
-                [type(n) for n in bounds] == [int, int] and 1 <= bounds[0] <= bounds[1]
-            ):
-                raise ValueError(
-                    f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got "
-                    f"{bounds!r}."
-                )
+    def _learn(self, raw_documents: Any, y: Any, sample_weight: Any, unlabeled: Any) -> Words:
+        """Learn features and gates; return the words of the documents."""
+        self._check_ranges()
+        # 1) texts with positive weight: others teach nothing
         every_text = self._texts(raw_documents, y)
         check_any_texts(len(every_text), 1)
         weights = _checked_weights(every_text, sample_weight)
         targets = _checked_targets(every_text, y, weights) if self.context else None
-        # Documents of weight 0 teach nothing.
         texts = [text for text, weight in zip(every_text, weights, strict=True) if weight > 0]
         weights = weights[weights > 0]
         tokens = self._tokens(texts)
         check_any_texts(len(texts), len(tokens.ids))
-
-        low = document_number(self.min_df, len(texts), auto=2)
-        high = document_number(self.max_df, len(texts))
-        counts, names, columns = count_ngrams(
-            tokens, self.ngram_range, low=low, high=high, dtype=np.float64
-        )
-        if not names:
-            raise ValueError(
-                f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens occurs in "
-                f"{low:g} to {high:g} of the {len(texts)} documents (min_df={self.min_df}, "
-                f"max_df={self.max_df}): lower min_df, raise max_df, or pass more documents."
-            )
-        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-        remember_columns(self, self.vocabulary_, columns)
-
-        self.character_vocabulary_ = {}
-        if self.characters is not None:
-            low = document_number(self.character_min_df, len(texts), auto=3)
-            marks = frozenset(word for word in tokens.words if not is_spelled(word))
-            high = max(_COMMON * weights.sum(), _COMMON_IN_ALL)
-            _, names = frequent_characters(
-                tokens.without(marks), self.characters, low, high, weights
-            )
-            self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-
-        known = frequent_words(tokens, weights, _PREVIOUS_LEAST) if targets else []
-        self.previous_words_ = np.array(known, dtype=object)
+        # 2) features
+        counts = self._learn_vocabulary(tokens)
+        self._learn_characters(tokens, weights)
+        # 3) gates
+        previous = [] if targets is None else frequent_words(tokens, weights, _PREVIOUS_LEAST)
+        self.previous_words_ = np.array(previous, dtype=object)
         words = self._words(texts, tokens)
-        shape = 2, len(words.columns), N_CELLS
-        scores = np.zeros(math.prod(shape))
-        self.__dict__.pop("classes_", None)  # from an earlier fit
-        if targets:
-            from ._gate_scores import gather_evidence, learn_scores  # needs PyTorch
-
-            self.classes_ = targets.classes
-            evidence = gather_evidence(counts, words, targets, weights, len(known), _EVIDENCE_LIMIT)
-            scores = learn_scores(evidence, len(scores))
-        cells, self.previous_word_scores_ = np.split(scores, [math.prod(shape)])
-        self.start_scores_, self.end_scores_ = cells.reshape(shape)
-        given, learned = self.word_vectors, None
-        if given is not None and not given.__sklearn_is_fitted__():
-            given, learned = None, clone(given)
-        if unlabeled is not None or learned is not None:
-            more = [] if unlabeled is None else self._texts(unlabeled)
-            learned = learned or WordVectors(tokenizer=self.tokenizer, normalize=self.normalize)
-            learned.fit([*texts, *more], sample_weight=[*weights, *([1.0] * len(more))])
-        self.word_vectors_ = side_by_side(given, learned)
+        self._learn_gates(words, counts, targets, weights)
+        # 4) word vectors, whose words become features
+        self.word_vectors_ = self._combined_vectors(texts, weights, unlabeled)
         if self.word_vectors_ is not None:
             for word in self.word_vectors_.words_.tolist():
                 self.vocabulary_.setdefault(word, len(self.vocabulary_))
             words = self._words(texts, tokens)
         if len(texts) < len(every_text):
             words = self._read(every_text)
-        return len(every_text), words
+        return words
+
+    def _check_ranges(self) -> None:
+        """Raise ValueError unless the ranges of lengths are pairs of integers, from 1 on."""
+        for name in ("ngram_range", "characters"):
+            bounds = getattr(self, name)
+            if bounds is None:
+                continue
+            are_integers = [type(n) for n in bounds] == [int, int]
+            if not (are_integers and 1 <= bounds[0] <= bounds[1]):
+                raise ValueError(
+                    f"{name} must be two integers (min_n, max_n) with 1 <= min_n <= max_n, got "
+                    f"{bounds!r}."
+                )
+
+    def _learn_vocabulary(self, tokens: Tokens) -> sparse.csr_array:
+        """Learn the word n-grams, and return their counts, CSR (n_documents, n_names)."""
+        n_documents = tokens.n_documents
+        low = document_number(self.min_df, n_documents, auto=2)
+        high = document_number(self.max_df, n_documents)
+        counts, names, columns = count_ngrams(
+            tokens, self.ngram_range, low=low, high=high, dtype=np.float64
+        )
+        if not names:
+            raise ValueError(
+                f"No n-gram of {self.ngram_range[0]} to {self.ngram_range[1]} tokens occurs in "
+                f"{low:g} to {high:g} of the {n_documents} documents (min_df={self.min_df}, "
+                f"max_df={self.max_df}): lower min_df, raise max_df, or pass more documents."
+            )
+        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+        remember_columns(self, self.vocabulary_, columns)
+        return counts
+
+    def _learn_characters(self, tokens: Tokens, weights: NDArray[np.float64]) -> None:
+        """Learn the character n-grams, from documents with weights (n_documents,)."""
+        self.character_vocabulary_ = {}
+        if self.characters is None:
+            return
+        signs = frozenset(word for word in tokens.words if not is_spelled(word))
+        low = document_number(self.character_min_df, tokens.n_documents, auto=3)
+        high = max(_COMMON * weights.sum(), _COMMON_IN_ALL)
+        _, names = frequent_characters(tokens.without(signs), self.characters, low, high, weights)
+        self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
+
+    def _learn_gates(
+        self, words: Words, counts: Any, targets: Targets | None, weights: NDArray[np.float64]
+    ) -> None:
+        """Learn the scores of gates, which are 0 without targets."""
+        shape = 2, len(words.columns), N_CELLS
+        n_cells = math.prod(shape)
+        if targets is None:
+            self.__dict__.pop("classes_", None)  # from an earlier fit
+            scores = np.zeros(n_cells)
+        else:
+            from ._gate_scores import gather_evidence, learn_scores  # needs PyTorch
+
+            self.classes_ = targets.classes
+            n_previous = len(self.previous_words_)
+            evidence = gather_evidence(counts, words, targets, weights, n_previous, _EVIDENCE_LIMIT)
+            scores = learn_scores(evidence, n_cells)
+        self.start_scores_, self.end_scores_ = scores[:n_cells].reshape(shape)
+        self.previous_word_scores_ = scores[n_cells:]
+
+    def _combined_vectors(
+        self, texts: list[str], weights: NDArray[np.float64], unlabeled: Any
+    ) -> WordVectors | None:
+        """Return the fitted `word_vectors`, beside vectors that are learned from all texts."""
+        fitted = self.word_vectors
+        learned = None
+        if fitted is not None and not fitted.__sklearn_is_fitted__():
+            learned = clone(fitted)
+            fitted = None
+        elif unlabeled is not None:
+            learned = WordVectors(tokenizer=self.tokenizer, normalize=self.normalize)
+        if learned is not None:
+            more = [] if unlabeled is None else self._texts(unlabeled)
+            learned.fit([*texts, *more], sample_weight=np.append(weights, np.ones(len(more))))
+        return side_by_side(fitted, learned)
 
     def transform(self, raw_documents: Iterable[str]) -> Any:
         """Return the bags of documents.
@@ -430,8 +475,10 @@ class ContextVectorizer(  # type: ignore[call-arg]
         """
         check_is_fitted(self)
         names = sorted(self.vocabulary_, key=self.vocabulary_.__getitem__)
-        inside = sorted(self.character_vocabulary_, key=self.character_vocabulary_.__getitem__)
-        return np.array(names + [CHARACTER_PREFIX + ngram for ngram in inside], dtype=object)
+        characters = self.character_vocabulary_
+        for ngram in sorted(characters, key=characters.__getitem__):
+            names.append(CHARACTER_PREFIX + ngram)
+        return np.array(names, dtype=object)
 
     def occurrences(self, text: str) -> Occurrences:
         """Return all occurrences of features in a text, with their weights.
@@ -450,25 +497,40 @@ class ContextVectorizer(  # type: ignore[call-arg]
             that does not occur unchanged in the normalized text has the stop -1.
         """
         check_is_fitted(self)
-        for one in checked([text], texts=True):
-            normal = aligned(one, self.normalize, lowercase=self.lowercase)
+        (text,) = checked([text], texts=True)
+        normal = aligned(text, self.normalize, lowercase=self.lowercase)
         words = self._read([normal.text])
-        numbers = UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
-        tokens, gates = words.tokens, self._gates(words.positions)
-        found = []  # units, first words, last words and gates for each length
-        for units, length, order in self._units(words, numbers):
-            at = np.flatnonzero(units >= 0)
-            found.append(np.stack([units[at], at, at + length - 1, gates[order, at]]))
+        tokens = words.tokens
+        numbers = self._unit_numbers()
+        # 1) occurrences of each length, at each token
+        by_length = self._units(words, numbers)
+        gates_of_orders = self._gates(words.positions)
+        n_tokens = len(tokens.ids)
+        units = np.concatenate([one.units for one in by_length])
+        gates = np.concatenate([gates_of_orders[one.order] for one in by_length])
+        first = np.tile(np.arange(n_tokens), len(by_length))
+        last = first + np.repeat([one.length - 1 for one in by_length], n_tokens)
+        # 2) those in the vocabulary
+        is_term = units >= 0
+        units = units[is_term]
+        first = first[is_term]
+        last = last[is_term]
+        # 3) as parts of the original text
         names = self.get_feature_names_out() if numbers is None else numbers.names
-        units, first, last, weights = _weighted(np.concatenate(found, axis=1))
-        first, last = first.astype(np.intp), last.astype(np.intp)
         spans = normal.in_original(text, np.stack([tokens.starts, tokens.stops], axis=1))
-        starts, stops = spans[first, 0], spans[last, 1]
-        return Occurrences(names[units.astype(np.intp)], starts, stops, weights, first, spans)
+        return Occurrences(
+            terms=names[units],
+            starts=spans[first, 0],
+            stops=spans[last, 1],
+            weights=_occurrence_weights(units, gates[is_term]),
+            first_words=first,
+            words=spans,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
         tags.target_tags.required = self.context
         return tags
 
@@ -495,16 +557,21 @@ class ContextVectorizer(  # type: ignore[call-arg]
     def _words(self, texts: list[str], tokens: Tokens) -> Words:
         """Return the words of preprocessed texts, whose tokens these are."""
         columns = list(ngram_columns(self).at_tokens(tokens, self.ngram_range[1]))
-        previous = self.previous_words_  # in alphabetical order
-        if len(previous) > len(tokens.words):  # of a few texts, not all are to be numbered
-            at = np.searchsorted(previous, np.array(tokens.words, dtype=object))
-            pairs = zip(tokens.words, at.clip(max=len(previous) - 1).tolist(), strict=True)
-            known = {word: number for word, number in pairs if previous[number] == word}
-        else:
-            known = {word: number for number, word in enumerate(previous.tolist())}
         is_default = self.token_pattern == WORDS_AND_PUNCTUATION and self.tokenizer is None
-        positions = token_positions(tokens, texts, known, with_punctuation=is_default)
+        numbers = self._previous_numbers(tokens.words)
+        positions = token_positions(tokens, texts, numbers, with_punctuation=is_default)
         return Words(tokens, columns[self.ngram_range[0] - 1 :], positions)
+
+    def _previous_numbers(self, words: list[str]) -> dict[str, int]:
+        """Return the numbers of `previous_words_`, at least of those in a list."""
+        previous = self.previous_words_  # in alphabetical order
+        if len(previous) <= len(words):
+            return {word: number for number, word in enumerate(previous.tolist())}
+        # The words of a few texts are looked up sooner than all words are numbered.
+        sought = np.array(words, dtype=object)
+        places = np.searchsorted(previous, sought).clip(max=len(previous) - 1)
+        is_previous = previous[places] == sought
+        return dict(zip(sought[is_previous], places[is_previous].tolist(), strict=True))
 
     def _gates(self, positions: TokenPositions) -> NDArray[np.float64]:
         """Return the gates of the n-grams that start at each token, (n_orders, n_tokens)."""
@@ -515,11 +582,11 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
     def _bags(self, n_documents: int, batches: Iterable[Words]) -> Bags | sparse.csr_array:
         """Return the bags of all documents; as a CSR array without characters and vectors."""
-        numbers = UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
-        parts = (part for words in batches for part in self._parts(words, numbers))
+        numbers = self._unit_numbers()
+        parts = chain.from_iterable(self._parts(words, numbers) for words in batches)
         arrays = stack_rows(parts, n_documents, self.dtype)
-        shape = n_documents, len(self.vocabulary_ if numbers is None else numbers)
-        counts = sparse.csr_array(arrays, shape=shape)
+        n_units = len(self.vocabulary_) if numbers is None else len(numbers)
+        counts = sparse.csr_array(arrays, shape=(n_documents, n_units))
         if self.word_vectors_ is None:
             return counts if numbers is None else numbers.bags(counts, None)
         names = self.get_feature_names_out()
@@ -529,42 +596,44 @@ class ContextVectorizer(  # type: ignore[call-arg]
         identity = sparse.eye_array(len(names), format="csr", dtype=self.dtype)
         return Bags(counts, identity, names, vectors)
 
-    def _parts(
-        self, words: Words, numbers: UnitNumbers | None
-    ) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+    def _unit_numbers(self) -> UnitNumbers | None:
+        """Return numbers for the units of texts; without characters, units are columns."""
+        return UnitNumbers(units_of(self)) if self.character_vocabulary_ else None
+
+    def _parts(self, words: Words, numbers: UnitNumbers | None) -> Iterator[RowsPart]:
         """Yield the entries, units and ends of rows of some documents at a time.
 
         An occurrence with gate g is summed as the complex number 1 + g i: the real part of a sum is
         the number of occurrences, the imaginary part the sum of their gates.
         """
         dtype = np.result_type(self.dtype, np.complex64)
-        units, _, orders = zip(*self._units(words, numbers), strict=True)
+        by_length = self._units(words, numbers)
+        orders = [one.order for one in by_length]
         for _, here, indptr in words.tokens.blocks(_BLOCK):
-            gates = self._gates(words.positions[here])[list(orders)]
-            number = np.stack([one[here] for one in units], axis=1)
-            present = number >= 0
-            values = (1.0 + 1j * gates.T[present]).astype(dtype)
-            ends = np.append(0, np.cumsum(present.sum(axis=1)))[indptr]
+            gates = self._gates(words.positions[here])[orders].T
+            units = np.stack([one.units[here] for one in by_length], axis=1)
+            is_unit = units >= 0
+            values = (1.0 + 1j * gates[is_unit]).astype(dtype)
+            ends = np.append(0, np.cumsum(is_unit.sum(axis=1)))[indptr]
             kind = index_type(int(ends[-1]))
-            shape = len(ends) - 1, int(number.max(initial=0)) + 1
-            arrays = values, number[present].astype(kind), ends.astype(kind)
+            arrays = values, units[is_unit].astype(kind), ends.astype(kind)
+            shape = len(ends) - 1, int(units.max(initial=0)) + 1
             sums = sparse.csr_array(arrays, shape=shape)
             sums.sum_duplicates()
             yield _gated(sums), sums.indices, sums.indptr[1:]
 
-    def _units(
-        self, words: Words, numbers: UnitNumbers | None
-    ) -> list[tuple[NDArray[Any], int, int]]:
-        """Return the units of each length that start at tokens, (n_tokens,), -1 for none.
-
-        Also return their lengths, and the row of their gates: words use that of the shortest.
-        """
+    def _units(self, words: Words, numbers: UnitNumbers | None) -> list[_UnitsOfLength]:
+        """Return the units that start at tokens, by their lengths."""
         shortest = self.ngram_range[0]
-        units = [(one, shortest + at, at) for at, one in enumerate(words.columns)]
+        units = []
+        for order, columns in enumerate(words.columns):
+            units.append(_UnitsOfLength(columns, shortest + order, order))
         if numbers is None:
             return units
+        # Words outside the vocabulary are units, too, with the gates of the shortest n-grams.
         of_tokens = numbers.number(words.tokens.words)[words.tokens.ids]
-        return [(of_tokens, 1, 0), *units[1 if shortest == 1 else 0 :]]
+        longer = units[1:] if shortest == 1 else units
+        return [_UnitsOfLength(of_tokens, 1, 0), *longer]
 
 
 def fit_bags(vectorizer: ContextVectorizer, texts: Any, y: Any, **params: Any) -> Any:
@@ -592,23 +661,24 @@ def _gated(sums: Any) -> NDArray[np.floating[Any]]:
     counts = sums.data.real
     damped = 1.0 + np.log(counts)
     values = damped / counts * sums.data.imag
-    filled = np.diff(sums.indptr) > 0
-    starts = sums.indptr[:-1][filled]
-    whole, gated = (np.add.reduceat(one, starts, dtype=np.float64) for one in (damped, values))
-    scale = (whole / gated).astype(values.dtype)
-    values *= np.repeat(scale, np.diff(sums.indptr)[filled])
+    row_sizes = np.diff(sums.indptr)
+    is_filled = row_sizes > 0
+    starts = sums.indptr[:-1][is_filled]
+    totals_without_gates = np.add.reduceat(damped, starts, dtype=np.float64)
+    totals = np.add.reduceat(values, starts, dtype=np.float64)
+    scale = (totals_without_gates / totals).astype(values.dtype)
+    values *= np.repeat(scale, row_sizes[is_filled])
     return np.asarray(values)
 
 
-def _weighted(occurrences: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return units, starts, stops and weights of a document's occurrences, given their gates."""
-    columns, _, _, gates = occurrences
-    _, number, counts = np.unique(columns, return_inverse=True, return_counts=True)
+def _occurrence_weights(units: NDArray[Any], gates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weights of a document's occurrences, (n_occurrences,)."""
+    _, number, counts = np.unique(units, return_inverse=True, return_counts=True)
     factors = ((1.0 + np.log(counts)) / counts)[number]
     weights = factors * gates
     if len(weights):
         weights *= factors.sum() / weights.sum()
-    return np.stack([*occurrences[:3], weights])
+    return weights
 
 
 def _checked_weights(texts: list[str], sample_weight: Any) -> NDArray[np.float64]:
@@ -635,12 +705,13 @@ def _checked_targets(texts: list[str], y: Any, weights: NDArray[np.float64]) -> 
         check_consistent_length(texts, y)
         targets = encode_targets(y, label_array(y))
     else:
-        if has_several_labels(y):  # gates are learned from the rarest label of each
+        if has_several_labels(y):
+            # Gates are learned from the rarest label of each document.
             check_multilabel(None, y)
-            several = encode_targets(y, label_array(y))
-            y = several.rarest_labels(weights).argmax(axis=1)
-        y, _ = checked_labels(texts, y, weights)
-        targets = Targets.from_labels(y)
+            multilabel = encode_targets(y, label_array(y))
+            y = multilabel.rarest_labels(weights).argmax(axis=1)
+        labels, _ = checked_labels(texts, y, weights)
+        targets = Targets.from_labels(labels)
     class_weights = targets.class_sums(weights)
     check_two_classes(targets.classes, class_weights)
     return targets.without_classes(class_weights == 0)[weights > 0]
