@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from itertools import compress, repeat
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from .._documents import index_type
 from .._types import Integers
 from ._ngrams import RowsPart, stack_rows
 from ._symbols import Alphabet, distinct_runs, padded, ranges
-from ._tokens import Tokens
+from ._tokens import Tokens, look_up
 
 # Occurrences of words that are multiplied together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17
@@ -37,8 +37,8 @@ def frequent_characters(
     document_frequencies = np.diff(by_word.indptr)
     weighted_frequencies = document_frequencies
     if weights is not None:
-        ones = np.ones(by_word.nnz)
-        present = sp.csr_array((ones, by_word.indices, by_word.indptr), shape=by_word.shape)
+        present = by_word.astype(np.float64)
+        present.data[:] = 1.0
         weighted_frequencies = present @ weights
     # 1) frequent n-grams of each length
     words = []
@@ -62,12 +62,12 @@ def frequent_characters(
         numbers.append(number[ngram[is_kept]])
         names += compress(texts, is_frequent)
     # 2) columns in alphabetical order
-    order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-    column = np.empty_like(order)
+    order = sorted(range(len(names)), key=names.__getitem__)
+    column = np.empty(len(order), dtype=np.int64)
     column[order] = np.arange(len(order))
     columns = column[np.concatenate(numbers)]
     spelling = _pair_counts(np.concatenate(words), columns, (n_words, len(names)))
-    return spelling, [names[i] for i in order.tolist()]
+    return spelling, [names[i] for i in order]
 
 
 def spelling_matrix(
@@ -77,8 +77,7 @@ def spelling_matrix(
     rows = []
     columns = []
     for word, ngram, texts in _ngrams_in_words(words, ngram_range):
-        column_of_ngram = np.fromiter(map(vocabulary.get, texts, repeat(-1)), np.int64, len(texts))
-        column = column_of_ngram[ngram]
+        column = look_up(texts, vocabulary)[ngram]
         is_term = column >= 0
         rows.append(word[is_term])
         columns.append(column[is_term])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import repeat
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from .._documents import index_type
 from .._types import Integers
 from ._symbols import ranges
-from ._tokens import Ids, Tokens
+from ._tokens import Ids, Tokens, look_up
 
 # Occurrences that are processed together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17
@@ -51,7 +50,7 @@ def count_ngrams(
     # 1) words, numbered in alphabetical order
     words = sorted(tokens.words)
     numbers = {word: number for number, word in enumerate(words)}
-    number_of_id = np.array([numbers[word] for word in tokens.words], dtype=np.int32)
+    number_of_id = look_up(tokens.words, numbers)
     # 2) n-grams, by length and by the numbers of their words
     walk = _NgramWalk(number_of_id[tokens.ids], tokens.documents, len(words))
     table, by_column = _count_lengths(walk, tokens.n_documents, ngram_range, low, high)
@@ -137,7 +136,8 @@ class NgramColumns:
         ids = np.array([numbers.setdefault(word, len(numbers)) for word in words], dtype=np.int32)
         lengths = np.array([term.count(" ") for term in terms], dtype=np.int64) + 1
         columns = np.array([vocabulary[term] for term in terms], dtype=np.int64)
-        table = np.full((lengths.max(initial=1), len(vocabulary)), -1, dtype=np.int32)
+        max_n = lengths.max(initial=1)
+        table = np.full((max_n, len(vocabulary)), -1, dtype=np.int32)
         places = ranges(np.zeros_like(lengths), lengths)  # of words in their terms
         table[places, np.repeat(columns, lengths)] = ids[: len(places)]
         return cls(numbers, table)
@@ -197,8 +197,7 @@ class NgramColumns:
 
     def _word_numbers(self, tokens: Tokens) -> Ids:
         """Return the tree's number of each token's word, -1 for others, (n_occurrences,)."""
-        numbers = map(self._numbers.get, tokens.words, repeat(-1))
-        return np.fromiter(numbers, np.int32, len(tokens.words))[tokens.ids]
+        return look_up(tokens.words, self._numbers)[tokens.ids]
 
     def _starting_at(self, ids: Ids, documents: Ids, max_n: int) -> Iterator[Ids]:
         """Yield, for n from 1 to `max_n`, the columns of n-grams of words with these numbers."""

@@ -42,7 +42,7 @@ class Alphabet:
     def _learn(self, codes: Symbols) -> None:
         """Number new characters, given by their code points."""
         characters = [chr(code) for code in codes.tolist()]
-        is_matched = np.array([self._pattern.fullmatch(one) is not None for one in characters])
+        is_matched = _matches(self._pattern, characters)
         first = len(self.characters)
         self.characters += [characters[i] for i in np.flatnonzero(is_matched)]
         dtype = np.min_scalar_type(len(self.characters))
@@ -51,6 +51,10 @@ class Alphabet:
         self._symbols[codes[~is_matched]] = SKIPPED
         self._symbols[codes[is_matched]] = np.arange(first, len(self.characters))
 
+    def matches(self, pattern: str) -> NDArray[np.bool_]:
+        """Return which symbols' characters a regular expression matches, (n_symbols,)."""
+        return _matches(re.compile(pattern), self.characters)
+
     def decode(self, symbols: Symbols, starts: Integers, lengths: Integers) -> list[str]:
         """Return the texts of runs of symbols, each of `lengths` from `starts` on."""
         run_symbols = symbols[ranges(starts, lengths)].tolist()
@@ -58,6 +62,11 @@ class Alphabet:
         stops = np.cumsum(lengths)
         edges = zip((stops - lengths).tolist(), stops.tolist(), strict=True)
         return [text[start:stop] for start, stop in edges]
+
+
+def _matches(pattern: re.Pattern[str], characters: list[str]) -> NDArray[np.bool_]:
+    """Return which characters a regular expression matches, (n_characters,)."""
+    return np.array([pattern.fullmatch(one) is not None for one in characters])
 
 
 def ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Integers:
@@ -114,7 +123,8 @@ def _read(symbols: Symbols, starts: NDArray[Any], lengths: NDArray[Any]) -> NDAr
     windows: NDArray[Any] = np.ndarray(
         (n_starts,), dtype="<u8", buffer=symbols.data, strides=(size,)
     )
-    masks = np.array([(1 << 8 * size * n) - 1 for n in range(step + 1)], dtype=np.uint64)
+    n_bits = [8 * size * n for n in range(step + 1)]
+    masks = np.array([(1 << bits) - 1 for bits in n_bits], dtype=np.uint64)
     values: NDArray[np.uint64] = windows[starts].astype(np.uint64, copy=False)
     values &= masks[np.minimum(lengths, step)]
     return values
@@ -122,5 +132,4 @@ def _read(symbols: Symbols, starts: NDArray[Any], lengths: NDArray[Any]) -> NDAr
 
 def padded(arrays: list[Symbols]) -> Symbols:
     """Join arrays in the widest dtype, with the padding that `distinct_runs` reads."""
-    dtype = max((one.dtype for one in arrays), key=lambda kind: kind.itemsize, default=np.uint8)
-    return np.concatenate([*arrays, np.zeros(_WORD, dtype)])
+    return np.concatenate([*arrays, np.zeros(_WORD, dtype=np.uint8)])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._types import Integers
-from ._tokens import Ids, Tokens
+from ._tokens import Ids, Tokens, look_up
 
 MAX_SCORE = 6.0  # of an occurrence, in absolute value
 N_CELLS = 10  # of distances, by powers of two: 1, 2-3, 4-7, ..., 512 and beyond
@@ -59,11 +59,11 @@ def token_positions(
     position = np.arange(len(tokens.ids)) - np.repeat(tokens.indptr[:-1], lengths)
     remaining = np.repeat(lengths, lengths) - position
     # 2) the word before, unless it has a break
-    number_of_word = [numbers.get(word, -1) for word in tokens.words]
-    has_break = [BREAK.search(word) is not None for word in tokens.words]
-    known = np.where(has_break, -1, number_of_word).astype(np.int32)
+    number_of_word = look_up(tokens.words, numbers)
+    has_break = np.array([BREAK.search(word) is not None for word in tokens.words], dtype=bool)
+    number_of_word[has_break] = -1
     previous = np.full(len(tokens.ids), -1, dtype=np.int32)
-    previous[1:] = known[tokens.ids[:-1]]
+    previous[1:] = number_of_word[tokens.ids[:-1]]
     previous[position == 0] = -1
     # 3) no word before after a break between words; texts stand one after the other
     sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -92,6 +93,11 @@ class Tokens:
         stays = np.array([word not in words for word in self.words], dtype=bool)[self.ids]
         indptr = np.append(0, np.cumsum(stays))[self.indptr]
         return Tokens(self.ids[stays], indptr, _NONE, _NONE, self.words)
+
+
+def look_up(words: Collection[str], numbers: Mapping[str, int]) -> Ids:
+    """Return the number of each word, (n_words,), -1 for a word without one."""
+    return np.fromiter(map(numbers.get, words, repeat(-1)), np.int32, len(words))
 
 
 def has_letters(word: str) -> bool:
@@ -200,7 +206,7 @@ def _true_runs(is_inside: NDArray[np.bool_]) -> tuple[Integers, Integers]:
 
 def _words_and_contractions(symbols: Symbols, alphabet: Alphabet) -> tuple[Integers, Integers]:
     """Return where words start and stop, of which two with an apostrophe between are one."""
-    starts, stops = _true_runs(_match(r"\w", alphabet)[symbols])
+    starts, stops = _true_runs(alphabet.matches(r"\w")[symbols])
     # Of the characters outside words, only apostrophes are not skipped.
     is_joined = (symbols[stops[:-1]] > SKIPPED) & (starts[1:] - stops[:-1] == 1)
     # If apostrophes alternate with words, every other one belongs to a token.
@@ -216,11 +222,11 @@ def _words_and_punctuation(
     symbols: Symbols, alphabet: Alphabet, scripts: bool
 ) -> tuple[Integers, Integers]:
     """Return where words, with apostrophes inside, and single signs start and stop."""
-    is_word = _match(r"\w", alphabet)[symbols]
+    is_word = alphabet.matches(r"\w")[symbols]
     joins = np.zeros(len(symbols), dtype=bool)  # characters that belong to the one before them
     if scripts:
         is_word, joins = _clusters(symbols, alphabet, is_word)
-    is_apostrophe = _match("['’]", alphabet)[symbols]
+    is_apostrophe = alphabet.matches("['’]")[symbols]
     is_word[1:-1] |= is_apostrophe[1:-1] & is_word[:-2] & is_word[2:]
     is_sign = (symbols > SKIPPED) & ~is_word
     sign_starts = is_sign & ~joins
@@ -239,7 +245,7 @@ def _clusters(
     """
     characters = alphabet.characters
     classes = np.array([cluster_class(one) if one else BREAK for one in characters], dtype=np.uint8)
-    is_sign = _match(ALONE.pattern, alphabet) | (classes == PICTOGRAPH)
+    is_sign = alphabet.matches(ALONE.pattern) | (classes == PICTOGRAPH)
     is_word = is_word & ~is_sign[symbols]
     is_joining = may_join(classes)
     if not (is_joining.any() and is_joining[symbols].any()):
@@ -247,15 +253,9 @@ def _clusters(
     joins = joined_characters(classes[symbols])
     # A cluster is a sign or part of a word as its first character is.
     first = np.maximum.accumulate(np.where(joins, 0, np.arange(len(symbols))))
-    is_keycap = _match(KEYCAP, alphabet)[symbols]
+    is_keycap = alphabet.matches(KEYCAP)[symbols]
     is_word[first[joins & is_keycap]] = False
     return is_word[first], joins
-
-
-def _match(pattern: str, alphabet: Alphabet) -> NDArray[np.bool_]:
-    """Return which characters of an alphabet a pattern matches, (n_symbols,)."""
-    matches = re.compile(pattern).fullmatch
-    return np.array([matches(one) is not None for one in alphabet.characters])
 
 
 def number_tokens(texts: Iterable[str], find: Callable[[str], Iterable[str]]) -> Tokens:

@@ -26,10 +26,12 @@ from ._ngrams import count_ngrams
 from ._normalization import Form, normalized
 from ._tokens import (
     WORDS_AND_PUNCTUATION,
+    Ids,
     Tokens,
     check_any_texts,
     checked,
     has_letters,
+    look_up,
     tokenize,
     tokens_of_tokenizer,
 )
@@ -358,10 +360,10 @@ def vectors_of(vectors: WordVectors, names: Iterable[str]) -> TokenVectors:
     return TokenVectors(np.flatnonzero(has_vector), matrix, len(places))
 
 
-def _places(vectors: WordVectors, words: Iterable[str]) -> NDArray[np.intp]:
+def _places(vectors: WordVectors, words: Iterable[str]) -> Ids:
     """Return the row of each word's vector, (n_words,), -1 for a word without one."""
     row_of_word = {word: row for row, word in enumerate(vectors.words_.tolist())}
-    return np.array([row_of_word.get(word, -1) for word in words], dtype=np.intp)
+    return look_up(list(words), row_of_word)
 
 
 def side_by_side(one: WordVectors | None, other: WordVectors | None) -> WordVectors | None:
