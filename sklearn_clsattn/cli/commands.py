@@ -30,7 +30,7 @@ from sklearn_clsattn.cli.reader import (
     read_reviews,
     read_texts,
 )
-from sklearn_clsattn.comparison import shown_measure
+from sklearn_clsattn.comparison import Measure, result_table
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, explain
 from sklearn_clsattn.inspection.formatting import WIDTH, filled, in_columns, token_lists, token_text
@@ -43,12 +43,12 @@ _N_NEAREST = 4
 _FORMULA = re.compile(r" *[=+@\t\r\n-]")
 _NUMBER = re.compile(r" *[-+]?\d+(\.\d*)?(e[-+]?\d+)?", re.IGNORECASE)
 
-_COLUMNS: Any = (
-    ("accuracy", "accuracy", ".4f", max),
-    ("macro F1", "macro_f1", ".4f", max),
-    ("log loss", "log_loss", ".4f", min),
-    ("fit s", "fit_seconds", ".3f", min),
-    ("predict s", "predict_seconds", ".3f", min),
+_MEASURES = (
+    Measure("accuracy", "accuracy", ".4f", max),
+    Measure("macro F1", "macro_f1", ".4f", max),
+    Measure("log loss", "log_loss", ".4f", min),
+    Measure("fit s", "fit_seconds", ".3f", min),
+    Measure("predict s", "predict_seconds", ".3f", min),
 )
 
 
@@ -426,16 +426,17 @@ def _tell_fit(arguments: Namespace, *done: Any) -> None:
 
 def result_text(result: comparison.Comparison, source: str, tokens: list[ClassTokens]) -> str:
     """Return the report of a comparison, the best of each column with a star."""
-    heads, cells = ["  model"], []
-    for head, *column in _COLUMNS:
-        heads.append(head)
-        # A space in place of the star keeps numbers aligned.
-        pairs = shown_measure(result.models, "-", *column)
-        cells.append([f"{shown}{'*' if is_best else ' '}" for shown, is_best in pairs])
-    names = [f"{'> ' if one.kind == 'ours' else '  '}{one.name}" for one in result.models]
-    head, *rows = in_columns([heads, *zip(names, *cells, strict=True)], gap=" ").split("\n")
+    # 1) The table. A space in place of the star keeps numbers aligned.
+    table = [["  model", *(measure.heading for measure in _MEASURES)]]
+    measured = result_table(result.models, _MEASURES, missing="-")
+    for model, cells in zip(result.models, measured, strict=True):
+        mark = "> " if model.kind == "ours" else "  "
+        numbers = [cell.text + ("*" if cell.is_best else " ") for cell in cells]
+        table.append([mark + model.name, *numbers])
+    head, *rows = in_columns(table, gap=" ").split("\n")
     legend = "  >: this package's classifier; *: best in column (without the majority class)"
-    values = " ".join(f"{C:g}," for C in comparison.BASELINE_CS).removesuffix(",")
+    # 2) The notes.
+    values = ", ".join(f"{C:g}" for C in comparison.BASELINE_CS)
     notes = [
         "Times are from texts to a fitted model, and to predictions.",
         f"{comparison.TUNED}: sublinear TF-IDF of words and pairs, C chosen from {values} by "
