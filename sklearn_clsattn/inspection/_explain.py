@@ -105,8 +105,8 @@ def explain(
 
     # 2) The terms of the decisions.
     attention = fitted.attention(X).data.astype(np.float64, copy=False)
-    of_outputs = [output.data for output in fitted.contributions(X)]
-    contributions = np.column_stack(of_outputs).astype(np.float64)
+    by_output = [output.data for output in fitted.contributions(X)]
+    contributions = np.column_stack(by_output).astype(np.float64)
     decision = fitted.outputs(X)
     probability = classifier.predict_proba(classifier_input)
     if true is not None and true.shape != (n_documents,):
@@ -337,7 +337,7 @@ def _by_units(
         first_columns = columns[entries.indices[entries.indptr[:-1]]]
         document_units.append(counts[:, is_filled])
         unit_entries.append(entries)
-        unit_columns.append(first_columns.of_terms(names[is_filled]))
+        unit_columns.append(first_columns.with_terms(names[is_filled]))
         is_unit[chosen] = False
     # 2) All other columns.
     others = np.flatnonzero(is_unit)
@@ -361,7 +361,7 @@ def _has_characters(vectorizer: Any) -> bool:
 
 def _units_of(source: Source, documents: Any) -> tuple[Any, Any, NDArray[np.object_]]:
     """Return a vectorizer's units in documents, their columns and names, the vocabulary first."""
-    bags = bags_of(source.vectorizer, source.input.of(documents))
+    bags = bags_of(source.vectorizer, source.input.read(documents))
     units = units_of(source.vectorizer)
     n_known = len(units.names)
     numbers = np.array(

@@ -237,8 +237,8 @@ def _leverages(
     mean_sums = squares.T @ (curvature * means)
     square_sums = squares.T @ (curvature * means**2)
     by_value = on_values + value_scales**2 * sums
-    of_outputs = values**2 * sums - 2 * values * mean_sums + square_sums
-    by_score = on_scores + of_outputs.sum(axis=1, keepdims=True)
+    output_curvature = values**2 * sums - 2 * values * mean_sums + square_sums
+    by_score = on_scores + output_curvature.sum(axis=1, keepdims=True)
     # 2) For the score of <cls>, whose value is 0, and the intercept.
     cls_slopes = cls_attention[:, None] * means
     by_cls_score = on_cls + (curvature * cls_slopes**2).sum()

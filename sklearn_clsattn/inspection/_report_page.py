@@ -164,11 +164,15 @@ def _by_class(report: Any) -> list[tuple[Any, float, int, list[tuple[Any, int]],
 def _token_bars(report: Any) -> list[tuple[Any, list[tuple[str, float, str]]]]:
     """Return each class's tokens: name, width in percent and size, all on one scale."""
     sizes = [size for tokens in report.tokens for _, size in tokens.important]
-    # All with equally many decimals, without the sign, which is always plus.
-    texts = iter([text[1:] for text in aligned(sizes)])
+    # All with equally many decimals.
+    texts = iter(aligned(sizes))
     classes = []
     for tokens in report.tokens:
-        bars = [(name, 100 * size / max(sizes), next(texts)) for name, size in tokens.important]
+        bars = []
+        for name, size in tokens.important:
+            width = 100 * size / max(sizes)
+            number = next(texts).removeprefix("+")  # the sign is always plus
+            bars.append((name, width, number))
         classes.append((tokens.label, bars))
     return classes
 
@@ -239,6 +243,9 @@ def chart_axes(curves: list[Any], n_classes: int) -> tuple[Axes, Axes]:
     step = next(power * times for times in (1, 2, 2.5, 5, 10) if power * times >= rough)
     step = max(step, 1.0)
     counts = [step * number for number in range(math.ceil(highest / step) + 1)]
-    labels = [f"{count / 1000:g}k" if count >= 1000 else f"{count:g}" for count in counts]
-    numbers = Axes(start, 0.0, counts[-1], list(zip(counts, labels, strict=True)))
+    labelled = []
+    for count in counts:
+        label = f"{count / 1000:g}k" if count >= 1000 else f"{count:g}"
+        labelled.append((count, label))
+    numbers = Axes(start, 0.0, counts[-1], labelled)
     return accuracy, numbers

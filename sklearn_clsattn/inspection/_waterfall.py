@@ -30,7 +30,7 @@ def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
         height = 1.5 + 0.27 * max(len(names), 3)
         ax = plt.figure(figsize=(width, height), layout="constrained").add_subplot()
     slots = np.arange(len(names))
-    colors = [FOR if length > 0 else AGAINST for length in lengths]
+    colors = np.where(widths > 0, FOR, AGAINST).tolist()
     ax.barh(slots, widths, left=starts, color=colors, height=0.72, linewidth=0, zorder=2)
     joints = np.append(stops, view.start)
     below = np.append(slots, len(names))

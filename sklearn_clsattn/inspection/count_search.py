@@ -42,8 +42,8 @@ _LARGEST = 1e250  # units, which no sum of others comes near
 
 
 @dataclass(frozen=True)
-class FoundCounts:
-    """The tokens that were found, and how many are needed."""
+class CountSearchResult:
+    """The result of a search for tokens, and how many are needed."""
 
     tokens: Numbers | None  # their numbers, the most effective first; None if none were found
     at_least: int | None  # a proved lower bound of how many are needed; None if none will do
@@ -248,7 +248,7 @@ class _Question:
         return -(constant + not_chosen.sum(axis=0)), chosen - not_chosen
 
 
-def fewest_to_change(margins: Margin) -> FoundCounts:
+def fewest_to_change(margins: Margin) -> CountSearchResult:
     """Return the fewest tokens without which any other class is ahead of one.
 
     `margins` are those of this class over all others.
@@ -266,15 +266,15 @@ def fewest_to_change(margins: Margin) -> FoundCounts:
         if best is None or (len(tokens), -lead) < (len(best), -best_lead):
             best = tokens
             best_lead = lead
-    return FoundCounts(best, None if best is None else len(best))
+    return CountSearchResult(best, None if best is None else len(best))
 
 
-def fewest_to_reach(margins: Margin, time_limit: float) -> FoundCounts:
+def fewest_to_reach(margins: Margin, time_limit: float) -> CountSearchResult:
     """Return the fewest tokens without which a class is ahead of all others."""
     return _over_all_rivals(_Question(margins, is_kept=False), time_limit)
 
 
-def fewest_to_guarantee(margins: Margin, time_limit: float) -> FoundCounts:
+def fewest_to_guarantee(margins: Margin, time_limit: float) -> CountSearchResult:
     """Return the fewest tokens with which a class is ahead, whatever happens to the others."""
     return _over_all_rivals(_Question(margins, is_kept=True), time_limit)
 
@@ -310,7 +310,7 @@ def _by_sorting(question: _Question) -> Numbers | None:
     return order[: int(is_ahead.argmax())]
 
 
-def _over_all_rivals(question: _Question, time_limit: float) -> FoundCounts:
+def _over_all_rivals(question: _Question, time_limit: float) -> CountSearchResult:
     """Return the fewest tokens with which a class is ahead of all others at once."""
     n = question.n
     # 1) The tokens for the hardest rival are often enough for all.
@@ -318,20 +318,20 @@ def _over_all_rivals(question: _Question, time_limit: float) -> FoundCounts:
     for rival in range(len(question.margin.base)):
         tokens = _by_sorting(question.over(rival))
         if tokens is None:
-            return FoundCounts(None, None)
+            return CountSearchResult(None, None)
         if rival == 0 or len(tokens) > len(hardest):
             hardest = tokens
     bound = len(hardest)
     needs, gains = question.needs_and_gains()
     if question.holds(_mask(hardest, n)):
-        return FoundCounts(_ordered(gains, np.sort(hardest)), bound)
+        return CountSearchResult(_ordered(gains, np.sort(hardest)), bound)
     if bound == n:
-        return FoundCounts(None, None)
+        return CountSearchResult(None, None)
     # 2) Some tokens must be chosen in any case.
     forced = _forced(question)
     bound = max(bound, int(forced.sum()))
     if question.holds(forced):
-        return FoundCounts(_ordered(gains, np.flatnonzero(forced)), bound)
+        return CountSearchResult(_ordered(gains, np.flatnonzero(forced)), bound)
     gains_left = gains
     if forced.any():
         rest = replace(question, margin=question.outcome(forced))
@@ -339,13 +339,13 @@ def _over_all_rivals(question: _Question, time_limit: float) -> FoundCounts:
     # 3) An integer program finds the others, or they are found greedily.
     chosen, program_bound = _by_program(question, needs, gains_left, forced, time_limit)
     if program_bound is None or forced.all():
-        return FoundCounts(None, None)
+        return CountSearchResult(None, None)
     bound = max(bound, program_bound)
     if chosen is None:
         chosen = _greedily(question, needs, gains_left, forced)
     if chosen is None:
-        return FoundCounts(None, bound)
-    return FoundCounts(_ordered(gains, np.flatnonzero(chosen)), bound)
+        return CountSearchResult(None, bound)
+    return CountSearchResult(_ordered(gains, np.flatnonzero(chosen)), bound)
 
 
 def _ordered(gains: Array, tokens: Numbers) -> Numbers:

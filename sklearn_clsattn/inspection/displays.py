@@ -195,8 +195,8 @@ def draw_names(
     ax: Any, x: Array, y: Array, names: NDArray[Any], tokens: list[NDArray[np.intp]]
 ) -> None:
     """Write names in the margins, `tokens[0]` left and `tokens[1]` right, with lines to points."""
-    every = np.concatenate(tokens)
-    if not len(every):
+    named = np.concatenate(tokens)
+    if not len(named):
         return
     # 1) The axis ends at the tokens, and its ticks; the margins are for names.
     low, high = ax.get_ylim()
@@ -210,7 +210,7 @@ def draw_names(
     ticks = ticks[(ticks >= first) & (ticks <= last)]
     # 2) Circles around the points, where the lines end.
     circles = {"facecolors": "none", "edgecolors": text_color(), "linewidths": 0.7}
-    ax.scatter(x[every], y[every], s=14, zorder=5, **circles)
+    ax.scatter(x[named], y[named], s=14, zorder=5, **circles)
     # 3) The names on either side.
     limits = []
     for is_right, color, end, chosen in (
@@ -362,10 +362,10 @@ class TokenImportanceDisplay(Display):
         # 2) A table for each class.
         tokens = {}
         for row, label in enumerate(classifier.classes_.tolist()):
-            of_class = {}
+            columns_of_class = {}
             for name, numbers in columns.items():
-                of_class[name] = numbers[row] if numbers.ndim > 1 else numbers
-            tokens[label] = pd.DataFrame(of_class)[is_drawn]
+                columns_of_class[name] = numbers[row] if numbers.ndim > 1 else numbers
+            tokens[label] = pd.DataFrame(columns_of_class)[is_drawn]
         display = cls(tokens=tokens, importance_label=importance_label)
         return display.plot(ax, kind=kind, target=target, k=k)
 
@@ -379,14 +379,16 @@ class TokenImportanceDisplay(Display):
     ) -> Self:
         """Draw one kind of plot for some classes."""
         check_scalar(k, "k", Integral, min_val=1)
-        known = list(self.tokens)
-        if target is not None and target not in known:
-            raise ValueError(f"target must be one of the classes {known}, got {target!r}.")
-        labels = known if target is None else [target]
+        classes = list(self.tokens)
+        if target is not None and target not in classes:
+            raise ValueError(f"target must be one of the classes {classes}, got {target!r}.")
+        labels = classes if target is None else [target]
         if kind == "bars":
             self._draw_bars(ax, labels, k)
-        elif kind == "scatter" and "posterior_difference" in self.tokens[known[0]]:
-            self._draw_scatter(ax, known[1:] if target is None and len(known) == 2 else labels)
+        elif kind == "scatter" and "posterior_difference" in self.tokens[classes[0]]:
+            # For two classes, the plot of the first would be the mirror image of the second's.
+            is_mirrored = target is None and len(classes) == 2
+            self._draw_scatter(ax, classes[1:] if is_mirrored else labels)
         else:
             raise ValueError(
                 'kind must be "bars" or, where documents and labels are known, "scatter", got '
@@ -436,20 +438,20 @@ class TokenImportanceDisplay(Display):
             names.append([shown(name) for name in best["token"]])
         # 2) The axes, as large as the longest name and the most bars need.
         most = max(3, *map(len, names))
-        widest = max((len(name) for of_class in names for name in of_class), default=0)
+        widest = max((len(name) for class_names in names for name in class_names), default=0)
         size = (2.7 + 0.075 * widest, 1.1 + 0.23 * most)
         n_rows = -(-len(labels) // 4)
         n_columns = -(-len(labels) // n_rows)
         axes = self._axes(ax, len(labels), n_columns, size)
         # 3) The bars.
         first = next(iter(self.tokens))
-        for panel, label, bars, of_bars in zip(axes, labels, lengths, names, strict=True):
-            set_labels(panel, class_name(label, 32), self.importance_label if of_bars else "")
-            if not of_bars:
+        for panel, label, bars, bar_names in zip(axes, labels, lengths, names, strict=True):
+            set_labels(panel, class_name(label, 32), self.importance_label if bar_names else "")
+            if not bar_names:
                 write_instead(panel, "no token is evidence for it")
                 continue
             color = AGAINST if len(self.tokens) == 2 and label == first else FOR
-            named_bars(panel, of_bars, bars, color)
+            named_bars(panel, bar_names, bars, color)
             panel.set_xlim(0, 1.05 * np.concatenate(lengths).max())  # the same for all classes
             few_ticks(panel.xaxis, 4)
 

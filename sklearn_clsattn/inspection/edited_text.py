@@ -82,8 +82,8 @@ class EditableDocument:
         for number in words:
             word = self.words[number]
             spans[word.text] += word.spans
-        for of_text in spans:
-            of_text.sort()
+        for text_spans in spans:
+            text_spans.sort()
         return spans
 
     def as_input(self, versions: Sequence[tuple[str, ...]]) -> Any:

@@ -233,9 +233,9 @@ class Explanation(DecisionTerms):
         zeros = np.zeros_like(self.decision)
         unknown = np.full_like(self.decision, np.nan)
 
-        def compared(of_tokens: Any, of_cls: Any, of_intercept: Any) -> Any:
+        def compared(token_values: Any, cls_values: Any, intercept_values: Any) -> Any:
             """Return the differences between the two classes, (n_rows,)."""
-            by_class = np.concatenate([of_tokens, of_cls, of_intercept])
+            by_class = np.concatenate([token_values, cls_values, intercept_values])
             return difference(by_class, k[rows], j[rows])
 
         columns = {
@@ -251,13 +251,13 @@ class Explanation(DecisionTerms):
         }
         if len(self.targets) == 1:
             del columns["against"]
-        for name, of_tokens in (
+        for name, token_values in (
             ("own_contribution", self.own_contributions),
             ("vector_contribution", self.vector_contributions),
             ("decision_without", self.decision_without),
         ):
-            if of_tokens is not None:
-                columns[name] = compared(of_tokens, unknown, unknown)
+            if token_values is not None:
+                columns[name] = compared(token_values, unknown, unknown)
         by_document = np.argsort(rows, kind="stable")
         return pd.DataFrame(columns).iloc[by_document].reset_index(drop=True)
 

@@ -16,7 +16,7 @@ from sklearn.utils import check_scalar
 from .._types import Array, Numbers
 from .count_search import (
     BagDecisions,
-    FoundCounts,
+    CountSearchResult,
     fewest_to_change,
     fewest_to_guarantee,
     fewest_to_reach,
@@ -26,7 +26,7 @@ from .formatting import MINUS, label_text, percent, shortened, signed, token_tex
 from .pages import framed, render
 from .progress import tracked
 from .terms import DecisionTerms
-from .word_search import Choice, FoundWords, fewest_words
+from .word_search import Choice, WordSearchResult, fewest_words
 
 _SHOWN_IN_NOTEBOOK = 10  # documents at most
 _MAX_NAMED = 3  # words in a sentence
@@ -186,19 +186,19 @@ def _words(one: DecisionTerms, to: int | None, time_limit: float, is_kept: bool)
     labels = one.classes.tolist()
     present = labels.index(one.predicted.tolist()[0])
     # 1) The words, and the number of which all smaller sets were tried.
-    found = FoundWords((), -1)
+    result = WordSearchResult((), -1)
     if to is None or to != present:
-        found = _search_words(one, document, present, to, time_limit, is_kept)
-    words = found.words or ()
-    at_least: int | None = found.n_tried + 1
-    if found.words is not None:
-        at_least = min(found.n_tried + 1, len(words))
-    elif found.n_tried == len(document.words):
+        result = _search_words(one, document, present, to, time_limit, is_kept)
+    words = result.words or ()
+    at_least: int | None = result.n_tried + 1
+    if result.words is not None:
+        at_least = min(result.n_tried + 1, len(words))
+    elif result.n_tried == len(document.words):
         at_least = None  # all sets were tried
     # 2) The predictions with none of the words chosen, the first, the first two, ...
     edit = document.only if is_kept else document.without
     steps = [edit(words[:n]) for n in range(len(words) + 1)]
-    if found.words is None:
+    if result.words is None:
         steps = [document.texts]
     decisions = model.decisions(document.as_input(steps))
     probabilities = model.probabilities(decisions)
@@ -215,7 +215,7 @@ def _words(one: DecisionTerms, to: int | None, time_limit: float, is_kept: bool)
         document=int(one.index[0]),
         unit="words",
         is_kept=is_kept,
-        found=found.words is not None,
+        found=result.words is not None,
         tokens=tuple(names),
         entries=np.array(words, dtype=np.intp),
         at_least=at_least,
@@ -237,7 +237,7 @@ def _search_words(
     to: int | None,
     time_limit: float,
     is_kept: bool,
-) -> FoundWords:
+) -> WordSearchResult:
     """Return the fewest words that keep the present class, or change it, to class `to` if any."""
     model = one.text_model
     assert model is not None
@@ -298,14 +298,14 @@ def _counts(one: DecisionTerms, to: int | None, time_limit: float, is_kept: bool
     # 1) The counts. Of classes that tie, the first is predicted.
     present = int(bag.for_all_classes(one.decision)[0].argmax())
     if is_kept:
-        found = fewest_to_guarantee(bag.margin(present), time_limit)
+        result = fewest_to_guarantee(bag.margin(present), time_limit)
     elif to is None:
-        found = fewest_to_change(bag.margin(present))
+        result = fewest_to_change(bag.margin(present))
     elif to == present:
-        found = FoundCounts(np.arange(0), 0)
+        result = CountSearchResult(np.arange(0), 0)
     else:
-        found = fewest_to_reach(bag.margin(to), time_limit)
-    tokens = np.arange(0) if found.tokens is None else found.tokens
+        result = fewest_to_reach(bag.margin(to), time_limit)
+    tokens = np.arange(0) if result.tokens is None else result.tokens
     # 2) The margins with none of them, the first, the first two, ...
     after = present
     probability = np.nan
@@ -330,10 +330,10 @@ def _counts(one: DecisionTerms, to: int | None, time_limit: float, is_kept: bool
         document=int(one.index[0]),
         unit="tokens",
         is_kept=is_kept,
-        found=found.tokens is not None,
+        found=result.tokens is not None,
         tokens=tuple(map(str, one.tokens[tokens])),
         entries=tokens,
-        at_least=found.at_least,
+        at_least=result.at_least,
         before=labels[present],
         after=labels[after],
         probability=probability,
@@ -608,9 +608,9 @@ def _edited_lines(one: MinimalSet) -> list[str]:
     """Return the edited texts as lines."""
     lines = []
     for name, text in _edited_texts(one).items():
-        of_column = "" if name is None else f" ({name})"
+        column = "" if name is None else f" ({name})"
         shown = visible(text, keep_lines=True) or "(empty)"
-        lines.append(f"Edited text{of_column}: {shown}")
+        lines.append(f"Edited text{column}: {shown}")
     return lines
 
 

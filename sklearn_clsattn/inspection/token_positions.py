@@ -78,13 +78,15 @@ def document_texts(
         numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number, token in enumerate(zip(columns.sources.tolist(), columns.terms, strict=True)):
             numbers[token].append(number)
-        of_document = []
+        texts_of_document = []
         for text_input, contents, sources in inputs:
             text = contents[i]
             if isinstance(text, str):
                 field = _field(text_input, text, editable[i])
-                of_document.append(_document_text(text_input.name, text, field, sources, numbers))
-        texts.append(tuple(of_document))
+                texts_of_document.append(
+                    _document_text(text_input.name, text, field, sources, numbers)
+                )
+        texts.append(tuple(texts_of_document))
     return tuple(texts)
 
 
@@ -99,7 +101,7 @@ def _vectorized_texts(
             continue
         key = source.input.key
         if key not in inputs:
-            contents = source.input.of(documents)
+            contents = source.input.read(documents)
             if hasattr(vectorizer, "decode"):
                 contents = [vectorizer.decode(content) for content in contents]
             inputs[key] = (source.input, contents, {})
@@ -142,10 +144,10 @@ def _document_text(
             continue
         # A row for each occurrence and each number of its token in the document.
         terms = [source.column_term(term) for term in located.terms]
-        of_occurrences = [numbers.get((source_number, term), []) for term in terms]
-        at = np.repeat(np.arange(len(terms)), list(map(len, of_occurrences)))
+        columns = [numbers.get((source_number, term), []) for term in terms]
+        at = np.repeat(np.arange(len(terms)), list(map(len, columns)))
         first = located.first[at] + n_spans
-        tokens = list(chain.from_iterable(of_occurrences))
+        tokens = list(chain.from_iterable(columns))
         rows: list[Any] = [first, located.lengths[at], tokens]
         occurrences.append(np.column_stack(rows).astype(np.int32))
         weights.append(located.weights[at])
@@ -246,18 +248,18 @@ def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segm
     word = np.repeat(np.arange(len(starts)), n_segments)
     token = tokens[occurrence[word]]
     inside = np.minimum(stops[word], edges[segment + 1]) - np.maximum(starts[word], edges[segment])
-    of_word = (text.shares / length)[occurrence[word]]
-    share = of_word * inside / (stops - starts)[word]
+    word_share = (text.shares / length)[occurrence[word]]
+    share = word_share * inside / (stops - starts)[word]
     # 4) The sums over each segment, and its tokens.
     added = np.bincount(segment, share * contributions[token], len(edges)).tolist()
     attended = np.bincount(segment, share * attention[token], len(edges)).tolist()
     n_tokens = len(contributions)
     pairs = np.unique(segment * n_tokens + token)
     ends = np.searchsorted(pairs, np.arange(len(edges) + 1) * n_tokens).tolist()
-    of_pairs = (pairs % max(n_tokens, 1)).tolist()
+    pair_tokens = (pairs % max(n_tokens, 1)).tolist()
     segments = []
     for at, (start, stop) in enumerate(pairwise(edges.tolist())):
-        members = tuple(of_pairs[ends[at] : ends[at + 1]])
+        members = tuple(pair_tokens[ends[at] : ends[at + 1]])
         segments.append(Segment(text.text[start:stop], members, added[at], attended[at]))
     return segments
 

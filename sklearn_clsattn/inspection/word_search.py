@@ -34,8 +34,8 @@ _MAX_ROUNDS = 12  # of exchanges
 
 
 @dataclass(frozen=True)
-class FoundWords:
-    """The words that were found, and what was tried."""
+class WordSearchResult:
+    """The result of a search for words, and what was tried."""
 
     words: Choice | None  # the most effective first, None if none were found
     n_tried: int  # all choices of up to this many words were tried
@@ -74,7 +74,7 @@ class _Trials:
 
 def fewest_words(
     margins: Margins, n_words: int, length: int, suspicion: Array, time_limit: float
-) -> FoundWords:
+) -> WordSearchResult:
     """Return the fewest words that were found whose choice reaches the goal.
 
     `margins` returns the margins (n_choices,) of choices, `length` is the number of words in an
@@ -91,9 +91,9 @@ def fewest_words(
     except _OutOfTime:
         chosen = trials.best
     if chosen is None:
-        return FoundWords(None, trials.n_tried)
+        return WordSearchResult(None, trials.n_tried)
     order = sorted(chosen, key=lambda word: -trials.effects[word])
-    return FoundWords(tuple(order), trials.n_tried)
+    return WordSearchResult(tuple(order), trials.n_tried)
 
 
 def _exhaustive_search(trials: _Trials) -> Choice | None:
