@@ -132,9 +132,9 @@ def sizes_tried(folder: Path) -> list[tuple[Any, ...]]:
         some = [text for text in texts[3000:] if len(text.split()) == 12][:100]
         explanation = explain(fitted, some)
         usual = explanation.counterfactual("words").sizes
-        with patch.multiple(word_search, _MAX_ALL=10**9, _FEW=10**9):
+        with patch.multiple(word_search, _MAX_CHOICES=10**9, _MAX_AT_ONCE=10**9):
             smallest = explanation.counterfactual("words").sizes
-        with patch.multiple(word_search, _MAX_ALL=0, _FEW=0):
+        with patch.multiple(word_search, _MAX_CHOICES=0, _MAX_AT_ONCE=0):
             greedy = explanation.counterfactual("words").sizes
         for kind, sizes in (("as it is", usual), ("without trying pairs", greedy)):
             both = ~np.isnan(smallest)

@@ -5,9 +5,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import compress
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,7 +42,8 @@ Kind = Literal["ours", "baseline", "floor"]
 
 # The values of C that the tuned baseline chooses from.
 BASELINE_CS = (1.0, 10.0, 100.0)
-TUNED, DEFAULTS = "LogisticRegression, tuned", "LogisticRegression, defaults"
+TUNED = "LogisticRegression, tuned"
+DEFAULTS = "LogisticRegression, defaults"
 
 
 @dataclass(frozen=True)
@@ -92,16 +92,13 @@ class ModelResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Entrant:
-    """A fitted model, its predicted class positions, (n_test,), and its probabilities.
-
-    `proba`, (n_test, n_classes), is None for a model without them.
-    """
+class FittedModel:
+    """A fitted model with its measurements and its predictions for the test texts."""
 
     result: ModelResult
     estimator: Any
-    predicted: Codes
-    proba: NDArray[np.float64] | None
+    predicted: Codes  # (n_test,), positions of the predicted classes
+    proba: NDArray[np.float64] | None  # (n_test, n_classes), None for a model without them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +118,7 @@ class Comparison:
         Caveats about the numbers, such as models that did not converge.
     """
 
-    entrants: list[Entrant]
+    entrants: list[FittedModel]
     classes: list[Any]
     n_train: int
     n_test: int
@@ -194,14 +191,14 @@ def compare(
         raise ValueError(f"all training labels are {classes[0]!r}: expected at least two classes")
     y_test, notes = code_test_labels(test_labels, classes)
     notes += shared_texts(train_texts, test_texts)
-    entrants: list[Entrant] = []
+    fitted_models: list[FittedModel] = []
     for model in models:
-        entrant, unconverged = measure(model, train_texts, train_labels, test_texts, y_test)
-        entrants.append(entrant)
-        notes += unconverged
+        fitted, fit_notes = fit_and_measure(model, train_texts, train_labels, test_texts, y_test)
+        fitted_models.append(fitted)
+        notes += fit_notes
         if progress is not None:
-            progress(len(entrants), len(models), entrant.result)
-    return Comparison(entrants, classes, len(train_texts), len(test_texts), notes)
+            progress(len(fitted_models), len(models), fitted.result)
+    return Comparison(fitted_models, classes, len(train_texts), len(test_texts), notes)
 
 
 def expected_calibration_error(
@@ -283,12 +280,13 @@ def expected_calibration_error(
         )
     weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     confidence = proba.max(axis=1)
-    right = proba.argmax(axis=1) == encode_labels(y, classes)
+    is_correct = proba.argmax(axis=1) == encode_labels(y, classes)
     if strategy == "quantile":
         bins = equal_bins(confidence, n_bins, weights)
     else:
-        bins = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence)
-    gaps = np.bincount(bins, weights * (right - confidence))
+        edges = np.linspace(0, 1, n_bins + 1)
+        bins = np.searchsorted(edges[1:-1], confidence)
+    gaps = np.bincount(bins, weights * (is_correct - confidence))
     return float(np.abs(gaps).sum() / weights.sum())
 
 
@@ -299,11 +297,11 @@ def equal_bins(
     if weights is None:
         weights = np.ones(len(confidence))
     order = np.argsort(confidence, kind="stable")
-    reached = np.cumsum(weights[order])
-    # A bin ends at the least confidence up to which its share of the weight is reached.
-    shares = reached[-1] * np.arange(1, n_bins) / n_bins
-    ends = confidence[order][np.searchsorted(reached, shares * (1 - 1e-12))]
-    return np.searchsorted(ends, confidence)
+    total_weight = np.cumsum(weights[order])
+    # A bin ends at the least confidence up to which its part of the weight is reached.
+    targets = total_weight[-1] * np.arange(1, n_bins) / n_bins
+    ends = np.searchsorted(total_weight, targets * (1 - 1e-12))  # in spite of rounding
+    return np.searchsorted(confidence[order][ends], confidence)
 
 
 def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> list[Model]:
@@ -315,23 +313,27 @@ def default_models(n_train: int = 0, min_df: int | Literal["auto"] = "auto") -> 
     Words and pairs in fewer than `min_df` of the `n_train` texts are dropped; "auto" is 1 for
     fewer than 5,000 texts, else 2.
     """
-    least = (1 if n_train < 5000 else 2) if min_df == "auto" else min_df
+    minimum: Any = min_df
+    if min_df == "auto":
+        minimum = 1 if n_train < 5000 else 2
 
-    def of_counts(*steps: Any) -> Any:
-        return make_pipeline(TokenVectorizer(ngram_range=(1, 2), min_df=least), *steps)
+    def from_counts(*steps: Any) -> Any:
+        """Return a pipeline of a vectorizer of words and pairs and some steps."""
+        return make_pipeline(TokenVectorizer(ngram_range=(1, 2), min_df=minimum), *steps)
 
+    search = logistic_regression_search(n_train)
     log_odds = TokenImportanceTransformer("log_odds")
-    ours = make_text_classifier(min_df=min_df)
-    nb_svm = of_counts(Binarizer(), log_odds, LogisticRegression())
-    tuned = of_counts(TfidfTransformer(sublinear_tf=True), logistic_regression_search(n_train))
+    estimators = {
+        TUNED: from_counts(TfidfTransformer(sublinear_tf=True), search),
+        DEFAULTS: from_counts(TfidfTransformer(), LogisticRegression()),
+        "LogisticRegression, counts": from_counts(LogisticRegression()),
+        "MultinomialNB": from_counts(MultinomialNB()),
+        "NB-SVM (log-odds + LR)": from_counts(Binarizer(), log_odds, LogisticRegression()),
+        "LinearSVC, TF-IDF": from_counts(TfidfTransformer(), LinearSVC(random_state=0)),
+    }
     return [
-        Model("ClsAttentionClassifier", ours, kind="ours"),
-        Model(TUNED, tuned),
-        Model(DEFAULTS, of_counts(TfidfTransformer(), LogisticRegression())),
-        Model("LogisticRegression, counts", of_counts(LogisticRegression())),
-        Model("MultinomialNB", of_counts(MultinomialNB())),
-        Model("NB-SVM (log-odds + LR)", nb_svm),
-        Model("LinearSVC, TF-IDF", of_counts(TfidfTransformer(), LinearSVC(random_state=0))),
+        Model("ClsAttentionClassifier", make_text_classifier(min_df=min_df), kind="ours"),
+        *(Model(name, estimator) for name, estimator in estimators.items()),
         # "prior" predicts the most frequent class, and has a meaningful log loss.
         Model("majority class", DummyClassifier(strategy="prior"), kind="floor"),
     ]
@@ -372,92 +374,148 @@ class ValidationFolds:
         return sum(1 for _ in self.split(X, y))
 
 
-def measure(
+def fit_and_measure(
     model: Model, X: Any, y: NDArray[Any], X_test: Any, y_test: Codes
-) -> tuple[Entrant, list[str]]:
-    """Fit and score a model; return the result, and a note if the fit did not converge."""
+) -> tuple[FittedModel, list[str]]:
+    """Return a fitted and measured clone of a model, and a note if its fit did not converge."""
     estimator = clone(model.estimator)
     _warm_up(estimator, X, y)
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         estimator.fit(X, y)
-    seconds = time.perf_counter() - start
-    others = [one for one in caught if not issubclass(one.category, ConvergenceWarning)]
-    for one in others:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    fit_seconds = time.perf_counter() - start
+    notes = []
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            notes = [f"{model.name} did not converge within its maximum number of iterations."]
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
     classes = np.unique(y).tolist()
-    entrant = score(model.name, model.kind, estimator, X_test, y_test, classes, fit_seconds=seconds)
-    note = f"{model.name} did not converge within its maximum number of iterations."
-    return entrant, [note] if len(caught) > len(others) else []
+    fitted = measure(model.name, model.kind, estimator, X_test, y_test, classes, fit_seconds)
+    return fitted, notes
 
 
-def score(
-    name: str, kind: Kind, estimator: Any, documents: Any, y: Codes, classes: list[Any], **more: Any
-) -> Entrant:
-    """Return a fitted model's predictions for documents, with times and measures."""
+def measure(
+    name: str,
+    kind: Kind,
+    estimator: Any,
+    X: Any,
+    y: Codes,
+    classes: list[Any],
+    fit_seconds: float | None = None,
+) -> FittedModel:
+    """Return a fitted estimator with its predictions for X and its measurements."""
     start = time.perf_counter()
-    labels = estimator.predict(documents)
-    seconds = time.perf_counter() - start
-    predicted, proba, loss, error = encode_labels(labels, classes), None, None, None
+    labels = estimator.predict(X)
+    predict_seconds = time.perf_counter() - start
+    predicted = encode_labels(labels, classes)
+    proba = None
+    loss = None
+    calibration_error = None
     if hasattr(estimator, "predict_proba"):
-        proba = np.zeros((len(y), len(classes)))
-        given = np.asarray(estimator.predict_proba(documents), dtype=np.float64)
-        # Rows of float32 do not sum to exactly 1 in double precision.
-        given = given / given.sum(axis=1, keepdims=True)
-        proba[:, encode_labels(estimator.classes_, classes)] = given
-        is_seen, codes = y >= 0, np.arange(len(classes))
+        proba = _class_probabilities(estimator, X, classes)
+        codes = np.arange(len(classes))
+        is_seen = y >= 0
         loss = float(log_loss(y[is_seen], proba[is_seen], labels=codes))
-        error = expected_calibration_error(y, proba, labels=codes)
-    accuracy = float(accuracy_score(y, predicted))
-    macro_f1 = float(f1_score(y, predicted, average="macro", zero_division=0.0))
-    times = {"predict_seconds": seconds, **more}
-    result = ModelResult(name, kind, accuracy, macro_f1, loss, error, **times)
-    return Entrant(result, estimator, predicted, proba)
+        calibration_error = expected_calibration_error(y, proba, labels=codes)
+    result = ModelResult(
+        name,
+        kind,
+        accuracy=float(accuracy_score(y, predicted)),
+        macro_f1=float(f1_score(y, predicted, average="macro", zero_division=0.0)),
+        log_loss=loss,
+        calibration_error=calibration_error,
+        fit_seconds=fit_seconds,
+        predict_seconds=predict_seconds,
+    )
+    return FittedModel(result, estimator, predicted, proba)
+
+
+def _class_probabilities(estimator: Any, X: Any, classes: list[Any]) -> NDArray[np.float64]:
+    """Return the probabilities (n_documents, n_classes) in the order of all classes."""
+    predicted = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    # Rows of float32 do not sum to exactly 1 in double precision.
+    predicted = predicted / predicted.sum(axis=1, keepdims=True)
+    proba = np.zeros((len(predicted), len(classes)))
+    proba[:, encode_labels(estimator.classes_, classes)] = predicted
+    return proba
 
 
 def shared_texts(train_texts: NDArray[Any], test_texts: NDArray[Any]) -> list[str]:
     """Return a note on the number of test texts that are also in training, if there are any."""
     n_shared = len(set(train_texts.tolist()).intersection(test_texts.tolist()))
-    return [f"{n_shared:,} distinct test texts are also in the training set."] if n_shared else []
+    if not n_shared:
+        return []
+    return [f"{n_shared:,} distinct test texts are also in the training set."]
 
 
 def code_test_labels(test_labels: NDArray[Any], classes: list[Any]) -> tuple[Codes, list[str]]:
     """Return the test labels' positions among the classes, and notes on those without one."""
     y_test = encode_labels(test_labels, classes)
     is_unseen = y_test < 0
-    labels = ", ".join(sorted({repr(label) for label in test_labels[is_unseen].tolist()})[:5])
+    if not is_unseen.any():
+        return y_test, []
+    unseen = sorted({repr(label) for label in test_labels[is_unseen].tolist()})
+    names = ", ".join(unseen[:5])
     if is_unseen.all():
         few = ", ".join(map(repr, classes[:5]))
         raise ValueError(
-            f"no test label occurs in training: test labels are {labels}, training labels {few}"
+            f"no test label occurs in training: test labels are {names}, training labels {few}"
         )
     note = (
         f"{is_unseen.sum():,} of {len(y_test):,} test texts have labels that are not in training "
-        f"({labels}): no model can predict these, and log loss excludes them."
+        f"({names}): no model can predict these, and log loss excludes them."
     )
-    return y_test, [note] if labels else []
+    return y_test, [note]
 
 
-def shown_measure(
-    models: Sequence[ModelResult],
-    missing: str,
-    name: str,
-    form: str,
-    best_of: Callable[[list[float]], float],
-) -> list[tuple[str, bool]]:
-    """Return a measure of each model as text, and whether it is the best of several."""
-    values = [getattr(model, name) for model in models]
-    texts = [missing if value is None else format(value, form) for value in values]
-    no_floor = [model.kind != "floor" for model in models]
-    ranked = [value for value in compress(values, no_floor) if value is not None]
-    best = format(best_of(ranked), form) if len(ranked) > 1 else None
-    return [(text, able and text == best) for text, able in zip(texts, no_floor, strict=True)]
+class Measure(NamedTuple):
+    """A column of a table of models."""
+
+    heading: str
+    field: str  # of ModelResult
+    form: str
+    best: Callable[[list[float]], float]  # min or max
+
+
+class Cell(NamedTuple):
+    """A number of a table of models, as text."""
+
+    text: str
+    is_best: bool
+
+
+def result_table(
+    models: Sequence[ModelResult], measures: Sequence[Measure], missing: str
+) -> list[list[Cell]]:
+    """Return the table of models (rows) and measures (columns), with `missing` for None."""
+    columns = [_column(models, measure, missing) for measure in measures]
+    return [[column[row] for column in columns] for row in range(len(models))]
+
+
+def _column(models: Sequence[ModelResult], measure: Measure, missing: str) -> list[Cell]:
+    """Return a measure of each model; floors cannot be the best, nor a model alone."""
+    ranked = []
+    for model in models:
+        value = getattr(model, measure.field)
+        if model.kind != "floor" and value is not None:
+            ranked.append(value)
+    best = format(measure.best(ranked), measure.form) if len(ranked) > 1 else None
+    cells = []
+    for model in models:
+        value = getattr(model, measure.field)
+        text = missing if value is None else format(value, measure.form)
+        cells.append(Cell(text, model.kind != "floor" and text == best))
+    return cells
 
 
 def _checked_texts(texts: Any, labels: ArrayLike, which: str) -> tuple[Texts, NDArray[Any]]:
     """Return the `which` texts and labels as arrays of shape (n_texts,), or raise ValueError."""
-    texts, labels = np.asarray(texts, dtype=object), np.asarray(labels)
+    texts = np.asarray(texts, dtype=object)
+    labels = np.asarray(labels)
     if texts.ndim != 1 or not len(texts) or labels.shape != texts.shape:
         raise ValueError(
             f"expected {which} texts and one label for each, got texts of shape {texts.shape} and "

@@ -178,7 +178,7 @@ def test_small_problems_are_solved_by_trying_all(n, seed, level):
 @given(st.integers(6, 11), st.integers(0, 10**6), st.floats(1.0, 6.0), st.sampled_from([10**6, 0]))
 def test_without_trying_all_no_word_of_the_answer_is_needless(n, seed, level, readable):
     margins = Margins(n, seed, level)
-    with patch.multiple(word_search, _MAX_ALL=0, _FEW=0, _MAX_READ=readable):
+    with patch.multiple(word_search, _MAX_CHOICES=0, _MAX_AT_ONCE=0, _MAX_READ=readable):
         found = fewest_words(margins, n, n, margins.alone, 1e6)
     assert found.n_tried == (1 if readable else 0)
     if found.words is not None:

@@ -30,7 +30,7 @@ from sklearn_clsattn.cli.reader import (
     read_reviews,
     read_texts,
 )
-from sklearn_clsattn.comparison import shown_measure
+from sklearn_clsattn.comparison import Measure, result_table
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, explain
 from sklearn_clsattn.inspection.formatting import WIDTH, filled, in_columns, token_lists, token_text
@@ -43,12 +43,12 @@ _N_NEAREST = 4
 _FORMULA = re.compile(r" *[=+@\t\r\n-]")
 _NUMBER = re.compile(r" *[-+]?\d+(\.\d*)?(e[-+]?\d+)?", re.IGNORECASE)
 
-_COLUMNS: Any = (
-    ("accuracy", "accuracy", ".4f", max),
-    ("macro F1", "macro_f1", ".4f", max),
-    ("log loss", "log_loss", ".4f", min),
-    ("fit s", "fit_seconds", ".3f", min),
-    ("predict s", "predict_seconds", ".3f", min),
+_MEASURES = (
+    Measure("accuracy", "accuracy", ".4f", max),
+    Measure("macro F1", "macro_f1", ".4f", max),
+    Measure("log loss", "log_loss", ".4f", min),
+    Measure("fit s", "fit_seconds", ".3f", min),
+    Measure("predict s", "predict_seconds", ".3f", min),
 )
 
 
@@ -63,44 +63,48 @@ def run_compare(arguments: Namespace) -> None:
 
 def run_fit(arguments: Namespace) -> None:
     """Fit a pipeline from texts to classes, save it and print its most important tokens."""
-    path, output = arguments.data, arguments.output
-    _output(arguments, path, arguments.unlabeled)
-    reviews = _read_labelled(path, arguments)
-    texts, labels = reviews.texts, reviews.labels
-    classes, sizes = np.unique(labels, return_counts=True)
+    # 1) The texts.
+    output = arguments.output
+    _output(arguments, arguments.data, arguments.unlabeled)
+    reviews = _read_labelled(arguments.data, arguments)
+    classes, sizes = np.unique(reviews.labels, return_counts=True)
     unlabeled, teacher = _unlabeled(arguments, classes)
-    given: dict[str, Any] = {}
+    # 2) The fit.
+    parameters: dict[str, Any] = {"min_df": arguments.min_df}
     if arguments.C is not None:
-        given["C"] = arguments.C
+        parameters["C"] = arguments.C
     if arguments.normalize is not None:
-        given["normalize"] = None if arguments.normalize == "none" else arguments.normalize
-    model = make_text_classifier(min_df=arguments.min_df, **given)
+        parameters["normalize"] = None if arguments.normalize == "none" else arguments.normalize
+    model = make_text_classifier(**parameters)
     import torch  # noqa: F401 - not part of the time to fit
 
     _tell(arguments, "fitting")
     start = time.perf_counter()
-    model.fit(texts, labels, unlabeled=unlabeled, teacher=teacher)
-    seconds, classifier = time.perf_counter() - start, model[-1]
+    model.fit(reviews.texts, reviews.labels, unlabeled=unlabeled, teacher=teacher)
+    seconds = time.perf_counter() - start
     saving.save_model(model, output)
+    # 3) What it learned.
+    classifier = model[-1]
     counted = [f"{label} ({n:,})" for label, n in zip(classes.tolist(), sizes, strict=True)]
     more = f" and {len(counted) - 8} more" if len(counted) > 8 else ""
     facts = {
-        "texts": f"{len(texts):,} of {reviews.file}, column {reviews.text_column!r}",
+        "texts": f"{len(reviews.texts):,} of {reviews.file}, column {reviews.text_column!r}",
         "classes": f"{', '.join(counted[:8])}{more} (column {reviews.label_column!r})",
-        **_of_unlabeled(arguments, unlabeled, model),
+        **_facts_of_unlabeled(arguments, unlabeled, model),
         "features": f"{classifier.n_features_in_:,}",
         "fit": f"{seconds:.2f} s, {int(np.max(classifier.n_iter_))} iterations, "
         f"loss {classifier.loss_curve_[-1]:.4f}, C {classifier.C_:.3g}",
         "model": f"{output}, {shown_size(output.expanduser().stat().st_size)}",
     }
-    tokens = class_tokens(read_documents(model, texts))
+    tokens = class_tokens(read_documents(model, reviews.texts))
     say("\n\n".join([fit_text(facts, tokens), *_nearest(model[0].word_vectors_, tokens)]))
 
 
 def _unlabeled(arguments: Namespace, classes: NDArray[Any]) -> tuple[Any, Any]:
     """Return the texts without labels, and a teacher's probabilities of them, None without any."""
-    path, reading = arguments.unlabeled, _reading(arguments)
+    path = arguments.unlabeled
     columns = arguments.teacher_columns
+    reading = _reading(arguments)
     if path is None:
         if columns is not None:
             raise ValueError("--teacher-columns are columns of a file: pass it as --unlabeled")
@@ -113,7 +117,7 @@ def _unlabeled(arguments: Namespace, classes: NDArray[Any]) -> tuple[Any, Any]:
     return texts, read_probabilities(table, columns, classes, str(path))
 
 
-def _of_unlabeled(arguments: Namespace, unlabeled: Any, model: Pipeline) -> dict[str, str]:
+def _facts_of_unlabeled(arguments: Namespace, unlabeled: Any, model: Pipeline) -> dict[str, str]:
     """Return the facts learned from texts without labels, in words."""
     if unlabeled is None:
         return {}
@@ -122,25 +126,36 @@ def _of_unlabeled(arguments: Namespace, unlabeled: Any, model: Pipeline) -> dict
     if model[0].word_vectors_ is not None:
         n_words = len(model[0].word_vectors_.words_)
         scale = model[-1].token_vectors_scale_
-        used += f": vectors of {n_words:,} words, scale {scale:g}"
-        used += "" if scale else " (not used)"
+        used += f": vectors of {n_words:,} words, scale {scale:g}{_not_used(scale)}"
     facts["unlabeled"] = used
     if hasattr(model, "teacher_weight_"):
-        weight, agreement = model.teacher_weight_, model.teacher_agreement_
-        facts["teacher"] = f"weight {weight:.2g}" + ("" if weight else " (not used)")
-        facts["teacher"] += f"; says the same on {100 * agreement:.0f} % of texts held out"
+        weight = model.teacher_weight_
+        agreement = 100 * model.teacher_agreement_
+        facts["teacher"] = (
+            f"weight {weight:.2g}{_not_used(weight)}; says the same on {agreement:.0f} % of texts "
+            "held out"
+        )
     return facts
+
+
+def _not_used(weight: float) -> str:
+    """Return a remark on a weight of 0."""
+    return "" if weight else " (not used)"
 
 
 def _nearest(vectors: Any, tokens: list[ClassTokens]) -> list[str]:
     """Return the words nearest to the most important ones of each class, if they have vectors."""
     if vectors is None:
         return []
-    words, lists = set(vectors.words_.tolist()), []
+    words = set(vectors.words_.tolist())
+    lists = []
     for one in tokens:
-        known = [token for token, _ in one.important if token in words][:_N_NEAREST]
-        near = [", ".join(word for word, _ in vectors.most_similar(token, 3)) for token in known]
-        lists.append((one.label, [f"{a} (near {b})" for a, b in zip(known, near, strict=True)]))
+        with_vectors = [token for token, _ in one.important if token in words]
+        names = []
+        for token in with_vectors[:_N_NEAREST]:
+            near = ", ".join(word for word, _ in vectors.most_similar(token, 3))
+            names.append(f"{token} (near {near})")
+        lists.append((one.label, names))
     return [token_lists("Words like the most important ones, by their vectors", lists)]
 
 
@@ -159,22 +174,22 @@ def run_predict(arguments: Namespace) -> None:
         predicted = (proba > 0.5).astype(int)
     else:
         predicted = model.classes_[proba.argmax(axis=1)]
-    answer = {"prediction": list(map(guarded_cell, predicted.tolist()))}
+    columns = {"prediction": list(map(guarded_cell, predicted.tolist()))}
     for label, of_class in zip(model.classes_.tolist(), proba.T.tolist(), strict=True):
-        answer[f"probability_{label}"] = [f"{p:.6g}" for p in of_class]
-    for name in answer:
+        columns[f"probability_{label}"] = [f"{p:.6g}" for p in of_class]
+    for name in columns:
         if name in table:
             raise ValueError(
                 f"{arguments.data} already has a column {name!r}, which predict writes; rename it"
             )
-    table = table.astype(object).assign(**answer)
+    table = table.astype(object).assign(**columns)
     if output is not None:
         with written_whole(output, text=True) as file:
             _write_csv(file, table)
     elif sys.stdout.isatty():
-        shown = io.StringIO()
-        _write_csv(shown, table)
-        say(shown.getvalue().rstrip("\n"))
+        written = io.StringIO()
+        _write_csv(written, table)
+        say(written.getvalue().rstrip("\n"))
     else:
         _write_csv(sys.stdout, table)
 
@@ -193,35 +208,45 @@ def run_explain(arguments: Namespace) -> None:
             f"--target must be one of the model's classes, {', '.join(classes)}; "
             f"got {arguments.target!r}"
         )
-    target, change = classes.get(arguments.target), arguments.counterfactual
-    has_several_labels = getattr(model[-1], "multilabel_", False)
-    # Of several labels or two classes, one is explained; of more classes, two are compared.
-    of_one = target if has_several_labels or len(classes) == 2 else None
-    every = arguments.say
-    if every is None:
-        _, every = read_texts(_source(arguments.data), **_reading(arguments))
-    texts = every if arguments.data is None else every[: arguments.limit]
-    answer: Any
-    shown: dict[str, Any] = {"top": 8}
+    target = classes.get(arguments.target)
+    # 1) The texts.
+    all_texts = arguments.say
+    if all_texts is None:
+        _, all_texts = read_texts(_source(arguments.data), **_reading(arguments))
+    texts = all_texts if arguments.data is None else all_texts[: arguments.limit]
+    # 2) The answer.
     try:
-        if change is not None:
-            reached = None if has_several_labels else target
-            explanation = explain(model, texts, target=target if has_several_labels else None)
-            answer = explanation.counterfactual(change, to=reached)
-        else:
-            answer = explain(model, texts, target=of_one)
-            shown["target"] = None if has_several_labels else target
+        answer, options = _answer(model, texts, target, arguments.counterfactual)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"the model in {arguments.model} cannot be explained ({type(error).__name__}: {error})"
         ) from error
     if output is None:
-        say(answer.to_text(**shown), styled=True)
+        say(answer.to_text(**options), styled=True)
     else:
-        _write_page(output, answer.to_html(**shown))
-    if len(every) > len(texts):
-        n, n_all = len(texts), len(every)
-        say(f"The first {n:,} of {n_all:,} texts; --limit N explains more.", sys.stderr)
+        _write_page(output, answer.to_html(**options))
+    if len(all_texts) > len(texts):
+        say(
+            f"The first {len(texts):,} of {len(all_texts):,} texts; --limit N explains more.",
+            sys.stderr,
+        )
+
+
+def _answer(
+    model: Pipeline, texts: Any, target: Any, change: str | None
+) -> tuple[Any, dict[str, Any]]:
+    """Return an explanation, or the fewest words or counts to change, and how to show it."""
+    has_several_labels = getattr(model[-1], "multilabel_", False)
+    options: dict[str, Any] = {"top": 8}
+    if change is not None:
+        explained = target if has_several_labels else None
+        reached = None if has_several_labels else target
+        unit: Any = change
+        return explain(model, texts, target=explained).counterfactual(unit, to=reached), options
+    # Of several labels or two classes, one is explained; of more classes, two are compared.
+    is_single = has_several_labels or len(model.classes_) == 2
+    options["target"] = None if has_several_labels else target
+    return explain(model, texts, target=target if is_single else None), options
 
 
 def run_report(arguments: Namespace) -> None:
@@ -254,32 +279,24 @@ def _split_texts(arguments: Namespace) -> tuple[tuple[Any, Any, Any, Any], str]:
     if arguments.data is None:
         asked = f"{arguments.command} DATA"
         _check_no_columns(arguments, ("text", "label", "sep", "test"), asked)
-        # Texts on which models differ, and which they fit in seconds.
-        texts, y = make_token_classification(
-            n_samples=5000,
-            n_relevant_per_class=40,
-            n_irrelevant=4000,
-            document_length=80,
-            relevant_share=0.08,
-            delta=(0.1, 0.45),
-            flip_y=0.1,
-            as_text=True,
-            random_state=SEED,
-        )
-        labels = np.array(["negative", "positive"], dtype=object)[y]
+        texts, labels = _generated_reviews()
         source = (
             f"{len(texts):,} generated reviews, a tenth of their labels drawn at random.\n"
             "Pass a file of labelled texts to use yours."
         )
     else:
         reviews = _read_labelled(arguments.data, arguments)
-        texts, labels = reviews.texts, reviews.labels
-        text, label = reviews.text_column, reviews.label_column
-        source = f"{reviews.file}: texts in column {text!r}, labels in {label!r}."
+        texts = reviews.texts
+        labels = reviews.labels
+        # A test set has the same columns.
+        columns = {"text": reviews.text_column, "label": reviews.label_column}
+        source = (
+            f"{reviews.file}: texts in column {reviews.text_column!r}, labels in "
+            f"{reviews.label_column!r}."
+        )
     if arguments.test is not None:
-        # The same columns as in the training file.
-        given = {**_reading(arguments), "text": text, "label": label}
-        test = _labelled(read_reviews(_source(arguments.test), **given))
+        reading = {**_reading(arguments), **columns}
+        test = _labelled(read_reviews(_source(arguments.test), **reading))
         return (texts, labels, test.texts, test.labels), f"{source}\nTest set: {arguments.test}."
     classes, sizes = np.unique(labels, return_counts=True)
     if sizes.min() < 2 or round(HELD_OUT * len(texts)) < len(classes):
@@ -293,6 +310,22 @@ def _split_texts(arguments: Namespace) -> tuple[tuple[Any, Any, Any, Any], str]:
         texts, labels, test_size=HELD_OUT, stratify=labels, random_state=SEED
     )
     return (train, y_train, test, y_test), source
+
+
+def _generated_reviews() -> tuple[Any, NDArray[np.object_]]:
+    """Return texts on which models differ, and which they fit in seconds, and their labels."""
+    texts, y = make_token_classification(
+        n_samples=5000,
+        n_relevant_per_class=40,
+        n_irrelevant=4000,
+        document_length=80,
+        relevant_share=0.08,
+        delta=(0.1, 0.45),
+        flip_y=0.1,
+        as_text=True,
+        random_state=SEED,
+    )
+    return texts, np.array(["negative", "positive"], dtype=object)[y]
 
 
 def _check_no_columns(arguments: Namespace, names: tuple[str, ...], asked: str) -> None:
@@ -319,7 +352,8 @@ def _source(path: Path) -> Any:
 def _read_labelled(path: Path, arguments: Namespace) -> Reviews:
     """Return the texts and labels of a file of two classes or more."""
     reviews = _labelled(read_reviews(_source(path), label=arguments.label, **_reading(arguments)))
-    classes, n_rows = np.unique(reviews.labels).tolist(), len(reviews.labels)
+    classes = np.unique(reviews.labels).tolist()
+    n_rows = len(reviews.labels)
     if len(classes) < 2:
         raise ValueError(
             f"{path}: all labels in column {reviews.label_column!r} are {classes[0]!r}; "
@@ -380,6 +414,7 @@ def _output(arguments: Namespace, *inputs: Path | None) -> Path | None:
 
 
 def _write_page(output: Path, page: str, *, quiet: bool = False) -> None:
+    """Write a page, and print its size."""
     with written_whole(output, text=True) as file:
         file.write(page)
     if not quiet:
@@ -426,16 +461,17 @@ def _tell_fit(arguments: Namespace, *done: Any) -> None:
 
 def result_text(result: comparison.Comparison, source: str, tokens: list[ClassTokens]) -> str:
     """Return the report of a comparison, the best of each column with a star."""
-    heads, cells = ["  model"], []
-    for head, *column in _COLUMNS:
-        heads.append(head)
-        # A space in place of the star keeps numbers aligned.
-        pairs = shown_measure(result.models, "-", *column)
-        cells.append([f"{shown}{'*' if is_best else ' '}" for shown, is_best in pairs])
-    names = [f"{'> ' if one.kind == 'ours' else '  '}{one.name}" for one in result.models]
-    head, *rows = in_columns([heads, *zip(names, *cells, strict=True)], gap=" ").split("\n")
+    # 1) The table. A space in place of the star keeps numbers aligned.
+    table = [["  model", *(measure.heading for measure in _MEASURES)]]
+    measured = result_table(result.models, _MEASURES, missing="-")
+    for model, cells in zip(result.models, measured, strict=True):
+        mark = "> " if model.kind == "ours" else "  "
+        numbers = [cell.text + ("*" if cell.is_best else " ") for cell in cells]
+        table.append([mark + model.name, *numbers])
+    head, *rows = in_columns(table, gap=" ").split("\n")
     legend = "  >: this package's classifier; *: best in column (without the majority class)"
-    values = " ".join(f"{C:g}," for C in comparison.BASELINE_CS).removesuffix(",")
+    # 2) The notes.
+    values = ", ".join(f"{C:g}" for C in comparison.BASELINE_CS)
     notes = [
         "Times are from texts to a fitted model, and to predictions.",
         f"{comparison.TUNED}: sublinear TF-IDF of words and pairs, C chosen from {values} by "
@@ -461,12 +497,20 @@ def fit_text(facts: dict[str, str], tokens: Any) -> str:
 
 def _token_sections(tokens: Any) -> list[str]:
     """Return the lists of each class's most important and most selected tokens."""
-    important = [(of.label, [token_text(one) for one, _ in of.important]) for of in tokens]
-    selected = [(of.label, [f"{token_text(one)} ({n})" for one, n in of.selected]) for of in tokens]
+    important = []
+    selected = []
+    for one in tokens:
+        names = [token_text(name) for name, _ in one.important]
+        important.append((one.label, names))
+        counted = [f"{token_text(name)} ({n})" for name, n in one.selected]
+        selected.append((one.label, counted))
     by_importance = "value × standard deviation of attention"
     by_selection = "number of texts where it gets the most attention"
-    lists = {
-        f"Most important tokens of each class ({by_importance})": important,
-        f"Most selected tokens ({by_selection})": selected,
-    }
-    return [token_lists(title, of) for title, of in lists.items() if any(names for _, names in of)]
+    sections = []
+    if any(names for _, names in important):
+        title = f"Most important tokens of each class ({by_importance})"
+        sections.append(token_lists(title, important))
+    if any(names for _, names in selected):
+        title = f"Most selected tokens ({by_selection})"
+        sections.append(token_lists(title, selected))
+    return sections

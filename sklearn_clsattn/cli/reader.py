@@ -119,6 +119,7 @@ def read_probabilities(
                 f"{column!r}: expected a probability"
             )
         probabilities[by_name.get(name, name)] = numbers.to_numpy(np.float64)
+    # Every class needs a column.
     missing = [name for name, label in by_name.items() if label not in probabilities]
     if missing:
         raise ValueError(
@@ -197,26 +198,35 @@ def _parsed(
             "its format is unknown; expected a name that ends in .csv, .tsv, .jsonl or "
             ".parquet, compressed or not, or sep= for other delimited text"
         )
-    text = _decoded(content, encoding)
+    return _delimited(_decoded(content, encoding), sep, _SEPARATORS.get(kind, ","), strings)
+
+
+def _delimited(text: str, sep: str | None, usual: str, strings: bool) -> pd.DataFrame:
+    """Return the table of delimited text, without rows if it is blank."""
     if not text.strip():
         return pd.DataFrame()
-    sep = sep or _separator(text, _SEPARATORS[kind])
-    # With index_col=False pandas takes no column for an index.
-    options: Any = {"keep_default_na": False, "index_col": False, "low_memory": False}
+    sep = sep or _separator(text, usual)
     with warnings.catch_warnings():
         # pandas only warns about rows longer than the header, and truncates them.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            _check_names(
-                next(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=sep)))
+            rows = csv.reader(io.StringIO(text, newline=""), delimiter=sep)
+            _check_names(next(filter(None, rows)))
+            return pd.read_csv(
+                io.StringIO(text, newline=""),
+                sep=sep,
+                dtype=str if strings else None,
+                keep_default_na=False,
+                index_col=False,  # otherwise pandas may take a column for an index
+                low_memory=False,
             )
-            dtype = str if strings else None
-            return pd.read_csv(io.StringIO(text, newline=""), sep=sep, dtype=dtype, **options)
         except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
-            longer = isinstance(error, pd.errors.ParserWarning)
+            reason: Any = error
+            if isinstance(error, pd.errors.ParserWarning):
+                reason = "Some rows are longer than the first."
             raise ValueError(
-                f"{'Some rows are longer than the first.' if longer else error} Rows are split "
-                f"at {sep!r}: quote texts that contain {sep!r}, or pass another separator with sep="
+                f"{reason} Rows are split at {sep!r}: quote texts that contain {sep!r}, or pass "
+                "another separator with sep="
             ) from error
 
 
@@ -278,13 +288,15 @@ def _json_records(text: str) -> list[dict[str, Any]]:
 
     pandas would turn integers beside a missing one into floats, and not say which line is wrong.
     """
-    decoder, records, at = json.JSONDecoder(object_pairs_hook=_json_object), list[Any](), 0
-    while found := _SIGN.search(text, at):
-        value, at = decoder.raw_decode(text, found.start())
+    decoder = json.JSONDecoder(object_pairs_hook=_json_object)
+    records: list[Any] = []
+    end = 0
+    while sign := _SIGN.search(text, end):
+        value, end = decoder.raw_decode(text, sign.start())
         records += value if isinstance(value, list) else [value]
-    wrong = next((n for n, one in enumerate(records, 1) if not isinstance(one, dict)), None)
-    if wrong is not None:
-        raise ValueError(f"record {wrong} is not a JSON object")
+    for number, record in enumerate(records, start=1):
+        if not isinstance(record, dict):
+            raise ValueError(f"record {number} is not a JSON object")
     return records
 
 
@@ -299,11 +311,13 @@ def _find_column(frame: pd.DataFrame, asked: str | None, parameter: str, file: s
     columns = list(frame.columns)
     if asked in columns:
         return asked
-    by_name = {column.strip().lower(): column for column in reversed(columns)}
-    for name in _USUAL[parameter].split() if asked is None else ():
-        if name in by_name:
-            return by_name[name]
-    what = f"with a common name for the {parameter}" if asked is None else repr(asked)
+    what = repr(asked)
+    if asked is None:
+        what = f"with a common name for the {parameter}"
+        by_name = {column.strip().lower(): column for column in reversed(columns)}
+        for name in _USUAL[parameter].split():
+            if name in by_name:
+                return by_name[name]
     there = ", ".join(f"{column!r:.40}" for column in columns)
     raise ValueError(
         f"{file} has no column {what}; its columns are {there}: choose one with {parameter}="

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..text._units import units_of
 from .edited_text import EditableDocument, TextModel
 from .explanation import Explanation
 from .feature_origins import Columns, FeatureOrigins, Source, TextInput, feature_origins
-from .terms import ExplainedModel, Likeness
+from .terms import DocumentText, ExplainedModel, Likeness
 from .token_positions import document_texts
 
 # Smaller shares of attention lose digits to underflow.
@@ -82,119 +82,187 @@ def explain(
     >>> bool(abs(terms.sum() - model.decision_function(["terrific but long"])[0]) < 1e-12)
     True
     """
+    # 1) The documents as they are, as the classifier's input, and by tokens.
     documents = _as_sequence(documents)
     origins = feature_origins(estimator, documents)
-    classifier, true = origins.classifier, None if y_true is None else label_array(y_true).copy()
+    true = None if y_true is None else label_array(y_true).copy()
     text_model = TextModel(estimator)
-    if classifier.multilabel_:
-        several, classifier = classifier, of_label(classifier, target)
-        text_model = TextModel(estimator, several.classes_.tolist().index(target))
-        origins = replace(origins, classifier=classifier)
-        if true is not None:
-            has_label = true if true.ndim == 1 else true[:, several.classes_ == target].ravel()
-            true = classifier.classes_[has_label.astype(np.intp)]
-        target = str(classifier.classes_[1])
-    outputs, classes, sign = _explained(classifier.classes_, target)
+    if origins.classifier.multilabel_:
+        origins, text_model, true = _of_one_label(estimator, origins, target, true)
+        target = str(origins.classifier.classes_[1])
+    classifier = origins.classifier
+    outputs, targets, sign = _explained(classifier.classes_, target)
     documents = _checked_documents(documents, origins)
-    given = origins.transform(documents)
-    fitted, columns, own = fitted_attention(classifier), origins.columns, None
-    embeddings, n_outputs = vector_embeddings(classifier), len(classifier.intercept_)
-    if embeddings is not None:  # also the parts of the values that come from vectors
-        parts = np.hstack([fitted.values, fitted.values - embeddings.own])
-        fitted = replace(fitted, values=parts)
-    X = canonical(checked_documents(classifier, given))
-    has_characters = any(_has_characters(source.vectorizer) for source in origins.sources)
-    if has_characters and type(fitted) is FittedAttention and fitted.entry_scale is None:
-        X, fitted, columns, own = _by_units(origins, documents, X, fitted)
-    shared = fitted.values[:, n_outputs:]
-    if embeddings is not None:
-        fitted = replace(fitted, values=fitted.values[:, :n_outputs])
-        own = None if own is None else own[:, :n_outputs]
-    attention = fitted.attention(X).data.astype(np.float64, copy=False)
-    terms = np.column_stack([output.data for output in fitted.contributions(X)]).astype(np.float64)
-    decision, probability = fitted.outputs(X), classifier.predict_proba(given)
-    X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
+    classifier_input = origins.transform(documents)
+    by_token = _by_token(origins, documents, classifier_input)
+    X = by_token.X
+    fitted = by_token.fitted
     n_documents = X.shape[0]
+
+    def explained(by_output: Array) -> Array:
+        """Return the numbers for the explained classes."""
+        return sign * by_output[..., outputs] + 0.0  # avoids negative zeros
+
+    # 2) The terms of the decisions.
+    attention = fitted.attention(X).data.astype(np.float64, copy=False)
+    by_output = [output.data for output in fitted.contributions(X)]
+    contributions = np.column_stack(by_output).astype(np.float64)
+    decision = fitted.outputs(X)
+    probability = classifier.predict_proba(classifier_input)
     if true is not None and true.shape != (n_documents,):
         raise ValueError(
             f"expected one label in y_true for each of {n_documents} documents, got an array of "
             f"shape {true.shape}"
         )
+    X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
     cls_attention = _cls_attention(fitted, X, attention)
-
-    def of(by_output: Array) -> Array:
-        """Return the numbers for the explained classes."""
-        return sign * by_output[..., outputs] + 0.0  # avoids negative zeros
-
-    editable = _editable_documents(origins, documents) if places else (None,) * n_documents
-    without = model = likeness = by_vectors = None
-    if embeddings is not None:
-        names, told = origins.columns.names[embeddings.tokens], embeddings.own[embeddings.tokens]
-        likeness = Likeness(names, embeddings.vectors, of(told))
-        by_vectors = of(attention[:, None] * shared[X.indices])
-    if fitted.n_layers == 1:  # contributions are attention times the tokens' own values
-        if not origins.sources:
-            without = of(_decisions_without(fitted, X, attention, terms, cls_attention))
-        model = ExplainedModel(columns.names, fitted, outputs, sign, likeness)
+    own_contributions = None
+    if by_token.own_values is not None:
+        own_contributions = explained(attention[:, None] * by_token.own_values[X.indices])
+    vector_contributions = None
+    if by_token.vector_values is not None:
+        vector_contributions = explained(attention[:, None] * by_token.vector_values[X.indices])
+    # 3) With one layer, contributions are attention times the tokens' own values.
+    model = None
+    decision_without = None
+    if fitted.n_layers == 1:
+        likeness = _likeness(origins)
+        if likeness is not None:
+            likeness = replace(likeness, own=explained(likeness.own))
+        model = ExplainedModel(by_token.columns.names, fitted, outputs, sign, likeness)
         values = fitted.values[X.indices]
+        if not origins.sources:
+            without = _decisions_without(fitted, X, attention, contributions, cls_attention)
+            decision_without = explained(without)
     else:
-        shares = np.broadcast_to(attention[:, None], terms.shape)
-        values = np.divide(terms, shares, out=np.full_like(terms, np.nan), where=shares > 0)
+        shares = np.broadcast_to(attention[:, None], contributions.shape)
+        unknown = np.full_like(contributions, np.nan)
+        values = np.divide(contributions, shares, out=unknown, where=shares > 0)
+    # 4) The texts.
+    editable: tuple[EditableDocument | None, ...] = (None,) * n_documents
+    texts: tuple[tuple[DocumentText, ...], ...] = ((),) * n_documents
+    if places:
+        editable = _editable_documents(origins, documents)
+        texts = document_texts(origins, by_token.columns, documents, editable, X)
     return Explanation(
         classes=classifier.classes_.copy(),
-        targets=classifier.classes_[classes],
-        intercept=of(classifier.intercept_),
+        targets=classifier.classes_[targets],
+        intercept=explained(classifier.intercept_),
         index=np.arange(n_documents),
         indptr=X.indptr.astype(np.intp),
         columns=X.indices.astype(np.intp),
-        tokens=columns.names[X.indices],
+        tokens=by_token.columns.names[X.indices],
         weights=X.data,
         attention=attention,
-        values=of(values),
-        contributions=of(terms),
-        own_contributions=None if own is None else of(attention[:, None] * own[X.indices]),
-        vector_contributions=by_vectors,
-        decision_without_count=without,
+        values=explained(values),
+        contributions=explained(contributions),
+        own_contributions=own_contributions,
+        vector_contributions=vector_contributions,
+        decision_without_count=decision_without,
         cls_attention=cls_attention,
-        decision=of(decision),
-        probability=probability[:, classes],
-        predicted=classifier.predict(given),
+        decision=explained(decision),
+        probability=probability[:, targets],
+        predicted=classifier.predict(classifier_input),
         predicted_probability=probability.max(axis=1),
         true=true,
-        texts=(
-            document_texts(origins, columns, documents, editable, X)
-            if places
-            else ((),) * n_documents
-        ),
+        texts=texts,
         model=model,
         documents=editable,
         text_model=text_model if any(editable) else None,
     )
 
 
+def _of_one_label(
+    estimator: Any, origins: FeatureOrigins, label: Any, true: NDArray[Any] | None
+) -> tuple[FeatureOrigins, TextModel, NDArray[Any] | None]:
+    """Return the origins, the text model and the true classes for one of several labels."""
+    labels = origins.classifier.classes_
+    classifier = of_label(origins.classifier, label)
+    text_model = TextModel(estimator, labels.tolist().index(label))
+    if true is not None:
+        has_label = true if true.ndim == 1 else true[:, labels == label].ravel()
+        true = classifier.classes_[has_label.astype(np.intp)]
+    return replace(origins, classifier=classifier), text_model, true
+
+
+def _explained(
+    classes: NDArray[Any], target: Any
+) -> tuple[NDArray[np.intp], NDArray[np.intp], float]:
+    """Return the explained outputs, the numbers of their classes, and the sign of outputs."""
+    labels = classes.tolist()
+    if target is not None:
+        is_target = [np.ndim(target) == 0 and label == target for label in labels]
+        numbers = np.flatnonzero(is_target)
+        if not len(numbers):
+            raise ValueError(f"target must be None or one of the classes {labels}, got {target!r}")
+    elif len(labels) > 2:
+        numbers = np.arange(len(labels))
+    else:
+        numbers = np.array([1])
+    if len(labels) > 2:
+        return numbers, numbers, 1.0
+    # Two classes have one output, the decision for the second.
+    return np.array([0]), numbers, 1.0 if numbers[0] else -1.0
+
+
+@dataclass(frozen=True, eq=False)
+class _DocumentsByToken:
+    """Documents by tokens, the units of an explanation, and the model of these tokens."""
+
+    X: Any  # (n_documents, n_tokens)
+    fitted: Any  # a FittedAttention or FittedNetwork
+    columns: Columns
+    own_values: Array | None  # (n_tokens, n_outputs), without character n-grams
+    vector_values: Array | None  # (n_tokens, n_outputs), what of the values comes from vectors
+
+
+def _by_token(origins: FeatureOrigins, documents: Any, classifier_input: Any) -> _DocumentsByToken:
+    """Return documents by columns, or by words if words have character n-grams."""
+    classifier = origins.classifier
+    fitted = fitted_attention(classifier)
+    embeddings = vector_embeddings(classifier)
+    n_outputs = len(classifier.intercept_)
+    if embeddings is not None:  # the parts of the values from vectors, as further outputs
+        from_vectors = fitted.values - embeddings.own
+        fitted = replace(fitted, values=np.hstack([fitted.values, from_vectors]))
+    X = canonical(checked_documents(classifier, classifier_input))
+    columns = origins.columns
+    own_values = None
+    has_characters = any(_has_characters(source.vectorizer) for source in origins.sources)
+    if has_characters and type(fitted) is FittedAttention and fitted.entry_scale is None:
+        X, fitted, columns, own_values = _by_units(origins, documents, X, fitted)
+    vector_values = None
+    if embeddings is not None:
+        vector_values = fitted.values[:, n_outputs:]
+        fitted = replace(fitted, values=fitted.values[:, :n_outputs])
+        own_values = None if own_values is None else own_values[:, :n_outputs]
+    return _DocumentsByToken(X, fitted, columns, own_values, vector_values)
+
+
+def _likeness(origins: FeatureOrigins) -> Likeness | None:
+    """Return the vectors of tokens, and the values (n_vectors, n_outputs) without them."""
+    embeddings = vector_embeddings(origins.classifier)
+    if embeddings is None:
+        return None
+    names = origins.columns.names[embeddings.tokens]
+    return Likeness(names, embeddings.vectors, embeddings.own[embeddings.tokens])
+
+
 def _editable_documents(
     origins: FeatureOrigins, documents: Any
 ) -> tuple[EditableDocument | None, ...]:
     """Return the documents as they can be edited, None for those that have no texts."""
-    sources = origins.sources
     shape = getattr(documents, "shape", None) or (len(documents),)
-    if not origins.transformers or any(
-        getattr(source.vectorizer, "input", "content") != "content" for source in sources
-    ):
+    inputs = [getattr(source.vectorizer, "input", "content") for source in origins.sources]
+    if not origins.transformers or any(kind != "content" for kind in inputs):
         return (None,) * shape[0]
     if len(shape) == 1:
-        decode = getattr(sources[0].vectorizer, "decode", str) if sources else str
-        container = documents[:0] if isinstance(documents, pd.Series | np.ndarray) else None
-        return tuple(
-            EditableDocument((decode(document),), container=container)
-            if isinstance(document, str | bytes)
-            else None
-            for document in documents
-        )
+        return _editable_texts(origins, documents)
     # Every text must be a column of the table, or some words could not be removed.
-    if not sources or not all(_has_column(documents, source.input) for source in sources):
+    is_column = [_has_column(documents, source.input) for source in origins.sources]
+    if not is_column or not all(is_column):
         return (None,) * shape[0]
-    columns = list(dict.fromkeys(source.input.column for source in sources))
+    columns = tuple(dict.fromkeys(source.input.column for source in origins.sources))
     if hasattr(documents, "iloc"):
         rows = [documents.iloc[[at]] for at in range(shape[0])]
     else:
@@ -204,7 +272,22 @@ def _editable_documents(
     for row in rows:
         texts = tuple(_cell(row, column) for column in columns)
         is_complete = all(isinstance(text, str) for text in texts)
-        editable.append(EditableDocument(texts, tuple(columns), row) if is_complete else None)
+        editable.append(EditableDocument(texts, columns, row) if is_complete else None)
+    return tuple(editable)
+
+
+def _editable_texts(origins: FeatureOrigins, documents: Any) -> tuple[EditableDocument | None, ...]:
+    """Return texts as editable documents, None for those that are no texts."""
+    decode: Any = str
+    if origins.sources:
+        decode = getattr(origins.sources[0].vectorizer, "decode", str)
+    container = documents[:0] if isinstance(documents, pd.Series | np.ndarray) else None
+    editable: list[EditableDocument | None] = []
+    for document in documents:
+        if isinstance(document, str | bytes):
+            editable.append(EditableDocument((decode(document),), container=container))
+        else:
+            editable.append(None)
     return tuple(editable)
 
 
@@ -231,35 +314,45 @@ def _by_units(
     (n_units, n_outputs), NaN without own column. Columns of other vectorizers, and columns that a
     step changed, are units themselves.
     """
-    columns, is_own = origins.columns, np.ones(X.shape[1], dtype=bool)
-    lefts, rights, of_units = [], [], []
+    columns = origins.columns
+    is_unit = np.ones(X.shape[1], dtype=bool)  # whether a column is a unit itself
+    document_units = []  # of each vectorizer, (n_documents, n_units)
+    unit_entries = []  # (n_units, n_columns)
+    unit_columns = []  # the units' names
+    # 1) The units of each vectorizer with characters.
     for number, source in enumerate(origins.sources):
         chosen = np.flatnonzero(columns.sources == number)
         if not (len(chosen) and _has_characters(source.vectorizer)):
             continue
-        left, table, names = _units_of(source, documents)
-        table = table[:, pd.Index(source.terms).get_indexer(pd.Index(columns.terms[chosen]))]
+        counts, table, names = _units_of(source, documents)
+        positions = pd.Index(source.terms).get_indexer(pd.Index(columns.terms[chosen]))
+        table = table[:, positions]
         part = X[:, chosen]
-        if abs(left @ table - part).max() <= 1e-6 * abs(part).max():
-            filled = np.diff(table.indptr) > 0
-            entries = table.data, chosen[table.indices], np.append(0, table.indptr[1:][filled])
-            right = sp.csr_array(entries, shape=(np.count_nonzero(filled), X.shape[1]))
-            lefts.append(left[:, filled])
-            rights.append(right)
-            first = right.indices[right.indptr[:-1]]
-            of_units.append(columns[first].of_terms(names[filled]))
-            is_own[chosen] = False
-    others = np.flatnonzero(is_own)
-    X = sp.hstack([*lefts, X[:, others]], format="csr")
-    identity = sp.eye_array(len(is_own), format="csr")[others]
-    right = sp.vstack([*rights, identity], format="csr")
-    units = Columns.joined([*of_units, columns[others]])
-    by_unit = fitted.of_units(right)
-    # The first entry of a unit is its own column, if it has one.
-    first, weights = right.indices[right.indptr[:-1]], right.data[right.indptr[:-1]]
-    share = np.exp(fitted.scores[first] - by_unit.scores) * weights
+        if abs(counts @ table - part).max() > 1e-6 * abs(part).max():  # a step changed them
+            continue
+        is_filled = np.diff(table.indptr) > 0
+        indptr = np.append(0, table.indptr[1:][is_filled])
+        shape = (np.count_nonzero(is_filled), X.shape[1])
+        entries = sp.csr_array((table.data, chosen[table.indices], indptr), shape=shape)
+        first_columns = columns[entries.indices[entries.indptr[:-1]]]
+        document_units.append(counts[:, is_filled])
+        unit_entries.append(entries)
+        unit_columns.append(first_columns.with_terms(names[is_filled]))
+        is_unit[chosen] = False
+    # 2) All other columns.
+    others = np.flatnonzero(is_unit)
+    identity = sp.eye_array(len(is_unit), format="csr")[others]
+    X_units = sp.hstack([*document_units, X[:, others]], format="csr")
+    entries = sp.vstack([*unit_entries, identity], format="csr")
+    units = Columns.joined([*unit_columns, columns[others]])
+    unit_model = fitted.of_units(entries)
+    # 3) The first entry of a unit is its own column, if it has one.
+    first = entries.indices[entries.indptr[:-1]]
+    weights = entries.data[entries.indptr[:-1]]
+    share = np.exp(fitted.scores[first] - unit_model.scores) * weights
     share[columns.terms[first] != units.terms] = np.nan
-    return X, by_unit, units, share[:, None] * fitted.values[first]
+    own_values = share[:, None] * fitted.values[first]
+    return X_units, unit_model, units, own_values
 
 
 def _has_characters(vectorizer: Any) -> bool:
@@ -268,31 +361,20 @@ def _has_characters(vectorizer: Any) -> bool:
 
 def _units_of(source: Source, documents: Any) -> tuple[Any, Any, NDArray[np.object_]]:
     """Return a vectorizer's units in documents, their columns and names, the vocabulary first."""
-    bags = bags_of(source.vectorizer, source.input.of(documents))
-    left, names, units = bags.left, bags.units, units_of(source.vectorizer)
-    numbers = np.array([units.vocabulary.get(name, -1) for name in names.tolist()], dtype=np.int32)
+    bags = bags_of(source.vectorizer, source.input.read(documents))
+    units = units_of(source.vectorizer)
+    n_known = len(units.names)
+    numbers = np.array(
+        [units.vocabulary.get(name, -1) for name in bags.units.tolist()], dtype=np.int32
+    )
+    # Units that are not in the vocabulary get the numbers after it.
     others = np.flatnonzero(numbers < 0)
-    numbers[others] = len(units.names) + np.arange(len(others))
-    shape = left.shape[0], len(units.names) + len(others)
-    left = sp.csr_array((left.data, numbers[left.indices], left.indptr), shape=shape)
+    numbers[others] = n_known + np.arange(len(others))
+    left = bags.left
+    shape = (left.shape[0], n_known + len(others))
+    counts = sp.csr_array((left.data, numbers[left.indices], left.indptr), shape=shape)
     table = sp.vstack([units.table, bags.right[others]], format="csr")
-    return left, table, np.concatenate([units.names, names[others]])
-
-
-def _explained(
-    classes: NDArray[Any], target: Any
-) -> tuple[NDArray[np.intp], NDArray[np.intp], float]:
-    """Return the explained outputs, the numbers of their classes, and the sign of outputs."""
-    labels = classes.tolist()
-    if target is None:
-        numbers = np.arange(len(labels)) if len(labels) > 2 else np.array([1])
-    else:
-        numbers = np.flatnonzero([np.ndim(target) == 0 and label == target for label in labels])
-        if not len(numbers):
-            raise ValueError(f"target must be None or one of the classes {labels}, got {target!r}")
-    if len(labels) > 2:
-        return numbers, numbers, 1.0
-    return np.array([0]), numbers, 1.0 if numbers[0] else -1.0
+    return counts, table, np.concatenate([units.names, bags.units[others]])
 
 
 def _as_sequence(documents: Any) -> Any:
@@ -328,26 +410,28 @@ def _checked_documents(documents: Any, origins: FeatureOrigins) -> Any:
     return documents
 
 
-def _cls_attention(fitted: FittedAttention, X: sp.csr_array, attention: Array) -> Array:
+def _cls_attention(fitted: Any, X: sp.csr_array, attention: Array) -> Array:
     """Return the share of attention that ``<cls>`` keeps in each document."""
     if not fitted.cls_weight:
         return np.zeros(X.shape[0])
-    of_tokens = row_sums(attention, X.indptr)
-    shares = (1.0 - of_tokens).clip(min=0.0)
+    token_attention = row_sums(attention, X.indptr)
+    cls_attention = (1.0 - token_attention).clip(min=0.0)
     if type(fitted) is FittedAttention:
         # A small share is computed from its odds against the token with the most attention,
         # because the difference from 1 loses its digits.
-        small = np.flatnonzero(of_tokens > 0.5)
+        small = np.flatnonzero(token_attention > 0.5)
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        most = np.lexsort((attention, rows))[X.indptr[small + 1] - 1]
-        weights = fitted.token_weights(X.data[most])
+        by_row = np.lexsort((attention, rows))
+        strongest = by_row[X.indptr[small + 1] - 1]
+        weights = fitted.token_weights(X.data[strongest])
         log_odds = np.log(fitted.cls_weight / weights) + fitted.cls_score
-        shares[small] = np.exp(log_odds - fitted.scores[X.indices[most]] + np.log(attention[most]))
-    return shares
+        log_odds = log_odds - fitted.scores[X.indices[strongest]]
+        cls_attention[small] = np.exp(log_odds + np.log(attention[strongest]))
+    return cls_attention
 
 
 def _decisions_without(
-    fitted: FittedAttention, X: sp.csr_array, attention: Array, terms: Array, cls_attention: Array
+    fitted: Any, X: sp.csr_array, attention: Array, contributions: Array, cls_attention: Array
 ) -> Array:
     r"""Return the decisions (n_entries, n_outputs) without each token of its document.
 
@@ -356,24 +440,28 @@ def _decisions_without(
     .. math:: F_k^{(-s)} = \beta_k + \frac{\sum_{j \ne s} q_j b_{jk}}{\sum_{j \ne s} q_j}.
     """
     lengths = np.diff(X.indptr)
-    documents, alone = np.repeat(np.arange(len(lengths)), lengths), np.repeat(lengths == 1, lengths)
-    # If one token of a document has more than half, the others are summed, because subtraction
-    # would cancel digits.
-    dominant = attention > 0.5
-    both = np.column_stack([attention, terms])
-    few = row_sums(np.where(dominant[:, None], 0.0, both), X.indptr)
-    few[:, 0] += cls_attention
-    every = few + row_sums(np.where(dominant[:, None], both, 0.0), X.indptr)
-    left = np.where(dominant[:, None], few[documents], every[documents] - both)
-    others, others_term = left[:, 0], left[:, 1:]
-    unknown = np.flatnonzero((others < _SMALLEST_SHARE) & ~alone)
-    others[others < _SMALLEST_SHARE] = 1.0
-    without = others_term / others[:, None]
-    without[alone] = 0.0
+    documents = np.repeat(np.arange(len(lengths)), lengths)
+    is_alone = np.repeat(lengths == 1, lengths)
+    # 1) The sums over the others. If one token of a document has more than half, the others are
+    # summed, because subtraction would cancel digits.
+    is_dominant = (attention > 0.5)[:, None]
+    entries = np.column_stack([attention, contributions])
+    sums_of_others = row_sums(np.where(is_dominant, 0.0, entries), X.indptr)
+    sums_of_others[:, 0] += cls_attention
+    sums = sums_of_others + row_sums(np.where(is_dominant, entries, 0.0), X.indptr)
+    rest = np.where(is_dominant, sums_of_others[documents], sums[documents] - entries)
+    # 2) Their mean value.
+    shares = rest[:, 0]
+    is_lost = shares < _SMALLEST_SHARE
+    shares[is_lost] = 1.0
+    without = rest[:, 1:] / shares[:, None]
+    without[is_alone] = 0.0
     without += fitted.intercept
-    if len(unknown):  # if the ratio underflows, the decision is predicted
-        changed = X[documents[unknown]]
-        changed.data[changed.indptr[:-1] + unknown - X.indptr[documents[unknown]]] = 0.0
+    # 3) If the ratio underflows, the decision is predicted.
+    lost = np.flatnonzero(is_lost & ~is_alone)
+    if len(lost):
+        changed = X[documents[lost]]
+        changed.data[changed.indptr[:-1] + lost - X.indptr[documents[lost]]] = 0.0
         changed.eliminate_zeros()
-        without[unknown] = fitted.outputs(changed)
+        without[lost] = fitted.outputs(changed)
     return without

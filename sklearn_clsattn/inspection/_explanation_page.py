@@ -57,31 +57,37 @@ def explanation_html(
 def spaces(views: Sequence[View], can_fold: bool = True) -> list[Space]:
     """Return the space of each view: all of few documents, the strongest passages of many."""
     n = len(views)
+    is_folded = can_fold and n > MAX_UNFOLDED
+    is_brief = n > _MAX_IN_FULL
     longest = _LONG
     limit = _OF_LONG
-    is_folded = can_fold and n > MAX_UNFOLDED
     if is_folded:
-        longest = limit = max(_CHARACTERS_OF_MANY // n, 100)
-    made = []
-    used = 0
-    for one in views:
-        passages = [
-            strongest_passages(text.segments, limit) if len(text.text) > longest else None
-            for text in one.texts
-        ]
-        used += sum(len(text.text) for text in one.texts)
-        is_whole = not is_folded and used <= _LARGEST_PAGE
-        made.append(Space(is_folded, n > _MAX_IN_FULL, is_whole, passages))
-    return made
+        longest = max(_CHARACTERS_OF_MANY // n, 100)
+        limit = longest
+    view_spaces = []
+    n_characters = 0
+    for view in views:
+        passages: list[list[Passage] | None] = []
+        for text in view.texts:
+            n_characters += len(text.text)
+            is_long = len(text.text) > longest
+            passages.append(strongest_passages(text.segments, limit) if is_long else None)
+        is_whole = not is_folded and n_characters <= _LARGEST_PAGE
+        view_spaces.append(Space(is_folded, is_brief, is_whole, passages))
+    return view_spaces
 
 
 def _overview(views: Sequence[View]) -> str:
     """Return a sentence on the predictions, and on how many are wrong."""
-    predicted = Counter(one.predicted for one in views).most_common()
-    said = [f"{count:,} {label}" for label, count in predicted[:4]]
-    if len(predicted) > 4:
-        said.append(f"{sum(count for _, count in predicted[4:]):,} other classes")
-    known = sum(one.true is not None for one in views)
-    wrong = known - sum(one.is_right for one in views)
-    right = f" {wrong:,} of {known:,} {'is' if wrong == 1 else 'are'} wrong." if known else ""
-    return f"Predicted: {', '.join(said)}.{right}"
+    counts = Counter(view.predicted for view in views).most_common()
+    classes = [f"{count:,} {label}" for label, count in counts[:4]]
+    if len(counts) > 4:
+        n_others = sum(count for _, count in counts[4:])
+        classes.append(f"{n_others:,} other classes")
+    sentence = f"Predicted: {', '.join(classes)}."
+    n_known = sum(view.true is not None for view in views)
+    if n_known:
+        n_wrong = n_known - sum(view.is_right for view in views)
+        verb = "is" if n_wrong == 1 else "are"
+        sentence += f" {n_wrong:,} of {n_known:,} {verb} wrong."
+    return sentence

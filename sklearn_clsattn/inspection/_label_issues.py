@@ -15,7 +15,7 @@ from .._base import checked_documents, documents_in_memory, fitted_attention
 from .._classifier import ClsAttentionClassifier
 from .._sklearn import _check_sample_weight
 from .._targets import Targets
-from .._types import Array
+from .._types import Array, Integers
 from .._validation import encode_labels, encode_targets, label_array, plain_labels
 from .feature_origins import split_pipeline
 
@@ -76,8 +76,11 @@ def label_issues(
             "expected a ClsAttentionClassifier, or a Pipeline that ends in one, got "
             f"{type(classifier).__name__}"
         )
-    given = [one.index for one in (y, X) if isinstance(one, pd.Series | pd.DataFrame)]
-    index = given[0] if given else None
+    index = None
+    if isinstance(y, pd.Series | pd.DataFrame):
+        index = y.index
+    elif isinstance(X, pd.Series | pd.DataFrame):
+        index = X.index
     for _, step in steps:
         X = step.transform(X)
     X = checked_documents(classifier, X)
@@ -85,17 +88,17 @@ def label_issues(
     check_consistent_length(X, labels)
     if classifier.multilabel_:
         outputs = _left_out(classifier, X, encode_targets(y, labels), sample_weight)
-        document, label = np.indices(outputs.shape).reshape(2, -1)
-        has_label = labels != 0
-        margin = np.where(has_label, outputs, -outputs).ravel()
-        rows: dict[str, Any] = {
-            "document": document,
-            "label": classifier.classes_[label],
-            "given": has_label.ravel(),
-            "margin": margin,
-            "probability": expit(margin),
-        }
-        return _ordered(rows, top, index)
+        issues = _issues_of_labels(classifier, outputs, labels != 0)
+    else:
+        codes = _checked_codes(classifier, labels)
+        targets = Targets(classifier.classes_, codes)
+        outputs = _left_out(classifier, X, targets, sample_weight)
+        issues = _issues_of_classes(classifier, outputs, labels, codes)
+    return _ordered(issues, top, index)
+
+
+def _checked_codes(classifier: ClsAttentionClassifier, labels: Array) -> Integers:
+    """Return the positions of the labels among the classes, at least two of which must occur."""
     codes = encode_labels(labels, classifier.classes_)
     if (codes < 0).any():
         raise ValueError(
@@ -109,18 +112,38 @@ def label_issues(
             "compares each document with all others, so pass all training documents, of all "
             f"classes {classifier.classes_.tolist()}, with the labels that the model was fitted on"
         )
-    outputs = _left_out(classifier, X, Targets(classifier.classes_, codes), sample_weight)
-    own = np.arange(len(labels)), codes
-    others = outputs.copy()
-    others[own] = -np.inf
-    issues = {
-        "document": own[0],
+    return codes
+
+
+def _issues_of_classes(
+    classifier: ClsAttentionClassifier, outputs: Array, labels: Array, codes: Integers
+) -> dict[str, Any]:
+    """Return the columns of issues, with a row per document."""
+    documents = np.arange(len(labels))
+    rivals = outputs.copy()
+    rivals[documents, codes] = -np.inf
+    return {
+        "document": documents,
         "label": labels,
         "suggested": classifier.classes_[outputs.argmax(axis=1)],
-        "margin": outputs[own] - others.max(axis=1),
-        "probability": softmax(outputs, axis=1)[own],
+        "margin": outputs[documents, codes] - rivals.max(axis=1),
+        "probability": softmax(outputs, axis=1)[documents, codes],
     }
-    return _ordered(issues, top, index)
+
+
+def _issues_of_labels(
+    classifier: ClsAttentionClassifier, outputs: Array, has_label: Array
+) -> dict[str, Any]:
+    """Return the columns of issues, with a row per document and label."""
+    document, label = np.indices(outputs.shape).reshape(2, -1)
+    margin = np.where(has_label, outputs, -outputs).ravel()
+    return {
+        "document": document,
+        "label": classifier.classes_[label],
+        "given": has_label.ravel(),
+        "margin": margin,
+        "probability": expit(margin),
+    }
 
 
 def _ordered(issues: dict[str, Any], top: int | None, index: pd.Index | None) -> pd.DataFrame:
@@ -136,12 +159,12 @@ def _left_out(
     """Return each document's outputs (n, n_classes) after a Newton step without it."""
     from .._core.path import AttentionPath
 
+    # 1) The documents and the objective, as in the fit.
     model: Any = fitted_attention(classifier)
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     scale = getattr(classifier, "entry_scale_", None)
     documents, _ = documents_in_memory(classifier, X, targets, weights, scale)
-    statistics, weights = documents.statistics, documents.weights[:, None]
-    importance = statistics.importance
+    importance = documents.statistics.importance
     if not np.allclose(importance, classifier.token_importance_, rtol=1e-5, atol=1e-8):
         raise ValueError(
             "X and y are not the training data, whose token importances differ: pass exactly the "
@@ -156,11 +179,10 @@ def _left_out(
         scaling=classifier.token_scaling,
     )
     objective = path.set_C(classifier.C_)
-    # Token values minus their prior mean, (V, K); the mean adds the evidence of other documents.
+    # 2) The outputs. Values are less their prior mean, which adds the evidence of other documents.
     values = model.values if path.mean is None else path.mean.subtracted_from(model).values
-    n_outputs = values.shape[1]
-    shares = sp.csr_array(model.attention(X))
-    means = np.asarray(shares @ values)
+    attention = sp.csr_array(model.attention(X))
+    means = np.asarray(attention @ values)
     (shard,) = objective.loss.shards.chunks
     if shard.loss.evidence is not None:
         mass = np.asarray(documents.X @ np.exp(model.scores), dtype=np.float64)
@@ -169,33 +191,62 @@ def _left_out(
         evidence = shard.loss.evidence.cpu().numpy()
         means += evidence / np.where(mass > 0, mass, 1.0)[:, None]
     outputs = means + model.intercept
+    # 3) The gradient of the loss in the outputs, and the diagonal of its curvature.
+    n_outputs = values.shape[1]
     if targets.multilabel:
-        chances = expit(outputs)
+        probabilities = expit(outputs)
     else:
         if n_outputs == 1:  # the first of two classes has 0
             outputs = np.pad(outputs, ((0, 0), (1, 0)))
-        chances = softmax(outputs, axis=1)
-    residuals = (chances - targets.by_class(np.ones(len(targets))))[:, -n_outputs:]
-    own = (chances * (1 - chances) * weights)[:, -n_outputs:]
-    # The diagonal: values, scores, the score of <cls>, intercepts.
-    on_scores, on_values, on_cls = (
-        objective.total_weight * block.penalty for block in objective.blocks[:3]
-    )
-    squares, scales = shares.power(2), objective.value_scales.cpu().numpy().astype(np.float64)
-    of_own, of_slopes, of_both = (squares.T @ (own * means**power) for power in (0, 1, 2))
-    by_value = on_values + scales**2 * of_own
-    curvature = values**2 * of_own - 2 * values * of_slopes + of_both
-    by_score = on_scores + curvature.sum(axis=1, keepdims=True)
-    cls_shares = np.zeros(len(means))
+        probabilities = softmax(outputs, axis=1)
+    weights = documents.weights[:, None]
+    residuals = (probabilities - targets.by_class(np.ones(len(targets))))[:, -n_outputs:]
+    curvature = (probabilities * (1 - probabilities) * weights)[:, -n_outputs:]
+    # 4) The Newton step without each document.
+    value_scales = objective.value_scales.cpu().numpy().astype(np.float64)
+    penalties = [objective.total_weight * block.penalty for block in objective.blocks[:3]]
+    cls_attention = np.zeros(len(means))
     if model.cls_weight:
-        cls_shares = (1.0 - shares.sum(axis=1)).clip(min=0.0)
-    slopes = cls_shares[:, None] * means
-    leverages = (
-        squares @ (scales**2 / by_value + values**2 / by_score)
-        - 2 * means * (squares @ (values / by_score))
-        + means**2 * (squares @ (1.0 / by_score))
-        + slopes**2 / (on_cls + (own * slopes**2).sum())
-        + 1.0 / own.sum(axis=0).clip(min=np.finfo(float).tiny)
+        cls_attention = (1.0 - attention.sum(axis=1)).clip(min=0.0)
+    leverages = _leverages(
+        attention, cls_attention, means, values, value_scales, curvature, penalties
     )
     outputs[:, -n_outputs:] += residuals * weights * leverages
     return outputs
+
+
+def _leverages(
+    attention: sp.csr_array,
+    cls_attention: Array,
+    means: Array,
+    values: Array,
+    value_scales: Array,
+    curvature: Array,
+    penalties: list[Any],
+) -> Array:
+    r"""Return the leverages :math:`J_{ik} D^{-1} J_{ik}^\top` of documents, (n, n_outputs).
+
+    The derivatives of an output are, with attention q and mean m, q times the scale by a value,
+    q (b - m) by a score, and 1 by the intercept. `penalties` are those of scores, values and the
+    score of ``<cls>``.
+    """
+    on_scores, on_values, on_cls = penalties
+    squares = attention.power(2)
+    # 1) The diagonal D of the curvature, for values and scores.
+    sums = squares.T @ curvature
+    mean_sums = squares.T @ (curvature * means)
+    square_sums = squares.T @ (curvature * means**2)
+    by_value = on_values + value_scales**2 * sums
+    output_curvature = values**2 * sums - 2 * values * mean_sums + square_sums
+    by_score = on_scores + output_curvature.sum(axis=1, keepdims=True)
+    # 2) For the score of <cls>, whose value is 0, and the intercept.
+    cls_slopes = cls_attention[:, None] * means
+    by_cls_score = on_cls + (curvature * cls_slopes**2).sum()
+    by_intercept = curvature.sum(axis=0).clip(min=np.finfo(float).tiny)
+    return np.asarray(
+        squares @ (value_scales**2 / by_value + values**2 / by_score)
+        - 2 * means * (squares @ (values / by_score))
+        + means**2 * (squares @ (1.0 / by_score))
+        + cls_slopes**2 / by_cls_score
+        + 1.0 / by_intercept
+    )

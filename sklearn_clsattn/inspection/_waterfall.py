@@ -20,13 +20,7 @@ def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
     """Draw a document's contributions as bars, the strongest on top; return the axes."""
     plt = import_pyplot()
     # 1) The bars' names and lengths, and where they start, from the intercept upwards.
-    strongest = sorted(view.tokens, key=lambda token: -abs(token.contribution))
-    n_named = len(strongest) if len(strongest) <= max_display else max_display - 1
-    names = [_name(token) for token in strongest[:n_named]]
-    lengths = [token.contribution for token in strongest[:n_named]]
-    if n_others := len(strongest) - n_named:
-        names.append(f"{n_others:,} other token{'' if n_others == 1 else 's'}")
-        lengths.append(sum(token.contribution for token in strongest[n_named:]))
+    names, lengths = _bars(view, max_display)
     widths = np.array(lengths)
     stops = view.start + np.cumsum(widths[::-1])[::-1]
     starts = stops - widths
@@ -36,38 +30,52 @@ def draw_waterfall(view: View, max_display: int, ax: Any) -> Any:
         height = 1.5 + 0.27 * max(len(names), 3)
         ax = plt.figure(figsize=(width, height), layout="constrained").add_subplot()
     slots = np.arange(len(names))
-    colors = [FOR if width > 0 else AGAINST for width in lengths]
+    colors = np.where(widths > 0, FOR, AGAINST).tolist()
     ax.barh(slots, widths, left=starts, color=colors, height=0.72, linewidth=0, zorder=2)
     joints = np.append(stops, view.start)
-    lines = {"color": NEUTRAL, "linewidth": 0.7, "zorder": 1}
-    ax.vlines(joints, np.append(slots, len(names)) - 1, np.append(slots, len(names)), **lines)
-    for slot, stop, width in zip(slots, stops, lengths, strict=True):
-        side = 1 if width >= 0 else -1
+    below = np.append(slots, len(names))
+    ax.vlines(joints, below - 1, below, color=NEUTRAL, linewidth=0.7, zorder=1)
+    for slot, stop, length in zip(slots, stops, lengths, strict=True):
+        is_right = length >= 0
         ax.annotate(
-            signed(width, MINUS),
+            signed(length, MINUS),
             (stop, slot),
-            xytext=(3 * side, 0),
+            xytext=(3 if is_right else -3, 0),
             textcoords="offset points",
-            ha="left" if side > 0 else "right",
+            ha="left" if is_right else "right",
             va="center_baseline",
             fontsize=8,
         )
     # 3) Where the bars start and end, and where two classes are level.
-    ends = [view.start, view.end, *starts, *stops] + [0.0] * view.is_binary
-    low, high = min(ends), max(ends)
-    margin = _MARGIN * ((high - low) or 1.0)
-    ax.set_xlim(low - margin, high + margin)
-    ax.set_ylim(len(names) - 0.4 + _ROOM, -0.6 - _ROOM)
+    ends = [view.start, view.end, *starts, *stops]
     if view.is_binary:
+        ends.append(0.0)
         ax.axvline(0.0, color=NEUTRAL, linewidth=0.7, linestyle=":", zorder=0)
+    margin = _MARGIN * ((max(ends) - min(ends)) or 1.0)
+    ax.set_xlim(min(ends) - margin, max(ends) + margin)
+    ax.set_ylim(len(names) - 0.4 + _ROOM, -0.6 - _ROOM)
     _write_end(ax, view.end, -1.05, f"decision {signed(view.end, MINUS)}")
     _write_end(ax, view.start, len(names) + 0.05, f"intercept {signed(view.start, MINUS)}")
+    # 4) The names.
     ax.set_yticks(slots, names, parse_math=False, fontsize=9)
     ax.tick_params(axis="y", length=0)
     few_ticks(ax.xaxis, 6)
     title = f"Document {view.number}: predicted {class_name(view.predicted)}"
     set_labels(ax, f"{title} ({percent(view.probability)})", _axis_label(view))
     return ax
+
+
+def _bars(view: View, max_display: int) -> tuple[list[str], list[float]]:
+    """Return the names and contributions of the strongest tokens, and of all others together."""
+    strongest = sorted(view.tokens, key=lambda token: -abs(token.contribution))
+    n_named = len(strongest) if len(strongest) <= max_display else max_display - 1
+    names = [_name(token) for token in strongest[:n_named]]
+    lengths = [token.contribution for token in strongest[:n_named]]
+    others = strongest[n_named:]
+    if others:
+        names.append(f"{len(others):,} other token{'' if len(others) == 1 else 's'}")
+        lengths.append(sum(token.contribution for token in others))
+    return names, lengths
 
 
 def _name(token: Token) -> str:
@@ -80,8 +88,14 @@ def _write_end(ax: Any, value: float, slot: float, words: str) -> None:
     """Write words at a value, inside of the axes."""
     low, high = ax.get_xlim()
     share = (value - low) / (high - low)
-    alignment = "left" if share < 0.25 else "right" if share > 0.75 else "center"
-    offset = {"left": 3, "right": -3, "center": 0}[alignment]
+    alignment = "center"
+    offset = 0
+    if share < 0.25:
+        alignment = "left"
+        offset = 3
+    elif share > 0.75:
+        alignment = "right"
+        offset = -3
     ax.annotate(
         words,
         (value, slot),

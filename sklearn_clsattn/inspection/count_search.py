@@ -42,8 +42,8 @@ _LARGEST = 1e250  # units, which no sum of others comes near
 
 
 @dataclass(frozen=True)
-class FoundCounts:
-    """The tokens that were found, and how many are needed."""
+class CountSearchResult:
+    """The result of a search for tokens, and how many are needed."""
 
     tokens: Numbers | None  # their numbers, the most effective first; None if none were found
     at_least: int | None  # a proved lower bound of how many are needed; None if none will do
@@ -72,30 +72,33 @@ class Margin:
         net = self.net
         logs = np.broadcast_to(self.logs, self.gains.shape)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            sizes = logs + np.log(np.abs(net))
-            sizes[:-1] = np.where(deciding, sizes[:-1], -inf)
-            unit = sizes.argmax(axis=0), np.arange(net.shape[1])
+            log_sizes = logs + np.log(np.abs(net))
+            log_sizes[:-1] = np.where(deciding, log_sizes[:-1], -inf)
+            # The largest term of each rival is the unit.
+            unit = (log_sizes.argmax(axis=0), np.arange(net.shape[1]))
             terms = np.exp(logs - logs[unit]) * net / np.abs(net[unit])
-        terms = np.where(sizes[unit] > -inf, terms.clip(-_LARGEST, _LARGEST), np.sign(net))
+        has_unit = log_sizes[unit] > -inf
+        terms = np.where(has_unit, terms.clip(-_LARGEST, _LARGEST), np.sign(net))
         terms[logs == -inf] = 0.0
         return terms[-1], terms[:-1]
 
     def over(self, rival: int) -> Margin:
         """Return the margin over one of the other classes alone."""
-        one = [rival]
-        return Margin(self.base[one], self.logs, self.gains[:, one], self.sizes[:, one])
+        column = [rival]
+        return Margin(self.base[column], self.logs, self.gains[:, column], self.sizes[:, column])
 
     def reduced_to(self, kept: NDArray[Any]) -> Margin:
         """Return the margin of a bag that keeps these tokens, (m, 1 or R)."""
-        of_all = np.vstack([kept, np.ones(kept.shape[1])])
+        with_cls = np.vstack([kept, np.ones(kept.shape[1])])
         with np.errstate(divide="ignore"):
-            return replace(self, logs=self.logs + np.log(of_all))
+            return replace(self, logs=self.logs + np.log(with_cls))
 
     def is_ahead(self) -> bool:
         """Return whether the class is ahead of all others by more than rounding."""
         constant, terms = self.linear()
         is_empty = (self.logs == -inf).all(axis=0)
-        return bool((np.where(is_empty, self.base, constant + terms.sum(axis=0)) > 0).all())
+        signs = np.where(is_empty, self.base, constant + terms.sum(axis=0))
+        return bool((signs > 0).all())
 
     def lowest(self, fixed: Numbers) -> Array:
         """Return the lowest margins while none, the first, the first two, ... of `fixed` stay.
@@ -107,19 +110,21 @@ class Margin:
         logs = self.logs[:, 0].tolist()
         for rival, gains in enumerate(self.gains.T.tolist()):
             others = np.argsort(gains[:-1], kind="stable")[::-1].tolist()
+            cls_token = len(others)
             joined = set()
-            total = -inf
-            level = 0.0
-            for n, new in enumerate([len(others), *fixed.tolist()]):
+            log_total = -inf  # of the attention of the tokens that joined
+            mean_gain = 0.0  # weighted by attention
+            for n, new in enumerate([cls_token, *fixed.tolist()]):
+                # `new` joins, then all others whose gains are below the mean.
                 while True:
                     if new not in joined and logs[new] > -inf:
-                        total = float(np.logaddexp(total, logs[new]))
-                        level += exp(logs[new] - total) * (gains[new] - level)
+                        log_total = float(np.logaddexp(log_total, logs[new]))
+                        mean_gain += exp(logs[new] - log_total) * (gains[new] - mean_gain)
                     joined.add(new)
-                    if not others or gains[others[-1]] >= level:
+                    if not others or gains[others[-1]] >= mean_gain:
                         break
                     new = others.pop()
-                margins[n, rival] = self.base[rival] + level
+                margins[n, rival] = self.base[rival] + mean_gain
         return np.asarray(margins.min(axis=1))
 
 
@@ -132,40 +137,44 @@ class BagDecisions:
 
     document: DecisionTerms
 
-    def of_classes(self, of_explained: Array) -> Array:
+    def for_all_classes(self, explained: Array) -> Array:
         """Return numbers for all classes (..., K), where of two only one is explained."""
-        one = self.document
-        if len(one.classes) > 2:
-            return of_explained
-        columns = np.zeros((*of_explained.shape[:-1], 2))
-        explained = one.classes.tolist().index(one.targets.tolist()[0])
-        columns[..., explained] = of_explained[..., 0]
-        return columns
+        classes = self.document.classes.tolist()
+        if len(classes) > 2:
+            return explained
+        target = self.document.targets.tolist()[0]
+        numbers = np.zeros((*explained.shape[:-1], 2))
+        numbers[..., classes.index(target)] = explained[..., 0]
+        return numbers
 
     @cached_property
     def margins(self) -> Margin:
         """The decisions of all classes, as margins over nothing."""
-        one = self.document
-        assert one.model is not None
-        fitted = one.model.fitted
+        document = self.document
+        assert document.model is not None
+        fitted = document.model.fitted
         with np.errstate(divide="ignore"):
-            logs = np.log(one.model.token_weights(one.weights)) + fitted.scores[one.columns]
-        of_cls = np.log(fitted.cls_weight) + fitted.cls_score if fitted.cls_weight else -np.inf
-        gains = self.of_classes(np.vstack([one.values, np.zeros_like(one.intercept)]))
-        base = self.of_classes(one.intercept)
-        sizes = np.abs(gains) + np.abs(base)
-        return Margin(base, np.append(logs, of_cls)[:, None], gains, sizes)
+            token_logs = np.log(document.model.token_weights(document.weights))
+        token_logs = token_logs + fitted.scores[document.columns]
+        cls_log = -np.inf
+        if fitted.cls_weight:
+            cls_log = np.log(fitted.cls_weight) + fitted.cls_score
+        logs = np.append(token_logs, cls_log)[:, None]
+        cls_value = np.zeros_like(document.intercept)
+        gains = self.for_all_classes(np.vstack([document.values, cls_value]))
+        base = self.for_all_classes(document.intercept)
+        return Margin(base, logs, gains, sizes=np.abs(gains) + np.abs(base))
 
     def margin(self, number: int) -> Margin:
         """Return the margin of a class over all others."""
-        every = self.margins
-        one = [number]
-        others = np.arange(len(every.base)) != number
+        margins = self.margins
+        leader = [number]
+        others = np.arange(len(margins.base)) != number
         return Margin(
-            every.base[one] - every.base[others],
-            every.logs,
-            every.gains[:, one] - every.gains[:, others],
-            every.sizes[:, one] + every.sizes[:, others],
+            margins.base[leader] - margins.base[others],
+            margins.logs,
+            margins.gains[:, leader] - margins.gains[:, others],
+            margins.sizes[:, leader] + margins.sizes[:, others],
         )
 
     def without(self, tokens: Numbers) -> Array:
@@ -173,17 +182,20 @@ class BagDecisions:
 
         Their shape is (n_tokens + 1, K).
         """
-        every = self.margins
-        # From the last removed token on, because those before may have all of the attention.
-        rows = np.append(np.delete(np.arange(len(every.logs)), tokens), tokens[::-1])
-        logs = every.logs[rows]
-        gains = every.gains[rows]
+        margins = self.margins
+        # 1) The tokens that stay, then the removed ones from the last on, because those before may
+        # have all of the attention.
+        kept = np.delete(np.arange(len(margins.logs)), tokens)
+        rows = np.append(kept, tokens[::-1])
+        logs = margins.logs[rows]
+        gains = margins.gains[rows]
+        # 2) The mean gain of the first, the first two, ... of them.
         with np.errstate(divide="ignore", invalid="ignore"):
             total = np.logaddexp.accumulate(logs)
-            more = np.logaddexp.accumulate(logs + np.log(gains.clip(min=0.0)))
-            less = np.logaddexp.accumulate(logs + np.log((-gains).clip(min=0.0)))
-            means = np.nan_to_num(np.exp(more - total) - np.exp(less - total))
-        decisions = every.base + means
+            positive = np.logaddexp.accumulate(logs + np.log(gains.clip(min=0.0)))
+            negative = np.logaddexp.accumulate(logs + np.log((-gains).clip(min=0.0)))
+            means = np.nan_to_num(np.exp(positive - total) - np.exp(negative - total))
+        decisions = margins.base + means
         return np.asarray(decisions[-len(tokens) - 1 :][::-1])
 
 
@@ -206,15 +218,16 @@ class _Question:
         """Return the question for one of the other classes alone."""
         return _Question(self.margin.over(rival), self.is_kept)
 
-    def answer(self, chosen: Choice) -> Margin:
+    def outcome(self, chosen: Choice) -> Margin:
         """Return the margin of the bag that a choice makes."""
         if self.is_kept:
-            return self.margin.reduced_to(chosen[:, None] | (self.margin.net[:-1] <= 0))
+            does_harm = self.margin.net[:-1] <= 0
+            return self.margin.reduced_to(chosen[:, None] | does_harm)
         return self.margin.reduced_to(~chosen[:, None])
 
     def holds(self, chosen: Choice) -> bool:
         """Return whether the class is ahead with a choice."""
-        return self.answer(chosen).is_ahead()
+        return self.outcome(chosen).is_ahead()
 
     def terms(self) -> tuple[Array, Array, Array]:
         """Return the margin's constant (R,), and the tokens' terms (m, R) if not and if chosen.
@@ -223,8 +236,9 @@ class _Question:
         """
         net = self.margin.net[:-1]
         if self.is_kept:
-            constant, terms = self.margin.linear(net <= 0)
-            return constant, np.where(net <= 0, terms, 0.0), terms
+            does_harm = net <= 0
+            constant, terms = self.margin.linear(does_harm)
+            return constant, np.where(does_harm, terms, 0.0), terms
         constant, terms = self.margin.linear(net >= 0)
         return constant, terms, np.zeros_like(terms)
 
@@ -234,34 +248,35 @@ class _Question:
         return -(constant + not_chosen.sum(axis=0)), chosen - not_chosen
 
 
-def fewest_to_change(margins: Margin) -> FoundCounts:
+def fewest_to_change(margins: Margin) -> CountSearchResult:
     """Return the fewest tokens without which any other class is ahead of one.
 
     `margins` are those of this class over all others.
     """
-    reversed_ = replace(margins, base=-margins.base, gains=-margins.gains)
-    best: tuple[int, float, Numbers] | None = None
+    others_lead = replace(margins, base=-margins.base, gains=-margins.gains)
+    best: Numbers | None = None
+    best_lead = -inf
     for rival in range(len(margins.base)):
-        question = _Question(reversed_.over(rival), is_kept=False)
+        question = _Question(others_lead.over(rival), is_kept=False)
         tokens = _by_sorting(question)
         if tokens is None:
             continue
-        lead = _lead(question.answer(_mask(tokens, question.n)))
-        if best is None or (len(tokens), -lead) < best[:2]:
-            best = len(tokens), -lead, tokens
-    if best is None:
-        return FoundCounts(None, None)
-    return FoundCounts(best[2], best[0])
+        lead = _lead(question.outcome(_mask(tokens, question.n)))
+        # Fewer tokens are better, and of equally many those with the larger lead.
+        if best is None or (len(tokens), -lead) < (len(best), -best_lead):
+            best = tokens
+            best_lead = lead
+    return CountSearchResult(best, None if best is None else len(best))
 
 
-def fewest_to_reach(margins: Margin, time_limit: float) -> FoundCounts:
+def fewest_to_reach(margins: Margin, time_limit: float) -> CountSearchResult:
     """Return the fewest tokens without which a class is ahead of all others."""
-    return _for_all(_Question(margins, is_kept=False), time_limit)
+    return _over_all_rivals(_Question(margins, is_kept=False), time_limit)
 
 
-def fewest_to_guarantee(margins: Margin, time_limit: float) -> FoundCounts:
+def fewest_to_guarantee(margins: Margin, time_limit: float) -> CountSearchResult:
     """Return the fewest tokens with which a class is ahead, whatever happens to the others."""
-    return _for_all(_Question(margins, is_kept=True), time_limit)
+    return _over_all_rivals(_Question(margins, is_kept=True), time_limit)
 
 
 def _lead(margin: Margin) -> float:
@@ -282,49 +297,55 @@ def _by_sorting(question: _Question) -> Numbers | None:
     """Return the fewest tokens that reach a single condition, None if none do."""
     constant, not_chosen, chosen = (part[..., 0] for part in question.terms())
     order = np.argsort(not_chosen - chosen, kind="stable")
-    # The terms of what is left are summed from the end, where the others' digits cannot hide them.
-    left = np.append(np.cumsum(not_chosen[order][::-1])[::-1], 0.0)
-    ahead = constant + np.append(0.0, np.cumsum(chosen[order])) + left > 0
-    for at in (0, -1):  # nothing may be left
-        ahead[at] = question.holds(np.full(question.n, at != 0))
-    return order[: int(ahead.argmax())] if ahead.any() else None
+    # The margins with none, the first, the first two, ... chosen. The terms of what is left are
+    # summed from the end, where the others' digits cannot hide them.
+    chosen_sums = np.append(0.0, np.cumsum(chosen[order]))
+    left_sums = np.append(np.cumsum(not_chosen[order][::-1])[::-1], 0.0)
+    is_ahead = constant + chosen_sums + left_sums > 0
+    # Where nothing may be left, the sign of the margin is that of an empty bag.
+    is_ahead[0] = question.holds(np.zeros(question.n, dtype=bool))
+    is_ahead[-1] = question.holds(np.ones(question.n, dtype=bool))
+    if not is_ahead.any():
+        return None
+    return order[: int(is_ahead.argmax())]
 
 
-def _for_all(question: _Question, time_limit: float) -> FoundCounts:
+def _over_all_rivals(question: _Question, time_limit: float) -> CountSearchResult:
     """Return the fewest tokens with which a class is ahead of all others at once."""
     n = question.n
-    singles = []
-    for rival in range(len(question.margin.base)):
-        single = _by_sorting(question.over(rival))
-        if single is None:
-            return FoundCounts(None, None)
-        singles.append(single)
     # 1) The tokens for the hardest rival are often enough for all.
-    hardest = max(singles, key=len)
+    hardest = np.arange(0)
+    for rival in range(len(question.margin.base)):
+        tokens = _by_sorting(question.over(rival))
+        if tokens is None:
+            return CountSearchResult(None, None)
+        if rival == 0 or len(tokens) > len(hardest):
+            hardest = tokens
     bound = len(hardest)
     needs, gains = question.needs_and_gains()
     if question.holds(_mask(hardest, n)):
-        return FoundCounts(_ordered(gains, np.sort(hardest)), bound)
+        return CountSearchResult(_ordered(gains, np.sort(hardest)), bound)
     if bound == n:
-        return FoundCounts(None, None)
-    # 2) Else an integer program finds them, after the tokens that must be chosen.
+        return CountSearchResult(None, None)
+    # 2) Some tokens must be chosen in any case.
     forced = _forced(question)
-    found: Choice | None = forced
-    if not question.holds(forced):
-        if forced.any():
-            needs, gains_left = replace(question, margin=question.answer(forced)).needs_and_gains()
-        else:
-            gains_left = gains
-        found, least = _by_program(question, needs, gains_left, forced, time_limit)
-        if least is None or forced.all():
-            return FoundCounts(None, None)
-        bound = max(bound, least)
-        if found is None:
-            found = _greedily(question, needs, gains_left, forced)
     bound = max(bound, int(forced.sum()))
-    if found is None:
-        return FoundCounts(None, bound)
-    return FoundCounts(_ordered(gains, np.flatnonzero(found)), bound)
+    if question.holds(forced):
+        return CountSearchResult(_ordered(gains, np.flatnonzero(forced)), bound)
+    gains_left = gains
+    if forced.any():
+        rest = replace(question, margin=question.outcome(forced))
+        needs, gains_left = rest.needs_and_gains()
+    # 3) An integer program finds the others, or they are found greedily.
+    chosen, program_bound = _by_program(question, needs, gains_left, forced, time_limit)
+    if program_bound is None or forced.all():
+        return CountSearchResult(None, None)
+    bound = max(bound, program_bound)
+    if chosen is None:
+        chosen = _greedily(question, needs, gains_left, forced)
+    if chosen is None:
+        return CountSearchResult(None, bound)
+    return CountSearchResult(_ordered(gains, np.flatnonzero(chosen)), bound)
 
 
 def _ordered(gains: Array, tokens: Numbers) -> Numbers:
@@ -335,37 +356,47 @@ def _ordered(gains: Array, tokens: Numbers) -> Numbers:
 def _forced(question: _Question) -> Choice:
     """Return the tokens that cannot stay, as one of them outweighs all that is for the class."""
     forced = np.zeros(question.n, dtype=bool)
-    while not question.is_kept:
-        margin = question.answer(forced)
+    if question.is_kept:
+        return forced
+    while True:
+        margin = question.outcome(forced)
         constant, terms = margin.linear(margin.net[:-1] >= 0)
         most = constant.clip(min=0.0) + terms.clip(min=0.0).sum(axis=0)
-        new = (terms < -most * (1 + 1e-9)).any(axis=1) & ~forced
-        if not new.any():
-            break
-        forced |= new
-    return forced
+        outweighs = (terms < -most * (1 + 1e-9)).any(axis=1)
+        if not (outweighs & ~forced).any():
+            return forced
+        forced |= outweighs
+
+
+def _column_scale(gains: Array) -> Array:
+    """Return the largest absolute gain for each rival, (R,), 1 where all are 0."""
+    scale = np.abs(gains).max(axis=0, initial=0.0)
+    scale[scale == 0] = 1.0
+    return np.asarray(scale)
 
 
 def _greedily(question: _Question, needs: Array, gains: Array, forced: Choice) -> Choice | None:
     """Return tokens found one by one by their gains, of which only forced ones are needless."""
-    scale = np.abs(gains).max(axis=0, initial=0.0)
-    scale[scale == 0] = 1.0
+    scale = _column_scale(gains)
     useful = np.minimum(gains, needs.clip(min=0.0)).sum(axis=1)
     ranked = np.argsort(-useful, kind="stable")
     chosen = forced.copy()
     order: list[int] = []
+    # 1) The token that fills most of what is missing, until the class is ahead.
     while not question.holds(chosen):
         free = ranked[~chosen[ranked]]
         missing = (needs - gains[chosen].sum(axis=0)) / scale
         filled = np.minimum(gains[free] / scale, missing.clip(min=_FEASIBILITY)).sum(axis=1)
-        free = free[filled > 0]
-        if not len(free):
+        if not (filled > 0).any():
             return None
-        order.append(int(free[filled[filled > 0].argmax()]))
-        chosen[order[-1]] = True
+        best = int(free[filled.argmax()])
+        chosen[best] = True
+        order.append(best)
+    # 2) The tokens that are not needed, from the last on.
     for token in reversed(order):
         chosen[token] = False
-        chosen[token] = not question.holds(chosen)
+        if not question.holds(chosen):
+            chosen[token] = True
     return chosen
 
 
@@ -376,35 +407,38 @@ def _by_program(
 
     The choice is None if none was found, and the bound if there is none.
     """
-    stop = monotonic() + time_limit
+    deadline = monotonic() + time_limit
     if question.is_kept:  # gains beyond the need do not help
         gains = np.minimum(gains, np.where(needs == 0, np.inf, needs.clip(min=0.0)))
-    scale = np.abs(gains).max(axis=0, initial=0.0)
-    scale[scale == 0] = 1.0
+    scale = _column_scale(gains)
     rows = sp.csr_array((gains / scale).T)
     needs = needs / scale
-    slack = _FEASIBILITY + _ZERO * len(gains)
     cost = np.ones(question.n)
     excluded: list[LinearConstraint] = []
 
     def solve(slack: float) -> tuple[Choice | None, int | None]:
-        left = stop - monotonic()
-        if left <= 0:
+        """Return the solver's choice, and its bound, with conditions that are loose by `slack`."""
+        seconds = deadline - monotonic()
+        if seconds <= 0:
             return None, 0
         result: Any = milp(
             cost,
             integrality=cost,
             bounds=Bounds(forced * 1.0, 1),
             constraints=[LinearConstraint(rows, lb=needs - slack), *excluded],
-            options={"time_limit": left, "mip_rel_gap": 0.0},
+            options={"time_limit": seconds, "mip_rel_gap": 0.0},
         )
         if result.status == _IMPOSSIBLE:
             return None, None
-        bound = result.mip_dual_bound
-        least = int(np.ceil(bound - 1e-6)) if bound is not None and np.isfinite(bound) else 0
-        return (None if result.x is None else result.x > 0.5), max(0, least)
+        dual_bound = result.mip_dual_bound
+        least = 0
+        if dual_bound is not None and np.isfinite(dual_bound):
+            least = max(0, int(np.ceil(dual_bound - 1e-6)))
+        return (None if result.x is None else result.x > 0.5), least
 
-    # First with all that the solver's tolerance may let through, so that its bound is one.
+    # 1) With all that the solver's tolerance may let through, so that its bound is one. Solutions
+    # that do not hold are excluded.
+    slack = _FEASIBILITY + _ZERO * len(gains)
     bound = 0
     choice: Choice | None = None
     for _ in range(_MAX_EXCLUDED):
@@ -416,6 +450,7 @@ def _by_program(
             break
         differ = np.where(choice, -1.0, 1.0)
         excluded.append(LinearConstraint(differ[None], lb=1.0 - choice.sum()))
+    # 2) Else with conditions that a solution fulfils in spite of the tolerance.
     if choice is None or not question.holds(choice):
         choice, _ = solve(-10 * slack)
     if choice is None or not question.holds(choice):

@@ -35,6 +35,7 @@ _MANY_POINTS = 500  # more are drawn small, transparent and rasterized
 _N_BINS = 20  # for the means
 _MIN_POINTS = 5  # in a bin: with fewer, the mean is too uncertain to draw
 _MAX_NAMES = 7  # on each side of the scatter plots
+_LINE = {"arrowstyle": "-", "color": NEUTRAL, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0}
 
 _ATTRIBUTES = """
 Attributes
@@ -68,15 +69,13 @@ class Display:
     figure_: Any
 
     def __init_subclass__(cls) -> None:
-        plot, from_estimator = cls.__dict__["plot"], cls.__dict__["from_estimator"].__func__
-        options = ", ".join([*signature(plot).parameters][1:])
+        plot = cls.__dict__["plot"]
+        from_estimator = cls.__dict__["from_estimator"].__func__
+        _, *options = signature(plot).parameters
         returns = _RETURNS.format(cls.__name__)
-        for documented, more in (
-            (cls, _ATTRIBUTES),
-            (from_estimator, _AX + returns),
-            (plot, _OPTIONS.format(options) + returns),
-        ):
-            documented.__doc__ = f"{cleandoc(documented.__doc__ or '')}\n{more}"
+        _extend_docstring(cls, _ATTRIBUTES)
+        _extend_docstring(from_estimator, _AX + returns)
+        _extend_docstring(plot, _OPTIONS.format(", ".join(options)) + returns)
 
     def _axes(self, ax: Any, n_panels: int, n_columns: int, size: tuple[float, float]) -> list[Any]:
         """Return the given axes, or those of a new figure with panels of `size` inches."""
@@ -89,8 +88,14 @@ class Display:
         axes = np.ravel(np.asarray(ax, dtype=object))
         if len(axes) != n_panels:
             raise ValueError(f"ax must be {n_panels} axes, one for each plot, got {len(axes)}")
-        self.ax_, self.figure_ = (axes[0] if n_panels == 1 else axes), axes[0].figure
+        self.ax_ = axes[0] if n_panels == 1 else axes
+        self.figure_ = axes[0].figure
         return axes.tolist()
+
+
+def _extend_docstring(documented: Any, sections: str) -> None:
+    """Add sections to the docstring of a class or function."""
+    documented.__doc__ = f"{cleandoc(documented.__doc__ or '')}\n{sections}"
 
 
 def import_pyplot() -> Any:
@@ -190,35 +195,43 @@ def draw_names(
     ax: Any, x: Array, y: Array, names: NDArray[Any], tokens: list[NDArray[np.intp]]
 ) -> None:
     """Write names in the margins, `tokens[0]` left and `tokens[1]` right, with lines to points."""
-    every = np.concatenate(tokens)
-    if not len(every):
+    named = np.concatenate(tokens)
+    if not len(named):
         return
+    # 1) The axis ends at the tokens, and its ticks; the margins are for names.
     low, high = ax.get_ylim()
-    left, right = float(x.min()), float(x.max())
+    left = float(x.min())
+    right = float(x.max())
     width = max(right - left, 1e-9)
     few_ticks(ax.xaxis, 5)
     ax.set_xlim(left - 0.02 * width, right + 0.02 * width)
-    ticks = ax.get_xticks()  # only at tokens; the margins are for names
-    ticks = ticks[(ticks >= ax.get_xlim()[0]) & (ticks <= ax.get_xlim()[1])]
+    first, last = ax.get_xlim()
+    ticks = ax.get_xticks()
+    ticks = ticks[(ticks >= first) & (ticks <= last)]
+    # 2) Circles around the points, where the lines end.
     circles = {"facecolors": "none", "edgecolors": text_color(), "linewidths": 0.7}
-    ax.scatter(x[every], y[every], s=14, zorder=5, **circles)  # where the lines end
-    lines = {"arrowstyle": "-", "color": NEUTRAL, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0}
-    edge = 0.03 * (high - low)
+    ax.scatter(x[named], y[named], s=14, zorder=5, **circles)
+    # 3) The names on either side.
     limits = []
-    for side, color, end, chosen in ((-1, AGAINST, left, tokens[0]), (1, FOR, right, tokens[1])):
+    for is_right, color, end, chosen in (
+        (False, AGAINST, left, tokens[0]),
+        (True, FOR, right, tokens[1]),
+    ):
+        side = 1 if is_right else -1
         chosen = chosen[np.argsort(y[chosen], kind="stable")]
         texts = [shown(name, 18) for name in names[chosen]]
+        edge = 0.03 * (high - low)
         heights = spread(y[chosen], 2.1 * edge, low + edge, high - edge)
         for token, text, height in zip(chosen, texts, heights, strict=True):
             ax.annotate(
                 text,
                 (x[token], y[token]),
                 xytext=(end + side * 0.06 * width, height),
-                ha="left" if side > 0 else "right",
+                ha="left" if is_right else "right",
                 va="center",
                 fontsize=8,
                 color=color,
-                arrowprops={**lines, "relpos": (0 if side > 0 else 1, 0.5)},
+                arrowprops={**_LINE, "relpos": (0 if is_right else 1, 0.5)},
                 parse_math=False,
             )
         margin = 0.1 + 0.03 * max(map(len, texts), default=0)
@@ -316,29 +329,43 @@ class TokenImportanceDisplay(Display):
         classifier, names = named_classifier(estimator)
         if kind == "scatter" and classifier.multilabel_:
             raise ValueError('kind="scatter" does not support several labels: use kind="bars".')
+        # 1) The columns of all tokens, (n_tokens,), or (n_classes, n_tokens).
         if X is None:
-            importance_label, chosen = "signed frequency", np.ones(len(names), dtype=bool)
-            columns = {"token": names, "attention_score": classifier.attention_scores_}
-            columns["value"] = values_by_class(classifier.token_values_)
-            columns["importance"] = values_by_class(classifier.token_importance_)
+            importance_label = "signed frequency"
+            is_drawn = np.ones(len(names), dtype=bool)
+            columns = {
+                "token": names,
+                "attention_score": classifier.attention_scores_,
+                "value": values_by_class(classifier.token_values_),
+                "importance": values_by_class(classifier.token_importance_),
+            }
         else:
+            importance_label = "effect on decisions (std. dev.)"
             read = read_documents(estimator, X)
             counts = documents_with(read.X)
-            importance_label, chosen = "effect on decisions (std. dev.)", counts >= min_count
-            if not chosen.any():
+            is_drawn = counts >= min_count
+            if not is_drawn.any():
                 raise ValueError(
                     f"No token occurs in at least {min_count} documents of X (the most frequent "
                     f"occurs in {counts.max(initial=0)}): lower min_count or pass more documents."
                 )
-            columns = {"token": read.names, "attention_score": read.fitted.scores}
-            columns |= {"documents": counts, "value": read.values, "importance": read.effects}
+            columns = {
+                "token": read.names,
+                "attention_score": read.fitted.scores,
+                "documents": counts,
+                "value": read.values,
+                "importance": read.effects,
+            }
             if y is not None:
-                of_classes = _posterior_difference(read.X, y, classifier.classes_)
-                columns["posterior_difference"] = of_classes
+                differences = _posterior_difference(read.X, y, classifier.classes_)
+                columns["posterior_difference"] = differences
+        # 2) A table for each class.
         tokens = {}
-        for at, label in enumerate(classifier.classes_.tolist()):
-            of_class = {name: rows[at] if rows.ndim > 1 else rows for name, rows in columns.items()}
-            tokens[label] = pd.DataFrame(of_class)[chosen]
+        for row, label in enumerate(classifier.classes_.tolist()):
+            columns_of_class = {}
+            for name, numbers in columns.items():
+                columns_of_class[name] = numbers[row] if numbers.ndim > 1 else numbers
+            tokens[label] = pd.DataFrame(columns_of_class)[is_drawn]
         display = cls(tokens=tokens, importance_label=importance_label)
         return display.plot(ax, kind=kind, target=target, k=k)
 
@@ -352,14 +379,16 @@ class TokenImportanceDisplay(Display):
     ) -> Self:
         """Draw one kind of plot for some classes."""
         check_scalar(k, "k", Integral, min_val=1)
-        known = list(self.tokens)
-        if target is not None and target not in known:
-            raise ValueError(f"target must be one of the classes {known}, got {target!r}.")
-        labels = known if target is None else [target]
+        classes = list(self.tokens)
+        if target is not None and target not in classes:
+            raise ValueError(f"target must be one of the classes {classes}, got {target!r}.")
+        labels = classes if target is None else [target]
         if kind == "bars":
             self._draw_bars(ax, labels, k)
-        elif kind == "scatter" and "posterior_difference" in self.tokens[known[0]]:
-            self._draw_scatter(ax, known[1:] if target is None and len(known) == 2 else labels)
+        elif kind == "scatter" and "posterior_difference" in self.tokens[classes[0]]:
+            # For two classes, the plot of the first would be the mirror image of the second's.
+            is_mirrored = target is None and len(classes) == 2
+            self._draw_scatter(ax, classes[1:] if is_mirrored else labels)
         else:
             raise ValueError(
                 'kind must be "bars" or, where documents and labels are known, "scatter", got '
@@ -371,61 +400,83 @@ class TokenImportanceDisplay(Display):
         """Draw scores and values over posterior differences, two axes per class."""
         axes = self._axes(ax, 2 * len(labels), 2, (5.6, 4.2))
         for label, left, right in zip(labels, axes[::2], axes[1::2], strict=True):
-            name, others = class_name(label), [one for one in self.tokens if one != label]
-            across = f"P({shown(label, 16)} | token)"
-            if len(others) == 1:
-                across += f" − P({shown(others[0], 16)} | token)"
-            else:
-                across += " less the mean of the other classes"
-            tokens = {key: column.to_numpy() for key, column in self.tokens[label].items()}
-            difference, importance = tokens["posterior_difference"], tokens["importance"]
-            named = []  # the most important tokens of negative and of positive differences
-            for sign in (-1, 1):
-                agree = np.flatnonzero((sign * importance > 0) & (sign * difference > 0))
-                order = np.argsort(-np.abs(importance[agree]), kind="stable")
-                named.append(agree[order[:_MAX_NAMES]])
+            name = class_name(label)
+            across = self._difference_label(label)
+            columns = {key: column.to_numpy() for key, column in self.tokens[label].items()}
+            named = _most_important(columns["importance"], columns["posterior_difference"])
             for panel, title, column, up in (
                 (left, "Attention scores", "attention_score", "attention score"),
                 (right, "Token values", "value", f"token value for {name}"),
             ):
-                numbers = tokens[column]
-                any_means = _draw_tokens(panel, difference, numbers, tokens["documents"])
-                draw_names(panel, difference, numbers, tokens["token"], named)
-                title = title if len(labels) == 1 else f"{name}: {title.lower()}"
+                x = columns["posterior_difference"]
+                y = columns[column]
+                has_means = _draw_tokens(panel, x, y, columns["documents"])
+                draw_names(panel, x, y, columns["token"], named)
+                if len(labels) > 1:
+                    title = f"{name}: {title.lower()}"
                 set_labels(panel, title, across, up)
-            if any_means:  # values rise with the difference, so this corner is empty
+            if has_means:  # values rise with the difference, so this corner is empty
                 right.legend(loc="lower right", fontsize=8, frameon=False)
+
+    def _difference_label(self, label: Any) -> str:
+        """Return the name of a class's posterior difference, for an axis."""
+        others = [other for other in self.tokens if other != label]
+        across = f"P({shown(label, 16)} | token)"
+        if len(others) == 1:
+            return f"{across} − P({shown(others[0], 16)} | token)"
+        return f"{across} less the mean of the other classes"
 
     def _draw_bars(self, ax: Any, labels: list[Any], k: int) -> None:
         """Draw the `k` most important tokens of each class, one axes per class."""
-        best, names = [], []
+        # 1) The tokens.
+        lengths: list[Array] = []
+        names: list[list[str]] = []
         for label in labels:
             tokens = self.tokens[label].sort_values("importance", ascending=False, kind="stable")
-            best.append(tokens.loc[tokens["importance"] > 0, "importance"].to_numpy()[:k])
-            names.append([shown(name) for name in tokens["token"][: len(best[-1])]])
-        widest = max((len(name) for of_class in names for name in of_class), default=0)
-        size = (2.7 + 0.075 * widest, 1.1 + 0.23 * max(3, *map(len, best)))
+            best = tokens[tokens["importance"] > 0].head(k)
+            lengths.append(best["importance"].to_numpy())
+            names.append([shown(name) for name in best["token"]])
+        # 2) The axes, as large as the longest name and the most bars need.
+        most = max(3, *map(len, names))
+        widest = max((len(name) for class_names in names for name in class_names), default=0)
+        size = (2.7 + 0.075 * widest, 1.1 + 0.23 * most)
         n_rows = -(-len(labels) // 4)
-        axes = self._axes(ax, len(labels), -(-len(labels) // n_rows), size)
-        for panel, label, lengths, bars in zip(axes, labels, best, names, strict=True):
-            set_labels(panel, class_name(label, 32), self.importance_label if bars else "")
-            if not bars:
+        n_columns = -(-len(labels) // n_rows)
+        axes = self._axes(ax, len(labels), n_columns, size)
+        # 3) The bars.
+        first = next(iter(self.tokens))
+        for panel, label, bars, bar_names in zip(axes, labels, lengths, names, strict=True):
+            set_labels(panel, class_name(label, 32), self.importance_label if bar_names else "")
+            if not bar_names:
                 write_instead(panel, "no token is evidence for it")
                 continue
-            color = AGAINST if len(self.tokens) == 2 and label == next(iter(self.tokens)) else FOR
-            named_bars(panel, bars, lengths, color)
-            panel.set_xlim(0, 1.05 * np.concatenate(best).max())  # the same for all classes
+            color = AGAINST if len(self.tokens) == 2 and label == first else FOR
+            named_bars(panel, bar_names, bars, color)
+            panel.set_xlim(0, 1.05 * np.concatenate(lengths).max())  # the same for all classes
             few_ticks(panel.xaxis, 4)
+
+
+def _most_important(importance: Array, difference: Array) -> list[NDArray[np.intp]]:
+    """Return the most important tokens of negative and of positive differences."""
+    named = []
+    for sign in (-1, 1):
+        agree = np.flatnonzero((sign * importance > 0) & (sign * difference > 0))
+        order = np.argsort(-np.abs(importance[agree]), kind="stable")
+        named.append(agree[order[:_MAX_NAMES]])
+    return named
 
 
 def _posterior_difference(X: Any, y: ArrayLike, classes: NDArray[Any]) -> Array:
     """Return posterior differences (n_classes, n_tokens) at equal class weights."""
     labels = column_or_1d(y)
     check_consistent_length(X, labels)
-    if (found := np.unique(labels).tolist()) != classes.tolist():
-        raise ValueError(f"y must contain labels of all classes {classes.tolist()}, got {found}.")
-    codes, weights = encode_labels(labels, classes), compute_sample_weight("balanced", labels)
-    return values_by_class(posterior_difference(class_totals(X, codes, len(classes), weights)))
+    present = np.unique(labels).tolist()
+    if present != classes.tolist():
+        raise ValueError(f"y must contain labels of all classes {classes.tolist()}, got {present}.")
+    codes = encode_labels(labels, classes)
+    weights = compute_sample_weight("balanced", labels)
+    totals = class_totals(X, codes, len(classes), weights)
+    return values_by_class(posterior_difference(totals))
 
 
 def _draw_tokens(ax: Any, x: Array, y: Array, documents: NDArray[np.intp]) -> bool:
@@ -444,7 +495,9 @@ def _draw_tokens(ax: Any, x: Array, y: Array, documents: NDArray[np.intp]) -> bo
     ax.plot([x.min(), x.max()], [0, 0], color=text_color(), linewidth=0.6, zorder=0)
     bins = binned_means(x, y, _N_BINS)
     ax.errorbar(
-        *(bins[column].to_numpy() for column in ("centre", "mean", "deviation")),
+        bins["centre"].to_numpy(),
+        bins["mean"].to_numpy(),
+        bins["deviation"].to_numpy(),
         color=text_color(),
         linewidth=1.4,
         elinewidth=0.7,
@@ -521,34 +574,41 @@ class SelectionDisplay(Display):
             Maximum number of selected tokens to draw.
         """
         read = read_documents(estimator, X)
-        X, names, fitted, classes = read.X, read.names, read.fitted, read.classifier.classes_
-        attention = fitted.attention(X)
-        of_tokens = np.asarray(attention @ np.ones(X.shape[1]))
-        filled = of_tokens > 0
-        if not filled.any():
+        classes = read.classifier.classes_
+        # 1) The documents with tokens.
+        attention = read.fitted.attention(read.X)
+        token_attention = np.asarray(attention @ np.ones(read.X.shape[1]))
+        is_filled = token_attention > 0
+        if not is_filled.any():
             raise ValueError(
-                f"None of the {len(filled)} documents contains a token that the model knows: pass "
-                "documents like those of the fit."
+                f"None of the {len(is_filled)} documents contains a token that the model knows: "
+                "pass documents like those of the fit."
             )
+        cls_share = 0.0
+        if read.fitted.cls_weight:
+            cls_share = float(np.maximum(1.0 - token_attention[is_filled], 0.0).mean())
+        # 2) The selected tokens, and the class with the highest value of each.
+        labels = np.full(read.X.shape[1], None, dtype=object)
+        if not read.fitted.mlp:
+            has_best = np.ptp(read.values, axis=0) > 0
+            best = read.values.argmax(axis=0)
+            labels[has_best] = np.array(classes.tolist(), dtype=object)[best[has_best]]
         selected = read.selection_counts
-        labels = np.full(X.shape[1], None, dtype=object)
-        if not fitted.mlp:
-            differ, best = np.ptp(read.values, axis=0) > 0, read.values.argmax(axis=0)
-            labels[differ] = np.array(classes.tolist(), dtype=object)[best[differ]]
-        order = np.argsort(-selected, kind="stable")[: np.count_nonzero(selected)]
+        by_count = np.argsort(-selected, kind="stable")
+        order = by_count[: np.count_nonzero(selected)]
         tokens = {
-            "token": pd.Series(names[order], dtype=object),
+            "token": pd.Series(read.names[order], dtype=object),
             "selected": selected[order],
-            "documents": documents_with(X)[order],
+            "documents": documents_with(read.X)[order],
             "label": pd.Series(labels[order], dtype=object),
         }
-        of_cls = np.maximum(1.0 - of_tokens[filled], 0.0).mean() if fitted.cls_weight else 0.0
-        return cls(
+        display = cls(
             tokens=pd.DataFrame(tokens),
-            entropy=(entropies(attention[filled]), entropies(X[filled])),
-            cls_share=float(of_cls),
+            entropy=(entropies(attention[is_filled]), entropies(read.X[is_filled])),
+            cls_share=cls_share,
             classes=classes,
-        ).plot(ax, k=k)
+        )
+        return display.plot(ax, k=k)
 
     def plot(self, ax: Any = None, *, k: int = 15) -> Self:
         """Draw both plots."""
@@ -565,12 +625,14 @@ class SelectionDisplay(Display):
         numbers = tokens[["selected", "documents"]].to_numpy()
         selected, present = 100 * numbers.T / len(self.entropy[0])
         first = self.classes.tolist()[:1] if len(self.classes) == 2 else []
-        colors = [AGAINST if label in first else FOR for label in tokens["label"]]
-        notes = [
-            f"{share:.{1 if share < 9.95 else 0}f} %"
-            + ("" if label is None else f" · {class_name(label, 14)}")
-            for share, label in zip(selected, tokens["label"], strict=True)
-        ]
+        colors = []
+        notes = []
+        for share, label in zip(selected, tokens["label"], strict=True):
+            colors.append(AGAINST if label in first else FOR)
+            note = f"{share:.1f} %" if share < 9.95 else f"{share:.0f} %"
+            if label is not None:
+                note += f" · {class_name(label, 14)}"
+            notes.append(note)
         names = [shown(name, 24) for name in tokens["token"]]
         ends = np.maximum(selected, present)
         ax.barh(np.arange(len(tokens)), present, color=colors, height=0.72, alpha=0.25, zorder=1)
@@ -581,18 +643,20 @@ class SelectionDisplay(Display):
         """Draw a histogram of entropy over documents."""
         across = "entropy of attention in a document (nats)"
         set_labels(ax, "Entropy of attention", across, "documents")
-        low, high = max(np.min(self.entropy), 0.0), np.max(self.entropy)
+        low = max(np.min(self.entropy), 0.0)
+        high = np.max(self.entropy)
         if high - low < 1e-6:  # all equal: a bar, not a line
-            low, high = max(low - 0.5, 0.0), high + 0.5
+            low = max(low - 0.5, 0.0)
+            high = high + 0.5
         even_style = {"histtype": "step", "color": text_color(), "linestyle": "--"}
         for numbers, name, style in (
             (self.entropy[0], "attention", {"color": FOR, "alpha": 0.75}),
             (self.entropy[1], "if all scores were equal", even_style),
         ):
             median = np.median(numbers)
-            n_even = np.exp(median)
-            even = f"{n_even:.1f}" if n_even < 9.95 else f"{n_even:,.0f}"
-            label = f"{name}: median {median:.2f},\nas if evenly over {even} tokens"
+            n_tokens = np.exp(median)  # of the same entropy, if attention were even
+            text = f"{n_tokens:.1f}" if n_tokens < 9.95 else f"{n_tokens:,.0f}"
+            label = f"{name}: median {median:.2f},\nas if evenly over {text} tokens"
             ax.hist(numbers.clip(low, high), bins=np.linspace(low, high, 31), label=label, **style)
         if self.cls_share:
             ax.plot([], [], " ", label=f"(<cls> has {100 * self.cls_share:.3g} % on average)")

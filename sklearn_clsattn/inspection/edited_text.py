@@ -54,10 +54,12 @@ class EditableDocument:
             for start, stop in word_spans(text):
                 key = normalized(text[start:stop], "NFKC", lowercase=True)
                 spans.setdefault((number, key), []).append((start, stop))
-        return [
-            Word(self.texts[number][slice(*found[0])], number, tuple(found))
-            for (number, _), found in spans.items()
-        ]
+        words = []
+        for (number, _), occurrences in spans.items():
+            start, stop = occurrences[0]
+            name = self.texts[number][start:stop]
+            words.append(Word(name, number, tuple(occurrences)))
+        return words
 
     @cached_property
     def n_occurrences(self) -> int:
@@ -80,8 +82,8 @@ class EditableDocument:
         for number in words:
             word = self.words[number]
             spans[word.text] += word.spans
-        for of_text in spans:
-            of_text.sort()
+        for text_spans in spans:
+            text_spans.sort()
         return spans
 
     def as_input(self, versions: Sequence[tuple[str, ...]]) -> Any:
@@ -96,7 +98,9 @@ class EditableDocument:
         for at, column in enumerate(self.columns):
             texts = [version[at] for version in versions]
             if isinstance(self.row, pd.DataFrame):
-                number: Any = table.columns.get_loc(column) if isinstance(column, str) else column
+                number: Any = column
+                if isinstance(column, str):
+                    number = table.columns.get_loc(column)
                 table.isetitem(number, texts)
             else:
                 table[:, column] = texts
@@ -105,8 +109,9 @@ class EditableDocument:
     def _contained(self, texts: list[str]) -> Any:
         """Return texts as the model was given them: in a series, an array or a list."""
         if isinstance(self.container, pd.Series):
-            is_open = not isinstance(self.container.dtype, pd.CategoricalDtype)
-            dtype: Any = self.container.dtype if is_open else object
+            dtype: Any = self.container.dtype
+            if isinstance(dtype, pd.CategoricalDtype):  # edited texts are no categories
+                dtype = object
             return pd.Series(texts, dtype=dtype, name=self.container.name)
         if isinstance(self.container, np.ndarray):
             return np.array(texts, dtype=object if self.container.dtype == object else str)
@@ -118,15 +123,18 @@ def word_spans(text: str) -> list[Span]:
 
     Words that share a character, such as those of a ligature of words, are one.
     """
+    # 1) The words of the normalized text.
     form = aligned(text, "NFKC", lowercase=False)
     tokens = tokenize([form.text], WORDS_AND_PUNCTUATION, scripts=True)
     is_word = np.array([_is_word(token) for token in tokens.words], dtype=bool)
     chosen = is_word[tokens.ids]
     spans = np.stack([tokens.starts[chosen], tokens.stops[chosen]], axis=1)
+    # 2) The words of the text itself, joined where they overlap.
     words: list[Span] = []
     for start, stop in form.in_original(text, spans).tolist():
-        if words and start < words[-1][1]:
-            words[-1] = words[-1][0], max(stop, words[-1][1])
+        last_start, last_stop = words[-1] if words else (0, 0)
+        if start < last_stop:
+            words[-1] = (last_start, max(stop, last_stop))
         else:
             words.append((start, stop))
     return words
@@ -143,21 +151,26 @@ def delete_spans(text: str, spans: Sequence[Span]) -> str:
     One space stays where there were two, none before closing punctuation, and words that would
     become one are kept apart.
     """
+    if not spans:
+        return text
+    # 1) What stays of the text.
     pieces = []
-    at = 0
+    end = 0
     for start, stop in spans:
-        pieces.append(text[at:start])
-        at = stop
-    pieces.append(text[at:])
-    made = pieces[0]
-    for piece in pieces[1:]:
-        made = _mended(made, piece)
-    return made.rstrip() if spans and not pieces[-1].strip() else made
+        pieces.append(text[end:start])
+        end = stop
+    rest = text[end:]
+    # 2) The pieces joined one by one.
+    edited = pieces[0]
+    for piece in [*pieces[1:], rest]:
+        edited = _joined(edited, piece)
+    return edited if rest.strip() else edited.rstrip()
 
 
-def _mended(before: str, after: str) -> str:
+def _joined(before: str, after: str) -> str:
     """Return the texts before and after a deletion as one."""
-    left, right = before.rstrip(), after.lstrip()
+    left = before.rstrip()
+    right = after.lstrip()
     if not left:  # at the start of the text
         return before + right
     space_before = before[len(left) :]

@@ -224,36 +224,42 @@ class Explanation(DecisionTerms):
             classes are compared. Values that do not apply are NaN.
         """
         k, j = pairs(self, target)
-        n, every, nan = len(self), np.arange(len(self)), np.full(len(self), np.nan)
-        zero, unknown = np.zeros_like(self.decision), np.full_like(self.decision, np.nan)
-        rows = np.concatenate([np.repeat(every, np.diff(self.indptr)), every, every])
-        labels = [*self.targets.tolist(), None]
+        n = len(self)
+        documents = np.arange(n)
+        # A row per token, then one per document for <cls>, and one for the intercept.
+        rows = np.concatenate([np.repeat(documents, np.diff(self.indptr)), documents, documents])
+        labels = np.array([*self.targets.tolist(), None], dtype=object)
+        nan = np.full(n, np.nan)
+        zeros = np.zeros_like(self.decision)
+        unknown = np.full_like(self.decision, np.nan)
 
-        def compared(of_tokens: Any, of_cls: Any, of_intercept: Any) -> Any:
-            return difference(np.concatenate([of_tokens, of_cls, of_intercept]), k[rows], j[rows])
+        def compared(token_values: Any, cls_values: Any, intercept_values: Any) -> Any:
+            """Return the differences between the two classes, (n_rows,)."""
+            by_class = np.concatenate([token_values, cls_values, intercept_values])
+            return difference(by_class, k[rows], j[rows])
 
         columns = {
             "document": self.index[rows],
-            "target": [labels[at] for at in k[rows].tolist()],
-            "against": [labels[at] for at in j[rows].tolist()],
+            "target": labels[k[rows]].tolist(),
+            "against": labels[j[rows]].tolist(),
             "token": np.concatenate([self.tokens, ["<cls>"] * n, ["<intercept>"] * n]),
             "kind": np.repeat(["token", "cls", "intercept"], [len(self.tokens), n, n]),
             "weight": np.concatenate([self.weights, nan, nan]),
             "attention": np.concatenate([self.attention, self.cls_attention, nan]),
-            "value": compared(self.values, zero, unknown),
-            "contribution": compared(self.contributions, zero, zero + self.intercept),
+            "value": compared(self.values, zeros, unknown),
+            "contribution": compared(self.contributions, zeros, zeros + self.intercept),
         }
-        for name, known in (
+        if len(self.targets) == 1:
+            del columns["against"]
+        for name, token_values in (
             ("own_contribution", self.own_contributions),
             ("vector_contribution", self.vector_contributions),
             ("decision_without", self.decision_without),
         ):
-            if known is not None:
-                columns[name] = compared(known, unknown, unknown)
-        if len(self.targets) == 1:
-            del columns["against"]
-        order = np.argsort(rows, kind="stable")
-        return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
+            if token_values is not None:
+                columns[name] = compared(token_values, unknown, unknown)
+        by_document = np.argsort(rows, kind="stable")
+        return pd.DataFrame(columns).iloc[by_document].reset_index(drop=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as nested dictionaries and lists of plain Python values.
@@ -274,20 +280,24 @@ class Explanation(DecisionTerms):
 
     def _document(self) -> dict[str, Any]:
         """Return the first document as plain values."""
-        without, own = self.decision_without, self.own_contributions
         nothing = [None] * len(self.tokens)
-        tokens = {
-            "token": map(str, self.tokens),
+        columns = {
+            "token": [str(token) for token in self.tokens],
             "column": self.columns.tolist(),
             "weight": self.weights.tolist(),
             "attention": self.attention.tolist(),
             "values": _without_nan(self.values),
             "contributions": self.contributions.tolist(),
-            "own_contributions": nothing if own is None else _without_nan(own),
-            "decisions_without": nothing if without is None else _without_nan(without),
+            "own_contributions": nothing,
+            "decisions_without": nothing,
         }
+        if self.own_contributions is not None:
+            columns["own_contributions"] = _without_nan(self.own_contributions)
+        if self.decision_without is not None:
+            columns["decisions_without"] = _without_nan(self.decision_without)
         if self.vector_contributions is not None:
-            tokens["vector_contributions"] = self.vector_contributions.tolist()
+            columns["vector_contributions"] = self.vector_contributions.tolist()
+        rows = zip(*columns.values(), strict=True)
         return {
             "document": int(self.index[0]),
             "predicted": self.predicted.tolist()[0],
@@ -296,9 +306,7 @@ class Explanation(DecisionTerms):
             "decisions": self.decision[0].tolist(),
             "probabilities": self.probability[0].tolist(),
             "texts": [{"name": text.name, "text": text.text} for text in self.texts[0]],
-            "tokens": [
-                dict(zip(tokens, row, strict=True)) for row in zip(*tokens.values(), strict=True)
-            ],
+            "tokens": [dict(zip(columns, row, strict=True)) for row in rows],
             "cls": {
                 "attention": float(self.cls_attention[0]),
                 "contributions": [0.0] * len(self.targets),
@@ -431,4 +439,6 @@ class Explanation(DecisionTerms):
 
 def _without_nan(numbers: Any) -> list[list[float | None]]:
     """Return a matrix as lists, with None for NaN, which JSON does not have."""
-    return [[None if x != x else x for x in row] for row in numbers.tolist()]
+    known: Any = np.where(np.isnan(numbers), None, numbers)
+    lists: list[list[float | None]] = known.tolist()
+    return lists

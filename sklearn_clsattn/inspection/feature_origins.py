@@ -41,13 +41,13 @@ class TextInput:
     column: Any = None  # of the documents that has the text, None if they are texts themselves
     is_editable: bool = True  # whether the column is one of the documents, before any step
 
-    def of(self, documents: Any) -> list[Any]:
+    def read(self, documents: Any) -> list[Any]:
         """Return the texts of documents, n_documents of them."""
         for step in self.steps:
             documents = step(documents)
         return list(documents)
 
-    def of_column(self, column: Any) -> TextInput:
+    def select_column(self, column: Any) -> TextInput:
         """Return one text column of documents that are rows of a table."""
 
         def select(documents: Any) -> Any:
@@ -83,14 +83,17 @@ class Columns:
     @classmethod
     def joined(cls, parts: list[Columns]) -> Columns:
         """Return the columns of several matrices side by side."""
-        names, sources = [part.names for part in parts], [part.sources for part in parts]
-        terms = np.concatenate([part.terms for part in parts])
-        return cls(np.concatenate(names), np.concatenate(sources), terms)
+        return cls(
+            np.concatenate([part.names for part in parts]),
+            np.concatenate([part.sources for part in parts]),
+            np.concatenate([part.terms for part in parts]),
+        )
 
-    def of_terms(self, terms: NDArray[np.object_]) -> Columns:
+    def with_terms(self, terms: NDArray[np.object_]) -> Columns:
         """Return columns from the same vectorizers with other terms, and the prefixes of names."""
-        pairs = zip(self.names.tolist(), self.terms.tolist(), terms.tolist(), strict=True)
-        names = [name.removesuffix(own) + term for name, own, term in pairs]
+        names = []
+        for name, old_term, term in zip(self.names, self.terms, terms, strict=True):
+            names.append(name.removesuffix(old_term) + term)
         return Columns(np.array(names, dtype=object), self.sources, terms)
 
     def __getitem__(self, chosen: Any) -> Columns:
@@ -203,17 +206,18 @@ def _through(
             state = _through(inner, part, state, trace)
         return state
     if isinstance(step, FeatureUnion):
-        return _joined(
-            (branch, _through(branch, inner, state, trace))
-            for branch, inner in step.transformer_list
-            if not (isinstance(inner, str) and inner == "drop")
-        )
+        branches = []
+        for branch, inner in step.transformer_list:
+            if not _is_dropped(inner):
+                branches.append((branch, _through(branch, inner, state, trace)))
+        return _joined(branches)
     if isinstance(step, ColumnTransformer):
-        return _joined(
-            (branch, _of_columns(branch, inner, columns, step, state, trace))
-            for branch, inner, columns in step.transformers_
-            if not (isinstance(inner, str) and inner == "drop")
-        )
+        branches = []
+        for branch, inner, columns in step.transformers_:
+            if not _is_dropped(inner):
+                output = _of_columns(branch, inner, columns, step, state, trace)
+                branches.append((branch, output))
+        return _joined(branches)
     if isinstance(state, Columns):
         return _followed(name, step, state)
     if isinstance(step, CountVectorizer | ContextVectorizer):
@@ -221,11 +225,15 @@ def _through(
         terms = np.asarray(step.get_feature_names_out(), dtype=object)
         return trace.add(step, state, terms)
     if isinstance(step, HashingVectorizer) and trace.documents is not None:
-        return trace.add(step, state, *_hashed_terms(step, state.of(trace.documents)))
+        return trace.add(step, state, *_hashed_terms(step, state.read(trace.documents)))
     if hasattr(step, "get_feature_names_out"):
         return Columns.without_text(_output_names(name, step))
     # The step changes or selects texts.
     return replace(state, key=(*state.key, id(step)), steps=(*state.steps, step.transform))
+
+
+def _is_dropped(step: Any) -> bool:
+    return isinstance(step, str) and step == "drop"
 
 
 def _hashed_terms(
@@ -236,7 +244,10 @@ def _hashed_terms(
     A column is named after the tokens of the texts that it counts, "" if there are none.
     """
     analyze = vectorizer.build_analyzer()
-    tokens = list(dict.fromkeys(token for text in texts for token in analyze(text)))
+    distinct: dict[str, None] = {}
+    for text in texts:
+        distinct.update(dict.fromkeys(analyze(text)))
+    tokens = list(distinct)
     terms = np.full(vectorizer.n_features, "", dtype=object)
     if not tokens:
         return terms, {}
@@ -245,7 +256,8 @@ def _hashed_terms(
     )
     columns = one_token.transform(tokens).indices
     for token, column in zip(tokens, columns.tolist(), strict=True):
-        terms[column] = f"{terms[column]} / {token}" if terms[column] else token
+        before = terms[column]
+        terms[column] = f"{before} / {token}" if before else token
     return terms, dict(zip(tokens, terms[columns].tolist(), strict=True))
 
 
@@ -257,11 +269,11 @@ def _of_columns(
     if isinstance(state, Columns):
         return _through(name, step, state[chosen], trace)
     if isinstance(columns, str | int | np.integer):  # a step for texts, one of each document
-        return _through(name, step, state.of_column(columns), trace)
-    given = _input_columns(outer)[chosen]
+        return _through(name, step, state.select_column(columns), trace)
+    inputs = _input_columns(outer)[chosen]
     if isinstance(step, str) or not len(chosen):  # "passthrough"
-        return given
-    return Columns.without_text(_output_names(name, step, given.names))
+        return inputs
+    return Columns.without_text(_output_names(name, step, inputs.names))
 
 
 def _steps_of_prediction(steps: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -279,17 +291,19 @@ def _followed(name: str, step: Any, columns: Columns) -> Columns:
     """Return the columns after a step, identified by its own names of them."""
     # If the step has no names, unique ones are made up, so that equal names cannot be confused.
     unique = [f"x{at}" for at in range(len(columns.names))]
-    given = np.asarray(getattr(step, "feature_names_in_", unique), dtype=object)
-    place = pd.Index(given).get_indexer(_output_names(name, step, given))
-    if len(given) != len(columns.names) or (place < 0).any():
+    inputs = np.asarray(getattr(step, "feature_names_in_", unique), dtype=object)
+    positions = pd.Index(inputs).get_indexer(_output_names(name, step, inputs))
+    if len(inputs) != len(columns.names) or (positions < 0).any():
         raise _untraceable(name, step, "each of them mixes several.")
-    return columns[place]
+    return columns[positions]
 
 
-def _output_names(name: str, step: Any, given: Any = None) -> Any:
+def _output_names(name: str, step: Any, inputs: Any = None) -> Any:
     """Return a step's own names of its output columns."""
     try:
-        return step.get_feature_names_out() if given is None else step.get_feature_names_out(given)
+        if inputs is None:
+            return step.get_feature_names_out()
+        return step.get_feature_names_out(inputs)
     except (AttributeError, ValueError, TypeError) as error:
         reason = (
             "its columns have no names. For a FunctionTransformer that keeps the columns, set "
@@ -307,7 +321,8 @@ def _untraceable(name: str, step: Any, reason: str) -> ValueError:
 
 def _joined(branches: Iterable[tuple[str, TextInput | Columns]]) -> Columns:
     """Return concatenated columns, prefixed with the branches' names if there are several."""
-    names, parts = list[str](), list[Columns]()
+    names: list[str] = []
+    parts: list[Columns] = []
     for name, part in branches:
         if isinstance(part, TextInput):
             raise ValueError(
@@ -316,8 +331,9 @@ def _joined(branches: Iterable[tuple[str, TextInput | Columns]]) -> Columns:
         if len(part.names):
             parts.append(part)
             names += [f"{name}__{column}" for column in part.names]
-    joined = Columns.joined(parts)
-    return joined if len(parts) == 1 else replace(joined, names=np.array(names, dtype=object))
+    if len(parts) == 1:
+        return parts[0]
+    return replace(Columns.joined(parts), names=np.array(names, dtype=object))
 
 
 def _kind(estimator: Any) -> str:

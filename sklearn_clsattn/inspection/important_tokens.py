@@ -50,18 +50,32 @@ class ReadDocuments:
         With an MLP, whose decisions are not sums, attention times value is used instead.
         """
         if self.fitted.n_layers == 1 or self.fitted.mlp:
-            several = self.classifier.multilabel_
-            centred = self.values if several else self.values - self.values.mean(axis=0)
-            attention = sp.csr_array(self.fitted.attention(self.X))
-            return np.asarray(centred * np.sqrt(mean_variance_axis(attention, axis=0)[1]) + 0.0)
-        of_classes = self.fitted.contributions(self.X)
-        mean = sum(one.data for one in of_classes) / len(of_classes) if len(of_classes) > 1 else 0.0
+            return self._effects_of_values()
+        return self._effects_of_contributions()
+
+    def _effects_of_values(self) -> Array:
+        """Return the effects (n_classes, n_tokens) of attention times value."""
+        values = self.values
+        if not self.classifier.multilabel_:
+            values = values - values.mean(axis=0)
+        attention = sp.csr_array(self.fitted.attention(self.X))
+        _, variances = mean_variance_axis(attention, axis=0)
+        return np.asarray(values * np.sqrt(variances) + 0.0)  # no negative zeros
+
+    def _effects_of_contributions(self) -> Array:
+        """Return the effects (n_classes, n_tokens) from the contributions to each output."""
+        contributions = self.fitted.contributions(self.X)
+        n_outputs = len(contributions)
+        mean = 0.0
+        if n_outputs > 1:
+            mean = sum(output.data for output in contributions) / n_outputs
         effects = []
-        for one in of_classes:
-            centred = sp.csr_array((one.data - mean, one.indices, one.indptr), one.shape)
+        for output in contributions:
+            entries = (output.data - mean, output.indices, output.indptr)
+            centred = sp.csr_array(entries, shape=output.shape)
             means, variances = mean_variance_axis(centred, axis=0)
             effects.append(np.sign(means) * np.sqrt(variances))
-        return values_by_class(effects[0] if len(effects) == 1 else np.array(effects))
+        return values_by_class(effects[0] if n_outputs == 1 else np.array(effects))
 
     @property
     def values(self) -> Array:
@@ -78,16 +92,15 @@ class ReadDocuments:
 def read_documents(estimator: Any, documents: Any) -> ReadDocuments:
     """Return documents as input of the classifier at the end of a fitted estimator."""
     classifier, names = named_classifier(estimator)
+    steps, _ = split_pipeline(estimator)
     with without_name_warnings():
-        *before, last = [transformer for _, transformer in split_pipeline(estimator)[0]] or [None]
-        for transformer in before:
-            documents = transformer.transform(documents)
-        if isinstance(last, FrozenEstimator):
-            last = last.estimator
-        if isinstance(last, ContextVectorizer):
-            documents = bags_of(last, documents)
-        elif last is not None:
-            documents = last.transform(documents)
+        for number, (_, step) in enumerate(steps):
+            is_last = number == len(steps) - 1
+            vectorizer = step.estimator if isinstance(step, FrozenEstimator) else step
+            if is_last and isinstance(vectorizer, ContextVectorizer):
+                documents = bags_of(vectorizer, documents)
+            else:
+                documents = step.transform(documents)
         X = checked_documents(classifier, documents)
     fitted = fitted_attention(classifier)
     if isinstance(X, Bags) and type(fitted) is FittedAttention:
@@ -100,17 +113,22 @@ def read_documents(estimator: Any, documents: Any) -> ReadDocuments:
 
 def class_tokens(read: ReadDocuments, *, n_top: int = 10) -> list[ClassTokens]:
     """Return, for each class, the most important and the most selected tokens of documents."""
-    effects, counts = read.effects, read.selection_counts
-    speaks_for = read.values.argmax(axis=0)
-    selected = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
-    tokens = []
+    effects = read.effects
+    counts = read.selection_counts
+    best_class = read.values.argmax(axis=0)
+    by_count = np.argsort(-counts, kind="stable")
+    selected = by_count[: np.count_nonzero(counts)]
+    classes = []
     for k, label in enumerate(read.classifier.classes_.tolist()):
-        best = np.argsort(-effects[k], kind="stable")[:n_top]
-        of_class = selected[speaks_for[selected] == k][:n_top].tolist()
-        important = [(str(read.names[s]), float(effects[k, s])) for s in best if effects[k, s] > 0]
-        most = [(str(read.names[s]), int(counts[s])) for s in of_class]
-        tokens.append(ClassTokens(label, important, most))
-    return tokens
+        tokens = ClassTokens(label, important=[], selected=[])
+        by_effect = np.argsort(-effects[k], kind="stable")
+        for token in by_effect[:n_top]:
+            if effects[k, token] > 0:
+                tokens.important.append((str(read.names[token]), float(effects[k, token])))
+        for token in selected[best_class[selected] == k][:n_top]:
+            tokens.selected.append((str(read.names[token]), int(counts[token])))
+        classes.append(tokens)
+    return classes
 
 
 def named_classifier(estimator: Any) -> tuple[BaseAttentionClassifier, NDArray[np.object_]]:
@@ -130,4 +148,6 @@ def documents_with(X: sp.csr_array) -> NDArray[np.intp]:
 def values_by_class(values: ArrayLike) -> Array:
     """Return values (n_classes, n_tokens); for two classes, expand those of the second."""
     rows = np.asarray(values, dtype=np.float64)
-    return np.stack([-rows, rows]) + 0.0 if rows.ndim == 1 else rows  # no negative zeros
+    if rows.ndim == 1:
+        return np.stack([-rows, rows]) + 0.0  # no negative zeros
+    return rows

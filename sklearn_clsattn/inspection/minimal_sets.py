@@ -16,7 +16,7 @@ from sklearn.utils import check_scalar
 from .._types import Array, Numbers
 from .count_search import (
     BagDecisions,
-    FoundCounts,
+    CountSearchResult,
     fewest_to_change,
     fewest_to_guarantee,
     fewest_to_reach,
@@ -26,7 +26,7 @@ from .formatting import MINUS, label_text, percent, shortened, signed, token_tex
 from .pages import framed, render
 from .progress import tracked
 from .terms import DecisionTerms
-from .word_search import Choice, fewest_words
+from .word_search import Choice, WordSearchResult, fewest_words
 
 _SHOWN_IN_NOTEBOOK = 10  # documents at most
 _MAX_NAMED = 3  # words in a sentence
@@ -179,51 +179,43 @@ def _check_counts(explanation: DecisionTerms, question: str) -> None:
 
 def _words(one: DecisionTerms, to: int | None, time_limit: float, is_kept: bool) -> MinimalSet:
     """Return the fewest words of a document; `to` is the number of the class to reach."""
-    document, model = one.documents[0], one.text_model
+    document = one.documents[0]
+    model = one.text_model
     assert document is not None
     assert model is not None
-    edit = document.only if is_kept else document.without
     labels = one.classes.tolist()
     present = labels.index(one.predicted.tolist()[0])
-
-    def margins(choices: Sequence[Choice]) -> Array:
-        decisions = model.decisions(document.as_input([edit(choice) for choice in choices]))
-        if is_kept:
-            return leads(decisions, present)
-        return -leads(decisions, present) if to is None else leads(decisions, to)
-
-    chosen: Choice | None = ()
-    n_tried = -1
+    # 1) The words, and the number of which all smaller sets were tried.
+    result = WordSearchResult((), -1)
     if to is None or to != present:
-        suspicion = _suspicion(one, document, present)
-        n = len(document.words)
-        length = min(n, 4) if is_kept else document.n_occurrences
-        found = fewest_words(margins, n, length, suspicion, time_limit)
-        chosen, n_tried = found.words, found.n_tried
-    words = chosen or ()
+        result = _search_words(one, document, present, to, time_limit, is_kept)
+    words = result.words or ()
+    at_least: int | None = result.n_tried + 1
+    if result.words is not None:
+        at_least = min(result.n_tried + 1, len(words))
+    elif result.n_tried == len(document.words):
+        at_least = None  # all sets were tried
+    # 2) The predictions with none of the words chosen, the first, the first two, ...
+    edit = document.only if is_kept else document.without
     steps = [edit(words[:n]) for n in range(len(words) + 1)]
-    if chosen is None:
+    if result.words is None:
         steps = [document.texts]
     decisions = model.decisions(document.as_input(steps))
     probabilities = model.probabilities(decisions)
     after = int(decisions[-1].argmax())  # of classes that tie, the first is predicted
-    at_least: int | None = n_tried + 1
-    if chosen is not None:
-        at_least = min(n_tried + 1, len(words))
-    elif n_tried == len(document.words):
-        at_least = None
-    names = [document.words[number].name for number in words]
+    # 3) The words' names and places.
     columns = document.columns or (None,)
-    if document.columns and len(document.columns) > 1:
-        names = [f"{columns[document.words[n].text]}: {document.words[n].name}" for n in words]
+    names = []
     spans: list[list[Span]] = [[] for _ in document.texts]
     for number in words:
-        spans[document.words[number].text] += document.words[number].spans
+        word = document.words[number]
+        names.append(f"{columns[word.text]}: {word.name}" if len(columns) > 1 else word.name)
+        spans[word.text] += word.spans
     return MinimalSet(
         document=int(one.index[0]),
         unit="words",
         is_kept=is_kept,
-        found=chosen is not None,
+        found=result.words is not None,
         tokens=tuple(names),
         entries=np.array(words, dtype=np.intp),
         at_least=at_least,
@@ -232,57 +224,89 @@ def _words(one: DecisionTerms, to: int | None, time_limit: float, is_kept: bool)
         probability=float(probabilities[-1, after]),
         margins=leads(decisions, present),
         probabilities=probabilities[:, present],
-        edited_text=_named(columns, steps[-1]),
+        edited_text=_by_column(columns, steps[-1]),
         edited_document=document.as_input(steps[-1:]),
         marked_texts=tuple(zip(columns, document.texts, spans, strict=True)),
     )
 
 
-def _named(columns: tuple[Any, ...], texts: tuple[str, ...]) -> Any:
+def _search_words(
+    one: DecisionTerms,
+    document: EditableDocument,
+    present: int,
+    to: int | None,
+    time_limit: float,
+    is_kept: bool,
+) -> WordSearchResult:
+    """Return the fewest words that keep the present class, or change it, to class `to` if any."""
+    model = one.text_model
+    assert model is not None
+    edit = document.only if is_kept else document.without
+
+    def margins(choices: Sequence[Choice]) -> Array:
+        """Return the leads of the class to reach in the texts edited by choices."""
+        edited = [edit(choice) for choice in choices]
+        decisions = model.decisions(document.as_input(edited))
+        if is_kept:
+            return leads(decisions, present)
+        if to is None:
+            return -leads(decisions, present)
+        return leads(decisions, to)
+
+    n_words = len(document.words)
+    length = min(n_words, 4) if is_kept else document.n_occurrences
+    suspicion = _suspicion(one, document, present)
+    return fewest_words(margins, n_words, length, suspicion, time_limit)
+
+
+def _by_column(columns: tuple[Any, ...], texts: tuple[str, ...]) -> Any:
     """Return the only text, or a dictionary of several."""
     return texts[0] if len(texts) == 1 else dict(zip(columns, texts, strict=True))
 
 
 def _suspicion(one: DecisionTerms, document: EditableDocument, present: int) -> Array:
     """Return the contribution of each word to the lead of the present class, (n_words,)."""
-    by_class = one.contributions
+    # 1) What each token adds to the lead.
+    contributions = one.contributions
     if len(one.targets) == 1:
         is_present = one.targets.tolist()[0] == one.classes.tolist()[present]
-        lead = by_class[:, 0] if is_present else -by_class[:, 0]
+        lead = contributions[:, 0] if is_present else -contributions[:, 0]
     else:
-        rivals = one.decision[0].copy()
-        rivals[present] = -np.inf
-        lead = by_class[:, present] - by_class[:, rivals.argmax()]
+        others = one.decision[0].copy()
+        others[present] = -np.inf
+        lead = contributions[:, present] - contributions[:, others.argmax()]
+    # 2) The sums over the tokens that begin in each word.
     suspicion = np.zeros(len(document.words))
     for shown in one.texts[0]:
         if shown.field is None or shown.words is None:
             continue
         assert shown.occurrences is not None
         assert shown.shares is not None
-        # The contributions of the tokens that begin at each character, then their running sum.
         first, _, token = shown.occurrences.T
-        at = np.zeros(len(shown.text) + 1)
-        np.add.at(at, shown.words[first, 0] + 1, shown.shares * lead[token])
-        until = np.cumsum(at)
+        added = np.zeros(len(shown.text) + 1)  # by the tokens that begin at each character
+        np.add.at(added, shown.words[first, 0] + 1, shown.shares * lead[token])
+        sums = np.cumsum(added)
         for number, word in enumerate(document.words):
             if word.text == shown.field:
-                suspicion[number] += sum(until[stop] - until[start] for start, stop in word.spans)
+                suspicion[number] += sum(sums[stop] - sums[start] for start, stop in word.spans)
     return suspicion
 
 
 def _counts(one: DecisionTerms, to: int | None, time_limit: float, is_kept: bool) -> MinimalSet:
     """Return the fewest counts of a document; `to` is the number of the class to reach."""
     bag = BagDecisions(one)
-    present = int(bag.of_classes(one.decision)[0].argmax())  # of classes that tie, the first
+    # 1) The counts. Of classes that tie, the first is predicted.
+    present = int(bag.for_all_classes(one.decision)[0].argmax())
     if is_kept:
-        found = fewest_to_guarantee(bag.margin(present), time_limit)
+        result = fewest_to_guarantee(bag.margin(present), time_limit)
     elif to is None:
-        found = fewest_to_change(bag.margin(present))
+        result = fewest_to_change(bag.margin(present))
     elif to == present:
-        found = FoundCounts(np.arange(0), 0)
+        result = CountSearchResult(np.arange(0), 0)
     else:
-        found = fewest_to_reach(bag.margin(to), time_limit)
-    tokens = np.arange(0) if found.tokens is None else found.tokens
+        result = fewest_to_reach(bag.margin(to), time_limit)
+    tokens = np.arange(0) if result.tokens is None else result.tokens
+    # 2) The margins with none of them, the first, the first two, ...
     after = present
     probability = np.nan
     if is_kept:
@@ -290,28 +314,32 @@ def _counts(one: DecisionTerms, to: int | None, time_limit: float, is_kept: bool
         probabilities = np.full(len(margins), np.nan)
     else:
         decisions = bag.without(tokens)
-        after = int(decisions[-1].argmax()) if len(tokens) else present
+        if len(tokens):
+            after = int(decisions[-1].argmax())
         margins = leads(decisions, present)
-        of_classes = softmax(decisions, axis=1)
-        probabilities = of_classes[:, present]
-        probability = float(of_classes[-1, after])
+        class_probabilities = softmax(decisions, axis=1)
+        probabilities = class_probabilities[:, present]
+        probability = float(class_probabilities[-1, after])
+    # 3) Their places.
+    marked_texts = []
+    for text in one.texts[0]:
+        spans = list(chain(*text.token_spans(tokens)))
+        marked_texts.append((text.name, text.text, spans))
     labels = one.classes.tolist()
     return MinimalSet(
         document=int(one.index[0]),
         unit="tokens",
         is_kept=is_kept,
-        found=found.tokens is not None,
+        found=result.tokens is not None,
         tokens=tuple(map(str, one.tokens[tokens])),
         entries=tokens,
-        at_least=found.at_least,
+        at_least=result.at_least,
         before=labels[present],
         after=labels[after],
         probability=probability,
         margins=margins,
         probabilities=probabilities,
-        marked_texts=tuple(
-            (text.name, text.text, list(chain(*text.token_spans(tokens)))) for text in one.texts[0]
-        ),
+        marked_texts=tuple(marked_texts),
     )
 
 
@@ -387,10 +415,9 @@ class MinimalSets(Sequence[MinimalSet]):
         names = [token_text(name) for name in one.tokens[:top]]
         width = max(map(len, names), default=0)
         sign = "=" if one.is_kept else "-"
-        lines = [
-            f"  {sign} {name:{width}}  {number}"
-            for name, number in zip(names, numbers[1:], strict=False)
-        ]
+        lines = []
+        for name, number in zip(names, numbers[1:], strict=False):
+            lines.append(f"  {sign} {name:{width}}  {number}")
         if len(one.tokens) > top:
             lines.append(f"  and {len(one.tokens) - top} more: {numbers[-1]}")
         return lines
@@ -427,11 +454,15 @@ class MinimalSets(Sequence[MinimalSet]):
         one = self.sets[at]
         before = label_text(one.before)
         steps = self._steps(one) if one.tokens else []
-        more = max(len(one.tokens) - top - 1, 0)
+        n_hidden = max(len(one.tokens) - top - 1, 0)
+        if n_hidden:
+            steps = [*steps[: top + 1], steps[-1]]
         caption = f"probability of {before} after each"
         if one.is_kept and one.unit == "tokens":
-            what, odds = ("probability", "") if self._is_binary else ("lead", " in log-odds")
-            caption = f"lowest {what} of {before}{odds}, whatever the other counts are"
+            lowest = f"lowest lead of {before} in log-odds"
+            if self._is_binary:
+                lowest = f"lowest probability of {before}"
+            caption = f"{lowest}, whatever the other counts are"
         edited = []
         if one.unit == "words" and one.tokens:
             edited = list(_edited_texts(one).items())
@@ -440,10 +471,10 @@ class MinimalSets(Sequence[MinimalSet]):
             "sign": "" if one.is_kept else MINUS,
             "statement": self.statement(at),
             "caption": caption,
-            "steps": [*steps[: top + 1], steps[-1]] if more else steps,
+            "steps": steps,
             # Where the prediction of two classes changes, in percent of a bar.
             "middle": 50.0 if self._is_binary else None,
-            "more": more,
+            "more": n_hidden,
             "texts": [(name, _segments(text, spans)) for name, text, spans in one.marked_texts],
             "edited": edited,
         }
@@ -452,20 +483,27 @@ class MinimalSets(Sequence[MinimalSet]):
         """Return the tokens of a set, and the probability or margin after each."""
         is_guarantee = one.is_kept and one.unit == "tokens"
         margins = one.margins
-        widths = expit(margins) if is_guarantee else one.probabilities
-        numbers = [percent(share) for share in widths.tolist()]
+        # 1) Bars show probabilities, or margins where there are none.
         if is_guarantee and not self._is_binary:
             widths = (margins - margins.min()) / (np.ptp(margins) or 1.0)
             numbers = [signed(margin, MINUS) for margin in margins.tolist()]
+        else:
+            widths = expit(margins) if is_guarantee else one.probabilities
+            numbers = [percent(probability) for probability in widths.tolist()]
+        # 2) A step for each token, after the start.
         start = "as it is"
         if one.is_kept:
             start = "none fixed" if is_guarantee else "no word"
-        names = [start, *one.tokens]
-        each = zip(names, numbers, widths.tolist(), margins.tolist(), strict=True)
-        return [
-            {"name": name, "number": number, "width": 100.0 * width, "is_other": margin <= 0}
-            for name, number, width, margin in each
-        ]
+        steps = []
+        for at, name in enumerate([start, *one.tokens]):
+            step = {
+                "name": name,
+                "number": numbers[at],
+                "width": 100.0 * float(widths[at]),
+                "is_other": bool(margins[at] <= 0),
+            }
+            steps.append(step)
+        return steps
 
 
 def all_are_named(one: MinimalSet) -> bool:
@@ -530,26 +568,33 @@ def _statement_of_counts(one: MinimalSet, n_tokens: int, is_binary: bool) -> str
         if one.is_kept:
             return f"The prediction is {before} whatever the counts are."
         return f"The prediction is already {before}."
-    these = f'the count of "{token_text(one.tokens[0])}"'
-    if n > 1:
+    if n == 1:
+        these = f'the count of "{token_text(one.tokens[0])}"'
+    elif n == n_tokens and not one.is_kept:
+        these = f"all {n} counts"
+    else:
         these = f"these {n} of {n_tokens:,} counts"
-        if n == n_tokens and not one.is_kept:
-            these = f"all {n} counts"
-    fewer = ""
-    if n > 1 and one.is_minimal:
-        fewer = f" No set of {n - 1} is enough." if n > 2 else " No single one is enough."
-    elif not one.is_minimal:
+    fewer = _statement_of_fewer(one)
+    if not one.is_kept:
+        odds = percent(one.probability)
+        return f"Set {these} to 0 and the prediction becomes {after} ({odds}).{fewer}"
+    lead = f"by at least {signed(one.margin)} in log-odds"
+    if is_binary:
+        lead = f"with at least {percent(float(expit(one.margin)))}"
+    verb = "guarantees" if n == 1 else "guarantee"
+    return f"{these[0].upper()}{these[1:]} alone {verb} {before}, {lead}.{fewer}"
+
+
+def _statement_of_fewer(one: MinimalSet) -> str:
+    """Return a sentence on sets of fewer counts, "" where there is nothing to say."""
+    n = len(one.tokens)
+    if not one.is_minimal:
         least = one.at_least or 0
-        known = f"At least {least} are needed; whether " if least > 1 else "Whether "
-        fewer = f" {known}{n - 1} are enough is open."
-    if one.is_kept:
-        share = f"by at least {signed(one.margin)} in log-odds"
-        if is_binary:
-            share = f"with at least {percent(float(expit(one.margin)))}"
-        alone = f"{these[0].upper()}{these[1:]} alone guarantee{'s' if n == 1 else ''}"
-        return f"{alone} {before}, {share}.{fewer}"
-    odds = percent(one.probability)
-    return f"Set {these} to 0 and the prediction becomes {after} ({odds}).{fewer}"
+        start = f"At least {least} are needed; whether" if least > 1 else "Whether"
+        return f" {start} {n - 1} are enough is open."
+    if n > 2:
+        return f" No set of {n - 1} is enough."
+    return " No single one is enough." if n == 2 else ""
 
 
 def _edited_texts(one: MinimalSet) -> dict[Any, str]:
@@ -563,9 +608,9 @@ def _edited_lines(one: MinimalSet) -> list[str]:
     """Return the edited texts as lines."""
     lines = []
     for name, text in _edited_texts(one).items():
-        of_column = "" if name is None else f" ({name})"
+        column = "" if name is None else f" ({name})"
         shown = visible(text, keep_lines=True) or "(empty)"
-        lines.append(f"Edited text{of_column}: {shown}")
+        lines.append(f"Edited text{column}: {shown}")
     return lines
 
 
@@ -574,5 +619,9 @@ def _segments(text: str, spans: Sequence[Span]) -> list[tuple[str, bool]]:
     marked = np.zeros(len(text), dtype=bool)
     for start, stop in spans:
         marked[start:stop] = True
-    edges = [0, *(np.flatnonzero(np.diff(marked)) + 1).tolist(), len(text)]
-    return [(text[i:j], bool(marked[i])) for i, j in pairwise(edges) if j > i]
+    changes = np.flatnonzero(np.diff(marked)) + 1
+    segments = []
+    for start, stop in pairwise([0, *changes.tolist(), len(text)]):
+        if stop > start:
+            segments.append((text[start:stop], bool(marked[start])))
+    return segments

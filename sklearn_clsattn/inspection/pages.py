@@ -45,8 +45,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         aligned=partial(aligned, minus=MINUS),
-        # A name that may be broken after the signs in it, rather than within its words.
-        breakable=lambda name: Markup("<wbr>").join(re.split(r"(?<=[_/.-])(?=\w)", name)),
+        breakable=_breakable,
         label=label_text,
         percent=percent,
         quantity=count_text,
@@ -55,6 +54,11 @@ def _environment() -> Environment:
         token=token_text,
     )
     return environment
+
+
+def _breakable(name: str) -> Markup:
+    """Return a name that may be broken after the signs in it, rather than within its words."""
+    return Markup("<wbr>").join(re.split(r"(?<=[_/.-])(?=\w)", name))
 
 
 def _finalize(value: Any) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from numbers import Integral
 from typing import Any, Self
@@ -26,14 +27,15 @@ from .._classifier import ClsAttentionClassifier
 from .._types import Array
 from .._validation import encode_labels
 from ..comparison import (
-    Entrant,
+    Comparison,
+    FittedModel,
     Model,
     ModelResult,
     code_test_labels,
     default_models,
     equal_bins,
+    fit_and_measure,
     measure,
-    score,
     shared_texts,
 )
 from ..text._context_vectorizer import CHARACTER_PREFIX
@@ -42,7 +44,13 @@ from ._label_issues import label_issues
 from ._report_page import report_html, wilson_interval
 from .explanation import Explanation
 from .feature_origins import split_pipeline, without_name_warnings
-from .important_tokens import ClassTokens, class_tokens, named_classifier, read_documents
+from .important_tokens import (
+    ClassTokens,
+    ReadDocuments,
+    class_tokens,
+    named_classifier,
+    read_documents,
+)
 from .pages import framed
 
 Codes = NDArray[np.intp]
@@ -79,7 +87,7 @@ class Calibration:
     # confidence, `start` and `end`, the number of `texts`, their mean `confidence`, the share that
     # is `right`, and Wilson's 95% interval of it, from `low` to `high`.
     bins: pd.DataFrame
-    histogram: list[int]  # (10,) numbers of texts in bins of equal width
+    histogram: list[int]  # (10,), numbers of texts in bins of equal width
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,21 +104,29 @@ class Mistakes:
 
 @dataclass(frozen=True, eq=False)
 class _Documents:
-    """Documents, and positions of their classes, -1 for unknown ones."""
+    """Documents with their classes."""
 
-    documents: Any
-    y: Codes  # (n_documents,)
+    X: Any
+    y: Codes  # (n_documents,), positions among the classes, -1 for unknown ones
+    classes: list[Any]
 
+    @cached_property
     def texts(self) -> NDArray[np.object_] | None:
-        """Return the documents as an array of texts; None if they are not texts."""
-        if getattr(self.documents, "ndim", 1) != 1:
+        """The documents as an array of texts; None if they are not texts."""
+        if getattr(self.X, "ndim", 1) != 1:
             return None
-        texts = np.array([*self.documents, None], dtype=object)[:-1]  # one dimension in any case
+        texts = _object_array(self.X)
         return texts if all(isinstance(text, str) for text in texts) else None
 
-    def sizes(self, n_classes: int) -> list[int]:
-        """Return the number of documents of each class."""
-        return np.bincount(self.y[self.y >= 0], minlength=n_classes).tolist()
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels of documents of known classes, (n_documents,)."""
+        return np.array(self.classes)[self.y]
+
+    @property
+    def class_sizes(self) -> list[int]:
+        """The number of documents of each class."""
+        return np.bincount(self.y[self.y >= 0], minlength=len(self.classes)).tolist()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,66 +246,30 @@ class ModelReport:
         """
         for name, number in {"n_top": n_top, "n_mistakes": n_mistakes}.items():
             check_scalar(number, name, Integral, min_val=0)
-        if (X_train is None) != (y_train is None):
-            raise ValueError("X_train and y_train belong together: pass both or neither")
-        classifier = split_pipeline(estimator)[1]
-        if classifier.multilabel_:
-            raise ValueError("ModelReport supports one label per document, got a model of several.")
-        fits = X_train is not None and not hasattr(classifier, "classes_")
-        train_labels: Any = None
-        if X_train is not None:
-            X_train, train_labels = _indexable(X_train, y_train)
-        if fits:
-            classes = np.unique(train_labels).tolist()
-        else:
-            check_is_fitted(classifier)
-            classes = classifier.classes_.tolist()
-        if train_labels is not None and (strange := set(train_labels.tolist()) ^ set(classes)):
-            raise ValueError(
-                "X_train and y_train must be the data that the estimator was fitted on, but the "
-                f"classes differ in {', '.join(sorted(map(repr, strange))[:5])}"
-            )
-        X_test, labels = _indexable(X_test, y_test)
-        y, notes = code_test_labels(labels, classes)
-        test, train = _Documents(X_test, y), None
-        if train_labels is not None:
-            train = _Documents(X_train, encode_labels(train_labels, classes))
-        estimator, entrants, more = _measured(estimator, train, test, classes, fits, progress)
-        of_test = read_documents(estimator, X_test)
-        read = of_test if train is None else read_documents(estimator, X_train)
-        names, n_classes = named_classifier(estimator)[1], len(classes)
-        first, *others = entrants
-        # The first baseline is the tuned one.
-        baseline = next((one for one in others if one.result.kind == "baseline"), None)
-        compared: dict[str, Any] = {"": first}  # these have probabilities
-        if baseline is not None:
-            compared["baseline_"] = baseline
-        data = DataSummary(
-            source=source,
-            classes=classes,
-            train_sizes=None if train is None else train.sizes(n_classes),
-            test_sizes=test.sizes(n_classes),
-            n_train=None if train is None else len(train.y),
-            n_test=len(y),
-            n_unknown=int(np.count_nonzero(y < 0)),
-            n_tokens=sum(CHARACTER_PREFIX not in str(name) for name in names),
-            n_empty=int(np.count_nonzero(np.diff(of_test.X.indptr) == 0)),
-            notes=notes + more,
-        )
-        versions = [f"sklearn-clsattn {__version__}", f"Python {platform.python_version()}"]
-        versions += [f"{name} {version(name)}" for name in _DEPENDENCIES]
+        # 1) The documents and their classes.
+        train, test, label_notes = _labelled_documents(estimator, X_train, y_train, X_test, y_test)
+        # 2) All models, this one first.
+        comparison = _compare(estimator, train, test, progress)
+        ours = comparison.entrants[0]
+        tuned = next((one for one in comparison.entrants if one.result.kind == "baseline"), None)
+        shown_models = [ours] if tuned is None else [ours, tuned]
+        # 3) What this model says of the documents.
+        read_test = read_documents(ours.estimator, test.X)
+        read = read_test if train is None else read_documents(ours.estimator, train.X)
         return cls(
             title=title,
-            data=data,
-            models=[entrant.result for entrant in entrants],
-            baseline=None if baseline is None else baseline.result.name,
-            differences=_differences(first, others, y),
-            calibration=[calibration(one.result.name, one.proba, y) for one in compared.values()],
-            confusion=confusion_matrix(y, first.predicted, labels=[*range(n_classes), -1])[:, :-1],
+            data=_data_summary(
+                source, train, test, read_test, ours.estimator, label_notes + comparison.notes
+            ),
+            models=comparison.models,
+            baseline=None if tuned is None else tuned.result.name,
+            differences=_differences(comparison, test.y),
+            calibration=[calibration(one.result.name, one.proba, test.y) for one in shown_models],
+            confusion=_confusion(ours, test),
             tokens=class_tokens(read, n_top=n_top),
-            mistakes=_mistakes(estimator, test, compared, classes, n_mistakes),
-            labels=_labels_to_look_at(estimator, train, classes),
-            made={"Model": str(estimator), **(made or {}), "Versions": ", ".join(versions)},
+            mistakes=_mistakes(test, ours, tuned, n_mistakes),
+            labels=_labels_to_check(ours.estimator, train),
+            made={"Model": str(ours.estimator), **(made or {}), "Versions": _versions()},
         )
 
     def to_html(self, *, fragment: bool = False) -> str:
@@ -311,54 +291,42 @@ class ModelReport:
         return framed(self.to_html(), repr(self), 6000)
 
     def __repr__(self) -> str:
-        named = [f"{model.name} {model.accuracy:.3f}" for model in self.models[1:]]
+        ours, *others = self.models
+        reached = ", ".join(f"{model.name} {model.accuracy:.3f}" for model in others)
         return (
-            f"<ModelReport: {self.data.n_test:,} test texts, accuracy "
-            f"{self.models[0].accuracy:.3f} ({', '.join(named)})>"
+            f"<ModelReport: {self.data.n_test:,} test texts, accuracy {ours.accuracy:.3f} "
+            f"({reached})>"
         )
 
 
-def _measured(
-    estimator: Any,
-    train: _Documents | None,
-    test: _Documents,
-    classes: list[Any],
-    fits: bool,
-    progress: Callable[[ModelResult], None] | None,
-) -> tuple[Any, list[Entrant], list[str]]:
-    """Return the fitted estimator, all models with ours first, and notes on them."""
-    entrants, notes = list[Entrant](), list[str]()
-
-    def enter(entrant: Entrant, more: Sequence[str] = ()) -> None:
-        entrants.append(entrant)
-        notes.extend(more)
-        if progress is not None:
-            progress(entrant.result)
-
-    name, X, y = type(split_pipeline(estimator)[1]).__name__, test.documents, test.y
-    if fits and train is not None:
-        ours = Model(name, estimator, "ours")
-        enter(*measure(ours, train.documents, np.array(classes)[train.y], X, y))
-        estimator = entrants[0].estimator
-    # Raise what `explain` raises before anything else is measured.
-    explain(estimator, X[:1], places=False)
-    if not fits:
-        enter(score(name, "ours", estimator, X, y, classes))
-    if train is None:
-        known, codes = y[y >= 0], list(range(len(classes)))
-        vote = DummyClassifier(strategy="prior").fit(known[:, None], known)
-        name = "majority class of the test texts"
-        enter(score(name, "floor", vote, X, y, codes, predict_seconds=None))
-        notes.append("Training texts were not given: tokens are those of the test texts.")
-        return estimator, entrants, notes
-    for one, of_train, of_test in _baselines(estimator, train, test):
-        enter(*measure(one, of_train, np.array(classes)[train.y], of_test, y))
-    texts, test_texts = train.texts(), test.texts()
-    if texts is None or test_texts is None:
-        notes.append("The logistic regressions use the columns that the classifier uses.")
+def _labelled_documents(
+    estimator: Any, X_train: Any, y_train: ArrayLike | None, X_test: Any, y_test: ArrayLike
+) -> tuple[_Documents | None, _Documents, list[str]]:
+    """Return the training documents, if any, the test documents, and notes on the labels."""
+    if (X_train is None) != (y_train is None):
+        raise ValueError("X_train and y_train belong together: pass both or neither")
+    classifier = split_pipeline(estimator)[1]
+    if classifier.multilabel_:
+        raise ValueError("ModelReport supports one label per document, got a model of several.")
+    train_labels: Any = None
+    if X_train is not None:
+        X_train, train_labels = _indexable(X_train, y_train)
+    if train_labels is not None and not hasattr(classifier, "classes_"):
+        classes = np.unique(train_labels).tolist()
     else:
-        notes += shared_texts(texts, test_texts)
-    return estimator, entrants, notes
+        check_is_fitted(classifier)
+        classes = classifier.classes_.tolist()
+    train = None
+    if train_labels is not None:
+        if strange := set(train_labels.tolist()) ^ set(classes):
+            raise ValueError(
+                "X_train and y_train must be the data that the estimator was fitted on, but the "
+                f"classes differ in {', '.join(sorted(map(repr, strange))[:5])}"
+            )
+        train = _Documents(X_train, encode_labels(train_labels, classes), classes)
+    X_test, test_labels = _indexable(X_test, y_test)
+    codes, notes = code_test_labels(test_labels, classes)
+    return train, _Documents(X_test, codes, classes), notes
 
 
 def _indexable(documents: Any, labels: ArrayLike | None) -> tuple[Any, NDArray[Any]]:
@@ -370,108 +338,242 @@ def _indexable(documents: Any, labels: ArrayLike | None) -> tuple[Any, NDArray[A
     if sp.issparse(documents):
         documents = sp.csr_array(documents)  # other formats cannot be indexed by row
     elif not hasattr(documents, "shape"):
-        # An array, as of texts, one dimension in any case.
-        documents = np.array([*documents, None], dtype=object)[:-1]
+        documents = _object_array(documents)
     if not documents.shape[0]:
         raise ValueError("there are no documents: pass at least one")
     check_consistent_length(documents, labels)
     return documents, column_or_1d(labels)
 
 
-def _baselines(
-    estimator: Any, train: _Documents, test: _Documents
-) -> Iterator[tuple[Model, Any, Any]]:
-    """Yield the models to compare with, and what they are to fit on and to predict for."""
-    _, tuned, defaults, *_, floor = default_models(len(train.y))
-    texts, test_texts = train.texts(), test.texts()
-    if texts is not None and test_texts is not None:
-        yield from ((one, texts, test_texts) for one in (tuned, defaults, floor))
+def _object_array(items: Any) -> NDArray[np.object_]:
+    """Return items as an array of one dimension, whatever they are."""
+    return np.array([*items, None], dtype=object)[:-1]
+
+
+def _compare(
+    estimator: Any,
+    train: _Documents | None,
+    test: _Documents,
+    progress: Callable[[ModelResult], None] | None,
+) -> Comparison:
+    """Return the comparison of the reported model, which comes first, with baselines."""
+    fitted_models: list[FittedModel] = []
+    notes: list[str] = []
+    for fitted, fit_notes in _measured_models(estimator, train, test):
+        fitted_models.append(fitted)
+        notes += fit_notes
+        if progress is not None:
+            progress(fitted.result)
+    n_train = 0
+    if train is None:
+        notes.append("Training texts were not given: tokens are those of the test texts.")
+    else:
+        n_train = len(train.y)
+        if train.texts is None or test.texts is None:
+            notes.append("The logistic regressions use the columns that the classifier uses.")
+        else:
+            notes += shared_texts(train.texts, test.texts)
+    return Comparison(fitted_models, test.classes, n_train, len(test.y), notes)
+
+
+def _measured_models(
+    estimator: Any, train: _Documents | None, test: _Documents
+) -> Iterator[tuple[FittedModel, list[str]]]:
+    """Yield the reported model, the baselines and the majority class, with notes on their fits."""
+    classifier = split_pipeline(estimator)[1]
+    name = type(classifier).__name__
+    # 1) The reported model. What `explain` raises is raised before the baselines are fitted.
+    if train is not None and not hasattr(classifier, "classes_"):
+        ours = Model(name, estimator, "ours")
+        fitted, notes = fit_and_measure(ours, train.X, train.labels, test.X, test.y)
+        yield fitted, notes
+        estimator = fitted.estimator
+        explain(estimator, test.X[:1], places=False)
+    else:
+        explain(estimator, test.X[:1], places=False)
+        yield measure(name, "ours", estimator, test.X, test.y, test.classes), []
+    # 2) Models fitted on the training documents.
+    if train is None:
+        yield _majority_class(test), []
         return
-    steps, _ = split_pipeline(estimator)
-    X, X_test = train.documents, test.documents
-    for _, step in steps:
-        X, X_test = step.transform(X), step.transform(X_test)
-    X, X_test = (sp.csr_array(one, dtype=np.float64) for one in (X, X_test))
-    for one in (tuned, defaults):
-        scale, logistic = one.estimator[1:]
-        if not np.array_equal(X.data, np.round(X.data)):
-            # Weights that are no counts: those above 1, such as a ContextVectorizer's, are scaled.
+    baselines, X, X_test = _baselines(estimator, train, test)
+    for model in baselines:
+        yield fit_and_measure(model, X, train.labels, X_test, test.y)
+
+
+def _majority_class(test: _Documents) -> FittedModel:
+    """Return the prediction of the most frequent class of the test documents."""
+    codes = test.y[test.y >= 0]
+    vote = DummyClassifier(strategy="prior").fit(codes[:, None], codes)
+    every_code = list(range(len(test.classes)))
+    name = "majority class of the test texts"
+    fitted = measure(name, "floor", vote, test.X, test.y, every_code)
+    return replace(fitted, result=replace(fitted.result, predict_seconds=None))
+
+
+def _baselines(estimator: Any, train: _Documents, test: _Documents) -> tuple[list[Model], Any, Any]:
+    """Return the baselines and the majority class, and their training and test inputs."""
+    _, tuned, defaults, *_, floor = default_models(len(train.y))
+    if train.texts is not None and test.texts is not None:
+        return [tuned, defaults, floor], train.texts, test.texts
+    # For other documents, logistic regressions on the columns that the classifier uses.
+    X = train.X
+    X_test = test.X
+    for _, step in split_pipeline(estimator)[0]:
+        X = step.transform(X)
+        X_test = step.transform(X_test)
+    X = sp.csr_array(X, dtype=np.float64)
+    X_test = sp.csr_array(X_test, dtype=np.float64)
+    is_counts = np.array_equal(X.data, np.round(X.data))
+    models = []
+    for model in (tuned, defaults):
+        scale, logistic = model.estimator[1:]
+        if not is_counts:
+            # Weights above 1, such as a ContextVectorizer's, are scaled.
             scale = TfidfTransformer() if X.max() > 1 else "passthrough"
-        yield replace(one, estimator=make_pipeline(scale, logistic)), X, X_test
-    yield floor, X, X_test
+        models.append(replace(model, estimator=make_pipeline(scale, logistic)))
+    return [*models, floor], X, X_test
 
 
-def calibration(name: str, proba: Array, y: Codes) -> Calibration:
+def _data_summary(
+    source: str,
+    train: _Documents | None,
+    test: _Documents,
+    read_test: ReadDocuments,
+    estimator: Any,
+    notes: list[str],
+) -> DataSummary:
+    """Return the numbers of texts and tokens."""
+    _, names = named_classifier(estimator)
+    n_known_tokens = np.diff(read_test.X.indptr)
+    return DataSummary(
+        source=source,
+        classes=test.classes,
+        train_sizes=None if train is None else train.class_sizes,
+        test_sizes=test.class_sizes,
+        n_train=None if train is None else len(train.y),
+        n_test=len(test.y),
+        n_unknown=int(np.count_nonzero(test.y < 0)),
+        n_tokens=sum(CHARACTER_PREFIX not in str(name) for name in names),
+        n_empty=int(np.count_nonzero(n_known_tokens == 0)),
+        notes=notes,
+    )
+
+
+def _versions() -> str:
+    """Return the versions of this package and of those that it depends on."""
+    versions = [f"sklearn-clsattn {__version__}", f"Python {platform.python_version()}"]
+    versions += [f"{name} {version(name)}" for name in _DEPENDENCIES]
+    return ", ".join(versions)
+
+
+def calibration(name: str, proba: Array | None, y: Codes) -> Calibration:
     """Return the accuracy of predictions, `proba` (n_texts, n_classes), by their confidence."""
+    assert proba is not None
+    confidence = proba.max(axis=1)
+    is_correct = proba.argmax(axis=1) == y
+    # 1) The numbers of texts in bins of equal width.
     edges = np.linspace(1.0 / proba.shape[1], 1.0, _N_BINS + 1)
-    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == y
     histogram = np.bincount(edges[1:-1].searchsorted(confidence), minlength=_N_BINS)
-    predictions = pd.DataFrame({"confidence": confidence, "right": right})
-    in_bins = predictions.groupby(equal_bins(confidence, _N_BINS))
-    of_bins = in_bins["confidence"]
-    columns = {"start": of_bins.min(), "end": of_bins.max(), "texts": in_bins.size()}
-    bins = pd.DataFrame(columns).join(in_bins.mean()).reset_index(drop=True)
-    n_right = in_bins["right"].sum()
-    intervals = [wilson_interval(*pair) for pair in zip(n_right, bins["texts"], strict=True)]
-    bins[["low", "high"]] = intervals
+    # 2) Accuracy and confidence in bins of equally many texts.
+    predictions = pd.DataFrame({"confidence": confidence, "right": is_correct})
+    by_bin = predictions.groupby(equal_bins(confidence, _N_BINS))
+    ranges = by_bin["confidence"].agg(["min", "max"])
+    bins = pd.DataFrame({"start": ranges["min"], "end": ranges["max"], "texts": by_bin.size()})
+    bins = bins.join(by_bin.mean()).reset_index(drop=True)
+    n_correct = by_bin["right"].sum()
+    bins[["low", "high"]] = list(map(wilson_interval, n_correct, bins["texts"]))
     return Calibration(name, bins, histogram.tolist())
 
 
-def _differences(ours: Entrant, others: list[Entrant], y: Codes) -> pd.DataFrame:
+def _confusion(ours: FittedModel, test: _Documents) -> NDArray[Any]:
+    """Return the confusion matrix (n_classes + 1, n_classes), unknown classes last."""
+    codes = [*range(len(test.classes)), -1]
+    square = confusion_matrix(test.y, ours.predicted, labels=codes)
+    return square[:, :-1]  # no model predicts an unknown class
+
+
+def _differences(comparison: Comparison, y: Codes) -> pd.DataFrame:
     """Return our accuracy less that of each other model, as `ModelReport` documents."""
+    ours, *others = comparison.entrants
+    is_correct = ours.predicted == y
     rows = []
     for other in others:
-        by_text = (ours.predicted == y).astype(np.float64) - (other.predicted == y)
-        only_ours, only_other = int((by_text > 0).sum()), int((by_text < 0).sum())
-        apart = only_ours + only_other
-        p_value = float(binomtest(only_ours, apart).pvalue) if apart else 1.0
-        error = float(by_text.std() / np.sqrt(len(by_text)))
-        rows.append((other.result.name, by_text.mean(), error, only_ours, only_other, p_value))
-    columns = ["other", "accuracy", "standard_error", "only_ours", "only_other", "p_value"]
-    return pd.DataFrame(rows, columns=columns).set_index("other")
+        other_correct = other.predicted == y
+        n_only_ours = int(np.count_nonzero(is_correct & ~other_correct))
+        n_only_other = int(np.count_nonzero(other_correct & ~is_correct))
+        n_apart = n_only_ours + n_only_other
+        by_text = is_correct.astype(np.float64) - other_correct
+        rows.append(
+            {
+                "other": other.result.name,
+                "accuracy": by_text.mean(),
+                "standard_error": float(by_text.std() / np.sqrt(len(by_text))),
+                "only_ours": n_only_ours,
+                "only_other": n_only_other,
+                "p_value": float(binomtest(n_only_ours, n_apart).pvalue) if n_apart else 1.0,
+            }
+        )
+    return pd.DataFrame(rows).set_index("other")
 
 
 def _mistakes(
-    estimator: Any, test: _Documents, compared: dict[str, Any], classes: list[Any], n_shown: int
+    test: _Documents, ours: FittedModel, baseline: FittedModel | None, n_shown: int
 ) -> Mistakes:
-    """Return the most confident mistakes, with the predictions of all models in `compared`."""
-    ours, y = compared[""], test.y
-    wrong = np.flatnonzero((y >= 0) & (ours.predicted != y))
-    # Ties are in the order of the texts.
+    """Return the most confident mistakes, with the predictions of both models."""
+    # 1) The mistakes, the most confident first; ties are in the order of the texts.
+    assert ours.proba is not None
+    wrong = np.flatnonzero((test.y >= 0) & (ours.predicted != test.y))
     order = np.argsort(-ours.proba[wrong].max(axis=1), kind="stable")
     positions = wrong[order[:n_shown]]
-    # Not of a type for strings: labels may hold lone surrogates.
-    labels = pd.Series(classes, dtype=object)
-    columns: dict[str, Any] = {"index": positions, "true": labels[y[positions]].array}
-    for prefix, entrant in compared.items():
-        predicted = entrant.predicted[positions]
-        columns[f"{prefix}predicted"] = labels[predicted].array
-        columns[f"{prefix}probability"] = entrant.proba[positions, predicted]
-        columns[f"{prefix}true_probability"] = entrant.proba[positions, y[positions]]
+    true = test.y[positions]
+    # 2) The predictions for them.
+    # Labels are not of a type for strings, because they may hold lone surrogates.
+    labels = pd.Series(test.classes, dtype=object)
+    columns: dict[str, Any] = {"index": positions, "true": labels[true].array}
+    columns |= _predictions(ours, positions, true, labels, "")
+    if baseline is not None:
+        columns |= _predictions(baseline, positions, true, labels, "baseline_")
+    # 3) The explanations of our predictions.
     explanation = None
     if len(positions):
-        rows = getattr(test.documents, "iloc", test.documents)
-        explanation = explain(estimator, rows[positions.tolist()], y_true=columns["true"])
+        rows = getattr(test.X, "iloc", test.X)[positions.tolist()]
+        explanation = explain(ours.estimator, rows, y_true=columns["true"])
         explanation = replace(explanation, index=positions)
     return Mistakes(len(wrong), pd.DataFrame(columns), explanation)
 
 
-def _labels_to_look_at(
-    estimator: Any, train: _Documents | None, classes: list[Any]
-) -> pd.DataFrame | None:
-    """Return the training texts whose labels the others contradict most, if these are known."""
+def _predictions(
+    model: FittedModel, positions: Codes, true: Codes, labels: pd.Series[Any], prefix: str
+) -> dict[str, Any]:
+    """Return a model's predictions for the texts at some positions, as columns of mistakes."""
+    assert model.proba is not None
+    predicted = model.predicted[positions]
+    return {
+        f"{prefix}predicted": labels[predicted].array,
+        f"{prefix}probability": model.proba[positions, predicted],
+        f"{prefix}true_probability": model.proba[positions, true],
+    }
+
+
+def _labels_to_check(estimator: Any, train: _Documents | None) -> pd.DataFrame | None:
+    """Return the training texts whose labels the others contradict most; None without texts."""
     if train is None or not isinstance(split_pipeline(estimator)[1], ClsAttentionClassifier):
         return None
-    labels = np.array([*classes, None], dtype=object)[:-1][train.y]
+    labels = _object_array(train.classes)[train.y]
     with without_name_warnings():
         try:
-            issues = label_issues(estimator, train.documents, labels)
+            issues = label_issues(estimator, train.X, labels)
         except ValueError:  # the fit had weights
             return None
     issues = issues[issues["margin"] < 0].head(_N_LABELS)
-    texts = train.texts()
-    excerpts: list[Any] = [None] * len(issues)
-    if texts is not None:
-        words = (" ".join(text.split()) for text in texts[issues["document"]])
-        excerpts = [one if len(one) <= _EXCERPT else f"{one[:_EXCERPT]}…" for one in words]
+    excerpts: list[str | None] = [None] * len(issues)
+    if train.texts is not None:
+        excerpts = [_excerpt(text) for text in train.texts[issues["document"]]]
     return issues.assign(excerpt=pd.Series(excerpts, index=issues.index, dtype=object))
+
+
+def _excerpt(text: str) -> str:
+    """Return the beginning of a text on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…"

@@ -17,7 +17,10 @@ from .terms import DecisionTerms
 from .token_positions import Segment, strongest_passages
 from .view import ShownText, Token, View, views
 
-_NARROWEST, _NO_BARS, _WITHOUT_TERMINAL = 40, 60, 100  # columns
+_NARROWEST = 40  # columns of text
+_NO_BARS = 60  # narrower tables have no bars
+_WITHOUT_TERMINAL = 100
+_BARS = ""  # the heading of their column
 _LONG = 20_000  # characters of a text, from which on only its strongest passages are shown
 _OF_LONG = 2_000  # characters of these passages
 # Blue and orange with the same contrast, 4.5 to 1, on black and on white.
@@ -33,6 +36,7 @@ def render_text(
 ) -> str:
     """Return an explanation as text, with the parameters of `Explanation.to_text`."""
     check_scalar(top, "top", Integral, min_val=0)
+    # 1) The console.
     screen = Console()
     if width is None:
         width = max(screen.width, _NARROWEST) if screen.is_terminal else _WITHOUT_TERMINAL
@@ -52,6 +56,7 @@ def render_text(
         emoji=False,
         legacy_windows=False,
     )
+    # 2) The documents.
     shown = views(explanation, target, top, with_deletion=len(explanation) <= MAX_UNFOLDED)
     with console.capture() as capture:
         for i, one in enumerate(shown):
@@ -73,9 +78,11 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
         " with probability ",
         (percent(view.probability), "bold"),
     )
-    if view.true is not None:
-        head.append("  correct" if view.is_right else "  WRONG, true label: ")
-        head.append("" if view.is_right else view.true, "bold")
+    if view.is_right:
+        head.append("  correct")
+    elif view.true is not None:
+        head.append("  WRONG, true label: ")
+        head.append(view.true, "bold")
     parts: list[RenderableType] = [head]
     if view.reasons:
         parts.append(_reasons(view, color=color))
@@ -87,12 +94,7 @@ def _document(view: View, *, color: bool, width: int) -> list[RenderableType]:
         parts.append(Text())
         if view.texts:
             parts.append(Text(f"{view.unplaced_title()}:", "dim"))
-        names = []
-        for token in view.unplaced:
-            times = "" if token.weight == 1 else f"×{count_text(token.weight)}"
-            name = token_text(token.name) + times
-            names.append(_marked(view, name, token.contribution, color=color))
-        parts.append(Text(" ").join(names))
+        parts.append(_unplaced(view, color=color))
     if not view.tokens:
         parts += [Text(), Text("The model knows no token of it: the decision is the intercept.")]
     if view.deletion:
@@ -119,6 +121,17 @@ def _reasons(view: View, *, color: bool) -> Text:
     return sentence
 
 
+def _unplaced(view: View, *, color: bool) -> Text:
+    """Return the tokens without a position in a text, marked by what they add."""
+    names = []
+    for token in view.unplaced:
+        name = token_text(token.name)
+        if token.weight != 1:
+            name += f"×{count_text(token.weight)}"
+        names.append(_marked(view, name, token.contribution, color=color))
+    return Text(" ").join(names)
+
+
 def _deletion(view: View) -> Text:
     """Return the words whose deletion changes the prediction, as a line."""
     assert view.deletion is not None
@@ -136,7 +149,9 @@ def _details(view: View, *, color: bool, width: int) -> list[RenderableType]:
     shown, more = view.classes()
     if shown:
         listed = ", ".join(f"{one.label} {percent(one.probability)}" for one in shown)
-        parts.append(Text(listed + (f", and {more} more" if more else ""), "dim"))
+        if more:
+            listed += f", and {more} more"
+        parts.append(Text(listed, "dim"))
     end, start, *totals = aligned([view.end, view.start, view.plus.total, view.minus.total])
     decision = Text.assemble((f"{view.decision_name} {end}", "bold"), f" = {start} intercept")
     for side, number in zip((view.plus, view.minus), totals, strict=True):
@@ -144,7 +159,9 @@ def _details(view: View, *, color: bool, width: int) -> list[RenderableType]:
             decision.append(f", {number} {side.label}")
     parts.append(decision)
     parts += _tables(view, color=color, width=width)
-    remarks = [*view.remarks(), *filter(None, [view.effects_note])]
+    remarks = view.remarks()
+    if view.effects_note:
+        remarks.append(view.effects_note)
     if remarks:
         parts += [Text(), Text("\n".join(f"{remark}." for remark in remarks), "dim")]
     return parts
@@ -190,7 +207,10 @@ def _marked(view: View, written: str, added: float, *, color: bool) -> Text:
     strength = level(added, view.largest, 3)
     if color:
         return Text(written, _style(added, strength))
-    return Text(f"[{'+' if added > 0 else '-'}{written}]" if strength > 1 else written)
+    if strength > 1:
+        sign = "+" if added > 0 else "-"
+        return Text(f"[{sign}{written}]")
+    return Text(written)
 
 
 def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
@@ -198,23 +218,14 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
     tokens = view.listed
     if not tokens:
         return []
-    longest = 0 if width < _NO_BARS else 6 if width < 80 else 16
-    largest = max(abs(token.contribution) for token in tokens)
-    columns = {"adds": aligned([token.contribution for token in tokens])}
-    if longest:
-        columns[""] = ["█" * round(longest * abs(token.contribution) / largest) for token in tokens]
-    columns |= {
-        "token": [_name(token) for token in tokens],
-        "weight": [count_text(token.weight) for token in tokens],
-        "attention": [percent(token.attention) for token in tokens],
-    }
-    if view.has_without:
-        columns["without"] = aligned([token.without for token in tokens])
+    # 1) The columns, and their widths; the names get what the others leave.
+    columns = _columns(view, width)
+    gap = 1 if width < _NO_BARS else 2
     widths = {head: max(map(cell_len, [head, *cells])) for head, cells in columns.items()}
-    gap = 2 if longest else 1
-    left = width - sum(widths.values()) + widths["token"] - gap * (len(widths) - 1)
-    widths["token"] = max(1, min(widths["token"], left))
+    n_others = sum(widths.values()) - widths["token"] + gap * (len(widths) - 1)
+    widths["token"] = max(1, min(widths["token"], width - n_others))
     rows = dict(zip(tokens, zip(*columns.values(), strict=True), strict=True))
+    # 2) A table for each side.
     parts: list[RenderableType] = []
     for side in view.sides:
         if not side.tokens:
@@ -222,12 +233,31 @@ def _tables(view: View, *, color: bool, width: int) -> list[RenderableType]:
         title = Text(f"{side.label[0].upper()}{side.label[1:]}")
         title.stylize(_style(side.sign, 2) if color else "bold")
         table = Table.grid(padding=(0, gap, 0, 0), pad_edge=False)
+        styles = []
         for head, size in widths.items():
-            justify: Any = "left" if head in ("", "token") else "right"
+            justify: Any = "left" if head in (_BARS, "token") else "right"
             table.add_column(justify=justify, overflow="fold", width=size)
+            bar_style = BLUE if side.sign > 0 else ORANGE
+            styles.append(bar_style if head == _BARS else "")
         table.add_row(*(Text(head, "dim") for head in widths))
-        styles = ["" if head else BLUE if side.sign > 0 else ORANGE for head in widths]
         for token in side.tokens:
             table.add_row(*map(Text, rows[token], styles))
         parts += [Text(), title, table]
     return parts
+
+
+def _columns(view: View, width: int) -> dict[str, list[str]]:
+    """Return the columns of the tables of listed tokens, with bars where there is space."""
+    tokens = view.listed
+    columns = {"adds": aligned([token.contribution for token in tokens])}
+    if width >= _NO_BARS:
+        longest = 6 if width < 80 else 16
+        largest = max(abs(token.contribution) for token in tokens)
+        lengths = [longest * abs(token.contribution) / largest for token in tokens]
+        columns[_BARS] = ["█" * round(length) for length in lengths]
+    columns["token"] = [_name(token) for token in tokens]
+    columns["weight"] = [count_text(token.weight) for token in tokens]
+    columns["attention"] = [percent(token.attention) for token in tokens]
+    if view.has_without:
+        columns["without"] = aligned([token.without for token in tokens])
+    return columns

@@ -18,9 +18,17 @@ from .edited_text import EditableDocument, Span, TextModel, delete_spans
 Positions = NDArray[np.intp]
 
 # Fields that are indexed by entry, and those that are not indexed by entry or document.
-_PER_ENTRY = {"columns", "tokens", "weights", "attention", "values"}
-_PER_ENTRY |= {"contributions", "own_contributions", "vector_contributions"}
-_PER_ENTRY |= {"decision_without_count"}
+_PER_ENTRY = {
+    "columns",
+    "tokens",
+    "weights",
+    "attention",
+    "values",
+    "contributions",
+    "own_contributions",
+    "vector_contributions",
+    "decision_without_count",
+}
 _TUPLES = {"texts", "documents"}  # of one entry a document
 _OTHERWISE = {"classes", "targets", "intercept", "indptr", "model", "text_model"} | _TUPLES
 _NEAR = 0.25  # least cosine between the vectors of two tokens that are called near
@@ -49,15 +57,15 @@ class DocumentText:
             return [[] for _ in tokens]
         order = np.argsort(self.occurrences[:, 2], kind="stable")
         first, length, token = self.occurrences[order].T
-        found = []
+        spans_of_tokens = []
         for number in tokens:
             low, high = np.searchsorted(token, [number, number + 1])
             spans: set[Span] = set()
             for at in range(low, high):
                 words = self.words[first[at] : first[at] + length[at]]
                 spans.update(map(tuple, words.tolist()))
-            found.append(sorted(spans))
-        return found
+            spans_of_tokens.append(sorted(spans))
+        return spans_of_tokens
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,18 +79,21 @@ class Likeness:
     vectors: NDArray[np.float32]
     own: Array
 
-    def near(self, name: str, of_class: Array, k: int = 3) -> list[str]:
+    def near(self, name: str, direction: Array, k: int = 3) -> list[str]:
         """Return the tokens nearest to one that say the same themselves, most alike first.
 
-        `of_class`, (n_targets,), makes of the targets the decision, with the sign of the vector's
+        `direction`, (n_targets,), makes of the targets the decision, with the sign of the vector's
         contribution.
         """
-        at = np.flatnonzero(self.names == name)[:1]
-        if not len(at):
+        positions = np.flatnonzero(self.names == name)
+        if not len(positions):
             return []
-        cosines = (self.vectors @ self.vectors[at[0]]) * (self.own @ of_class > 0)
-        cosines[at] = 0.0
-        return [str(self.names[one]) for one in np.argsort(-cosines)[:k] if cosines[one] > _NEAR]
+        token = positions[0]
+        says_the_same = self.own @ direction > 0
+        cosines = (self.vectors @ self.vectors[token]) * says_the_same
+        cosines[token] = 0.0
+        nearest = np.argsort(-cosines)[:k]
+        return [str(self.names[other]) for other in nearest if cosines[other] > _NEAR]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,8 +182,11 @@ class DecisionTerms:
         """The decisions without each token, (n_entries, n_targets), as `Explanation` says."""
         if not self.has_without:
             return None
-        made = [one.predict_without(np.arange(len(one.tokens))) for one in self]
-        return np.concatenate([np.empty((0, len(self.targets))), *made])
+        decisions = [np.empty((0, len(self.targets)))]
+        for document in self:
+            every_token = np.arange(len(document.tokens))
+            decisions.append(document.predict_without(every_token))
+        return np.concatenate(decisions)
 
     def predict_without(self, tokens: Positions) -> Array:
         """Return the first document's decisions without each of some tokens, given by number.
@@ -183,26 +197,28 @@ class DecisionTerms:
         if self.decision_without_count is not None:
             return self.decision_without_count[tokens]
         decisions = np.full((len(tokens), len(self.targets)), np.nan)
-        document, model = self.documents[0], self.text_model
+        document = self.documents[0]
+        model = self.text_model
         if document is None or model is None:
             return decisions
-        # 1) The document without all words of all occurrences of each token.
+        # 1) The words of all occurrences of each token, in each text of the document.
         spans: dict[int, dict[int, set[Span]]] = defaultdict(lambda: defaultdict(set))
         for shown in self.texts[0]:
-            if shown.field is not None:
-                for at, found in enumerate(shown.token_spans(tokens)):
-                    if found:
-                        spans[at][shown.field].update(found)
-        versions = [
-            tuple(
+            if shown.field is None:
+                continue
+            for at, token_spans in enumerate(shown.token_spans(tokens)):
+                if token_spans:
+                    spans[at][shown.field].update(token_spans)
+        if not spans:
+            return decisions
+        # 2) The document without them, and its prediction.
+        versions = []
+        for deleted in spans.values():
+            texts = [
                 delete_spans(text, sorted(deleted.get(number, ())))
                 for number, text in enumerate(document.texts)
-            )
-            for deleted in spans.values()
-        ]
-        if not versions:
-            return decisions
-        # 2) Its prediction.
+            ]
+            versions.append(tuple(texts))
         predicted = model.decisions(document.as_input(versions))
         if len(self.classes) == 2:
             sign = 1.0 if self.targets.tolist()[0] == self.classes.tolist()[1] else -1.0
@@ -219,28 +235,34 @@ def pairs(explanation: DecisionTerms, target: Any) -> tuple[Positions, Positions
     By default the predicted class and the true one where it is known and another, else the
     runner-up; a class that was not predicted is shown against the one that was.
     """
-    labels, n_documents = explanation.targets.tolist(), len(explanation)
+    labels = explanation.targets.tolist()
+    n_documents = len(explanation)
     if target is not None and (np.ndim(target) or target not in labels):
         raise ValueError(
             f"target must be None or one of the explained classes {labels}, got {target!r}"
         )
     if len(labels) == 1:
         return np.zeros(n_documents, dtype=np.intp), np.full(n_documents, -1)
-    number = {label: at for at, label in enumerate(labels)}
-    predicted = np.array([number[label] for label in explanation.predicted.tolist()], np.intp)
+    position = {label: at for at, label in enumerate(labels)}
+    predicted_labels = explanation.predicted.tolist()
+    predicted = np.array([position[label] for label in predicted_labels], np.intp)
+    # 1) The rival: the true class, or the runner-up.
     others = explanation.decision.copy()
     others[np.arange(n_documents), predicted] = -np.inf
     rivals = others.argmax(axis=1)
     if explanation.true is not None:
-        true = np.array([number.get(label, -1) for label in explanation.true.tolist()], np.intp)
+        true_labels = explanation.true.tolist()
+        true = np.array([position.get(label, -1) for label in true_labels], np.intp)
         rivals = np.where((true >= 0) & (true != predicted), true, rivals)
+    # 2) The class that is shown.
     if target is None:
         return predicted, rivals
-    shown = np.full(n_documents, number[target])
+    shown = np.full(n_documents, position[target])
     return shown, np.where(shown != predicted, predicted, rivals)
 
 
 def difference(by_class: Array, k: Any, j: Any) -> Array:
     """Return column k less column j unless -1 of (n, n_targets), for numbers or (n,) of them."""
     rows = np.arange(len(by_class))
-    return by_class[rows, k] - np.where(j < 0, 0.0, by_class[rows, j])
+    subtracted = np.where(j < 0, 0.0, by_class[rows, j])
+    return by_class[rows, k] - subtracted

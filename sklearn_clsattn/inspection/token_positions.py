@@ -70,31 +70,44 @@ def document_texts(
 
     `names` are those of the columns of X, and `editable` the documents as they can be edited.
     """
-    # Vectorizers of the same text are located together.
-    inputs: dict[Any, tuple[TextInput, list[Any], dict[int, Source]]] = {}
-    for number, source in enumerate(origins.sources):
-        key, vectorizer = source.input.key, source.vectorizer
-        if getattr(vectorizer, "input", "content") == "file":  # which is read once
-            continue
-        if key not in inputs:
-            decode = getattr(vectorizer, "decode", lambda text: text)
-            contents = [decode(text) for text in source.input.of(documents)]
-            inputs[key] = source.input, contents, {}
-        inputs[key][2][number] = source
+    inputs = _vectorized_texts(origins, documents)
     texts = []
     for i in range(X.shape[0]):
         columns = names[X.indices[X.indptr[i] : X.indptr[i + 1]]]
-        # A union may have a token in several columns.
+        # The numbers of each token in the document: a union may have it in several columns.
         numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number, token in enumerate(zip(columns.sources.tolist(), columns.terms, strict=True)):
             numbers[token].append(number)
-        found = []
-        for text_input, contents, sources in inputs.values():
-            if isinstance(contents[i], str):
-                field = _field(text_input, contents[i], editable[i])
-                found.append(_document_text(text_input.name, contents[i], field, sources, numbers))
-        texts.append(tuple(found))
+        texts_of_document = []
+        for text_input, contents, sources in inputs:
+            text = contents[i]
+            if isinstance(text, str):
+                field = _field(text_input, text, editable[i])
+                texts_of_document.append(
+                    _document_text(text_input.name, text, field, sources, numbers)
+                )
+        texts.append(tuple(texts_of_document))
     return tuple(texts)
+
+
+def _vectorized_texts(
+    origins: FeatureOrigins, documents: Any
+) -> list[tuple[TextInput, list[Any], dict[int, Source]]]:
+    """Return each text input, its texts (n_documents), and the vectorizers that read it."""
+    inputs: dict[Any, tuple[TextInput, list[Any], dict[int, Source]]] = {}
+    for number, source in enumerate(origins.sources):
+        vectorizer = source.vectorizer
+        if getattr(vectorizer, "input", "content") == "file":  # which is read once
+            continue
+        key = source.input.key
+        if key not in inputs:
+            contents = source.input.read(documents)
+            if hasattr(vectorizer, "decode"):
+                contents = [vectorizer.decode(content) for content in contents]
+            inputs[key] = (source.input, contents, {})
+        _, _, sources = inputs[key]
+        sources[number] = source
+    return list(inputs.values())
 
 
 def _field(text_input: TextInput, text: str, document: EditableDocument | None) -> int | None:
@@ -118,8 +131,10 @@ def _document_text(
 ) -> DocumentText:
     """Return a text with the occurrences of the document's tokens in it."""
     spans: list[Integers] = []
-    occurrences, weights, n_spans = [], [], 0
-    for number, source in sources.items():
+    occurrences = []
+    weights = []
+    n_spans = 0
+    for source_number, source in sources.items():
         vectorizer = source.vectorizer
         if isinstance(vectorizer, ContextVectorizer):
             located: Located | None = _in_context(vectorizer, text)
@@ -127,66 +142,84 @@ def _document_text(
             located = locate(vectorizer, text)
         if located is None:
             continue
-        terms = map(source.column_term, located.terms)
-        of_terms = [numbers.get((number, term), []) for term in terms]
-        at = np.repeat(np.arange(len(of_terms)), list(map(len, of_terms)))
-        rows: list[Any] = [located.first[at] + n_spans, located.lengths[at], list(chain(*of_terms))]
+        # A row for each occurrence and each number of its token in the document.
+        terms = [source.column_term(term) for term in located.terms]
+        columns = [numbers.get((source_number, term), []) for term in terms]
+        at = np.repeat(np.arange(len(terms)), list(map(len, columns)))
+        first = located.first[at] + n_spans
+        tokens = list(chain.from_iterable(columns))
+        rows: list[Any] = [first, located.lengths[at], tokens]
         occurrences.append(np.column_stack(rows).astype(np.int32))
         weights.append(located.weights[at])
         spans.append(located.spans)
         n_spans += len(located.spans)
     if not spans:
         return DocumentText(name, text, None, None, None, field)
-    joined, counted = np.concatenate(occurrences), np.concatenate(weights)
-    shares = counted / np.bincount(joined[:, 2], counted)[joined[:, 2]]
     words = whole_clusters(text, np.concatenate(spans).astype(np.int32))
+    joined = np.concatenate(occurrences)
+    counted = np.concatenate(weights)
+    token = joined[:, 2]
+    shares = counted / np.bincount(token, counted)[token]
     return DocumentText(name, text, words, joined, shares, field)
 
 
 def locate(vectorizer: CountVectorizer, text: str) -> Located | None:
     """Return the tokens of a text; None where they are not words as scikit-learn reads them."""
-    kind, custom = type(vectorizer), (vectorizer.preprocessor, vectorizer.tokenizer)
-    if (
-        vectorizer.analyzer != "word"
-        or any(one is not None for one in custom)
-        or callable(vectorizer.strip_accents)
-        or any(getattr(kind, name) is not getattr(CountVectorizer, name) for name in _READING)
-    ):
+    if not _reads_words(vectorizer):
         return None
+    # 1) The words of the preprocessed text.
     preprocess = vectorizer.build_preprocessor()
     processed = preprocess(text)
-    shortest, longest = vectorizer.ngram_range
     pattern = re.compile(vectorizer.token_pattern)
     stop_words = vectorizer.get_stop_words() or ()
-    spans = [match.span(pattern.groups) for match in pattern.finditer(processed)]
-    spans = [span for span in spans if processed[slice(*span)] not in stop_words]
-    if any(start == stop for start, stop in spans):  # an empty token has no position
-        return None
+    spans = []
+    for match in pattern.finditer(processed):
+        start, stop = match.span(pattern.groups)
+        if processed[start:stop] in stop_words:
+            continue
+        if start == stop:  # an empty token has no position
+            return None
+        spans.append((start, stop))
     words = [processed[start:stop] for start, stop in spans]
+    # 2) The n-grams of words, by their first words and numbers of words.
+    shortest, longest = vectorizer.ngram_range
     sizes = np.arange(shortest, longest + 1)
     counts = (len(words) - sizes + 1).clip(min=0)
-    first, lengths = ranges(np.zeros_like(counts), counts), np.repeat(sizes, counts)
-    pairs = zip(first.tolist(), lengths.tolist(), strict=True)
-    terms = [" ".join(words[at : at + n]) for at, n in pairs]
-    # Dropped characters, such as an accent, belong to the character before them.
+    first = ranges(np.zeros_like(counts), counts)
+    lengths = np.repeat(sizes, counts)
+    terms = []
+    for at, length in zip(first.tolist(), lengths.tolist(), strict=True):
+        terms.append(" ".join(words[at : at + length]))
+    # 3) The words in the text. Dropped characters, such as an accent, belong to the character
+    # before them.
     sizes_of = {character: len(preprocess(character)) for character in set(text)}
-    made = np.array([sizes_of[character] for character in text], dtype=np.intp)
-    present = np.flatnonzero(made)
-    starts, stops = np.array(spans, dtype=np.intp).reshape(-1, 2).T
+    n_made = np.array([sizes_of[character] for character in text], dtype=np.intp)
+    present = np.flatnonzero(n_made)
     edges = np.append(present, len(text))
-    origin = np.repeat(np.arange(len(present)), made[present])
-    places = np.column_stack([edges[origin[starts]], edges[origin[stops - 1] + 1]])
-    return Located(places, first, lengths, terms, np.ones(len(terms)))
+    origin = np.repeat(np.arange(len(present)), n_made[present])
+    starts, stops = np.array(spans, dtype=np.intp).reshape(-1, 2).T
+    in_text = np.column_stack([edges[origin[starts]], edges[origin[stops - 1] + 1]])
+    return Located(in_text, first, lengths, terms, np.ones(len(terms)))
+
+
+def _reads_words(vectorizer: CountVectorizer) -> bool:
+    """Return whether a vectorizer reads words by scikit-learn's own methods."""
+    kind = type(vectorizer)
+    if any(getattr(kind, name) is not getattr(CountVectorizer, name) for name in _READING):
+        return False
+    if vectorizer.preprocessor is not None or vectorizer.tokenizer is not None:
+        return False
+    return vectorizer.analyzer == "word" and not callable(vectorizer.strip_accents)
 
 
 def _in_context(vectorizer: ContextVectorizer, text: str) -> Located | None:
     """Return the words and n-grams of words of a text; None where the text does not have them."""
-    found = vectorizer.occurrences(text)
-    if (found.words < 0).any():
+    occurrences = vectorizer.occurrences(text)
+    if (occurrences.words < 0).any():
         return None
-    lengths = np.array([term.count(" ") + 1 for term in found.terms], dtype=np.intp)
-    first = found.first_words
-    return Located(found.words, first, lengths, found.terms.tolist(), found.weights)
+    terms = occurrences.terms.tolist()
+    lengths = np.array([term.count(" ") + 1 for term in terms], dtype=np.intp)
+    return Located(occurrences.words, occurrences.first_words, lengths, terms, occurrences.weights)
 
 
 def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segment]:
@@ -197,39 +230,38 @@ def cut(text: DocumentText, contributions: Array, attention: Array) -> list[Segm
     """
     if text.words is None or text.occurrences is None or text.shares is None:
         return [Segment(text.text)]
-    words, (first, length, tokens) = text.words, text.occurrences.T
-    # Every word of every occurrence, with the occurrence's number.
+    # 1) Every word of every occurrence, with the occurrence's number.
+    first, length, tokens = text.occurrences.T
     occurrence = np.repeat(np.arange(len(tokens)), length)
-    starts, stops = words[ranges(first, length)].T
+    starts, stops = text.words[ranges(first, length)].T
+    # 2) The edges of segments: of words, and of runs of words that overlap.
     n_characters = len(text.text)
     changes = np.bincount(starts, minlength=n_characters + 1)
     changes -= np.bincount(stops, minlength=n_characters + 1)
-    read = np.flatnonzero(np.diff(np.cumsum(changes) > 0, prepend=False))
-    ends = [[0, n_characters], starts, stops, read]
-    edges = np.unique(np.concatenate(ends)).astype(np.intp)
-    # Every segment of every word.
+    is_read = np.cumsum(changes) > 0
+    runs = np.flatnonzero(np.diff(is_read, prepend=False))
+    edges = np.unique(np.concatenate([[0, n_characters], starts, stops, runs])).astype(np.intp)
+    # 3) Every segment of every word, with the part of the token that it has.
     low = np.searchsorted(edges, starts, side="right") - 1
     n_segments = np.searchsorted(edges, stops) - low
-    segment, word = ranges(low, n_segments), np.repeat(np.arange(len(starts)), n_segments)
+    segment = ranges(low, n_segments)
+    word = np.repeat(np.arange(len(starts)), n_segments)
     token = tokens[occurrence[word]]
     inside = np.minimum(stops[word], edges[segment + 1]) - np.maximum(starts[word], edges[segment])
-    share = (text.shares / length)[occurrence[word]] * inside / (stops - starts)[word]
-    added, attended = (
-        np.bincount(segment, share * amounts[token], len(edges)).tolist()
-        for amounts in (contributions, attention)
-    )
-    members = np.unique(segment * len(contributions) + token)
-    until = np.searchsorted(members, np.arange(len(edges) + 1) * len(contributions)).tolist()
-    of_segments = (members % max(len(contributions), 1)).tolist()
-    return [
-        Segment(
-            text.text[start:stop],
-            tuple(of_segments[until[at] : until[at + 1]]),
-            added[at],
-            attended[at],
-        )
-        for at, (start, stop) in enumerate(pairwise(edges.tolist()))
-    ]
+    word_share = (text.shares / length)[occurrence[word]]
+    share = word_share * inside / (stops - starts)[word]
+    # 4) The sums over each segment, and its tokens.
+    added = np.bincount(segment, share * contributions[token], len(edges)).tolist()
+    attended = np.bincount(segment, share * attention[token], len(edges)).tolist()
+    n_tokens = len(contributions)
+    pairs = np.unique(segment * n_tokens + token)
+    ends = np.searchsorted(pairs, np.arange(len(edges) + 1) * n_tokens).tolist()
+    pair_tokens = (pairs % max(n_tokens, 1)).tolist()
+    segments = []
+    for at, (start, stop) in enumerate(pairwise(edges.tolist())):
+        members = tuple(pair_tokens[ends[at] : ends[at + 1]])
+        segments.append(Segment(text.text[start:stop], members, added[at], attended[at]))
+    return segments
 
 
 def strongest_passages(segments: Sequence[Segment], limit: int) -> list[Passage]:
@@ -237,22 +269,24 @@ def strongest_passages(segments: Sequence[Segment], limit: int) -> list[Passage]
     text = "".join(segment.text for segment in segments)
     starts = [0, *accumulate(len(segment.text) for segment in segments)]
     # 1) The characters to show: strong segments, and the words around them.
-    chosen = bytearray(len(text))
-    left = limit
-    for at in sorted(range(len(segments)), key=lambda at: -abs(segments[at].contribution)):
+    is_shown = bytearray(len(text))
+    n_left = limit
+    order = sorted(range(len(segments)), key=lambda at: -abs(segments[at].contribution))
+    for at in order:
         start = max(starts[at] - _AROUND, 0)
-        stop = min(starts[at + 1], starts[at] + limit) + _AROUND
         if start:  # not from the middle of a word
             start = max(start, text.find(" ", start, starts[at]) + 1)
-        end = text.rfind(" ", starts[at + 1], stop)
-        stop = end if end >= 0 and stop < len(text) else stop
-        left -= chosen.count(0, start, stop)
-        chosen[start:stop] = b"\1" * len(chosen[start:stop])
-        if left <= 0:
+        stop = min(starts[at + 1], starts[at] + limit) + _AROUND
+        space = text.rfind(" ", starts[at + 1], stop)
+        if space >= 0 and stop < len(text):
+            stop = space
+        n_left -= is_shown.count(0, start, stop)
+        is_shown[start:stop] = b"\1" * len(is_shown[start:stop])
+        if n_left <= 0:
             break
     # 2) Neighbouring characters as passages, and passages as parts of segments.
     passages = []
-    for run in re.finditer(b"\1+", chosen):
+    for run in re.finditer(b"\1+", is_shown):
         parts = []
         for at in range(bisect_right(starts, run.start()) - 1, len(segments)):
             if starts[at] >= run.end():

@@ -1,6 +1,5 @@
 """The content of one document's explanation for one class, for pages and terminals alike."""
 
-from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
@@ -70,10 +69,21 @@ class Side(NamedTuple):
     more_total: float  # their sum
 
 
-# A class with its probability and decision, and whether the document is explained for it.
-ShownClass = namedtuple("ShownClass", "label probability decision shown")
-# A text in segments and as a whole, named where a document has several texts.
-ShownText = namedtuple("ShownText", "name segments text")
+class ShownClass(NamedTuple):
+    """A class with its probability and decision."""
+
+    label: str
+    probability: float
+    decision: float
+    shown: bool  # whether the document is explained for it
+
+
+class ShownText(NamedTuple):
+    """A text of a document."""
+
+    name: str | None  # where the document has several texts
+    segments: list[Segment]
+    text: str
 
 
 class Reason(NamedTuple):
@@ -102,71 +112,93 @@ class View:
 
     def __init__(
         self,
-        one: DecisionTerms,
+        document: DecisionTerms,
         k: int,
         j: int,
         top: int,
         with_effects: bool = True,
         with_deletion: bool = False,
     ) -> None:
-        labels, classes = one.targets.tolist(), one.classes.tolist()
-        predicted = one.predicted.tolist()[0]
-        true = None if one.true is None else one.true.tolist()[0]
-        rivals = [labels[j]] if j >= 0 else [label for label in classes if label != labels[k]]
-        self.one, self.k, self.j = one, k, j
-        self.number, self.probability = int(one.index[0]), float(one.predicted_probability[0])
-        self.predicted, self.target = label_text(predicted), label_text(labels[k])
-        self.true = None if one.true is None else label_text(true)
-        self.is_right = one.true is not None and bool(true == predicted)
-        # The other one of two classes, or the one compared with.
-        self.other = label_text(rivals[0]) if len(rivals) == 1 else None
-        # Whether the sign of the decision says which of two classes is ahead.
-        self.is_binary = self.other is not None
-        self.is_compared = self.is_binary and len(classes) > 2
-        # In sentences; a bare number would not be recognised as a class.
-        self._target_name = _class_name(labels[k])
-        self._other_name = _class_name(rivals[0]) if len(rivals) == 1 else ""
-        self.decision_name = f"lead over {self._other_name}" if self.is_compared else "decision"
-        self.start = float(difference(one.intercept[None], k, j)[0])
-        self.end = float(difference(one.decision, k, j)[0])
-        self.has_without = with_effects and one.has_without
-        self.is_edited = one.text_model is not None
-
-        added = difference(one.contributions, k, j)
-        self.texts = [
-            ShownText(text.name, cut(text, added, one.attention), text.text)
-            for text in one.texts[0]
-        ]
-        self.tokens = _tokens(one, k, j)  # in the order of the columns
+        self.document = document
+        self.k = k
+        self.j = j
+        self._name_classes()
+        self.number = int(document.index[0])
+        self.probability = float(document.predicted_probability[0])
+        self.start = float(difference(document.intercept[None], k, j)[0])
+        self.end = float(difference(document.decision, k, j)[0])
+        self.has_without = with_effects and document.has_without
+        self.is_edited = document.text_model is not None
+        # 1) The tokens, in the order of the columns, and the texts.
+        self.tokens = _tokens(document, k, j)
         if self.has_without:
             self._predict_without(top)
-        located = [text.occurrences for text in one.texts[0] if text.occurrences is not None]
-        placed = {token for occurrences in located for token in occurrences[:, 2].tolist()}
+        contributions = difference(document.contributions, k, j)
+        self.texts: list[ShownText] = []
+        self.has_ngrams = False
+        placed: set[int] = set()
+        for text in document.texts[0]:
+            segments = cut(text, contributions, document.attention)
+            self.texts.append(ShownText(text.name, segments, text.text))
+            if text.occurrences is not None:
+                _, n_words, tokens = text.occurrences.T
+                self.has_ngrams |= bool((n_words > 1).any())
+                placed.update(tokens.tolist())
+        self.has_text = any(shown.segments for shown in self.texts)
         self.unplaced = [token for at, token in enumerate(self.tokens) if at not in placed]
-        segments = [segment for text in self.texts for segment in text.segments]
-        self.has_text = bool(segments)
-        self.has_ngrams = any((words[:, 1] > 1).any() for words in located)
-        # The strongest shades are the same in all texts of the document.
-        parts: list[Segment | Token] = [*segments, *self.unplaced]
+        # 2) The strongest shades, which are the same in all texts of the document.
+        parts: list[Segment | Token] = list(self.unplaced)
+        for shown in self.texts:
+            parts += shown.segments
         self.largest = max([_FAINT, *(abs(part.contribution) for part in parts)])
         self.most = max((part.attention for part in parts), default=0.0)
-
+        # 3) The contributions of each sign, that for the predicted class first.
         against = f"for {self._other_name}" if self.is_binary else f"against {self._target_name}"
         self.plus = _side(1, f"for {self._target_name}", self.tokens, top)
         self.minus = _side(-1, against, self.tokens, top)
-        # That of the predicted one of two classes comes first.
-        is_reversed = self.other == self.predicted
-        self.sides = (self.minus, self.plus) if is_reversed else (self.plus, self.minus)
+        self.sides = (self.plus, self.minus)
+        if self.other == self.predicted:
+            self.sides = (self.minus, self.plus)
         self.listed = self.plus.tokens + self.minus.tokens
         self.reasons = self._reasons()
-        self.deletion = _deletion(one) if with_deletion else None
+        self.deletion = _deletion(document) if with_deletion else None
+
+    def _name_classes(self) -> None:
+        """Set the names of the classes, and how two of them are compared."""
+        document = self.document
+        labels = document.targets.tolist()
+        classes = document.classes.tolist()
+        target = labels[self.k]
+        rivals = [label for label in classes if label != target]
+        if self.j >= 0:
+            rivals = [labels[self.j]]
+        predicted = document.predicted.tolist()[0]
+        self.predicted = label_text(predicted)
+        self.true = None
+        self.is_right = False
+        if document.true is not None:
+            true = document.true.tolist()[0]
+            self.true = label_text(true)
+            self.is_right = bool(true == predicted)
+        self.target = label_text(target)
+        self._target_name = _class_name(target)
+        # The other one of two classes, or the one compared with.
+        self.other: str | None = None
+        self._other_name = ""
+        if len(rivals) == 1:
+            self.other = label_text(rivals[0])
+            self._other_name = _class_name(rivals[0])
+        # Whether the sign of the decision says which of two classes is ahead.
+        self.is_binary = self.other is not None
+        self.is_compared = self.is_binary and len(classes) > 2
+        self.decision_name = f"lead over {self._other_name}" if self.is_compared else "decision"
 
     def _predict_without(self, top: int) -> None:
         """Add the decisions without the token to the tokens that are listed."""
-        strongest = (_side(sign, "", self.tokens, top).tokens for sign in (1, -1))
-        names = {id(token) for side in strongest for token in side}
-        numbers = [at for at, token in enumerate(self.tokens) if id(token) in names]
-        predicted = self.one.predict_without(np.array(numbers, dtype=np.intp))
+        listed = [*_side(1, "", self.tokens, top).tokens, *_side(-1, "", self.tokens, top).tokens]
+        identities = set(map(id, listed))
+        numbers = [at for at, token in enumerate(self.tokens) if id(token) in identities]
+        predicted = self.document.predict_without(np.array(numbers, dtype=np.intp))
         decisions = difference(predicted, self.k, self.j).tolist()
         for at, decision in zip(numbers, decisions, strict=True):
             if not isnan(decision):
@@ -185,29 +217,36 @@ class View:
 
     def _reasons(self) -> list[Reason]:
         """Return the strongest tokens of each side, those of the predicted class first."""
-        reasons = list[Reason]()
+        reasons: list[Reason] = []
         for side in self.sides:
-            named = list[Token]()
-            words = set[str]()
-            for token in _strongest(self.tokens, side.sign):
-                if len(named) == _MAX_REASONS or not self.shade(token.contribution):
-                    break
-                # A pair says nothing new beside its words, nor a word beside its pairs.
-                of_token = {word for word in token.term.split() if word.isalnum()}
-                if not words & of_token:
-                    named.append(token)
-                    words |= of_token
+            named = self._named_tokens(side.sign)
             if not named:
                 continue
             preposition, label = side.label.split(" ", maxsplit=1)
-            verb = "favour" if preposition == "for" else "speak against"
-            if len(named) == 1:
-                verb = verb.replace("favour", "favours").replace("speak", "speaks")
+            is_single = len(named) == 1
+            if preposition == "for":
+                verb = "favours" if is_single else "favour"
+            else:
+                verb = "speaks against" if is_single else "speak against"
             if self.is_compared and not reasons:
                 rival = self._other_name if side.sign > 0 else self._target_name
                 label = f"{label} over {rival}"
             reasons.append(Reason(side.sign, named, verb, label))
         return reasons
+
+    def _named_tokens(self, sign: int) -> list[Token]:
+        """Return the strongest tokens of one sign that have no word in common."""
+        named: list[Token] = []
+        words: set[str] = set()
+        for token in _strongest(self.tokens, sign):
+            if len(named) == _MAX_REASONS or not self.shade(token.contribution):
+                break
+            # A pair says nothing new beside its words, nor a word beside its pairs.
+            token_words = {word for word in token.term.split() if word.isalnum()}
+            if not words & token_words:
+                named.append(token)
+                words |= token_words
+        return named
 
     def shade(self, contribution: float) -> int:
         """Return the level of shading of a contribution, from 0 to `N_SHADES`."""
@@ -215,15 +254,15 @@ class View:
 
     def marked(self, segments: Iterable[Segment], by: str = "contribution") -> Markup:
         """Return segments of a text as HTML: a long text has too many for a template."""
-        made = []
+        elements = []
         for segment in segments:
-            written = str(escape(visible(segment.text, keep_lines=True)))
+            element = str(escape(visible(segment.text, keep_lines=True)))
             if segment.tokens:
                 tokens = [self.tokens[at] for at in segment.tokens]
                 tokens.sort(key=lambda token: -abs(token.contribution))
-                written = f"<span {self.mark(segment, tokens, by)}>{written}</span>"
-            made.append(written)
-        return Markup("".join(made))
+                element = f"<span {self.mark(segment, tokens, by)}>{element}</span>"
+            elements.append(element)
+        return Markup("".join(elements))
 
     def mark(
         self, part: Segment | Token, tokens: Sequence[Token], by: str = "contribution"
@@ -275,19 +314,25 @@ class View:
 
     def classes(self) -> tuple[list[ShownClass], int]:
         """Return the most probable of the explained classes, if several, and how many others."""
-        labels, decisions = self.one.targets.tolist(), self.one.decision[0].tolist()
-        n, chances = len(labels), self.one.probability[0].tolist()
-        order = list(range(n)) if n > 1 else []
+        labels = self.document.targets.tolist()
+        decisions = self.document.decision[0].tolist()
+        probabilities = self.document.probability[0].tolist()
+        n = len(labels)
+        if n == 1:
+            return [], 0
+        order = list(range(n))
         if n > MAX_CLASSES:
-            order = np.argsort(-self.one.probability[0], kind="stable")[:MAX_CLASSES].tolist()
+            by_probability = np.argsort(-self.document.probability[0], kind="stable")
+            likely = by_probability[:MAX_CLASSES].tolist()
             # Probabilities that round to nothing say nothing; the class shown and the next stay.
-            first = {*order[:2], self.k}
-            order = [at for at in order if at in first or chances[at] >= SMALLEST_SHOWN]
-        shown = [
-            ShownClass(label_text(labels[at]), chances[at], decisions[at], at == self.k)
-            for at in order
-        ]
-        return shown, n - len(order) if shown else 0
+            kept = {*likely[:2], self.k}
+            order = [at for at in likely if at in kept or probabilities[at] >= SMALLEST_SHOWN]
+        shown = []
+        for at in order:
+            is_shown = at == self.k
+            name = label_text(labels[at])
+            shown.append(ShownClass(name, probabilities[at], decisions[at], is_shown))
+        return shown, n - len(shown)
 
     def unplaced_title(self) -> str:
         """Return the title above the tokens without a position in a text."""
@@ -301,25 +346,28 @@ class View:
         """Return the sum's other terms, as parts of a sentence, with this minus sign."""
         remarks = [_others(side, minus) for side in self.sides if side.more]
         by_vector = [token for token in self.listed if token.by_vector]
-        for token in sorted(by_vector, key=lambda token: -abs(token.by_vector))[:_MAX_NEAR]:
-            if near := self._near(token):
+        by_vector.sort(key=lambda token: -abs(token.by_vector))
+        for token in by_vector[:_MAX_NEAR]:
+            near = self._near(token)
+            if near:
                 part = f"{signed(token.by_vector, minus)} of {signed(token.contribution, minus)}"
                 name = token_text(token.name)
                 remarks.append(f'"{name}" adds {part} because its vector is near {near}')
-        if self.one.cls_attention[0]:
-            share = percent(float(self.one.cls_attention[0]))
+        if self.document.cls_attention[0]:
+            share = percent(float(self.document.cls_attention[0]))
             remarks.append(f"{share} of the attention goes to no word")
         return remarks
 
     def _near(self, token: Token) -> str:
         """Return the tokens from which a token has most of its vector's contribution."""
-        if self.one.model is None or self.one.model.likeness is None:
+        if self.document.model is None or self.document.model.likeness is None:
             return ""
-        of_class = np.zeros(len(self.one.targets))
-        of_class[self.k] = np.sign(token.by_vector)
+        direction = np.zeros(len(self.document.targets))
+        direction[self.k] = np.sign(token.by_vector)
         if self.j >= 0:
-            of_class[self.j] = -of_class[self.k]
-        return ", ".join(map(token_text, self.one.model.likeness.near(token.name, of_class)))
+            direction[self.j] = -direction[self.k]
+        names = self.document.model.likeness.near(token.name, direction)
+        return ", ".join(map(token_text, names))
 
 
 def views(
@@ -332,48 +380,72 @@ def views(
     """Return the views of all documents, each for a class and its rival, as `pairs` says."""
     shown, rivals = pairs(explanation, target)
     each = zip(explanation, shown.tolist(), rivals.tolist(), strict=True)
-    made = []
-    for one, k, j in tracked(each, len(explanation), "predicting edited texts"):
-        made.append(View(one, k, j, top, with_effects, with_deletion))
-    return made
+    document_views = []
+    for document, k, j in tracked(each, len(explanation), "predicting edited texts"):
+        document_views.append(View(document, k, j, top, with_effects, with_deletion))
+    return document_views
 
 
 def _class_name(label: Any) -> str:
-    """Return a class label as text, such as "good" or "class 1"."""
-    return f"{'' if isinstance(label, str) else 'class '}{label_text(label)}"
+    """Return a class label in a sentence: a bare number would not be recognised as a class."""
+    return label_text(label) if isinstance(label, str) else f"class {label_text(label)}"
 
 
-def _deletion(one: DecisionTerms) -> Deletion | None:
+def _deletion(document: DecisionTerms) -> Deletion | None:
     """Return the fewest words, or counts, whose removal changes the document's prediction."""
-    if not len(one.tokens):
+    if not len(document.tokens):
         return None
-    unit: Literal["words", "tokens"] = "words" if can_edit(one) else "tokens"
-    if unit == "words":
-        document = one.documents[0]
-        assert document is not None
-        if document.n_occurrences > _LONGEST_SEARCHED:
+    unit: Literal["words", "tokens"] = "tokens"
+    if can_edit(document):
+        unit = "words"
+        editable = document.documents[0]
+        assert editable is not None
+        if editable.n_occurrences > _LONGEST_SEARCHED:
             return None
-    elif not can_set_counts(one):
+    elif not can_set_counts(document):
         return None
-    sets = minimal_sets(one, unit, None, _SECONDS, is_kept=False)
+    sets = minimal_sets(document, unit, None, _SECONDS, is_kept=False)
     words = [] if all_are_named(sets[0]) else list(sets[0].tokens)
-    return Deletion(sets.statement(0), words[:_MAX_DELETED], max(len(words) - _MAX_DELETED, 0))
+    n_more = max(len(words) - _MAX_DELETED, 0)
+    return Deletion(sets.statement(0), words[:_MAX_DELETED], n_more)
 
 
-def _tokens(one: DecisionTerms, k: int, j: int) -> list[Token]:
+def _tokens(document: DecisionTerms, k: int, j: int) -> list[Token]:
     """Return the tokens of one document in order, for the class at k against that at j."""
-    names = [str(name) for name in one.tokens]
+    # 1) Names have a prefix where all are such as those of a ColumnTransformer.
+    names = [str(name) for name in document.tokens]
     parts = [name.partition("__") for name in names]
-    # Names have a prefix where all are such as those of a ColumnTransformer.
-    if not all(before and after for before, _, after in parts):
+    if not all(prefix and term for prefix, _, term in parts):
         parts = [("", "", name) for name in names]
-    numbers = [one.weights.tolist(), one.attention.tolist()]
-    known = (one.contributions, one.own_contributions, one.vector_contributions)
-    for by_class in known:
-        nothing = [None] * len(names)
-        numbers.append(nothing if by_class is None else difference(by_class, k, j).tolist())
-    each = zip(names, parts, *numbers, strict=True)
-    return [Token(name, prefix, term, *of_token) for name, (prefix, _, term), *of_token in each]
+    # 2) The numbers of the class shown.
+    numbers: list[list[Any]] = []
+    for by_class in (
+        document.contributions,
+        document.own_contributions,
+        document.vector_contributions,
+    ):
+        if by_class is None:
+            numbers.append([None] * len(names))
+        else:
+            numbers.append(difference(by_class, k, j).tolist())
+    contributions, own, by_vector = numbers
+    weights = document.weights.tolist()
+    attention = document.attention.tolist()
+    tokens = []
+    for at, name in enumerate(names):
+        prefix, _, term = parts[at]
+        token = Token(
+            name,
+            prefix,
+            term,
+            weight=weights[at],
+            attention=attention[at],
+            contribution=contributions[at],
+            own=own[at],
+            by_vector=by_vector[at],
+        )
+        tokens.append(token)
+    return tokens
 
 
 def _others(side: Side, minus: str) -> str:
@@ -390,10 +462,15 @@ def _others(side: Side, minus: str) -> str:
 def _side(sign: int, label: str, tokens: Sequence[Token], top: int) -> Side:
     """Return the tokens of one sign; those that round to nothing are not listed."""
     largest = max((abs(token.contribution) for token in tokens), default=0.0)
-    every = _strongest(tokens, sign)
-    listed = [one for one in every if not rounds_to_nothing(one.contribution, largest)][:top]
-    total, of_listed = (sum(token.contribution for token in some) for some in (every, listed))
-    return Side(sign, label, total, listed, len(every) - len(listed), total - of_listed)
+    strongest = _strongest(tokens, sign)
+    visible_tokens = [
+        token for token in strongest if not rounds_to_nothing(token.contribution, largest)
+    ]
+    listed = visible_tokens[:top]
+    total = sum(token.contribution for token in strongest)
+    listed_total = sum(token.contribution for token in listed)
+    n_more = len(strongest) - len(listed)
+    return Side(sign, label, total, listed, n_more, total - listed_total)
 
 
 def _strongest(tokens: Sequence[Token], sign: int) -> list[Token]:

@@ -24,8 +24,8 @@ Choice = tuple[int, ...]
 Margins = Callable[[Sequence[Choice]], Array]
 
 REACHED = 1e-9  # the least margin that is not rounding
-_MAX_ALL = 2_000  # choices of more than one word that are tried only to try all of a size
-_FEW = 250  # choices of several sizes that are tried at once
+_MAX_CHOICES = 2_000  # of more than one word, for trying all choices of a size
+_MAX_AT_ONCE = 250  # choices of several sizes that are tried at once
 _MAX_READ = 2_000_000  # words of the edited texts by which single words are ranked
 _BATCH = 100_000  # words that are predicted before the time is looked at
 _CANDIDATES = 32  # words that are tried at each step
@@ -34,8 +34,8 @@ _MAX_ROUNDS = 12  # of exchanges
 
 
 @dataclass(frozen=True)
-class FoundWords:
-    """The words that were found, and what was tried."""
+class WordSearchResult:
+    """The result of a search for words, and what was tried."""
 
     words: Choice | None  # the most effective first, None if none were found
     n_tried: int  # all choices of up to this many words were tried
@@ -49,23 +49,23 @@ class _OutOfTime(Exception):
 class _Trials:
     """The margins of choices, predicted in batches until the time is over."""
 
-    margins: Margins
+    predict: Margins
     n_words: int
     length: int  # occurrences of words in an edited text, at most
-    stop: float  # when the time is over
+    deadline: float
     effects: Array  # (n_words,), what choosing each word adds to the margin, as far as it is known
     best: Choice | None = None  # the fewest words that reached the goal so far
-    n_tried: int = -1
+    n_tried: int = -1  # all choices of up to this many words were tried
 
-    def of(self, choices: Sequence[Choice]) -> Array:
+    def margins(self, choices: Sequence[Choice]) -> Array:
         """Return the margins of choices, (n_choices,); remember the best that reached the goal."""
-        made = []
+        batches = [np.zeros(0)]
         size = max(1, _BATCH // max(self.length, 1))
         for start in range(0, len(choices), size):
-            if monotonic() > self.stop:
+            if monotonic() > self.deadline:
                 raise _OutOfTime
-            made.append(self.margins(choices[start : start + size]))
-        margins = np.concatenate(made) if made else np.zeros(0)
+            batches.append(self.predict(choices[start : start + size]))
+        margins = np.concatenate(batches)
         for at in np.flatnonzero(margins > REACHED).tolist():
             if self.best is None or len(choices[at]) < len(self.best):
                 self.best = choices[at]
@@ -74,7 +74,7 @@ class _Trials:
 
 def fewest_words(
     margins: Margins, n_words: int, length: int, suspicion: Array, time_limit: float
-) -> FoundWords:
+) -> WordSearchResult:
     """Return the fewest words that were found whose choice reaches the goal.
 
     `margins` returns the margins (n_choices,) of choices, `length` is the number of words in an
@@ -82,44 +82,45 @@ def fewest_words(
     """
     trials = _Trials(margins, n_words, length, monotonic() + time_limit, suspicion.copy())
     try:
-        chosen = _by_trying_all(trials)
+        chosen = _exhaustive_search(trials)
         if chosen is None and trials.n_tried < n_words:
-            chosen = _greedily(trials)
+            chosen = _greedy_search(trials)
             if chosen is not None:
-                chosen = _exchanged(trials, *_without_needless(trials, chosen))
+                chosen, without = _pruned(trials, chosen)
+                chosen = _exchanged(trials, chosen, without)
     except _OutOfTime:
         chosen = trials.best
     if chosen is None:
-        return FoundWords(None, trials.n_tried)
+        return WordSearchResult(None, trials.n_tried)
     order = sorted(chosen, key=lambda word: -trials.effects[word])
-    return FoundWords(tuple(order), trials.n_tried)
+    return WordSearchResult(tuple(order), trials.n_tried)
 
 
-def _by_trying_all(trials: _Trials) -> Choice | None:
+def _exhaustive_search(trials: _Trials) -> Choice | None:
     """Return the best of the smallest choices that reach the goal, trying all of a size.
 
     Return None if they are too many; all single words are tried unless the text is very long.
     """
     n = trials.n_words
     if (n + 1) * trials.length > _MAX_READ:
-        margin = trials.of([()])[0]
+        margin = trials.margins([()])[0]
         trials.n_tried = 0
         return () if margin > REACHED else None
-    left = n + 1 + _MAX_ALL
+    n_left = n + 1 + _MAX_CHOICES
     size = 0
     while size <= n:
         # 1) All choices of the next size, or of several sizes if they are few.
         choices: list[Choice] = []
-        while size <= n and comb(n, size) <= left:
-            if choices and size > 1 and len(choices) + comb(n, size) > _FEW:
+        while size <= n and comb(n, size) <= n_left:
+            if choices and size > 1 and len(choices) + comb(n, size) > _MAX_AT_ONCE:
                 break
             choices += combinations(range(n), size)
-            left -= comb(n, size)
+            n_left -= comb(n, size)
             size += 1
         if not choices:
             return None
-        margins = trials.of(choices)
-        if trials.n_tried < 0:
+        margins = trials.margins(choices)
+        if trials.n_tried < 0:  # the first choices are no word and the single words
             trials.effects = margins[1 : n + 1] - margins[0]
         trials.n_tried = size - 1
         # 2) The smallest that reach the goal, and the best of these.
@@ -130,56 +131,65 @@ def _by_trying_all(trials: _Trials) -> Choice | None:
     return None
 
 
-def _greedily(trials: _Trials) -> Choice | None:
-    """Return a choice that reaches the goal, made of the most effective words, None without one."""
-    n, effects = trials.n_words, trials.effects.copy()
+def _greedy_search(trials: _Trials) -> Choice | None:
+    """Return a choice of the most effective words that reaches the goal, None without one."""
+    n = trials.n_words
+    effects = trials.effects.copy()
     chosen: Choice = ()
-    margin = float(trials.of([chosen])[0])
+    margin = float(trials.margins([chosen])[0])
     while margin <= REACHED and len(chosen) < n:
+        # 1) The effects of the best candidates, now that others are chosen.
         others = np.setdiff1d(np.arange(n), chosen)
         ranked = others[np.argsort(-effects[others], kind="stable")]
-        # 1) The effects of the best candidates, now that others are chosen.
         candidates = ranked[:_CANDIDATES].tolist()
         gains = effects[candidates]
         if chosen or not trials.n_tried:
-            gains = trials.of([(*chosen, word) for word in candidates]) - margin
+            gains = trials.margins([(*chosen, word) for word in candidates]) - margin
             effects[candidates] = gains
         order = np.argsort(-gains, kind="stable")
         useful = [candidates[at] for at in order.tolist() if gains[at] > 0]
         if not useful:
             break
         # 2) A quarter of those that seem to be needed, at least the best.
-        needed = int(np.searchsorted(np.cumsum(effects[useful]), REACHED - margin)) + 1
-        chosen = (*chosen, *useful[: max(1, needed // 4)])
-        if needed >= 8:
-            margin = float(trials.of([chosen])[0])
-        else:
+        n_needed = int(np.searchsorted(np.cumsum(effects[useful]), REACHED - margin)) + 1
+        chosen = (*chosen, *useful[: max(1, n_needed // 4)])
+        if n_needed >= 8:
+            margin = float(trials.margins([chosen])[0])
+        else:  # the margin with the best word alone is known
             margin += float(gains.max())
     if margin > REACHED:
         return chosen
-    # 3) Else the first words in the order of their effects, or all.
+    return _shortest_prefix(trials)
+
+
+def _shortest_prefix(trials: _Trials) -> Choice | None:
+    """Return the first words, by their effects, that reach the goal, None if none do."""
+    n = trials.n_words
     order = np.argsort(-trials.effects, kind="stable")
     ends = np.unique(np.geomspace(1, n, num=min(n, _CANDIDATES)).round().astype(int))
     prefixes: list[Choice] = [tuple(order[:end].tolist()) for end in ends.tolist()]
-    reached = np.flatnonzero(trials.of(prefixes) > REACHED)
+    reached = np.flatnonzero(trials.margins(prefixes) > REACHED)
     return prefixes[reached[0]] if len(reached) else None
 
 
-def _without_needless(trials: _Trials, chosen: Choice) -> tuple[Choice, Array]:
-    """Return a choice from which no word can be left out, and the margins without each word."""
+def _pruned(trials: _Trials, chosen: Choice) -> tuple[Choice, Array]:
+    """Return a choice without needless words, and the margins without each of its words."""
     while True:
+        # 1) The words that can be left out alone.
         fewer = [(*chosen[:at], *chosen[at + 1 :]) for at in range(len(chosen))]
-        margins = trials.of(fewer)
+        margins = trials.margins(fewer)
         needless = np.flatnonzero(margins > REACHED)
         if not len(needless):
             return chosen, margins
-        # As many of the least needed words as can go together: 1, 2, 4, ...
+        # 2) As many of the least needed words as can go together: 1, 2, 4, ...
         order = needless[np.argsort(-margins[needless], kind="stable")]
-        numbers = [chosen[at] for at in order.tolist()]
-        ends = [2**k for k in range(len(numbers).bit_length())]
-        kept = [tuple(word for word in chosen if word not in set(numbers[:end])) for end in ends]
-        last = np.flatnonzero(trials.of(kept) > REACHED).max(initial=0)
-        chosen = kept[last]
+        words = [chosen[at] for at in order.tolist()]
+        pruned: list[Choice] = []
+        for power in range(len(words).bit_length()):
+            left_out = set(words[: 2**power])
+            pruned.append(tuple(word for word in chosen if word not in left_out))
+        last = np.flatnonzero(trials.margins(pruned) > REACHED).max(initial=0)
+        chosen = pruned[last]
 
 
 def _exchanged(trials: _Trials, chosen: Choice, without: Array) -> Choice:
@@ -196,24 +206,28 @@ def _exchanged(trials: _Trials, chosen: Choice, without: Array) -> Choice:
         if not len(others):
             break
         # 1) What each word of the choice, and each other word, adds to its margin.
-        joined = trials.of([chosen, *((*chosen, word) for word in others.tolist())])
-        margin, gains = joined[0], joined[1:] - joined[0]
+        margins = trials.margins([chosen, *((*chosen, word) for word in others.tolist())])
+        margin = margins[0]
+        gains = margins[1:] - margin
         losses = margin - without
-        # 2) The most promising exchanges.
-        pairs = [(losses[i] + losses[j], (i, j)) for i, j in combinations(range(len(chosen)), 2)]
+        # 2) The most promising exchanges of two words, or one, for another.
+        singles = [(loss, (at,)) for at, loss in enumerate(losses)]
+        pairs = []
+        for i, j in combinations(range(len(chosen)), 2):
+            pairs.append((losses[i] + losses[j], (i, j)))
         smaller = _promising(chosen, pairs, others, gains)
-        same_size = _promising(
-            chosen, [(loss, (i,)) for i, loss in enumerate(losses)], others, gains
-        )
-        margins = trials.of([*smaller, *same_size])
-        of_smaller, of_same = margins[: len(smaller)], margins[len(smaller) :]
-        if of_smaller.max(initial=0.0) > REACHED:
-            chosen = smaller[int(of_smaller.argmax())]
-        elif of_same.max(initial=0.0) > margin + REACHED:
-            chosen = same_size[int(of_same.argmax())]
+        same_size = _promising(chosen, singles, others, gains)
+        # 3) The best of them: a smaller choice, or one with a higher margin.
+        margins = trials.margins([*smaller, *same_size])
+        smaller_margins = margins[: len(smaller)]
+        same_size_margins = margins[len(smaller) :]
+        if smaller_margins.max(initial=0.0) > REACHED:
+            chosen = smaller[int(smaller_margins.argmax())]
+        elif same_size_margins.max(initial=0.0) > margin + REACHED:
+            chosen = same_size[int(same_size_margins.argmax())]
         else:
             break
-        chosen, without = _without_needless(trials, chosen)
+        chosen, without = _pruned(trials, chosen)
     return chosen
 
 
@@ -229,11 +243,12 @@ def _promising(
     which gains `gains`.
     """
     ranked = sorted(losses)[:_SWAPS]
-    promised = np.subtract.outer(gains, np.array([loss for loss, _ in ranked])).ravel()
-    best = np.argsort(-promised, kind="stable")[:_SWAPS]
-    made = []
-    for other, at in zip(*np.unravel_index(best, (len(gains), len(ranked))), strict=True):
-        left = set(ranked[at][1])
-        kept = (word for place, word in enumerate(chosen) if place not in left)
-        made.append((*kept, int(others[other])))
-    return made
+    least_losses = np.array([loss for loss, _ in ranked])
+    promised = np.subtract.outer(gains, least_losses)  # (n_others, n_ranked)
+    best = np.argsort(-promised, axis=None, kind="stable")[:_SWAPS]
+    choices: list[Choice] = []
+    for other, at in zip(*np.unravel_index(best, promised.shape), strict=True):
+        _, places = ranked[at]
+        kept = [word for place, word in enumerate(chosen) if place not in places]
+        choices.append((*kept, int(others[other])))
+    return choices
