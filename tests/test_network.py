@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_clsattn.paper import AttentionNetworkClassifier, _network
 from sklearn_clsattn.paper._network import AttentionNetwork, make_batch
-from sklearn_clsattn.paper._training import draw_embeddings, hold_out
+from sklearn_clsattn.paper._trainer import draw_embeddings, hold_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KINDS = pytest.mark.parametrize(("n_layers", "mlp"), [(1, False), (2, False), (1, True), (2, True)])

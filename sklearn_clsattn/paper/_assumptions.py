@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.fitted import in_the_layout_of
 from .._documents import row_totals, safe_divide
-from ._documents import coded_documents, listed
+from ._input_checks import coded_documents, listed
 
 _KINDS = np.array(["unseen", "irrelevant", "partial", "relevant"])
 # Of a token's shares in two classes: equal but for rounding, relative to their sum over classes.

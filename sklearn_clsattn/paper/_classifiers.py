@@ -16,7 +16,7 @@ from .._sklearn import Interval, Options, StrOptions
 if TYPE_CHECKING:
     from .._core.documents import Documents
     from .._core.result import FitResult
-    from ._fitted import FittedNetwork
+    from ._fitted_network import FittedNetwork
 
 SHARED = {
     "training": """

@@ -24,7 +24,7 @@ from .._core.output_loss import output_loss
 from .._core.products import TokenBag, to_array
 from .._core.result import FitResult, OnIteration
 from ._one_step_embeddings import default_step_size
-from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training
+from ._trainer import Indices, add_step, draw_embeddings, epochs, hold_out, run_training
 
 # Learning rate and epsilon of Adam on E, p and v, and on scores and values: the former times
 # sqrt(2 d / pi) and sqrt(d) at d = 2048.

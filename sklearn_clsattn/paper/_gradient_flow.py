@@ -24,7 +24,7 @@ from ._exponential import ExponentialIntegrator
 from ._max_margin import import_piqp, max_margin_direction
 from ._one_step_embeddings import default_step_size, limit_embeddings, shifts_per_step
 from ._selective import SelectiveGradient, SelectiveObjective
-from ._training import add_step, draw_embeddings
+from ._trainer import add_step, draw_embeddings
 
 LARGEST_VALUE = 5.0  # above this the logistic loss saturates, and training of p takes longer
 # Largest local error of a score in a step along the flow, relative to one more than its size.

@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 
 from .._core.fitted import select_tokens
 from .._types import Array
-from ._documents import checked_counts, listed
+from ._input_checks import checked_counts, listed
 
 Matrix = Any  # an ndarray, or a CSR array where the embeddings are sparse
 

@@ -22,8 +22,8 @@ from .._core.output_loss import target_array
 from .._core.products import to_array
 from .._core.result import FitResult, OnIteration
 from .._documents import as_csr
-from ._fitted import FittedNetwork
-from ._training import Indices, draw_embeddings, epochs, hold_out, run_training
+from ._fitted_network import FittedNetwork
+from ._trainer import Indices, draw_embeddings, epochs, hold_out, run_training
 
 # A group has documents of at least this share of its longest one's tokens, for less padding ...
 _FULLNESS = 0.8

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state, check_scalar
 
 from .._types import Array
-from ._documents import coded_documents, listed
+from ._input_checks import coded_documents, listed
 
 # Spectral norm of what the default step writes, at most: for more than two classes, and in finite
 # dimensions, below the gap in which the flow selects one class's relevant tokens only.
@@ -144,7 +144,7 @@ def one_step_embeddings(
     embeddings: Any = limit_embeddings(shifts)
     if embedding_dim is not None:
         from .._core.documents import Documents  # needs PyTorch, which nothing else here does
-        from ._training import add_step, draw_embeddings
+        from ._trainer import add_step, draw_embeddings
 
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         drawn = draw_embeddings(n_tokens, n_outputs, int(embedding_dim), seed=seed)
