@@ -148,7 +148,7 @@ class EmbeddingModel(TokenModel):
 
 def fit_embeddings(documents: Documents, classifier: Any, options: FitOptions) -> FitResult:
     """Train embeddings, or scores and values, from the paper's random start."""
-    if classifier.embedding_dim is None and classifier.train_embeddings is not True:
+    if classifier.embedding_dim is None and not _trains_embeddings(classifier):
         raise ValueError(
             f"train_embeddings={classifier.train_embeddings!r} needs random embeddings, but "
             "embedding_dim is None: set embedding_dim, for example to 2048 as in the paper."
@@ -183,13 +183,19 @@ def _start(
         dtype=options.precision,
         device=options.device,
     )
-    if classifier.train_embeddings == "one_step":
+    if isinstance(classifier.train_embeddings, str):  # "one_step"
         importance = documents.statistics.importance
         step_size = classifier.step_size or default_step_size(importance, None)
         loss = documents.attention_loss(options.dtype, options.device, cls_weight)
         take_one_step(loss, E, p, v, step_size)
-    train_embeddings = classifier.train_embeddings is True
+    train_embeddings = _trains_embeddings(classifier)
     return EmbeddingModel(E, p, v, last_row, train_embeddings=train_embeddings, **shared)
+
+
+def _trains_embeddings(classifier: Any) -> bool:
+    """Return whether every step trains the embeddings; NumPy's booleans count as booleans."""
+    train_embeddings = classifier.train_embeddings
+    return not isinstance(train_embeddings, str) and bool(train_embeddings)
 
 
 def _optimizer(model: TokenModel, classifier: Any) -> torch.optim.Optimizer:
