@@ -46,7 +46,7 @@ from ._core.memory import Memory, Stream
 from ._core.statistics import CorpusStatistics
 from ._sklearn import LinearClassifierMixin, validate_parameter_constraints
 from ._transformer import TokenImportanceTransformer
-from .paper._fitted import FittedNetwork
+from .paper._fitted_network import FittedNetwork
 from .text._context_vectorizer import ContextVectorizer
 from .text._token_positions import N_CELLS
 from .text._tokens import PATTERNS

@@ -21,7 +21,7 @@ _MODULES = {
     "CorpusStatistics": "_core.statistics",
     "StoredEmbeddings": "_core.fitted",
     "VectorEmbeddings": "_core.fitted",
-    "FittedNetwork": "paper._fitted",
+    "FittedNetwork": "paper._fitted_network",
 }
 _KIND = "_kind"
 _VERSIONS = "_saved_with"

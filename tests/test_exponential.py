@@ -37,7 +37,7 @@ def integrate(speeds, start, *, until, tol, largest_change=100.0):
     )
     steps = 0
     while (left := until - float(integrator.y[0, -1])) > 1e-9:
-        integrator._size = min(integrator._size, left)
+        integrator._next_size = min(integrator._next_size, left)
         assert 0 < integrator.step() < 2 * largest_change
         steps += 1
     assert integrator.point <= calls
@@ -68,7 +68,7 @@ def test_a_system_that_is_not_linear_is_followed_to_the_tolerance(tol):
 
 
 def test_it_is_of_order_three_and_its_steps_follow_an_estimate_of_order_two(monkeypatch):
-    monkeypatch.setattr(_exponential, "_SHARE_OF_SPACE", 1e-6)
+    monkeypatch.setattr(_exponential, "_SPACE_ERROR", 1e-6)
     start = torch.tensor([0.1, 0.01], dtype=torch.float64)
     expected = 1 / (1 + (1 / start.numpy() - 1) * np.exp(-6.0))
     errors, steps = [], []

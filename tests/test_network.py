@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils import check_random_state
 
 from sklearn_clsattn.paper import AttentionNetworkClassifier, _network
-from sklearn_clsattn.paper._network import AttentionNetwork, make_batch
-from sklearn_clsattn.paper._training import draw_embeddings, hold_out
+from sklearn_clsattn.paper._network import AttentionNetwork, pad_documents
+from sklearn_clsattn.paper._random_start import draw_embeddings
+from sklearn_clsattn.paper._trainer import hold_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KINDS = pytest.mark.parametrize(("n_layers", "mlp"), [(1, False), (2, False), (1, True), (2, True)])
@@ -51,14 +52,14 @@ def test_batches_change_nothing_and_numpy_computes_the_same(
     X = documents_of_all_lengths()
     module = network(X, n_classes, n_layers, mlp, cls_weight)
     expected = np.vstack(
-        [module(make_batch(X, np.array([i]), torch.float64, "cpu")).detach() for i in range(30)]
+        [module(pad_documents(X[[i]], torch.float64, "cpu")).detach() for i in range(30)]
     )
     for limit in (20_000, 40):  # in groups by their fullness, and by their size
         monkeypatch.setattr(_network, "_GROUP_TOKENS", limit)
-        batch = make_batch(X, np.arange(30), torch.float64, "cpu")
-        assert sorted(batch.documents) == list(range(30))
-        assert 4 < len(batch.groups) < 30
-        assert_allclose(module(batch).detach(), expected[batch.documents], atol=1e-12)
+        padded = pad_documents(X, torch.float64, "cpu")
+        assert sorted(padded.order) == list(range(30))
+        assert 4 < len(padded.groups) < 30
+        assert_allclose(module(padded).detach(), expected[padded.order], atol=1e-12)
     fitted = module.to_numpy()
     assert_allclose(fitted.outputs(X), expected, atol=1e-12)
     assert_allclose(fitted.outputs(X[[7]])[0], fitted.outputs(X)[7], atol=1e-12)

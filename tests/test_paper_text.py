@@ -12,12 +12,12 @@ import reference
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils import check_random_state
 
 from sklearn_clsattn.paper import AttentionNetworkClassifier, EmbeddingClassifier, OneStepClassifier
 from sklearn_clsattn.paper._network import AttentionNetwork
-from sklearn_clsattn.paper._training import draw_embeddings
+from sklearn_clsattn.paper._random_start import draw_embeddings
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 4])
 DIMENSION, RATE, STEPS = 12, 0.02, 10
@@ -141,6 +141,17 @@ def test_everything_trained_frozen_embeddings_and_one_step(n_classes, solver, ho
     assert_allclose(estimator.cls_embedding_, model.p.detach(), atol=1e-8)
     assert_allclose(np.atleast_2d(estimator.output_vector_), model.v.detach(), atol=1e-8)
     assert_outputs(estimator, model, X)
+
+
+@unfinished
+def test_booleans_of_numpy_train_embeddings_too():
+    """A grid of parameters may be an array."""
+    X, y = problem(2)
+    expected, trained = (
+        EmbeddingClassifier(train_embeddings=value, **ADAM).fit(X, y) for value in (True, np.True_)
+    )
+    assert_array_equal(trained.token_embeddings_, expected.token_embeddings_)
+    EmbeddingClassifier(train_embeddings=np.True_, max_iter=2).fit(X, y)  # without a dimension
 
 
 @unfinished

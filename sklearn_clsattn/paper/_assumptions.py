@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.fitted import in_the_layout_of
 from .._documents import row_totals, safe_divide
-from ._documents import coded_documents, listed
+from .._types import Array, Numbers
+from ._input_checks import encoded_documents, listed
 
 _KINDS = np.array(["unseen", "irrelevant", "partial", "relevant"])
-# Of a token's shares in two classes: equal but for rounding, relative to their sum over classes.
+_UNSEEN, _IRRELEVANT, _PARTIAL, _RELEVANT = range(4)
+# A token is irrelevant if its shares in all classes are equal up to this, relative to their sum.
 _TOLERANCE = 1e-12
 
 
@@ -53,18 +55,22 @@ class SingleRelevantTokenCheck:
         return self.holds
 
     def __str__(self) -> str:
+        found = {
+            "Completely relevant tokens": np.flatnonzero(self.token_kind == "relevant"),
+            "Tokens that are neither relevant nor irrelevant": np.flatnonzero(
+                self.token_kind == "partial"
+            ),
+            "Documents without a completely relevant token": self.documents_without,
+            "Documents with several of them": self.documents_with_several,
+        }
         lines = [f"Assumption 1 {'holds' if self.holds else 'does not hold'}."]
-        relevant, partial = (
-            np.flatnonzero(self.token_kind == kind) for kind in ("relevant", "partial")
-        )
-        for what, found in (
-            ("Completely relevant tokens", relevant),
-            ("Tokens that are neither relevant nor irrelevant", partial),
-            ("Documents without a completely relevant token", self.documents_without),
-            ("Documents with several of them", self.documents_with_several),
-        ):
-            lines.append(f"  {what}: {len(found)}" + (f" ({listed(found)})" * bool(len(found))))
-        return "\n".join([*lines, f"  Distance from it: {self.distance:.3f} (0 to 1)"])
+        for name, numbers in found.items():
+            line = f"  {name}: {len(numbers)}"
+            if len(numbers):
+                line += f" ({listed(numbers)})"
+            lines.append(line)
+        lines.append(f"  Distance from it: {self.distance:.3f} (0 to 1)")
+        return "\n".join(lines)
 
 
 def check_single_relevant_token(X: Any, y: ArrayLike) -> SingleRelevantTokenCheck:
@@ -112,33 +118,45 @@ def check_single_relevant_token(X: Any, y: ArrayLike) -> SingleRelevantTokenChec
       Documents with several of them: 0
       Distance from it: 0.467 (0 to 1)
     """
-    documents = coded_documents(X, y)
-    X, shares = documents.X, documents.shares
-    in_classes = shares > 0
-    kind = np.where(np.ptp(shares, axis=0) <= _TOLERANCE * shares.sum(axis=0), 1, 2)
-    kind[in_classes.sum(axis=0) == 1] = 3
-    kind[~in_classes.any(axis=0)] = 0
-    relevant = in_the_layout_of(X, kind[X.indices] == 3)
+    documents = encoded_documents(X, y)
+    kind = _kinds(documents.shares)
+    relevant = in_the_layout_of(documents.X, kind[documents.X.indices] == _RELEVANT)
     relevant.eliminate_zeros()
     n_relevant = np.diff(relevant.indptr)
-    without, several = np.flatnonzero(n_relevant == 0), np.flatnonzero(n_relevant > 1)
+    has_partial = bool((kind == _PARTIAL).any())
     return SingleRelevantTokenCheck(
-        holds=not (len(without) or len(several) or (kind == 2).any()),
+        holds=bool((n_relevant == 1).all()) and not has_partial,
         token_kind=_KINDS[kind],
         relevant_tokens=relevant,
-        documents_without=without,
-        documents_with_several=several,
-        distance=float(_distances(X, shares).mean()),
+        documents_without=np.flatnonzero(n_relevant == 0),
+        documents_with_several=np.flatnonzero(n_relevant > 1),
+        distance=float(_distances(documents.X, documents.shares).mean()),
     )
 
 
-def _distances(X: sp.csr_array, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the distances of documents, (n_documents,)."""
-    n_classes, totals = len(shares), shares.sum(axis=0)
+def _kinds(shares: Array) -> Numbers:
+    """Return each token's position in `_KINDS`, (n_tokens,), by its shares in the classes."""
+    is_in_class = shares > 0
+    is_irrelevant = np.ptp(shares, axis=0) <= _TOLERANCE * shares.sum(axis=0)
+    kind = np.where(is_irrelevant, _IRRELEVANT, _PARTIAL)
+    kind[is_in_class.sum(axis=0) == 1] = _RELEVANT
+    kind[~is_in_class.any(axis=0)] = _UNSEEN
+    return kind
+
+
+def _distances(X: sp.csr_array, shares: Array) -> Array:
+    """Return the distances of documents from the assumption, (n_documents,)."""
+    # 1) D of tokens: 1 in documents of one class only, 0 if irrelevant
+    n_classes = len(shares)
+    totals = shares.sum(axis=0)
     largest = n_classes * shares.max(axis=0) - totals
-    relevance = safe_divide(largest, (n_classes - 1) * totals)
-    rows, of_entries = X.nonzero()[0], relevance.clip(min=0)[X.indices]
+    relevance = safe_divide(largest, (n_classes - 1) * totals).clip(min=0)
+    # 2) sum over tokens of q D
+    rows = X.nonzero()[0]
     q = X.data / row_totals(X)[rows]
-    best = np.full(X.shape[0], 1.0)
-    np.minimum.at(best, rows, q * (1 - 2 * of_entries))
-    return np.clip(np.bincount(rows, q * of_entries, X.shape[0]) + best, 0.0, 1.0)
+    D = relevance[X.indices]
+    sums = np.bincount(rows, q * D, X.shape[0])
+    # 3) with the best relevant token r, for which q (1 - D) takes the place of q D
+    best_change = np.full(X.shape[0], 1.0)
+    np.minimum.at(best_change, rows, q * (1 - 2 * D))
+    return np.clip(sums + best_change, 0.0, 1.0)

@@ -16,7 +16,8 @@ from .._sklearn import Interval, Options, StrOptions
 if TYPE_CHECKING:
     from .._core.documents import Documents
     from .._core.result import FitResult
-    from ._fitted import FittedNetwork
+    from ._fitted_network import FittedNetwork
+    from ._trainer import FitOptions
 
 SHARED = {
     "training": """
@@ -65,7 +66,8 @@ Selects Important Tokens. NeurIPS 2025, arXiv:2505.17282.
 }
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
-AT_LEAST_1, AT_LEAST_2 = (Interval(Integral, least, None, closed="left") for least in (1, 2))
+AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
+AT_LEAST_2 = Interval(Integral, 2, None, closed="left")
 CONSTRAINTS: dict[str, Any] = {
     "n_layers": [Options(Integral, {1, 2})],
     "mlp": ["boolean"],
@@ -97,8 +99,10 @@ def completed(kind: Kind) -> Kind:
     Each ``{name}`` in the docstring is replaced by the text of that name in `SHARED`.
     """
     estimator: Any = documented(kind, TEXTS | SHARED)
-    known = CONSTRAINTS | vars(kind).get("_parameter_constraints", {})
-    estimator._parameter_constraints = {name: known[name] for name in estimator._get_param_names()}
+    constraints = CONSTRAINTS | vars(kind).get("_parameter_constraints", {})
+    estimator._parameter_constraints = {
+        name: constraints[name] for name in estimator._get_param_names()
+    }
     return kind
 
 
@@ -107,8 +111,15 @@ class PaperClassifier(BaseAttentionClassifier):
 
     random_state: int | np.random.RandomState | None
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+    def _train(self, documents: Documents, **options: Any) -> FitResult:
+        from ._trainer import FitOptions
+
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return self._train_with(FitOptions(seed, **options), documents)
+
+    def _train_with(self, options: FitOptions, documents: Documents) -> FitResult:
+        """Train on the documents; each classifier implements this."""
+        raise NotImplementedError
 
 
 @public("sklearn_clsattn.paper")
@@ -189,10 +200,10 @@ class OneStepClassifier(PaperClassifier):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _train(self, documents: Documents, **options: Any) -> FitResult:
+    def _train_with(self, options: FitOptions, documents: Documents) -> FitResult:
         from ._gradient_flow import fit_one_step
 
-        return fit_one_step(documents, self, seed=self._seed(), **options)
+        return fit_one_step(documents, self, options)
 
 
 @public("sklearn_clsattn.paper")
@@ -266,10 +277,10 @@ class EmbeddingClassifier(PaperClassifier):
     ) -> None:
         self._keep(locals())
 
-    def _train(self, documents: Documents, **options: Any) -> FitResult:
+    def _train_with(self, options: FitOptions, documents: Documents) -> FitResult:
         from ._embeddings import fit_embeddings
 
-        return fit_embeddings(documents, self, seed=self._seed(), **options)
+        return fit_embeddings(documents, self, options)
 
 
 @public("sklearn_clsattn.paper")
@@ -352,10 +363,10 @@ class AttentionNetworkClassifier(PaperClassifier):
     ) -> None:
         self._keep(locals())
 
-    def _train(self, documents: Documents, **options: Any) -> FitResult:
+    def _train_with(self, options: FitOptions, documents: Documents) -> FitResult:
         from ._network import fit_network
 
-        return fit_network(documents, self, seed=self._seed(), **options)
+        return fit_network(documents, self, options)
 
     def _model(self) -> FittedNetwork:
         return self._network

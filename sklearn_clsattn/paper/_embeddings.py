@@ -22,135 +22,193 @@ from .._core.fitted import FittedAttention, StoredEmbeddings
 from .._core.loss import AttentionLoss
 from .._core.output_loss import output_loss
 from .._core.products import TokenBag, to_array
-from .._core.result import FitResult, OnIteration
+from .._core.result import FitResult
 from ._one_step_embeddings import default_step_size
-from ._training import Indices, add_step, draw_embeddings, epochs, hold_out, run_training
+from ._random_start import draw_embeddings, take_one_step
+from ._trainer import FitOptions, LabelledDocuments, labelled, split_documents, train
 
 # Learning rate and epsilon of Adam on E, p and v, and on scores and values: the former times
 # sqrt(2 d / pi) and sqrt(d) at d = 2048.
-ADAM_ON_EMBEDDINGS, ADAM_ON_SCORES = (1e-3, 1e-8), (0.036, 4.5e-7)
+ADAM_ON_EMBEDDINGS = 1e-3, 1e-8
+ADAM_ON_SCORES = 0.036, 4.5e-7
 DESCENT_LEARNING_RATE = 1.0  # of gradient descent, on whatever is trained
 CLS_PENALTY = 1.0  # on the score of <cls>, as in the default training
 
 
-def fit_embeddings(
-    documents: Documents,
-    classifier: Any,
-    *,
-    seed: int,
-    dtype: Any,
-    device: Any,
-    on_iteration: OnIteration,
-) -> FitResult:
-    """Train embeddings, or scores and values, from the paper's random start."""
-    embedding_dim, batch_size = classifier.embedding_dim, classifier.batch_size
-    adam, how = classifier.solver == "adam", classifier.train_embeddings
-    if embedding_dim is None and how is not True:
-        raise ValueError(
-            f"train_embeddings={how!r} needs random embeddings, but embedding_dim is None: set "
-            "embedding_dim, for example to 2048 as in the paper."
+class TokenModel(torch.nn.Module):
+    """Base of models whose loss is a function of the token matrix (:mod:`.._core.loss`).
+
+    `forward` returns this matrix, (n_tokens + 1, 1 + n_outputs). `last_row` is the start of its
+    last row, the score of ``<cls>`` and the intercepts. A batch is the sum of its documents'
+    losses, whose gradient by the matrix has a closed form.
+    """
+
+    def __init__(
+        self, last_row: torch.Tensor, *, cls_weight: float, fit_intercept: bool, dtype: Any
+    ) -> None:
+        super().__init__()
+        self.cls_weight = cls_weight
+        self.fit_intercept = fit_intercept
+        self.n_outputs = len(last_row) - 1
+        self.dtype = dtype
+        self.device = last_row.device
+
+    def make_batch(self, documents: LabelledDocuments) -> AttentionLoss:
+        """Return the sum of the losses of documents."""
+        return AttentionLoss(
+            TokenBag(documents.X, dtype=self.dtype, device=self.device),
+            output_loss(documents.targets, documents.weights, self.device),
+            self.n_outputs,
+            cls_weight=self.cls_weight,
         )
-    cls_weight = documents.statistics.cls_weight if classifier.attend_cls else 0.0
-    trained_on, validation = documents, None
-    if classifier.early_stopping:
-        share = classifier.validation_fraction
-        rows, held_out = hold_out(documents.targets.values, documents.weights, share, seed)
-        trained_on = documents.rows(rows)
-        validation = documents.rows(held_out).attention_loss(dtype, device, cls_weight)
-    loss = trained_on.attention_loss(dtype, device, cls_weight)
-    statistics = trained_on.statistics
 
-    last_row = loss.zeros()[-1]  # the score of <cls>, and the intercepts
-    if classifier.fit_intercept:
-        last_row[1:] = torch.from_numpy(statistics.class_log_odds)
-    usual, epsilon = ADAM_ON_EMBEDDINGS if embedding_dim else ADAM_ON_SCORES
-    rate = classifier.learning_rate or (usual if adam else DESCENT_LEARNING_RATE)
-    E: torch.Tensor | None = None
-    trained, rates = [torch.cat([loss.zeros()[:-1], last_row[None]])], [rate]
-    if embedding_dim is not None:
-        E, p, v = draw_embeddings(
-            documents.X.shape[1],
-            documents.n_outputs,
-            embedding_dim,
-            seed=seed,
-            dtype=loss.bag.dtype,
-            device=device,
-        )
-        if how == "one_step":
-            importance = statistics.importance
-            step_size = classifier.step_size or default_step_size(importance, None)
-            add_step(loss, E, p, v, step_size)
-        trained = [torch.vstack([p, v]), last_row]
-        rates = [rate, rate * math.sqrt(2 * embedding_dim / math.pi) if adam else rate]
-        if how is True:
-            trained, rates = [E, *trained], [rate, *rates]
-    for tensor in trained:
-        tensor.requires_grad_()
-    groups = [{"params": [one], "lr": lr} for one, lr in zip(trained, rates, strict=True)]
-    optimizer: torch.optim.Optimizer = torch.optim.SGD(groups)
-    if adam:
-        optimizer = torch.optim.Adam(groups, eps=epsilon, fused=True)
+    def evaluation_batches(self, documents: LabelledDocuments) -> list[AttentionLoss]:
+        """Return the documents as one batch."""
+        return [self.make_batch(documents)]
 
-    def token_matrix() -> torch.Tensor:
-        """Return the scores and values over the last row, (n_tokens + 1, 1 + n_outputs)."""
-        if E is None:
-            return trained[0]
-        directions, last = trained[-2:]
-        return torch.cat([E @ directions.T, last[None]])
-
-    def set_gradients(loss: AttentionLoss, weight: float) -> float:
-        """Return the loss over a weight, whose gradients are set."""
-        optimizer.zero_grad()
-        matrix = token_matrix()
-        value, gradient = loss(matrix.detach())
+    def backward(self, batch: AttentionLoss, weight: float) -> float:
+        """Set the gradients of the loss over a weight, plus the penalty, and return their sum."""
+        matrix = self()
+        # 1) the gradient by the token matrix
+        value, gradient = batch(matrix.detach())
         gradient /= weight
         cls_score = float(matrix[-1, 0].detach())
         gradient[-1, 0] += CLS_PENALTY * cls_score
-        if not classifier.fit_intercept:
+        if not self.fit_intercept:
             gradient[-1, 1:] = 0
+        # 2) the gradients by the parameters
         matrix.backward(gradient)
         return value / weight + 0.5 * CLS_PENALTY * cls_score**2
 
-    def step() -> float:
-        optimizer.step()
-        return set_gradients(loss, loss.total_weight)
-
-    def step_on(batch: Indices, weight: float) -> float:
-        part = AttentionLoss(
-            TokenBag(trained_on.X[batch], dtype=dtype, device=device),
-            output_loss(trained_on.targets[batch], trained_on.weights[batch], device),
-            documents.n_outputs,
-            cls_weight=cls_weight,
-        )
-        value = set_gradients(part, weight)
-        optimizer.step()
+    @torch.no_grad()
+    def sum_of_losses(self, batch: AttentionLoss) -> float:
+        """Return the sum of the documents' losses."""
+        value, _ = batch(self())
         return value
 
-    def model() -> FittedAttention:
-        matrix, stored = token_matrix().detach(), None
-        if E is not None:
-            directions = to_array(trained[-2])
-            matrix_of_tokens = E.detach().cpu().numpy()
-            stored = StoredEmbeddings(directions[0], directions[1:], matrix_of_tokens)
-        scores, values = to_array(matrix[:-1, 0]), to_array(matrix[:-1, 1:])
-        cls_score = float(matrix[-1, 0]) if cls_weight else -np.inf
-        intercept = to_array(matrix[-1, 1:])
-        return FittedAttention(scores, values, intercept, cls_weight, cls_score, stored)
+    @torch.no_grad()
+    def to_numpy(self) -> FittedAttention:
+        """Return the present model as NumPy arrays."""
+        matrix = self()
+        return FittedAttention(
+            scores=to_array(matrix[:-1, 0]),
+            values=to_array(matrix[:-1, 1:]),
+            intercept=to_array(matrix[-1, 1:]),
+            cls_weight=self.cls_weight,
+            cls_score=float(matrix[-1, 0]) if self.cls_weight else -np.inf,
+            embeddings=self.stored_embeddings(),
+        )
 
-    advance = step
-    if batch_size is not None:
-        rows = np.flatnonzero(trained_on.weights)
-        advance = epochs(step_on, rows, trained_on.weights, batch_size, seed)
-    return run_training(
-        classifier,
-        trained,
-        set_gradients(loss, loss.total_weight),
-        advance,
-        (lambda: validation(token_matrix().detach())[0] / validation.total_weight)
-        if validation
-        else None,
-        model,
-        learning_rate=max(rates),
-        unit="step" if batch_size is None else "epoch",
-        on_iteration=on_iteration,
+    def stored_embeddings(self) -> StoredEmbeddings | None:
+        """Return the embeddings, if there are any, as arrays."""
+        return None
+
+
+class ScoreModel(TokenModel):
+    """Scores and values as parameters, from 0."""
+
+    def __init__(self, n_tokens: int, last_row: torch.Tensor, **options: Any) -> None:
+        super().__init__(last_row, **options)
+        rows = last_row.new_zeros(n_tokens, len(last_row))
+        self.matrix = torch.nn.Parameter(torch.cat([rows, last_row[None]]))
+
+    def forward(self) -> torch.Tensor:
+        """Return the token matrix."""
+        return self.matrix
+
+
+class EmbeddingModel(TokenModel):
+    """Embeddings E, (n_tokens, d), p and output vectors v, which start as given."""
+
+    def __init__(
+        self,
+        E: torch.Tensor,
+        p: torch.Tensor,
+        v: torch.Tensor,
+        last_row: torch.Tensor,
+        *,
+        train_embeddings: bool,
+        **options: Any,
+    ) -> None:
+        super().__init__(last_row, **options)
+        self.E = torch.nn.Parameter(E, requires_grad=train_embeddings)
+        self.directions = torch.nn.Parameter(torch.vstack([p, v]))
+        self.last_row = torch.nn.Parameter(last_row)
+
+    def forward(self) -> torch.Tensor:
+        """Return the token matrix: E p and E v_k."""
+        return torch.cat([self.E @ self.directions.T, self.last_row[None]])
+
+    def stored_embeddings(self) -> StoredEmbeddings:
+        """Return the embeddings as arrays."""
+        directions = to_array(self.directions)
+        matrix = self.E.detach().cpu().numpy()
+        return StoredEmbeddings(directions[0], directions[1:], matrix)
+
+
+def fit_embeddings(documents: Documents, classifier: Any, options: FitOptions) -> FitResult:
+    """Train embeddings, or scores and values, from the paper's random start."""
+    if classifier.embedding_dim is None and not _trains_embeddings(classifier):
+        raise ValueError(
+            f"train_embeddings={classifier.train_embeddings!r} needs random embeddings, but "
+            "embedding_dim is None: set embedding_dim, for example to 2048 as in the paper."
+        )
+    trained_on, held_out = split_documents(documents, classifier, options.seed)
+    cls_weight = documents.statistics.cls_weight if classifier.attend_cls else 0.0
+    model = _start(trained_on, classifier, cls_weight, options)
+    optimizer = _optimizer(model, classifier)
+    return train(model, optimizer, labelled(trained_on), held_out, classifier, options)
+
+
+def _start(
+    documents: Documents, classifier: Any, cls_weight: float, options: FitOptions
+) -> TokenModel:
+    """Return the model from which training starts."""
+    n_tokens = documents.shape[1]
+    last_row = torch.zeros(1 + documents.n_outputs, dtype=options.precision, device=options.device)
+    if classifier.fit_intercept:
+        last_row[1:] = torch.from_numpy(documents.statistics.class_log_odds)
+    shared = {
+        "cls_weight": cls_weight,
+        "fit_intercept": classifier.fit_intercept,
+        "dtype": options.dtype,
+    }
+    if classifier.embedding_dim is None:
+        return ScoreModel(n_tokens, last_row, **shared)
+    E, p, v = draw_embeddings(
+        n_tokens,
+        documents.n_outputs,
+        classifier.embedding_dim,
+        seed=options.seed,
+        dtype=options.precision,
+        device=options.device,
     )
+    if isinstance(classifier.train_embeddings, str):  # "one_step"
+        importance = documents.statistics.importance
+        step_size = classifier.step_size or default_step_size(importance, None)
+        loss = documents.attention_loss(options.dtype, options.device, cls_weight)
+        take_one_step(loss, E, p, v, step_size)
+    train_embeddings = _trains_embeddings(classifier)
+    return EmbeddingModel(E, p, v, last_row, train_embeddings=train_embeddings, **shared)
+
+
+def _trains_embeddings(classifier: Any) -> bool:
+    """Return whether every step trains the embeddings; NumPy's booleans count as booleans."""
+    train_embeddings = classifier.train_embeddings
+    return not isinstance(train_embeddings, str) and bool(train_embeddings)
+
+
+def _optimizer(model: TokenModel, classifier: Any) -> torch.optim.Optimizer:
+    """Return the optimizer of the model's parameters."""
+    if classifier.solver == "sgd":
+        rate = classifier.learning_rate or DESCENT_LEARNING_RATE
+        return torch.optim.SGD(model.parameters(), lr=rate)
+    dimension = classifier.embedding_dim
+    default_rate, epsilon = ADAM_ON_SCORES if dimension is None else ADAM_ON_EMBEDDINGS
+    rate = classifier.learning_rate or default_rate
+    groups = []
+    for name, parameter in model.named_parameters():
+        on_scores = dimension is not None and name == "last_row"
+        factor = math.sqrt(2 * dimension / math.pi) if on_scores else 1.0
+        groups.append({"params": [parameter], "lr": rate * factor})
+    return torch.optim.Adam(groups, eps=epsilon)

@@ -25,13 +25,17 @@ from scipy.linalg import expm
 
 from .._types import Array
 
+Field = Callable[[torch.Tensor], tuple[torch.Tensor, Any]]
+
 _LARGEST_SPACE = 40  # of the dimensions of a Krylov space, which grows ...
-_LOOKS = {2, 3, 4, 6, 8, 11, 14, 18, 22, 27, 33, _LARGEST_SPACE}  # ... and is looked at here
-_SHARE_OF_SPACE = 0.1  # of the error that a step may have, what the space may leave out
+_CHECKED_DIMENSIONS = {2, 3, 4, 6, 8, 11, 14, 18, 22, 27, 33, _LARGEST_SPACE}  # ... to one of these
+_SPACE_ERROR = 0.1  # what the space may leave out, relative to the error that a step may have
 _FIRST_STEP = 0.1
 # Length of differences, a power of the rounding: longer ones hide it better and cost accuracy.
-_BLUR = 0.3
-_MOST_GROWTH, _MOST_SHRINKING = 5.0, 0.1
+_DIFFERENCE_POWER = 0.3
+_MOST_GROWTH = 5.0
+_MOST_SHRINKING = 0.1
+_SAFETY = 0.8  # of the next step, relative to the one that the error would allow
 
 
 class ExponentialIntegrator:
@@ -40,24 +44,21 @@ class ExponentialIntegrator:
     The first row are unknowns a, the second c with a - a(0) = K c for a matrix K that is symmetric
     and has no negative eigenvalue: directions x have the inner product of the first row with the
     second, x' K^-1 x, for which the Jacobian of a gradient flow is symmetric. Errors and sizes are
-    those of the first row. A step's local error is about ``tol * (1 + |a|)`` at most in every
-    unknown, and its change about `largest_change`, by the speed at its start. `rounding` is the
-    relative error of the field. What the field returns beside the derivative at `y` is `point`.
+    of the first row. A step's local error is about ``tol * (1 + |a|)`` at most in every unknown,
+    and its change about `largest_change`, by the speed at its start. `rounding` is the relative
+    error of the field. What the field returns beside the derivative at `y` is `point`.
     """
 
     def __init__(
-        self,
-        field: Callable[[torch.Tensor], tuple[torch.Tensor, Any]],
-        y: torch.Tensor,
-        *,
-        tol: float,
-        largest_change: float,
-        rounding: float,
+        self, field: Field, y: torch.Tensor, *, tol: float, largest_change: float, rounding: float
     ) -> None:
-        self.y, self._field, self._tol, self._largest_change = y, field, tol, largest_change
-        self._difference = rounding**_BLUR
+        self.y = y
         self.derivative, self.point = field(y)
-        self._size = _FIRST_STEP
+        self._field = field
+        self._tol = tol
+        self._largest_change = largest_change
+        self._difference = rounding**_DIFFERENCE_POWER
+        self._next_size = _FIRST_STEP
 
     @property
     def speed(self) -> float:
@@ -66,33 +67,39 @@ class ExponentialIntegrator:
 
     def step(self) -> float:
         """Advance; return the largest change of an unknown."""
-        y, f = self.y, self.derivative
-        length = math.sqrt(max(_inner(f, f), 0.0))
+        y = self.y
+        f = self.derivative
+        length = _norm(f)
         if not length > 0:
             return 0.0
-        size = min(self._size, self._largest_change / self.speed)
+        # 1) a Krylov space, and the size of step that it is good for
+        size = min(self._next_size, self._largest_change / self.speed)
         allowed = self._tol * (1 + y[0].abs())
         space, H, size = self._krylov(f, length, size, allowed)
-        basis, m = space[: H.shape[1]], H.shape[1]
-        start = length * np.eye(m)[0]
+        m = H.shape[1]
+        basis = space[:m]
+        start = length * np.eye(m)[0]  # f in this basis
         while True:
+            # 2) U = y + h phi_1(hJ) f
             way = size * _phi(size * H[:m], start)[0]
-            forward = y + _combined(basis, way)
-            change = self._field(forward)[0].sub_(f).sub_(_combined(space, H @ way))
-            within = (basis[:, 1] @ change[0]).cpu().numpy()
-            inside = _phi(size * H[:m], within)[2] - within / 6
-            last = 2 * size * (change / 6 + _combined(basis, inside))
-            error = float((last[0].abs() / allowed).max())
+            U = y + _combine(basis, way)
+            # 3) D = f(U) - f - J (U - y)
+            derivative, _ = self._field(U)
+            D = derivative.sub_(f).sub_(_combine(space, H @ way))
+            # 4) 2 h phi_3(hJ) D, the estimate of U's error; outside the space phi_3(hJ) D is D / 6
+            D_within = (basis[:, 1] @ D[0]).cpu().numpy()
+            within = _phi(size * H[:m], D_within)[2] - D_within / 6
+            correction = 2 * size * (D / 6 + _combine(basis, within))
+            error = float((correction[0].abs() / allowed).max())
+            # 5) a smaller step, if this one is too long
             if error <= 1:
                 break
-            factor = 0.8 * error ** (-1 / 3) if math.isfinite(error) else 0.0
+            factor = _SAFETY * error ** (-1 / 3) if math.isfinite(error) else 0.0
             size *= max(_MOST_SHRINKING, factor)
-        after = forward + last
-        moved = float((after - y)[0].abs().max())
-        self.y = after
-        self.derivative, self.point = self._field(after)
-        self._size = size * min(_MOST_GROWTH, 0.8 * max(error, 1e-6) ** (-1 / 3))
-        return moved
+        self.y = U + correction
+        self.derivative, self.point = self._field(self.y)
+        self._next_size = size * min(_MOST_GROWTH, _SAFETY * max(error, 1e-6) ** (-1 / 3))
+        return float((self.y - y)[0].abs().max())
 
     def _krylov(
         self, f: torch.Tensor, length: float, size: float, allowed: torch.Tensor
@@ -106,48 +113,55 @@ class ExponentialIntegrator:
         space[0] = f / length
         H = np.zeros((_LARGEST_SPACE + 1, _LARGEST_SPACE))
         for m in range(1, _LARGEST_SPACE + 1):
+            # 1) J v by a difference of the field
             v = space[m - 1]
-            short = self._difference / float(v[0].abs().max())
-            product = self._field(torch.add(self.y, v, alpha=short))[0].sub_(f).div_(short)
-            before = math.sqrt(max(_inner(product, product), 0.0))
-            for _ in range(2):  # a second time where little is left, which rounding blurs
-                along = space[:m, 1] @ product[0]
-                H[:m, m - 1] += along.cpu().numpy()
-                product -= torch.tensordot(along, space[:m], dims=1)
-                rest = math.sqrt(max(_inner(product, product), 0.0))
-                if rest > 0.1 * before:
+            step_length = self._difference / float(v[0].abs().max())
+            derivative, _ = self._field(torch.add(self.y, v, alpha=step_length))
+            product = derivative.sub_(f).div_(step_length)
+            # 2) Arnoldi's orthogonalisation
+            norm = _norm(product)
+            for _ in range(2):  # a second time where little remains, which rounding blurs
+                coefficients = space[:m, 1] @ product[0]
+                H[:m, m - 1] += coefficients.cpu().numpy()
+                product -= torch.tensordot(coefficients, space[:m], dims=1)
+                rest = _norm(product)
+                if rest > 0.1 * norm:
                     break
-            if not rest > self._difference * before:
+            if not rest > self._difference * norm:  # J maps the space to itself
                 return space[:m], H[:m, :m], size
             H[m, m - 1] = rest
             space[m] = product.div_(rest)
-            if m in _LOOKS:
-                most = float((space[m, 0].abs() / allowed).max()) * rest
-                start = length * np.eye(m)[0]
-                while True:
-                    left_out = size**2 * abs(_phi(size * H[:m, :m], start)[1][-1]) * most
-                    if left_out <= _SHARE_OF_SPACE:
-                        return space[: m + 1], H[: m + 1, :m], size
-                    if m < _LARGEST_SPACE:
-                        break
-                    size *= 0.5
+            # 3) what h phi_1(hJ) f has outside the space; in the largest one, steps get shorter
+            if m not in _CHECKED_DIMENSIONS:
+                continue
+            largest = float((space[m, 0].abs() / allowed).max()) * rest
+            start = length * np.eye(m)[0]
+            while True:
+                left_out = size**2 * abs(_phi(size * H[:m, :m], start)[1][-1]) * largest
+                if left_out <= _SPACE_ERROR:
+                    return space[: m + 1], H[: m + 1, :m], size
+                if m < _LARGEST_SPACE:
+                    break
+                size *= 0.5
         raise AssertionError("the last space is large enough for some step")
 
 
-def _inner(x: torch.Tensor, y: torch.Tensor) -> float:
-    """Return the inner product of two directions, (2, n): x' K^-1 y."""
-    return float(x[1] @ y[0])
+def _norm(x: torch.Tensor) -> float:
+    """Return the norm of a direction, (2, n_unknowns), whose square is x' K^-1 x."""
+    return math.sqrt(max(float(x[1] @ x[0]), 0.0))
 
 
-def _combined(space: torch.Tensor, factors: Array) -> torch.Tensor:
-    """Return a linear combination of directions, (m, 2, n)."""
+def _combine(space: torch.Tensor, factors: Array) -> torch.Tensor:
+    """Return a linear combination of directions, (m, 2, n_unknowns)."""
     return torch.tensordot(torch.from_numpy(factors).to(space), space, dims=1)
 
 
 def _phi(Z: Array, b: Array) -> Array:
-    """Return phi_1(Z) b, phi_2(Z) b and phi_3(Z) b, (3, m), of one exponential."""
+    """Return phi_1(Z) b, phi_2(Z) b and phi_3(Z) b, (3, m), by one exponential."""
     m = len(b)
-    whole = np.zeros((m + 3, m + 3))
-    whole[:m, :m], whole[:m, m] = Z, b
-    whole[m, m + 1] = whole[m + 1, m + 2] = 1.0
-    return np.asarray(expm(whole)[:m, m:].T)
+    augmented = np.zeros((m + 3, m + 3))
+    augmented[:m, :m] = Z
+    augmented[:m, m] = b
+    augmented[m, m + 1] = 1.0
+    augmented[m + 1, m + 2] = 1.0
+    return np.asarray(expm(augmented)[:m, m:].T)

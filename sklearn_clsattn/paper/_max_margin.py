@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 
 from .._core.fitted import select_tokens
 from .._types import Array
-from ._documents import checked_counts, listed
+from ._input_checks import checked_counts, listed
 
 Matrix = Any  # an ndarray, or a CSR array where the embeddings are sparse
 
@@ -63,13 +63,13 @@ def selected_tokens(scores: ArrayLike, X: Any) -> sp.csr_array:
            [False, False, False]])
     """
     X = checked_counts(X)
-    values = check_array(scores, ensure_2d=False, dtype=np.float64, input_name="scores")
-    if values.shape != (X.shape[1],):
+    checked = check_array(scores, ensure_2d=False, dtype=np.float64, input_name="scores")
+    if checked.shape != (X.shape[1],):
         raise ValueError(
             f"scores must have shape ({X.shape[1]},), one score for each column of X, "
-            f"got {values.shape}."
+            f"got {checked.shape}."
         )
-    documents, tokens = select_tokens(values, X)
+    documents, tokens = select_tokens(checked, X)
     flags = np.ones(len(tokens), dtype=bool)
     return sp.csr_array(sp.coo_array((flags, (documents, tokens)), shape=X.shape))
 
@@ -160,6 +160,7 @@ def max_margin_direction(embeddings: Any, X: Any, selected: Any) -> MaxMargin:
            [2, 1]])
     """
     piqp = import_piqp()
+    # 1) the pairs (s, s')
     graph = pair_graph(X, selected)
     matrix = check_array(embeddings, accept_sparse="csr", dtype=np.float64, input_name="embeddings")
     if matrix.shape[0] != graph.shape[0]:
@@ -176,14 +177,19 @@ def max_margin_direction(embeddings: Any, X: Any, selected: Any) -> MaxMargin:
         (np.tile([1.0, -1.0], n_pairs), pairs.ravel(), np.arange(0, 2 * n_pairs + 1, 2)),
         shape=(n_pairs, graph.shape[0]),
     )
+    # 2) p from the multipliers of the quadratic program
     multipliers = _multipliers(piqp, matrix, differences)
     direction = matrix.T @ (differences.T @ multipliers)
     scores = matrix @ direction
     if not n_pairs:
         return MaxMargin(direction, scores, np.inf, pairs, multipliers, 0.0)
+    # 3) the scale at which the smallest score difference is 1
     smallest = float((differences @ scores).min())
     scale = max(smallest, 0.5)
-    direction, scores, multipliers = (part / scale for part in (direction, scores, multipliers))
+    direction /= scale
+    scores /= scale
+    multipliers /= scale
+    # 4) the certificate
     norm = float(np.linalg.norm(direction))
     gap = max(0.0, 1.0 - float(multipliers.sum()) / norm**2)
     if not (smallest > 0.5 and gap <= MAX_DUALITY_GAP):
@@ -209,9 +215,8 @@ def import_piqp() -> Any:
 
 def pair_graph(X: Any, selected: Any) -> sp.csr_array:
     """Return the graph from selected tokens to others of a document, (n_tokens, n_tokens)."""
-    present, chosen = (
-        checked_counts(part, name).astype(bool) for part, name in ((X, "X"), (selected, "selected"))
-    )
+    present = checked_counts(X, "X").astype(bool)
+    chosen = checked_counts(selected, "selected").astype(bool)
     if present.shape != chosen.shape:
         raise ValueError(f"selected must have the shape of X, {present.shape}, got {chosen.shape}.")
     if (absent := sp.coo_array(chosen > present)).nnz:
@@ -239,11 +244,12 @@ def _check_acyclic(graph: sp.csr_array, pairs: NDArray[np.intp]) -> None:
     cyclic = pairs[components[pairs[:, 0]] == components[pairs[:, 1]]]
     if not len(cyclic):
         return
+    # A shortest path from the second token of a pair back to the first, from its end.
     goal, start = cyclic[0]
-    _, before = csgraph.breadth_first_order(graph, start)
-    cycle = [goal]  # backwards: a shortest way from the start to the goal, and then the first pair
+    _, predecessors = csgraph.breadth_first_order(graph, start)
+    cycle = [goal]
     while cycle[-1] != start:
-        cycle.append(before[cycle[-1]])
+        cycle.append(predecessors[cycle[-1]])
     named = " over ".join(map(str, [goal, *cycle[::-1]]))
     raise ValueError(
         f"No attention scores make this selection: it selects token {named}, which is a cycle. In "
@@ -259,25 +265,13 @@ def _multipliers(piqp: Any, matrix: Matrix, differences: sp.csr_array) -> Array:
     used = np.unique(differences.indices)
     reduced = _reduced(matrix[used])
     rows = differences[:, used] @ reduced
-    scale = float(np.sqrt((rows * rows).sum() / n_pairs))  # a typical length
+    typical_length = float(np.sqrt((rows * rows).sum() / n_pairs))
     # Differences of equal embeddings are rounding, of this order.
-    rounding = max(1e-13 * float(abs(reduced).max()), _ROUNDING_MARGIN * scale)
-    status = ""
-    if scale > rounding:  # some pair differs
-        for unit, (tolerance, threshold) in product(_UNITS, _ATTEMPTS):
-            status, multipliers = _piqp_solve(piqp, rows / (unit * scale), tolerance, threshold)
-            if status == "PIQP_SOLVED":
-                multipliers /= (unit * scale) ** 2
-                # The margin of no unit vector is above the length of an average of the rows.
-                if np.linalg.norm(rows.T @ multipliers) > rounding * multipliers.sum():
-                    return multipliers
-                break
-        else:
-            if not _is_infeasible(rows / scale):
-                raise RuntimeError(
-                    f"The quadratic program over {n_pairs} pairs was not solved: PIQP ends with "
-                    f"{status}."
-                )
+    rounding = max(1e-13 * float(abs(reduced).max()), _ROUNDING_MARGIN * typical_length)
+    if typical_length > rounding:  # some pair differs
+        multipliers = _solve_in_some_unit(piqp, rows, typical_length)
+        if multipliers is not None and _has_margin(rows, multipliers, rounding):
+            return multipliers
     raise ValueError(
         "Some attention scores make this selection (it has no cycles), but none that these "
         f"embeddings allow. With {reduced.shape[1]} independent dimensions for {len(used)} tokens, "
@@ -292,31 +286,55 @@ def _reduced(matrix: Matrix) -> Matrix:
         return matrix[:, np.unique(matrix.indices)]
     if matrix.shape[1] > len(matrix):
         # p lies in the span of the rows: coordinates in a basis of it are enough.
-        return np.ascontiguousarray(scipy.linalg.qr(matrix.T, mode="r")[0][: len(matrix)].T)
+        (triangular,) = scipy.linalg.qr(matrix.T, mode="r")
+        return np.ascontiguousarray(triangular[: len(matrix)].T)
     return matrix
 
 
+def _solve_in_some_unit(piqp: Any, rows: Matrix, typical_length: float) -> Array | None:
+    """Return the multipliers of the rows z with p.z >= 1, or None if no p satisfies them all."""
+    status = ""
+    for unit, (tolerance, threshold) in product(_UNITS, _ATTEMPTS):
+        length = unit * typical_length
+        status, multipliers = _piqp_solve(piqp, rows / length, tolerance, threshold)
+        if status == "PIQP_SOLVED":
+            return multipliers / length**2
+    if _is_infeasible(rows / typical_length):
+        return None
+    raise RuntimeError(
+        f"The quadratic program over {rows.shape[0]} pairs was not solved: PIQP ends with {status}."
+    )
+
+
+def _has_margin(rows: Matrix, multipliers: Array, rounding: float) -> bool:
+    """Return whether an average of the rows is longer than rounding: no margin is above that."""
+    return bool(np.linalg.norm(rows.T @ multipliers) > rounding * multipliers.sum())
+
+
 def _piqp_solve(piqp: Any, rows: Matrix, tolerance: float, threshold: float) -> tuple[str, Array]:
-    """Return how PIQP ends minimising ||p||^2 with p.z >= 1 for all rows z, and its multipliers."""
+    """Return PIQP's status and multipliers for the least ||p||^2 with p.z >= 1 for all rows z."""
     n_rows, dimension = rows.shape
     if sp.issparse(rows):
-        solver, identity, scaled = (
-            piqp.SparseSolver(),
-            sp.eye_array(dimension, format="csc"),
-            sp.csc_array(rows),
-        )
+        solver = piqp.SparseSolver()
+        identity = sp.eye_array(dimension, format="csc")
+        rows = sp.csc_array(rows)
     else:
-        solver, identity, scaled = piqp.DenseSolver(), np.eye(dimension), np.asfortranarray(rows)
+        solver = piqp.DenseSolver()
+        identity = np.eye(dimension)
+        rows = np.asfortranarray(rows)
     settings = solver.settings
-    settings.eps_abs = settings.eps_rel = tolerance
-    settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = tolerance
+    settings.eps_abs = tolerance
+    settings.eps_rel = tolerance
+    settings.eps_duality_gap_abs = tolerance
+    settings.eps_duality_gap_rel = tolerance
     settings.infeasibility_threshold = threshold
-    solver.setup(P=identity, c=np.zeros(dimension), G=scaled, h_l=np.ones(n_rows))
+    solver.setup(P=identity, c=np.zeros(dimension), G=rows, h_l=np.ones(n_rows))
     status = solver.solve()
-    duals = np.maximum(np.nan_to_num(np.array(solver.result.z_l), posinf=0.0), 0.0)
+    multipliers = np.nan_to_num(np.array(solver.result.z_l), posinf=0.0)
+    multipliers = np.maximum(multipliers, 0.0)
     # An interior point method leaves small multipliers on pairs where they are 0 at the solution.
-    slack = scaled @ np.array(solver.result.x) - 1.0
-    return str(status.name), np.where(slack > TIGHT, 0.0, duals)
+    slack = rows @ np.array(solver.result.x) - 1.0
+    return str(status.name), np.where(slack > TIGHT, 0.0, multipliers)
 
 
 def _is_infeasible(rows: Matrix) -> bool:

@@ -8,64 +8,89 @@ first layer's matrices A multiply single numbers per token, never embeddings: wi
 .. math:: p^\top W_2 h_i = r_i + (A r)_i, \qquad o = \sum_j (q + A^\top q)_j E_j .
 """
 
-from collections.abc import Iterable, Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from .._core.documents import Documents
 from .._core.fitted import StoredEmbeddings
 from .._core.output_loss import target_array
 from .._core.products import to_array
-from .._core.result import FitResult, OnIteration
-from .._documents import as_csr
-from ._fitted import FittedNetwork
-from ._training import Indices, draw_embeddings, epochs, hold_out, run_training
+from .._types import Numbers
+from ._fitted_network import FittedNetwork
+from ._random_start import draw_embeddings
+from ._trainer import FitOptions, LabelledDocuments, labelled, split_documents, train
 
-# A group has documents of at least this share of its longest one's tokens, for less padding ...
+if TYPE_CHECKING:
+    from .._core.documents import Documents
+    from .._core.result import FitResult
+
+# A group has documents of at least this fraction of its longest one's tokens, for less padding ...
 _FULLNESS = 0.8
 # ... and so many entries at most, of tokens and of matrices of attention between them.
-_GROUP_TOKENS, _GROUP_PAIRS = 20_000, 4_000_000
+_GROUP_TOKENS = 20_000
+_GROUP_PAIRS = 4_000_000
 _DOCUMENTS_AT_ONCE = 256  # where no gradient is computed
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Documents as the network reads them, in groups that are padded to one length each."""
+class PaddedDocuments:
+    """Documents as the network reads them, in groups that are padded to one length each.
 
-    documents: Indices  # (n_documents,), rows of X, group after group
-    tokens: torch.Tensor  # (n_distinct,), the columns of X that occur, ascending
-    # For each group the positions in `tokens`, (n_group, longest), and the logarithms of the token
-    # weights, -inf in the padding.
+    order : (n_documents,), rows of the documents, group after group
+    tokens : (n_distinct,), the columns that occur, ascending
+    groups : for each group the positions in `tokens`, (n_group, longest), and the logarithms of the
+        token weights, -inf in the padding
+    """
+
+    order: Numbers
+    tokens: torch.Tensor
     groups: list[tuple[torch.Tensor, torch.Tensor]]
 
 
-def make_batch(X: Any, documents: Indices, dtype: torch.dtype, device: torch.device | str) -> Batch:
-    """Return rows of a CSR matrix without stored zeros as a batch, the longest documents first."""
-    lengths = np.diff(X.indptr)[documents]
-    documents = documents[np.argsort(-lengths, kind="stable")]
-    rows = X[documents]
-    lengths = np.diff(rows.indptr)
-    tokens, positions = np.unique(rows.indices, return_inverse=True)
-    groups, first = [], 0
+def pad_documents(X: Any, dtype: torch.dtype, device: torch.device | str) -> PaddedDocuments:
+    """Return the rows of a CSR matrix without stored zeros, the longest documents first."""
+    order = np.argsort(-np.diff(X.indptr), kind="stable")
+    X = X[order]
+    lengths = np.diff(X.indptr)
+    tokens, positions = np.unique(X.indices, return_inverse=True)
+    groups = []
+    first = 0
     while first < len(lengths):
+        # 1) how many documents are in the group
         longest = int(lengths[first])
-        last = int(np.searchsorted(-lengths, -_FULLNESS * longest, side="right"))
-        most = min(_GROUP_TOKENS // max(longest, 1), _GROUP_PAIRS // max(longest, 1) ** 2)
-        last = min(last, first + max(1, most))
-        real = np.arange(longest) < lengths[first:last, None]
-        entries = slice(rows.indptr[first], rows.indptr[last])
-        in_tokens = np.zeros(real.shape, dtype=np.int64)
-        in_tokens[real] = positions[entries]
-        log_weights = np.full(real.shape, -np.inf)
-        log_weights[real] = np.log(rows.data[entries], dtype=np.float64)
-        padded = torch.from_numpy(in_tokens), torch.from_numpy(log_weights).to(dtype)
-        groups.append((padded[0].to(device), padded[1].to(device)))
+        n_full = np.searchsorted(-lengths, -_FULLNESS * longest, side="right") - first
+        size = max(longest, 1)
+        limit = min(_GROUP_TOKENS // size, _GROUP_PAIRS // size**2)
+        last = first + min(int(n_full), max(1, limit))
+        # 2) their entries, padded
+        is_token = np.arange(longest) < lengths[first:last, None]
+        entries = slice(X.indptr[first], X.indptr[last])
+        padded_positions = np.zeros(is_token.shape, dtype=np.int64)
+        padded_positions[is_token] = positions[entries]
+        log_weights = np.full(is_token.shape, -np.inf)
+        log_weights[is_token] = np.log(X.data[entries], dtype=np.float64)
+        group = (
+            torch.from_numpy(padded_positions).to(device),
+            torch.from_numpy(log_weights).to(dtype).to(device),
+        )
+        groups.append(group)
         first = last
-    return Batch(documents, torch.from_numpy(tokens.astype(np.int64)).to(device), groups)
+    return PaddedDocuments(order, torch.from_numpy(tokens.astype(np.int64)).to(device), groups)
+
+
+@dataclass(frozen=True)
+class NetworkBatch:
+    """Padded documents with their targets and weights, in the same order."""
+
+    documents: PaddedDocuments
+    targets: torch.Tensor
+    weights: torch.Tensor
 
 
 class AttentionNetwork(torch.nn.Module):
@@ -86,104 +111,145 @@ class AttentionNetwork(torch.nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.cls_weight, self.n_layers, self.mlp = cls_weight, n_layers, mlp
+        self.cls_weight = cls_weight
+        self.n_layers = n_layers
+        self.mlp = mlp
         self.E, self.p, self.v = map(torch.nn.Parameter, start)
         self.intercept = None if intercept is None else torch.nn.Parameter(intercept.clone())
         self.layers = torch.nn.ParameterDict()
         dim = len(self.p)
         if n_layers == 2:
             identity = torch.eye(dim).to(self.E)
-            self.layers.update({"first_key_query": 0 * identity, "second_key_query": identity})
+            self.layers["first_key_query"] = 0 * identity
+            self.layers["second_key_query"] = identity
         if mlp:
-            into, out = (
-                torch.randn(dim, dim, generator=generator, dtype=torch.float64)
-                * (gain / dim) ** 0.5
-                for gain in (2, 1)
-            )
+            shape = dim, dim
+            into = torch.randn(shape, generator=generator, dtype=torch.float64) * (2 / dim) ** 0.5
+            out = torch.randn(shape, generator=generator, dtype=torch.float64) * (1 / dim) ** 0.5
             self.layers["hidden_weights"] = into.to(self.E)
             self.layers["hidden_bias"] = torch.zeros_like(self.p)
             self.layers["hidden_output"] = out.to(self.E)
 
-    def forward(self, batch: Batch) -> torch.Tensor:
-        """Return the outputs f, (n_documents, n_outputs), in the order of `batch.documents`."""
-        rows = self.E.index_select(0, batch.tokens)
+    def forward(self, documents: PaddedDocuments) -> torch.Tensor:
+        """Return the outputs f, (n_documents, n_outputs), in the order of the documents."""
+        # 1) attention, which pools embeddings for the MLP, and else numbers of one per output
+        rows = self.E.index_select(0, documents.tokens)
         scores = rows @ self._direction()
         pooled_rows = rows if self.mlp else rows @ self.v.T
         pooled = []
-        for positions, log_weights in batch.groups:
-            logits = scores[positions] + log_weights
-            if self.n_layers == 2:
-                keys = F.embedding(positions, rows)
-                tables = keys @ self.layers["first_key_query"] @ keys.transpose(1, 2)
-                tables = torch.softmax(tables + log_weights[:, None], dim=2)
-                logits = logits + (tables @ scores[positions][:, :, None])[:, :, 0]
-            if self.cls_weight:
-                cls = logits.new_full((len(logits), 1), self.cls_weight).log()
-                logits = torch.cat([logits, cls], dim=1)
-            weights = torch.softmax(logits, dim=1)[:, None, : positions.shape[1]]
-            if self.n_layers == 2:
-                weights = weights + weights @ tables
+        for positions, log_weights in documents.groups:
+            weights = self._pooling_weights(rows, scores, positions, log_weights)
             pooled.append((weights @ F.embedding(positions, pooled_rows))[:, 0])
         outputs = torch.cat(pooled)
+        # 2) the hidden layer
         if self.mlp:
-            weights, bias = self.layers["hidden_weights"], self.layers["hidden_bias"]
-            hidden = torch.relu(F.linear(outputs, weights, bias))
+            weights = self.layers["hidden_weights"]
+            hidden = torch.relu(F.linear(outputs, weights, self.layers["hidden_bias"]))
             outputs = F.linear(hidden, self.v @ self.layers["hidden_output"])
         return outputs if self.intercept is None else outputs + self.intercept
 
+    def _pooling_weights(
+        self,
+        rows: torch.Tensor,
+        scores: torch.Tensor,
+        positions: torch.Tensor,
+        log_weights: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return what the tokens' embeddings are summed with, (n_group, 1, longest)."""
+        logits = scores[positions] + log_weights
+        # 1) r + A r: scores after the first layer
+        if self.n_layers == 2:
+            keys = F.embedding(positions, rows)
+            tables = keys @ self.layers["first_key_query"] @ keys.transpose(1, 2)
+            tables = torch.softmax(tables + log_weights[:, None], dim=2)
+            logits = logits + (tables @ scores[positions][:, :, None])[:, :, 0]
+        # 2) attention q of the last layer
+        if self.cls_weight:
+            cls = logits.new_full((len(logits), 1), self.cls_weight).log()
+            logits = torch.cat([logits, cls], dim=1)
+        attention = torch.softmax(logits, dim=1)[:, None, : positions.shape[1]]
+        # 3) q + A' q
+        if self.n_layers == 2:
+            attention = attention + attention @ tables
+        return attention
+
     def _direction(self) -> torch.Tensor:
-        """Return what the tokens' embeddings are multiplied with for their own scores, (d,)."""
+        """Return W_2' p, (d,), or p: its product with a token's embedding is its score."""
         return self.p @ self.layers["second_key_query"] if self.n_layers == 2 else self.p
+
+    def make_batch(self, documents: LabelledDocuments) -> NetworkBatch:
+        """Return documents as the network reads them, with their targets and weights."""
+        device = self.E.device
+        padded = pad_documents(documents.X, self.E.dtype, device)
+        targets = target_array(documents.targets[padded.order])
+        weights = documents.weights[padded.order]
+        return NetworkBatch(
+            padded, torch.from_numpy(targets).to(device), torch.from_numpy(weights).to(device)
+        )
+
+    def evaluation_batches(self, documents: LabelledDocuments) -> Iterator[NetworkBatch]:
+        """Yield documents of positive weight, those of similar length together."""
+        present = np.flatnonzero(documents.weights)
+        lengths = np.diff(documents.X.indptr)[present]
+        rows = present[np.argsort(lengths, kind="stable")]
+        for first in range(0, len(rows), _DOCUMENTS_AT_ONCE):
+            yield self.make_batch(documents[rows[first : first + _DOCUMENTS_AT_ONCE]])
+
+    def backward(self, batch: NetworkBatch, weight: float) -> float:
+        """Set the gradients of the loss over a weight, and return this loss."""
+        loss = self._loss(batch) / weight
+        loss.backward()
+        return float(loss.detach())
+
+    @torch.no_grad()
+    def sum_of_losses(self, batch: NetworkBatch) -> float:
+        """Return the sum of the documents' losses."""
+        return float(self._loss(batch))
+
+    def _loss(self, batch: NetworkBatch) -> torch.Tensor:
+        """Return the sum of the documents' losses, ()."""
+        outputs = self(batch.documents).to(torch.float64)
+        if outputs.shape[1] == 1:
+            losses = -F.logsigmoid(batch.targets * outputs)[:, 0]
+        else:
+            losses = F.cross_entropy(outputs, batch.targets, reduction="none")
+        return torch.dot(losses, batch.weights)
 
     @torch.no_grad()
     def to_numpy(self) -> FittedNetwork:
         """Return the present network as copies in NumPy."""
         intercept = self.v.new_zeros(len(self.v)) if self.intercept is None else self.intercept
-        tensors = self.E @ self._direction(), self.E @ self.v.T, intercept, self.p, self.v
-        scores, values, intercepts, p, v = (to_array(tensor) for tensor in tensors)
+        matrix = self.E.cpu().numpy().copy()
+        layers = {}
+        for name, layer in self.layers.items():
+            layers[name] = layer.cpu().numpy().copy()
         return FittedNetwork(
-            scores,
-            values,
-            intercepts,
-            self.cls_weight,
-            0.0 if self.cls_weight else -np.inf,
-            StoredEmbeddings(p, v, self.E.cpu().numpy().copy()),
+            scores=to_array(self.E @ self._direction()),
+            values=to_array(self.E @ self.v.T),
+            intercept=to_array(intercept),
+            cls_weight=self.cls_weight,
+            cls_score=0.0 if self.cls_weight else -np.inf,
+            embeddings=StoredEmbeddings(to_array(self.p), to_array(self.v), matrix),
             n_layers=self.n_layers,
             mlp=self.mlp,
-            layers={name: layer.cpu().numpy().copy() for name, layer in self.layers.items()},
+            layers=layers,
         )
 
 
-def fit_network(
-    documents: Documents,
-    classifier: Any,
-    *,
-    seed: int,
-    dtype: Any,
-    device: Any,
-    on_iteration: OnIteration,
-) -> FitResult:
+def fit_network(documents: Documents, classifier: Any, options: FitOptions) -> FitResult:
     """Train a network of attention layers by Adam on mini-batches of documents."""
-    X, weights = as_csr(documents.X), documents.weights
-    early_stopping = classifier.early_stopping
-    precision = torch.float32 if dtype == np.float32 else torch.float64
-    trained_on, held_out = np.arange(X.shape[0]), np.arange(0)
-    if early_stopping:
-        codes = documents.targets.values
-        trained_on, held_out = hold_out(codes, weights, classifier.validation_fraction, seed)
-    trained_on = trained_on[weights[trained_on] > 0]
-
+    trained_on, held_out = split_documents(documents, classifier, options.seed)
     intercept = None
     if classifier.fit_intercept:
-        log_odds = documents.rows(trained_on).statistics.class_log_odds
-        intercept = torch.from_numpy(log_odds).to(device, precision)
+        log_odds = trained_on.statistics.class_log_odds
+        intercept = torch.from_numpy(log_odds).to(options.device, options.precision)
     start = draw_embeddings(
-        X.shape[1],
+        documents.shape[1],
         documents.n_outputs,
         classifier.embedding_dim,
-        seed=seed,
-        dtype=precision,
-        device=device,
+        seed=options.seed,
+        dtype=options.precision,
+        device=options.device,
     )
     network = AttentionNetwork(
         start,
@@ -191,48 +257,7 @@ def fit_network(
         n_layers=classifier.n_layers,
         mlp=classifier.mlp,
         cls_weight=documents.statistics.cls_weight if classifier.attend_cls else 0.0,
-        generator=torch.Generator().manual_seed(seed + 1),
+        generator=torch.Generator().manual_seed(options.seed + 1),
     )
     optimizer = torch.optim.Adam(network.parameters(), lr=classifier.learning_rate, fused=True)
-    targets = torch.from_numpy(target_array(documents.targets)).to(device)
-    sample_weight = torch.tensor(weights, dtype=torch.float64, device=device)
-
-    def sum_of_losses(batch: Batch) -> torch.Tensor:
-        rows = torch.from_numpy(batch.documents).to(device)
-        outputs = network(batch).to(torch.float64)
-        if documents.n_outputs == 1:
-            losses = -F.logsigmoid(targets[rows] * outputs)[:, 0]
-        else:
-            losses = F.cross_entropy(outputs, targets[rows], reduction="none")
-        return torch.dot(losses, sample_weight[rows])
-
-    @torch.no_grad()
-    def mean_loss(batches: Iterable[Batch], rows: Indices) -> float:
-        return sum(float(sum_of_losses(one)) for one in batches) / weights[rows].sum()
-
-    def batches(rows: Indices) -> Iterator[Batch]:
-        """Yield documents of similar length together."""
-        by_length = rows[np.argsort(np.diff(X.indptr)[rows], kind="stable")]
-        for first in range(0, len(rows), _DOCUMENTS_AT_ONCE):
-            some = by_length[first : first + _DOCUMENTS_AT_ONCE]
-            yield make_batch(X, some, precision, device)
-
-    def step_on(batch: Indices, weight: float) -> float:
-        loss = sum_of_losses(make_batch(X, batch, precision, device)) / weight
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return float(loss.detach())
-
-    validation = list(batches(held_out))  # every epoch needs them
-    return run_training(
-        classifier,
-        list(network.parameters()),
-        mean_loss(batches(trained_on), trained_on),
-        epochs(step_on, trained_on, weights, classifier.batch_size, seed),
-        (lambda: mean_loss(validation, held_out)) if early_stopping else None,
-        network.to_numpy,
-        learning_rate=classifier.learning_rate,
-        unit="epoch",
-        on_iteration=on_iteration,
-    )
+    return train(network, optimizer, labelled(trained_on), held_out, classifier, options)

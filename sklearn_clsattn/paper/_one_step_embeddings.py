@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state, check_scalar
 
 from .._types import Array
-from ._documents import coded_documents, listed
+from ._input_checks import EncodedDocuments, encoded_documents, listed
 
-# Spectral norm of what the default step writes, at most: for more than two classes, and in finite
-# dimensions, below the gap in which the flow selects one class's relevant tokens only.
-LARGEST_SPECTRAL_NORM, FINITE_SPECTRAL_NORM = 2.0, 1.4
+# Largest spectral norm of the shifts that the default step makes, for more than two classes and in
+# finite dimensions: below the gap in which the flow selects one class's relevant tokens only.
+LARGEST_SPECTRAL_NORM = 2.0
+FINITE_SPECTRAL_NORM = 1.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,35 +131,65 @@ def one_step_embeddings(
     )
     if embedding_dim is not None:
         check_scalar(embedding_dim, "embedding_dim", Integral, min_val=2)
-    documents = coded_documents(X, y)
+    documents = encoded_documents(X, y)
     if len(empty := np.flatnonzero(np.diff(documents.X.indptr) == 0)):
         raise ValueError(
             f"Each document must have a token, but {len(empty)} have none (rows {listed(empty)}): "
             "remove these rows."
         )
     step_size = float(step_size)
+    if embedding_dim is None:
+        return _limit_of_one_step(documents, step_size)
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return _one_step(documents, step_size, int(embedding_dim), seed)
+
+
+def _limit_of_one_step(documents: EncodedDocuments, step_size: float) -> OneStepEmbeddings:
+    """Return the embeddings after one step in infinitely many dimensions."""
     shifts = step_size * shifts_per_step(documents.importance)
     n_tokens, n_outputs = shifts.shape
-    p, v = np.zeros(n_tokens + n_outputs), np.eye(n_outputs, n_tokens + n_outputs, k=n_tokens)
-    initial: Any = sp.eye_array(n_tokens, n_tokens + n_outputs, format="csr")
-    embeddings: Any = limit_embeddings(shifts)
-    if embedding_dim is not None:
-        from .._core.documents import Documents  # needs PyTorch, which nothing else here does
-        from ._training import add_step, draw_embeddings
+    width = n_tokens + n_outputs
+    return OneStepEmbeddings(
+        embeddings=limit_embeddings(shifts),
+        initial_embeddings=sp.eye_array(n_tokens, width, format="csr"),
+        cls_embedding=np.zeros(width),
+        output_vectors=np.eye(n_outputs, width, k=n_tokens),
+        importance=documents.importance,
+        shifts=shifts,
+        step_size=step_size,
+    )
 
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        drawn = draw_embeddings(n_tokens, n_outputs, int(embedding_dim), seed=seed)
-        initial, p, v = (tensor.numpy().copy() for tensor in drawn)
-        weights = np.ones(len(documents.targets))
-        trained_on = Documents.from_arrays(documents.X, documents.targets, weights)
-        add_step(trained_on.attention_loss(np.float64, "cpu"), *drawn, step_size)
-        embeddings = drawn[0].numpy()
-    return OneStepEmbeddings(embeddings, initial, p, v, documents.importance, shifts, step_size)
+
+def _one_step(
+    documents: EncodedDocuments, step_size: float, embedding_dim: int, seed: int
+) -> OneStepEmbeddings:
+    """Return the embeddings after one step from a random start."""
+    from .._core.documents import Documents  # needs PyTorch, which nothing else here does
+    from ._random_start import draw_embeddings, take_one_step
+
+    shifts = step_size * shifts_per_step(documents.importance)
+    n_tokens, n_outputs = shifts.shape
+    E, p, v = draw_embeddings(n_tokens, n_outputs, embedding_dim, seed=seed)
+    initial_embeddings = E.numpy().copy()
+    weights = np.ones(len(documents.targets))
+    trained_on = Documents.from_arrays(documents.X, documents.targets, weights)
+    take_one_step(trained_on.attention_loss(np.float64, "cpu"), E, p, v, step_size)
+    return OneStepEmbeddings(
+        embeddings=E.numpy(),
+        initial_embeddings=initial_embeddings,
+        cls_embedding=p.numpy().copy(),
+        output_vectors=v.numpy().copy(),
+        importance=documents.importance,
+        shifts=shifts,
+        step_size=step_size,
+    )
 
 
 def shifts_per_step(importance: Array) -> Array:
-    """Return S of a step of size 1, (n_tokens, n_outputs)."""
-    return 0.5 * importance[:, None] if importance.ndim == 1 else np.ascontiguousarray(importance.T)
+    """Return S of a step of size 1, (n_tokens, n_outputs), by Lemma 4.1."""
+    if importance.ndim == 1:
+        return 0.5 * importance[:, None]
+    return np.ascontiguousarray(importance.T)
 
 
 def limit_embeddings(shifts: Array) -> sp.csr_array:
@@ -172,8 +203,11 @@ def default_step_size(importance: Array, embedding_dim: int | None) -> float:
     largest = float(np.abs(per_step).max(initial=0.0))
     if not largest > 0:
         return 1.0
-    norm = LARGEST_SPECTRAL_NORM if per_step.shape[1] > 1 else np.inf
     if embedding_dim is not None:
-        norm = FINITE_SPECTRAL_NORM
-    spectral = float(np.sqrt(np.linalg.eigvalsh(per_step.T @ per_step)[-1]))
-    return min(1.0 / largest, norm / spectral)
+        largest_norm = FINITE_SPECTRAL_NORM
+    elif per_step.shape[1] > 1:
+        largest_norm = LARGEST_SPECTRAL_NORM
+    else:
+        largest_norm = np.inf
+    spectral_norm = float(np.sqrt(np.linalg.eigvalsh(per_step.T @ per_step)[-1]))
+    return min(1.0 / largest, largest_norm / spectral_norm)

@@ -34,7 +34,7 @@ direction is right even where its length is below the smallest number.
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -44,10 +44,12 @@ from .._core.fitted import SELECTION_TOLERANCE
 from .._core.loss import AttentionLoss
 from .._core.threads import in_threads
 from .._documents import BLOCK_ENTRIES
+from .._types import Array, Numbers
 
-# Where attention is so close to a maximum, or a document's share of it so small, products have lost
-# their digits: the size over its largest value, and a document's mass over the largest token's.
-_LEAST_SPREAD, _LEAST_MASS = 1e-7, 1e-200
+# Products have lost their digits where the size is smaller, relative to its largest value ...
+_LEAST_SPREAD = 1e-7
+# ... or where a document's mass is smaller, relative to that of the token of the highest score.
+_LEAST_MASS = 1e-200
 
 
 @dataclass(frozen=True)
@@ -71,137 +73,204 @@ class SelectiveObjective:
     def __init__(self, X: Any, loss: AttentionLoss, values: torch.Tensor) -> None:
         device = values.device
         self.n_documents, self.n_tokens = X.shape
+        # 1) the positive entries
         self.entries = np.flatnonzero(X.data > 0)
-        documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[self.entries]
-        self._indices = X.indices[self.entries]
-        self._logs = np.log(X.data[self.entries], dtype=np.float64)
-        self._blocks = _blocks(np.bincount(documents))
+        documents = np.repeat(np.arange(self.n_documents), np.diff(X.indptr))
+        documents = documents[self.entries]
+        tokens = X.indices[self.entries]
+        log_weights = np.log(X.data[self.entries], dtype=np.float64)
+        self._selection = _Selection(documents, tokens, log_weights)
         self.documents = torch.from_numpy(documents).to(device)
-        self.tokens = torch.from_numpy(self._indices.astype(np.int64)).to(device)
-        self._log_weights = torch.from_numpy(self._logs).to(device)
+        self.tokens = torch.from_numpy(tokens.astype(np.int64)).to(device)
+        self._log_weights = torch.from_numpy(log_weights).to(device)
+        self._is_empty = torch.ones(self.n_documents, dtype=torch.bool, device=device)
+        self._is_empty[self.documents] = False
+        # 2) loss and values
         self._loss = loss
         self.values = values.to(torch.float64)
-        self._powers = torch.cat(
-            [torch.ones_like(self.values[:, :1]), self.values, self.values.square()], dim=1
-        )
-        self._largest = float(self.values.abs().max()) if self.values.numel() else 0.0
-        self._empty = torch.ones(self.n_documents, dtype=torch.bool, device=device)
-        self._empty[self.documents] = False
-        self.is_spread = self._largest > 0
+        ones = torch.ones_like(self.values[:, :1])
+        self._powers = torch.cat([ones, self.values, self.values.square()], dim=1)
+        self._largest_value = 0.0
+        if self.values.numel():
+            self._largest_value = float(self.values.abs().max())
+        self.is_spread = self._largest_value > 0
 
     def __call__(self, scores: torch.Tensor) -> SelectiveGradient:
         """Return loss and gradient at `scores`, in float64."""
         scores = scores.to(torch.float64)
         if torch.isnan(scores).any():
             raise FloatingPointError("a score is not a number")
-        if self.is_spread and (point := self._by_products(scores)) is not None:
-            return point
-        self.is_spread = False  # attention that is selected stays so
+        if self.is_spread:
+            gradient = self._by_products(scores)
+            if gradient is not None:
+                return gradient
+            self.is_spread = False  # attention that is selected stays so
         return self._by_entries(scores)
 
+    def selection(self, scores: torch.Tensor) -> tuple[NDArray[np.bool_], float]:
+        """Return whether entries have their document's highest score, and the attention on others.
+
+        The flags are (n_entries,); the attention is the largest of any document.
+        """
+        return self._selection(scores.to("cpu", torch.float64).numpy())
+
     def _by_products(self, scores: torch.Tensor) -> SelectiveGradient | None:
-        """Return the same by sparse products; None where they would lose digits."""
-        bag, n_outputs = self._loss.bag, self.values.shape[1]
+        """Return loss and gradient by sparse products; None where they would lose digits."""
+        bag = self._loss.bag
+        n_outputs = self.values.shape[1]
+        total_weight = self._loss.total_weight
+        # 1) documents' mass, their outputs f and their means of squared values
         weights = torch.exp(scores - scores.max())
         sums = bag.sum_over_tokens(self._powers * weights[:, None])
-        mass = sums[:, :1] + self._empty[:, None]
+        mass = sums[:, :1] + self._is_empty[:, None]
         if not float(mass.min()) > _LEAST_MASS:
             return None
-        outputs, squares = (sums[:, 1:] / mass).split(n_outputs, dim=1)
+        outputs, mean_squares = (sums[:, 1:] / mass).split(n_outputs, dim=1)
+        # 2) the loss, its derivatives g by the outputs, and the size N
         loss, slopes = self._loss.output_loss(outputs)
-        size = float(torch.sum(slopes.abs() * (squares - outputs.square()))) / self._largest
-        if not size > _LEAST_SPREAD * self._largest * float(slopes.abs().sum()):
+        variances = mean_squares - outputs.square()
+        steepness = slopes.abs()
+        size = float((steepness * variances).sum()) / self._largest_value
+        largest_size = self._largest_value * float(steepness.sum())
+        if not size > _LEAST_SPREAD * largest_size:
             return None
+        # 3) the sums over documents of g and of g f, and with them the gradient
         attended = (slopes * outputs).sum(dim=1, keepdim=True)
         by_token = bag.sum_over_documents(torch.cat([slopes, attended], dim=1) / mass)
-        gradient = (self.values * by_token[:, :-1]).sum(dim=1).sub_(by_token[:, -1])
-        total = self._loss.total_weight
-        return SelectiveGradient(
-            gradient.mul_(weights).div_(size), math.log(size / total), loss / total
-        )
+        gradient = (self.values * by_token[:, :-1]).sum(dim=1)
+        gradient -= by_token[:, -1]
+        gradient *= weights
+        gradient /= size
+        return SelectiveGradient(gradient, math.log(size / total_weight), loss / total_weight)
 
     def _by_entries(self, scores: torch.Tensor) -> SelectiveGradient:
-        """Return the same entry by entry, whatever the scores."""
-        documents, tokens = self.documents, self.tokens
-        logits = self._log_weights + scores.index_select(0, tokens)
-        of_leading = self._maxima(logits).index_select(0, documents)
-        above = logits - of_leading
-        attention = torch.exp(above)
-        mass = self._sums(attention) + self._empty
-        log_attention = above - torch.log(mass).index_select(0, documents)
-        attention /= mass.index_select(0, documents)
+        """Return loss and gradient entry by entry, whatever the scores."""
+        total_weight = self._loss.total_weight
+        # 1) attention q and its logarithm
+        logits = self._log_weights + scores.index_select(0, self.tokens)
+        highest = self._at_entries(self._maxima(logits))
+        below_highest = logits - highest
+        attention = torch.exp(below_highest)
+        mass = self._sums(attention) + self._is_empty
+        log_attention = below_highest - self._at_entries(torch.log(mass))
+        attention /= self._at_entries(mass)
+        # 2) differences D from the value of the leading token r, and outputs f
+        entry_values = self.values[self.tokens]
+        leading_values = self._leading_values(entry_values, logits == highest)
+        differences = entry_values - self._at_entries(leading_values)
+        beyond_leading = self._sums(attention[:, None] * differences)
+        loss, slopes = self._loss.output_loss(leading_values + beyond_leading)
+        # 3) e relative to its largest magnitude
+        slope_differences = differences * self._at_entries(slopes)
+        log_magnitudes = log_attention[:, None] + torch.log(slope_differences.abs())
+        largest = -math.inf
+        if log_magnitudes.numel():
+            largest = float(log_magnitudes.max())
+        direction = scores.new_zeros(self.n_tokens)
+        if not largest > -math.inf:
+            return SelectiveGradient(direction, -math.inf, loss / total_weight)
+        terms = torch.sign(slope_differences) * torch.exp(log_magnitudes - largest)
+        document_sums = self._sums(terms)
+        # 4) the size N, and the gradient e - q sum e
+        size = float((terms * differences).abs().sum())
+        size -= float((document_sums * beyond_leading).abs().sum())
+        size /= self._largest_value
+        entry_gradients = terms.sum(dim=1)
+        entry_gradients -= attention * self._at_entries(document_sums.sum(dim=1))
+        direction.index_add_(0, self.tokens, entry_gradients.div_(size))
+        log_size = largest + math.log(size / total_weight) if size else -math.inf
+        return SelectiveGradient(direction, log_size, loss / total_weight)
 
-        of_entries = self.values[tokens]
-        reference = self.values.new_zeros((self.n_documents, self.values.shape[1]))
-        tied = torch.nonzero(logits == of_leading)[:, 0]
-        first = torch.zeros_like(self._empty, dtype=torch.int64).scatter_reduce_(
-            0, documents[tied], tied, reduce="amin", include_self=False
-        )
-        reference[~self._empty] = of_entries[first[~self._empty]]
-        differences = of_entries - reference.index_select(0, documents)
-        ahead = self._sums(attention[:, None] * differences)
-        loss, slopes = self._loss.output_loss(reference + ahead)
+    def _leading_values(self, entry_values: torch.Tensor, is_tied: torch.Tensor) -> torch.Tensor:
+        """Return the values of documents' leading tokens, (n_documents, n_outputs).
 
-        signed = differences * slopes.index_select(0, documents)
-        log_terms = log_attention[:, None] + torch.log(signed.abs())
-        largest = float(log_terms.max()) if log_terms.numel() else -torch.inf
-        direction, size = scores.new_zeros(self.n_tokens), 0.0
-        if largest > -torch.inf:
-            terms = torch.sign(signed) * torch.exp(log_terms - largest)
-            of_documents = self._sums(terms)
-            size = float((terms.abs() * differences.abs()).sum())
-            size -= float((of_documents.abs() * ahead.abs()).sum())
-            size /= self._largest
-            by_entry = terms.sum(dim=1)
-            by_entry -= attention * of_documents.sum(dim=1).index_select(0, documents)
-            direction.index_add_(0, tokens, by_entry.div_(size))
-        return SelectiveGradient(
-            direction=direction,
-            log_size=largest + math.log(size / self._loss.total_weight) if size else -math.inf,
-            loss=loss / self._loss.total_weight,
-        )
-
-    def selection(self, scores: torch.Tensor) -> tuple[NDArray[np.bool_], float]:
-        """Return which entries have their document's highest score, and the attention on others.
-
-        The flags are (n_entries,); the share of attention is the largest of any document.
+        The first of the tied entries leads; a document without tokens has the value 0.
         """
-        of_tokens = scores.to("cpu", torch.float64).numpy()
-        selected = np.empty(len(self.entries), dtype=bool)
-
-        def look(block: tuple[slice, NDArray[np.intp], NDArray[np.intp]]) -> float:
-            entries, starts, lengths = block
-            ahead = of_tokens[self._indices[entries]]
-            ahead -= np.repeat(np.maximum.reduceat(ahead, starts), lengths)
-            np.greater_equal(ahead, -SELECTION_TOLERANCE, out=selected[entries])
-            attention = np.exp(np.add(ahead, self._logs[entries], out=ahead), out=ahead)
-            mass = np.add.reduceat(attention, starts)
-            attention[selected[entries]] = 0.0
-            return float((np.add.reduceat(attention, starts) / mass).max())
-
-        return selected, max(in_threads(look, self._blocks), default=0.0)
+        tied = torch.nonzero(is_tied)[:, 0]
+        first = torch.zeros_like(self._is_empty, dtype=torch.int64)
+        first.scatter_reduce_(0, self.documents[tied], tied, reduce="amin", include_self=False)
+        has_tokens = ~self._is_empty
+        leading_values = entry_values.new_zeros((self.n_documents, entry_values.shape[1]))
+        leading_values[has_tokens] = entry_values[first[has_tokens]]
+        return leading_values
 
     def _maxima(self, per_entry: torch.Tensor) -> torch.Tensor:
+        """Return the largest number of each document, (n_documents,); 0 without tokens."""
         maxima = per_entry.new_full((self.n_documents,), -torch.inf)
         maxima.scatter_reduce_(0, self.documents, per_entry, reduce="amax")
-        return torch.where(self._empty, 0.0, maxima)
+        return torch.where(self._is_empty, 0.0, maxima)
 
     def _sums(self, per_entry: torch.Tensor) -> torch.Tensor:
-        shape = (self.n_documents, *per_entry.shape[1:])
+        """Return sums over the entries of each document, (n_documents, ..)."""
+        shape = self.n_documents, *per_entry.shape[1:]
         return per_entry.new_zeros(shape).index_add_(0, self.documents, per_entry)
 
+    def _at_entries(self, per_document: torch.Tensor) -> torch.Tensor:
+        """Return the numbers of each entry's document, (n_entries, ..)."""
+        return per_document.index_select(0, self.documents)
 
-def _blocks(lengths: NDArray[np.intp]) -> list[tuple[slice, NDArray[np.intp], NDArray[np.intp]]]:
-    """Return the entries of blocks of documents, with documents' first entries and lengths.
 
-    Documents without entries are in no block.
+class _Block(NamedTuple):
+    """Entries of some documents, of which each has one.
+
+    entries : the block's entries
+    starts : (n_documents,), the first entry of each document, within the block
+    lengths : (n_documents,), the number of entries of each document
     """
+
+    entries: slice
+    starts: Numbers
+    lengths: Numbers
+
+
+class _Selection:
+    """The selected entries as a function of the scores, block by block.
+
+    `documents` and `tokens` of the entries are (n_entries,), and so are the logarithms of their
+    weights.
+    """
+
+    def __init__(self, documents: Numbers, tokens: NDArray[Any], log_weights: Array) -> None:
+        self.tokens = tokens
+        self.log_weights = log_weights
+        self.blocks = _blocks(np.bincount(documents))
+
+    def __call__(self, scores: Array) -> tuple[NDArray[np.bool_], float]:
+        """Return whether each entry is selected, and the largest attention on others."""
+        is_selected = np.empty(len(self.tokens), dtype=bool)
+
+        def attention_on_others(block: _Block) -> float:
+            # 1) scores relative to the document's highest, and the flags
+            entries, starts, lengths = block
+            relative = scores[self.tokens[entries]]
+            highest = np.maximum.reduceat(relative, starts)
+            relative -= np.repeat(highest, lengths)
+            np.greater_equal(relative, -SELECTION_TOLERANCE, out=is_selected[entries])
+            # 2) attention, in the same memory
+            relative += self.log_weights[entries]
+            attention = np.exp(relative, out=relative)
+            mass = np.add.reduceat(attention, starts)
+            attention[is_selected[entries]] = 0.0
+            others = np.add.reduceat(attention, starts)
+            return float((others / mass).max())
+
+        largest = max(in_threads(attention_on_others, self.blocks), default=0.0)
+        return is_selected, largest
+
+
+def _blocks(lengths: Numbers) -> list[_Block]:
+    """Return blocks of some `BLOCK_ENTRIES` entries; `lengths` are (n_documents,), perhaps 0."""
     lengths = lengths[lengths > 0]
     ends = np.cumsum(lengths)
+    starts = ends - lengths
     bounds = np.searchsorted(ends, range(0, int(lengths.sum()), BLOCK_ENTRIES))
     blocks = []
     for start, stop in pairwise([*bounds, len(lengths)]):
-        first = ends[start] - lengths[start]
-        starts = ends[start:stop] - lengths[start:stop] - first
-        blocks.append((slice(first, ends[stop - 1]), starts, lengths[start:stop]))
+        first = starts[start]
+        block = _Block(
+            entries=slice(first, ends[stop - 1]),
+            starts=starts[start:stop] - first,
+            lengths=lengths[start:stop],
+        )
+        blocks.append(block)
     return blocks

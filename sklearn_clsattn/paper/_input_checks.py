@@ -1,4 +1,4 @@
-"""Validation of documents for the functions on plain arrays."""
+"""Checks of documents and labels for the functions on plain arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,13 @@ from ..importance import class_totals, signed_frequency
 
 
 @dataclass(frozen=True)
-class CodedDocuments:
-    """Checked documents with targets, and the shares and importance of their tokens."""
+class EncodedDocuments:
+    """Checked documents with encoded labels.
+
+    X : canonical CSR (n_documents, n_tokens) without stored zeros
+    shares : (n_classes, n_tokens), each token's shares of documents, summed over each class
+    importance : signed frequency alpha, (n_tokens,) or (n_classes, n_tokens)
+    """
 
     X: sp.csr_array
     targets: Targets
@@ -27,16 +32,17 @@ class CodedDocuments:
     importance: Array
 
 
-def coded_documents(X: Any, y: ArrayLike) -> CodedDocuments:
+def encoded_documents(X: Any, y: ArrayLike) -> EncodedDocuments:
     """Check documents and labels, and encode the labels."""
-    X, labels = checked_counts(X), np.asarray(y)
+    X = checked_counts(X)
+    labels = np.asarray(y)
     check_consistent_length(X, labels)
     check_classification_targets(labels)
     targets = Targets.from_labels(labels)
     sizes = targets.class_sums(np.ones(len(targets)))
     check_two_classes(targets.classes, sizes)
     shares = class_totals(X, targets.values, targets.n_classes, kind="shares")
-    return CodedDocuments(X, targets, shares, signed_frequency(shares, sizes))
+    return EncodedDocuments(X, targets, shares, signed_frequency(shares, sizes))
 
 
 def checked_counts(X: Any, name: str = "X") -> sp.csr_array:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,9 +10,24 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from .._core.fitted import FittedAttention, in_the_layout_of, most_probable
-from .._types import Array
+from .._types import Array, Numbers
 
 AnyPrecision = NDArray[np.floating[Any]]
+
+
+class _AttendedDocument(NamedTuple):
+    """A document as the last layer pools it.
+
+    row : of X
+    entries : (n,), of the document's tokens in the data of X
+    pooling : (n,), attention of ``<cls>`` to the tokens
+    states : (n, m), what is pooled: linear functions of the tokens' states h
+    """
+
+    row: int
+    entries: Numbers
+    pooling: Array
+    states: Array
 
 
 @dataclass(frozen=True)
@@ -20,8 +35,8 @@ class FittedNetwork(FittedAttention):
     """A fitted network of one or two layers of attention, with or without an MLP.
 
     `layers` has what a plain layer lacks, by the names of :class:`AttentionNetwork`: matrices (d,
-    d) and a bias (d,). Scores are the tokens' own, E.p or for two layers E.W_2' p; with an MLP,
-    values are no more than a diagnostic. Documents are computed one by one in double precision, so
+    d) and a bias (d,). Scores are E.p, or for two layers E.W_2' p; with an MLP, values are no more
+    than a diagnostic. Documents are computed one by one in double precision, so
     that their results do not depend on each other.
     """
 
@@ -31,18 +46,19 @@ class FittedNetwork(FittedAttention):
         """Return the decision values f, (n_documents, n_outputs), of a CSR matrix."""
         if not self.layers:
             return super().outputs(X)
-        states = self._embedding_matrix().astype(np.float64) if self.mlp else self.values
-        pooled = np.zeros((X.shape[0], states.shape[1]))
-        for document, _, weights, of_tokens in self._documents(sp.csr_array(X), states):
-            pooled[document] = weights @ of_tokens
+        # 1) attention pools embeddings for the MLP, and else values
+        vectors = self._embedding_matrix().astype(np.float64) if self.mlp else self.values
+        pooled = np.zeros((X.shape[0], vectors.shape[1]))
+        for document in self._documents(sp.csr_array(X), vectors):
+            pooled[document.row] = document.pooling @ document.states
+        # 2) the hidden layer
         if self.mlp:
             assert self.embeddings is not None
-            into, bias, out = (
-                self.layers[f"hidden_{name}"].astype(np.float64)
-                for name in ("weights", "bias", "output")
-            )
-            pooled = np.maximum(pooled @ into.T + bias, 0)
-            pooled = pooled @ (self.embeddings.output_vectors @ out).T
+            weights = self.layers["hidden_weights"].astype(np.float64)
+            bias = self.layers["hidden_bias"].astype(np.float64)
+            output = self.layers["hidden_output"].astype(np.float64)
+            hidden = np.maximum(pooled @ weights.T + bias, 0)
+            pooled = hidden @ (self.embeddings.output_vectors @ output).T
         return pooled + self.intercept
 
     def most_probable(self, X: Any) -> NDArray[np.intp]:
@@ -54,8 +70,8 @@ class FittedNetwork(FittedAttention):
         if self.n_layers == 1:
             return super().attention(X)
         pooling = np.zeros(len(X.data))
-        for _, entries, weights, _ in self._documents(X, self.values):
-            pooling[entries] = weights
+        for document in self._documents(X, self.values):
+            pooling[document.entries] = document.pooling
         return in_the_layout_of(X, pooling)
 
     def contributions(self, X: Any) -> list[sp.csr_array]:
@@ -68,35 +84,38 @@ class FittedNetwork(FittedAttention):
         if self.n_layers == 1:
             return super().contributions(X)
         contributions = np.zeros((self.values.shape[1], len(X.data)))
-        for _, entries, weights, of_tokens in self._documents(X, self.values):
-            contributions[:, entries] = (weights[:, None] * of_tokens).T
-        return [in_the_layout_of(X, of_output) for of_output in contributions]
+        for document in self._documents(X, self.values):
+            terms = document.pooling[:, None] * document.states
+            contributions[:, document.entries] = terms.T
+        return [in_the_layout_of(X, entries) for entries in contributions]
 
-    def _documents(
-        self, X: Any, states: Array
-    ) -> Iterator[tuple[int, NDArray[np.intp], Array, Array]]:
-        """Yield documents, their positive entries, the weights of the pooling, and their states.
+    def _documents(self, X: Any, vectors: Array) -> Iterator[_AttendedDocument]:
+        """Yield the documents that have tokens.
 
-        `states`, (n_tokens, n), are the embeddings or linear functions of them.
+        `vectors`, (n_tokens, m), are the embeddings or linear functions of them.
         """
-        carried = np.column_stack([self.scores, states])
-        for document in range(X.shape[0]):
-            start, stop = X.indptr[document : document + 2]
+        scores_and_vectors = np.column_stack([self.scores, vectors])
+        for row in range(X.shape[0]):
+            start, stop = X.indptr[row : row + 2]
             entries = start + np.flatnonzero(X.data[start:stop] > 0)
             if not len(entries):
                 continue
             tokens = X.indices[entries]
             log_weights = np.log(X.data[entries], dtype=np.float64)
-            own = carried[tokens]
+            states = scores_and_vectors[tokens]
+            # 1) the first layer, with its residual
             if self.n_layers == 2:
                 rows = self._embedding_matrix()[tokens].astype(np.float64)
                 table = rows @ self.layers["first_key_query"] @ rows.T
-                own = own + softmax(table + log_weights, axis=1) @ own
-            logits = own[:, 0] + log_weights
+                states = states + softmax(table + log_weights, axis=1) @ states
+            # 2) attention of the last layer
+            logits = states[:, 0] + log_weights
             if self.cls_weight:
                 logits = np.append(logits, np.log(self.cls_weight))
-            yield document, entries, softmax(logits)[: len(entries)], own[:, 1:]
+            pooling = softmax(logits)[: len(entries)]
+            yield _AttendedDocument(row, entries, pooling, states[:, 1:])
 
     def _embedding_matrix(self) -> AnyPrecision:
+        """Return E, (n_tokens, d)."""
         assert self.embeddings is not None
         return self.embeddings.matrix

@@ -1,0 +1,269 @@
+"""Training of a PyTorch module by steps of an optimizer, until a loss no longer falls.
+
+:func:`train` is the only training loop of this package. It makes steps on all documents or on
+mini-batches, watches the loss of the documents held out, and stops. Of a module it knows the
+methods of :class:`Trainable` alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+
+from .._core.result import FitResult, OnIteration
+from .._targets import Targets
+from .._types import Array, Numbers
+
+if TYPE_CHECKING:
+    from .._core.documents import Documents
+    from .._core.fitted import FittedAttention
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What a fit gets besides documents and parameters.
+
+    seed : of all random numbers
+    dtype : np.float32 or np.float64, the precision of training
+    device : of training
+    on_iteration : called after each iteration
+    """
+
+    seed: int
+    dtype: type[np.floating[Any]]
+    device: torch.device
+    on_iteration: OnIteration
+
+    @property
+    def precision(self) -> torch.dtype:
+        """PyTorch's name of the precision of training."""
+        return torch.float32 if self.dtype == np.float32 else torch.float64
+
+
+class TrainingParameters(Protocol):
+    """The parameters of a classifier that the trainer reads."""
+
+    batch_size: int | None
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    max_iter: int
+    tol: float
+
+
+@dataclass(frozen=True)
+class LabelledDocuments:
+    """Documents in memory: CSR (n_documents, n_tokens), their targets and weights."""
+
+    X: Any
+    targets: Targets
+    weights: Array
+
+    def __getitem__(self, rows: Numbers) -> LabelledDocuments:
+        """Return some of the documents."""
+        return LabelledDocuments(self.X[rows], self.targets[rows], self.weights[rows])
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of the documents' weights."""
+        return float(torch.from_numpy(self.weights).sum())
+
+
+class Trainable(Protocol):
+    """A PyTorch module that can be trained. A batch is documents in the form that it reads."""
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        """Return all parameters; those that require a gradient are trained."""
+
+    def make_batch(self, documents: LabelledDocuments) -> Any:
+        """Return the documents of one step as a batch."""
+
+    def evaluation_batches(self, documents: LabelledDocuments) -> Iterable[Any]:
+        """Return documents whose loss is to be computed, without a gradient, as batches."""
+
+    def backward(self, batch: Any, weight: float) -> float:
+        """Set the gradients of a batch's loss, divided by a weight, and return this loss."""
+
+    def sum_of_losses(self, batch: Any) -> float:
+        """Return the sum of the documents' weighted losses."""
+
+    def to_numpy(self) -> FittedAttention:
+        """Return the present model as NumPy arrays."""
+
+
+def train(
+    module: Trainable,
+    optimizer: torch.optim.Optimizer,
+    documents: LabelledDocuments,
+    held_out: LabelledDocuments | None,
+    parameters: TrainingParameters,
+    options: FitOptions,
+) -> FitResult:
+    """Train a module, in place, until a loss no longer falls or for `max_iter` iterations.
+
+    Training stops after `n_iter_no_change` iterations without a new lowest validation loss, and the
+    parameters with the lowest one are restored. Without documents held out, it stops once as many
+    iterations together have not lowered the training loss by more than `tol`.
+    """
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    unit = "step" if parameters.batch_size is None else "epoch"
+    least_decrease = parameters.tol
+    validation_batches: list[Any] = []
+    if held_out is not None:
+        least_decrease = 0.0
+        validation_batches = list(module.evaluation_batches(held_out))  # used in each iteration
+
+    loss_curve: list[float] = []
+    validation_curve: list[float] = []
+    lowest = math.inf
+    best_iter = 0
+    best_parameters: list[torch.Tensor] = []
+    is_converged = False
+    losses = _training_losses(module, optimizer, documents, parameters.batch_size, options.seed)
+    for n_iter, loss in enumerate(losses):
+        # 1) the losses after n_iter iterations
+        loss_curve.append(loss)
+        validation_loss = math.nan
+        watched = loss
+        if held_out is not None:
+            validation_loss = _mean_loss(module, validation_batches, held_out)
+            validation_curve.append(validation_loss)
+            watched = validation_loss
+        if not (math.isfinite(loss) and math.isfinite(watched)):
+            learning_rate = max(group["lr"] for group in optimizer.param_groups)
+            raise ValueError(
+                f"The loss is not finite after {n_iter} {unit}(s) of training: lower the learning "
+                f"rate (it was {learning_rate:g})."
+            )
+        # 2) the best iteration so far
+        if watched < lowest - least_decrease:
+            lowest = watched
+            best_iter = n_iter
+            if held_out is not None:
+                best_parameters = [parameter.detach().clone() for parameter in trained]
+        options.on_iteration(n_iter, loss, validation_loss)
+        # 3) the stopping rule
+        is_converged = n_iter - best_iter >= parameters.n_iter_no_change
+        if is_converged or n_iter >= parameters.max_iter:
+            break
+
+    with torch.no_grad():
+        for parameter, best in zip(trained, best_parameters, strict=False):
+            parameter.copy_(best)
+    attributes: dict[str, Any] = {}
+    if held_out is not None:
+        attributes["validation_loss_curve_"] = np.array(validation_curve)
+    warning = "" if is_converged else _not_converged(n_iter, unit, held_out is not None)
+    return FitResult(module.to_numpy(), loss_curve, n_iter, attributes, warning)
+
+
+def _training_losses(
+    module: Trainable,
+    optimizer: torch.optim.Optimizer,
+    documents: LabelledDocuments,
+    batch_size: int | None,
+    seed: int,
+) -> Iterator[float]:
+    """Yield the training loss at the start and of each iteration, a step or an epoch."""
+    if batch_size is None:
+        return _losses_of_steps(module, optimizer, documents)
+    return _losses_of_epochs(module, optimizer, documents, batch_size, seed)
+
+
+def _losses_of_steps(
+    module: Trainable, optimizer: torch.optim.Optimizer, documents: LabelledDocuments
+) -> Iterator[float]:
+    """Yield the loss at the start and after each step on all documents."""
+    batch = module.make_batch(documents)
+    weight = documents.total_weight
+    while True:
+        optimizer.zero_grad()
+        yield module.backward(batch, weight)
+        optimizer.step()
+
+
+def _losses_of_epochs(
+    module: Trainable,
+    optimizer: torch.optim.Optimizer,
+    documents: LabelledDocuments,
+    batch_size: int,
+    seed: int,
+) -> Iterator[float]:
+    """Yield the loss at the start, and of each epoch the mean of the losses before its steps."""
+    yield _mean_loss(module, module.evaluation_batches(documents), documents)
+    rows = np.flatnonzero(documents.weights)
+    mean_weight = float(documents.weights[rows].sum()) / len(rows)
+    rng = np.random.default_rng(seed)
+    while True:
+        shuffled = rng.permutation(rows)
+        total = 0.0
+        for first in range(0, len(rows), batch_size):
+            in_batch = shuffled[first : first + batch_size]
+            batch = module.make_batch(documents[in_batch])
+            optimizer.zero_grad()
+            loss = module.backward(batch, mean_weight * len(in_batch))
+            optimizer.step()
+            total += len(in_batch) * loss
+        yield total / len(rows)
+
+
+def _mean_loss(module: Trainable, batches: Iterable[Any], documents: LabelledDocuments) -> float:
+    """Return the mean loss of documents in batches."""
+    total = 0.0
+    for batch in batches:
+        total += module.sum_of_losses(batch)
+    return total / documents.total_weight
+
+
+def _not_converged(n_iter: int, unit: str, is_validated: bool) -> str:
+    """Return the warning of training that `max_iter` ended."""
+    measure = "validation" if is_validated else "training"
+    remedy = "." if is_validated else ", or raise tol, or set early_stopping=True."
+    return (
+        f"Training stopped at max_iter={n_iter} {unit}s while the {measure} loss was still "
+        f"improving. Increase max_iter or learning_rate{remedy}"
+    )
+
+
+def split_documents(
+    documents: Documents, parameters: TrainingParameters, seed: int
+) -> tuple[Documents, LabelledDocuments | None]:
+    """Return the documents to train on, and with early stopping those held out."""
+    if not parameters.early_stopping:
+        return documents, None
+    codes = documents.targets.values
+    rows, held_out = hold_out(codes, documents.weights, parameters.validation_fraction, seed)
+    return documents.rows(rows), labelled(documents)[held_out]
+
+
+def labelled(documents: Documents) -> LabelledDocuments:
+    """Return the documents of a fit without their statistics."""
+    return LabelledDocuments(documents.X, documents.targets, documents.weights)
+
+
+def hold_out(
+    codes: Numbers, sample_weight: Array, fraction: float, seed: int
+) -> tuple[Numbers, Numbers]:
+    """Split documents at random into those trained on and those held out, class by class.
+
+    Of every class's documents of positive weight the same `fraction` is held out, but at least one
+    is and at least one stays.
+    """
+    rng = np.random.default_rng(seed)
+    is_held_out = np.zeros(len(codes), dtype=bool)
+    for code in np.unique(codes):
+        rows = np.flatnonzero((codes == code) & (sample_weight > 0))
+        if len(rows) == 1:
+            raise ValueError(
+                f"Early stopping holds out documents of each class, but class number {code} has "
+                "only one document of positive weight: add more, or set early_stopping=False."
+            )
+        if len(rows):
+            size = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
+            is_held_out[rng.choice(rows, size, replace=False)] = True
+    return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
