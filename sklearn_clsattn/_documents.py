@@ -17,6 +17,7 @@ from ._bags import Bags
 _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.int32)))
 _LARGEST_EXACT_FLOAT64 = 2**53
 _BITS_PER_NAT = 1.0 / np.log(2.0)
+_FIRST_FEW = 1024  # entries, by which nearly all matrices of counts are known not to be binary
 BLOCK_ENTRIES = 250_000  # small arrays stay in the processor's caches
 _EMPTY = sp.csr_array((0, 0))
 
@@ -202,19 +203,19 @@ def log_damp_entries(
     dtype: type[np.floating[Any]] = np.float64,
     out: NDArray[Any] | None = None,
 ) -> NDArray[np.floating[Any]]:
-    """Return :func:`damped` of an array of any shape, in `out` if given.
+    """Return :func:`log_damp` of an array of any shape, in `out` if given.
 
     Few different integers are looked up in a table. Negative ones raise NegativeEntriesError.
     """
     out = np.empty(entries.shape, dtype) if out is None else out
     if entries.dtype.kind in "iu":
+        if len(entries) and (entries[:_FIRST_FEW] == 1).all() and (entries == 1).all():
+            out.fill(log_damp_entries(np.arange(2.0), scale)[1])
+            return out
         # As unsigned numbers, negative ones are the largest: one pass over the entries is enough.
         largest = int(entries.view(f"u{entries.itemsize}").max(initial=0))
         if largest < entries.size:
             table = log_damp_entries(np.arange(largest + 1.0), scale)
-            if largest == 1 and entries.min() == 1:
-                out.fill(table[1])
-                return out
             # "clip" skips the check of bounds.
             return np.take(table.astype(out.dtype), entries, out=out, mode="clip")
         if entries.min(initial=0) < 0:
