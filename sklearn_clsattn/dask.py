@@ -19,8 +19,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import fit_corpus
-from ._classifier import ClsAttentionClassifier, vector_options
+from ._classifier import ClsAttentionClassifier
 from ._core.chunk import Chunk
 from ._core.corpus import Corpus, added
 from ._core.threads import ThreadLimit
@@ -207,8 +206,8 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
                 raise ValueError("X has no documents: expected documents of two classes.")
             chunks = client.map(_numbered, [futures[2 * i] for i in filled], range(len(filled)))
             summary = joined([summaries[number] for number in filled])
-            more = vector_options(self, token_vectors)
-            fit_corpus(self, DaskCorpus(client, chunks), summary, **more)
+            options = self._vector_options(token_vectors)
+            self._fit_corpus(DaskCorpus(client, chunks), summary, **options)
         return self
 
     predict: Any = _lazy("predict")
