@@ -228,7 +228,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         classes : array-like of shape (n_classes,), default=None
             Names of the classes in the order of the columns of `y`, if these are probabilities. A
             data frame's columns have names, other columns are named 0, 1, 2, ... Where all
-            probabilities are 0 or 1, `classes` log them from several labels.
+            probabilities are 0 or 1, `classes` tell them from several labels.
 
         {self}
 

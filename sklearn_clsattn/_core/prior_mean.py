@@ -10,7 +10,7 @@ number :math:`\alpha` for all tokens. In the numerator of a document's output th
 mean adds :math:`N_{ik} = \alpha \nu \sum_s c_{is} r_{sk}`, a naive Bayes on the counts, divided by
 the document's attention mass.
 
-Log-odds that have seen a document log too much about its class: the values trained beside them
+Log-odds that have seen a document tell too much about its class: the values trained beside them
 would only learn to take that back. So training uses the leave-one-out log-odds of every document
 (:mod:`.leave_one_out`), and prediction those of all documents. :math:`\hat\alpha` minimises the
 mean loss of :math:`\beta + \alpha N^{(-i)}_i / d_i` before training, and is halved, because values
