@@ -50,11 +50,14 @@ class SavedMixin:
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()
-        return {name: _plain(value) for name, value in state.items()} | {_VERSIONS: _versions()}
+        plain = {name: _plain(value) for name, value in state.items()}
+        plain[_VERSIONS] = _versions()
+        return plain
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = {name: _restored(value) for name, value in state.items()}
-        saved, here = state.pop(_VERSIONS, ""), _versions()
+        saved = state.pop(_VERSIONS, "")
+        here = _versions()
         if saved != here:
             warnings.warn(
                 f"This {type(self).__name__} was saved with {saved} and is loaded with {here}: "
@@ -76,7 +79,10 @@ def _plain(value: Any) -> Any:
     name = type(value).__name__
     if name not in _MODULES:
         return value
-    return {_KIND: name} | {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    content = {_KIND: name}
+    for field in fields(value):
+        content[field.name] = _plain(getattr(value, field.name))
+    return content
 
 
 def _restored(value: Any) -> Any:
