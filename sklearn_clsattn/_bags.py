@@ -10,7 +10,7 @@ never leave the package: a vectorizer's public methods return ordinary sparse ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -47,10 +47,13 @@ class TokenVectors:
 
     def __getitem__(self, columns: NDArray[np.intp]) -> Self:
         """Return the vectors of some columns, which become 0, 1, 2, ..."""
+        # 1) where each column would stand among the tokens with vectors
         place = np.searchsorted(self.tokens, columns)
-        known = place < len(self.tokens)
-        known[known] = self.tokens[place[known]] == columns[known]
-        return type(self)(np.flatnonzero(known), self.matrix[place[known]], len(columns))
+        has_vector = place < len(self.tokens)
+        # 2) whether it stands there
+        has_vector[has_vector] = self.tokens[place[has_vector]] == columns[has_vector]
+        tokens = np.flatnonzero(has_vector)
+        return type(self)(tokens, self.matrix[place[has_vector]], len(columns))
 
 
 @dataclass(eq=False)
@@ -85,8 +88,10 @@ class Bags:
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> Bags:
         """Return the bags of some documents."""
-        lengths = None if self.row_lengths is None else self.row_lengths[rows]
-        return Bags(self.left[rows], self.right, self.units, self.vectors, lengths)
+        selected = replace(self, left=self.left[rows])
+        if self.row_lengths is not None:
+            selected.row_lengths = self.row_lengths[rows]
+        return selected
 
     def multiplied(self) -> sp.csr_array:
         """Return the product, with the entries of each row sorted by column."""
@@ -107,7 +112,9 @@ def is_sparse(X: Any) -> bool:
 
 def n_stored(X: Any) -> int:
     """Return the number of stored entries of a sparse matrix, or of the two matrices of bags."""
-    return int(X.left.nnz + X.right.nnz if isinstance(X, Bags) else X.nnz)
+    if isinstance(X, Bags):
+        return int(X.left.nnz + X.right.nnz)
+    return int(X.nnz)
 
 
 def with_columns_of(X: Any, columns: NDArray[np.intp]) -> Any:
@@ -126,10 +133,10 @@ def without_unused_columns(X: Any) -> tuple[Any, NDArray[np.intp]]:
         left, units = without_unused_columns(X.left)
         right, columns = without_unused_columns(X.right[units])
         return Bags(left, right, X.units[units], row_lengths=X.row_lengths), columns
-    used = np.bincount(X.indices, minlength=X.shape[1]) > 0
-    if not used.any():
-        used[:1] = True  # a matrix needs a column
-    numbers = np.cumsum(used, dtype=X.indices.dtype) - 1
-    columns = np.flatnonzero(used)
-    shape = X.shape[0], len(columns)
-    return sp.csr_array((X.data, numbers[X.indices], X.indptr), shape=shape), columns
+    is_used = np.bincount(X.indices, minlength=X.shape[1]) > 0
+    if not is_used.any():
+        is_used[:1] = True  # a matrix needs a column
+    columns = np.flatnonzero(is_used)
+    new_numbers = np.cumsum(is_used, dtype=X.indices.dtype) - 1
+    arrays = (X.data, new_numbers[X.indices], X.indptr)
+    return sp.csr_array(arrays, shape=(X.shape[0], len(columns))), columns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -12,21 +11,22 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_softmax, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ._bags import Bags, multiplied
+from ._bags import multiplied
 from ._callbacks import CallbackSupportMixin, FitTask, fit_task
 from ._core.fitted import FittedAttention, VectorEmbeddings, probabilities
 from ._docstrings import documented
-from ._documents import NegativeEntriesError, canonical, is_plain, with_columns
+from ._documents import canonical, is_plain, with_columns
 from ._pickling import SavedMixin
 from ._training import (
     all_or_nothing,
     check_finite,
-    in_range,
+    overflow_as_value_error,
     summary_of,
-    warn,
     warn_of_outliers,
+    warn_user,
     weighted_documents,
 )
 from ._types import Array, Numbers
@@ -102,7 +102,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             For two classes, the log-odds of ``classes_[1]``; for more, one value per class; for
             several labels, the log-odds of each label.
         """
-        outputs = self._answer(X, "outputs")
+        fitted, X = self._checked(X)
+        outputs = fitted.outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -117,8 +118,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         """
         if self.multilabel_:
             return (self.decision_function(X) > 0).astype(np.intp)
-        numbers = self._answer(X, "most_probable")  # fails first if not fitted
-        return self.classes_[numbers]
+        fitted, X = self._checked(X)
+        return self.classes_[fitted.most_probable(X)]
 
     def predict_proba(self, X: Any, priors: ArrayLike | None = None) -> Array:
         """Return the probability of each class.
@@ -135,21 +136,29 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         """
         decision = self.decision_function(X)
         if priors is not None:
-            decision = decision + self._shift(priors)
-        return np.asarray(expit(decision)) if self.multilabel_ else probabilities(decision)
+            decision = decision + self._prior_shift(priors)
+        if self.multilabel_:
+            return np.asarray(expit(decision))
+        return probabilities(decision)
 
-    def _shift(self, priors: ArrayLike) -> Array:
-        """Return what other class frequencies add to the decisions, () or (n_classes,)."""
-        given = check_array(priors, ensure_2d=False, dtype=np.float64, input_name="priors")
-        is_valid = (given < 1).all() if self.multilabel_ else np.isclose(given.sum(), 1.0)
-        if given.shape != self.class_prior_.shape or not (given > 0).all() or not is_valid:
-            what = "between 0 and 1" if self.multilabel_ else "above 0 that add up to 1"
+    def _prior_shift(self, priors: ArrayLike) -> Array:
+        """Return the change of the decisions by other class frequencies, () or (n_classes,)."""
+        frequencies = check_array(priors, ensure_2d=False, dtype=np.float64, input_name="priors")
+        if self.multilabel_:
+            what = "between 0 and 1"
+            is_valid = (frequencies < 1).all()
+        else:
+            what = "above 0 that add up to 1"
+            is_valid = np.isclose(frequencies.sum(), 1.0)
+        has_shape = frequencies.shape == self.class_prior_.shape
+        if not (has_shape and is_valid and (frequencies > 0).all()):
             raise ValueError(
                 f"priors must be {len(self.class_prior_)} numbers {what}, one for each of "
                 f"{self.classes_.tolist()}, got {priors!r}."
             )
-        of_shares = logit if self.multilabel_ else np.log
-        shift = of_shares(given) - of_shares(self.class_prior_)
+        if self.multilabel_:
+            return np.asarray(logit(frequencies) - logit(self.class_prior_))
+        shift = np.log(frequencies) - np.log(self.class_prior_)
         return np.asarray(shift[1] - shift[0] if len(self.intercept_) == 1 else shift)
 
     def predict_log_proba(self, X: Any) -> Array:
@@ -180,7 +189,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             Each row sums to 1 minus the share of ``<cls>``. A document without tokens has no
             entries.
         """
-        return self._answer(X, "attention")
+        fitted, X = self._checked(X)
+        return fitted.attention(X)
 
     def contributions(self, X: Any) -> sp.csr_array | list[sp.csr_array]:
         """Return what each token of each document adds to the decision.
@@ -193,7 +203,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             Attention weight times token value; for more than two classes, one array per class.
             Row sums plus `intercept_` equal :meth:`decision_function`.
         """
-        terms = self._answer(X, "contributions")
+        fitted, X = self._checked(X)
+        terms = fitted.contributions(X)
         return terms[0] if len(terms) == 1 else terms
 
     def select_tokens(self, X: Any) -> sp.csr_array:
@@ -213,15 +224,19 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     def cls_embedding_(self) -> Array:
         """The embedding p of ``<cls>``; the first unit vector if the basis is arbitrary."""
         check_is_fitted(self)
-        n_outputs, stored = len(self.intercept_), self._embeddings
-        return np.eye(1, 1 + n_outputs)[0] if stored is None else stored.cls_embedding
+        if self._embeddings is not None:
+            return self._embeddings.cls_embedding
+        return np.eye(1, 1 + len(self.intercept_))[0]
 
     @property
     def output_vector_(self) -> Array:
         """The output vector v, or one row per class; unit vectors if the basis is arbitrary."""
         check_is_fitted(self)
-        n_outputs, stored = len(self.intercept_), self._embeddings
-        vectors = np.eye(1 + n_outputs)[1:] if stored is None else stored.output_vectors
+        n_outputs = len(self.intercept_)
+        if self._embeddings is None:
+            vectors = np.eye(1 + n_outputs)[1:]
+        else:
+            vectors = self._embeddings.output_vectors
         return vectors[0] if n_outputs == 1 else vectors
 
     @property
@@ -271,24 +286,15 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             entry_scale=getattr(self, "entry_scale_", None),
         )
 
-    def _answer(self, X: Any, question: str) -> Any:
-        """Call a method of the fitted model on validated documents."""
-        is_damped = hasattr(self, "entry_scale_") and not hasattr(self, "feature_names_in_")
-        is_bags = isinstance(X, Bags)
-        if is_damped and not is_bags and is_plain(X, self.n_features_in_, positive=False):
-            # Damping detects negative counts, so no separate pass over all entries is needed.
-            with suppress(NegativeEntriesError):
-                return getattr(self._model(), question)(X)
-        fitted, X = self._checked(X)
-        return getattr(fitted, question)(X)
-
     def _checked(self, X: Any) -> tuple[FittedAttention, Any]:
         """Return the fitted model, and the documents in the form that it expects."""
         check_is_fitted(self)
         if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
             X, _, _ = validated(self, X, reset=False)
-        # An entry that is stored in several parts is summed before it is damped.
-        return self._model(), canonical(multiplied(X)) if hasattr(self, "entry_scale_") else X
+        if hasattr(self, "entry_scale_"):
+            # An entry that is stored in several parts is summed before it is damped.
+            X = canonical(multiplied(X))
+        return self._model(), X
 
     def _train(self, *documents: Any, **options: Any) -> FitResult:
         """Train on the documents; each classifier implements this."""
@@ -303,10 +309,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         task: FitTask,
         **more: Any,
     ) -> None:
-        """Train on documents and store the result.
-
-        Warnings point to the line that called `fit`, five calls above this one.
-        """
+        """Train on documents and store the result."""
         from ._core.threads import ThreadLimit
 
         def on_iteration(n_iter: int, loss: float, criterion: float) -> None:
@@ -322,13 +325,33 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         dimension = getattr(self, "embedding_dim", None) or 0
         n_dense = dimension * documents.n_entries * (1 + documents.n_outputs)
         total_weight = documents.statistics.total_weight
-        with ThreadLimit(n_dense), in_range(self, total_weight):
+        with ThreadLimit(n_dense), overflow_as_value_error(self, total_weight):
             result = self._train(documents, **options)
             check_finite(result)
         counts = documents.count_selected(result.model.scores)
         self._store(result, classes, documents.statistics, counts, documents.entry_scale)
         self.__dict__.pop("_stream", None)  # it remembers batches that this model has not seen
-        warn(result, stacklevel=7)
+        self._warn(result)
+
+    def _warn(self, result: FitResult) -> None:
+        """Issue the warnings of training."""
+        if result.warning:
+            warn_user(result.warning)
+        if result.not_converged:
+            warn_user(result.not_converged, ConvergenceWarning)
+
+    def _fit_corpus(self, corpus: Corpus, summary: Summary, **more: Any) -> None:
+        """Fit on the CPU to documents in chunks, which `summary` describes."""
+        import torch
+
+        self.n_features_in_ = summary.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if summary.names is not None:
+            self.feature_names_in_ = np.array(summary.names, dtype=object)
+        with fit_task(self, max_iter=self.max_iter) as task:
+            documents, dtype = weighted_documents(self, corpus, summary)
+            device = torch.device("cpu")
+            self._fit_documents(documents, dtype, device, summary.targets.classes, task, **more)
 
     def _store(
         self,
@@ -338,7 +361,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         selection_counts: Numbers,
         entry_scale: float | None,
     ) -> None:
-        for name in [*vars(self)]:  # from an earlier fit, perhaps with other parameters
+        """Store the fitted attributes."""
+        for name in list(vars(self)):  # from an earlier fit, perhaps with other parameters
             if name.endswith("_") and not name.endswith("_in_"):
                 del self.__dict__[name]
         self.classes_ = classes
@@ -359,8 +383,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     ) -> dict[str, Any]:
         """Return the fitted attributes that prediction needs."""
         values = model.values
-        scale = {} if entry_scale is None else {"entry_scale_": entry_scale}
-        return scale | {
+        attributes = {
             "attention_scores_": model.scores,
             "token_values_": values[:, 0] if values.shape[1] == 1 else values.T,
             "intercept_": model.intercept,
@@ -368,6 +391,9 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             "cls_score_": model.cls_score,
             "_embeddings": model.embeddings,
         }
+        if entry_scale is not None:
+            attributes["entry_scale_"] = entry_scale
+        return attributes
 
     def _print_progress(self, n_iter: int, loss: float, criterion: float) -> None:
         """Print progress as `verbose` requests."""
@@ -395,15 +421,18 @@ def of_label(classifier: Any, label: Any) -> Any:
         raise ValueError(
             f"Documents have several labels: target must be one of {labels}, got {label!r}."
         )
-    at, one = labels.index(label), copy(classifier)
-    one.multilabel_ = False
-    one.classes_ = np.array([f"not {label}", str(label)], dtype=object)
-    one.token_values_, one.intercept_ = one.token_values_[at], one.intercept_[[at]]
+    k = labels.index(label)
+    binary = copy(classifier)
+    binary.multilabel_ = False
+    binary.classes_ = np.array([f"not {label}", str(label)], dtype=object)
+    binary.token_values_ = classifier.token_values_[k]
+    binary.intercept_ = classifier.intercept_[[k]]
     stored = classifier._embeddings
     if isinstance(stored, VectorEmbeddings):
-        own, weights = stored.own[:, [at]], stored.weights[:, [at]]
-        one._embeddings = replace(stored, own=own, weights=weights)
-    return one
+        own = stored.own[:, [k]]
+        weights = stored.weights[:, [k]]
+        binary._embeddings = replace(stored, own=own, weights=weights)
+    return binary
 
 
 def checked_documents(classifier: BaseAttentionClassifier, X: Any) -> Any:
@@ -419,7 +448,7 @@ def documents_in_memory(
     entry_scale: float | None = None,
     seen: Array | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
-    """Return validated documents to train on, and the precision (:func:`weighted_documents`)."""
+    """Return validated documents in memory as :func:`weighted_documents` does."""
     from ._core.chunk import Chunk
     from ._core.corpus import Corpus
 
@@ -428,17 +457,3 @@ def documents_in_memory(
     X, transposed = with_columns(X)
     corpus = Corpus([Chunk(X, targets, weights, transposed=transposed)])
     return weighted_documents(classifier, corpus, summary_of(X, targets), entry_scale, seen)
-
-
-def fit_corpus(classifier: Any, corpus: Corpus, summary: Summary, **more: Any) -> None:
-    """Fit a classifier on the CPU to documents in chunks, which `summary` describes."""
-    import torch
-
-    classifier.n_features_in_ = summary.shape[1]
-    classifier.__dict__.pop("feature_names_in_", None)
-    if summary.names is not None:
-        classifier.feature_names_in_ = np.array(summary.names, dtype=object)
-    with fit_task(classifier, max_iter=classifier.max_iter) as task:
-        documents, dtype = weighted_documents(classifier, corpus, summary)
-        classes = summary.targets.classes
-        classifier._fit_documents(documents, dtype, torch.device("cpu"), classes, task, **more)

@@ -18,7 +18,8 @@ class FitTask:
     """The task of a fit, with a subtask for each iteration up to a maximum."""
 
     def __init__(self, estimator: Any, context: Any, max_iter: int) -> None:
-        self._estimator, self._context = estimator, context
+        self._estimator = estimator
+        self._context = context
         self._max_iter = max_iter
         self._n_begun = 0
         self._iteration: Any = None

@@ -32,10 +32,22 @@ from ._validation import checked_part
 from ._writing import written_whole
 
 _FORMAT = 5
-_HEADER, _MARK, _CLASSES = "corpus.json", "INCOMPLETE", "classes.npy"
-_PARTS = "data", "indices", "indptr"
-_ARRAYS = "targets", "weights", *(f"{of}_{part}" for of in ("rows", "columns") for part in _PARTS)
-_LEAST_CHUNK, _CHUNK_PER_TOKEN = 4_000_000, 8  # entries; more for many tokens
+_HEADER = "corpus.json"
+_MARK = "INCOMPLETE"
+_CLASSES = "classes.npy"
+_ARRAYS = (
+    "targets",
+    "weights",
+    "rows_data",
+    "rows_indices",
+    "rows_indptr",
+    "columns_data",
+    "columns_indices",
+    "columns_indptr",
+)
+# The default number of entries in a chunk: the first, or the second per token if that is more.
+_LEAST_CHUNK = 4_000_000
+_CHUNK_PER_TOKEN = 8
 
 
 @public("sklearn_clsattn")
@@ -96,16 +108,20 @@ class ChunkedCounts:
             self.shape: tuple[int, int] = tuple(header["shape"])
             self.n_entries: int = header["n_entries"]
             self.feature_names: list[str] | None = header["feature_names"]
-            dtype, of_labels = np.dtype(header["dtype"]), header["labels_are_objects"]
+            dtype = np.dtype(header["dtype"])
+            least = header["least"]
+            largest = header["largest"]
             kind = header["targets"]
-            sizes = self.shape, self.n_entries, dtype, header["least"], header["largest"]
+            labels_are_objects = header["labels_are_objects"]
         labels = self._array(_CLASSES, WeakSet())
-        self._labels = labels.astype(object if of_labels else labels.dtype)
+        self._labels = labels.astype(object if labels_are_objects else labels.dtype)
         has_codes = kind == "one label per document"
         self.classes = np.sort(self._labels) if has_codes else self._labels
         values = np.empty(0, np.intp) if has_codes else np.empty((0, len(labels)))
         targets = Targets(self.classes, values, multilabel=kind == "several labels")
-        self._summary = Summary(*sizes, targets, self.feature_names)
+        self._summary = Summary(
+            self.shape, self.n_entries, dtype, least, largest, targets, self.feature_names
+        )
         self._lock = threading.Lock()  # one fit at a time changes what follows
         self._chunks: dict[int, Chunk] = {}
 
@@ -198,14 +214,15 @@ class ChunkedCounts:
         if number not in self._chunks:
             maps: WeakSet[mmap.mmap] = WeakSet()
             arrays = {name: self._array(_file(number, name), maps) for name in _ARRAYS}
-            targets, data = self._targets(arrays["targets"]), [arrays[name] for name in _ARRAYS[2:]]
-            rows = csr_of(data[0], data[1], data[2], self.shape[1])
-            columns = csr_of(data[3], data[4], data[5], len(targets))
+            targets = self._targets(arrays["targets"])
+            rows = _stored_csr(arrays, "rows", self.shape[1])
+            columns = _stored_csr(arrays, "columns", len(targets))
             with _intact(self.path / _file(number, "targets")):
-                for one in (rows, columns):  # out of bounds it would crash the process
-                    one.check_format()
-                shapes = rows.shape == columns.shape[::-1] == (len(targets), self.shape[1])
-                if not (shapes and _is_valid(targets)):
+                rows.check_format()  # indices out of bounds would crash the process
+                columns.check_format()
+                shape = (len(targets), self.shape[1])
+                has_shape = rows.shape == shape and columns.shape == shape[::-1]
+                if not (has_shape and _is_valid(targets)):
                     raise ValueError("its sizes do not match the other files")
             self._chunks[number] = Chunk(
                 X=rows,
@@ -327,6 +344,12 @@ class _Writer:
 
     def _save(self, name: str, array: NDArray[Any]) -> None:
         np.save(self._folder / _file(self._n_chunks, name), array)
+
+
+def _stored_csr(arrays: dict[str, NDArray[Any]], name: str, n_columns: int) -> sparse.csr_array:
+    """Return a matrix of a chunk, "rows" or "columns", as CSR."""
+    data = arrays[f"{name}_data"]
+    return csr_of(data, arrays[f"{name}_indices"], arrays[f"{name}_indptr"], n_columns)
 
 
 def _is_valid(targets: Targets) -> bool:

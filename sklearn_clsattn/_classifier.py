@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -13,11 +12,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
 from ._bags import Bags, TokenVectors
-from ._base import BaseAttentionClassifier, documents_in_memory, fit_corpus
+from ._base import BaseAttentionClassifier, documents_in_memory
 from ._docstrings import documented
 from ._pickling import public
 from ._sklearn import Interval, StrOptions
-from ._training import all_or_nothing, check_finite, in_range, warn
+from ._training import all_or_nothing, check_finite, overflow_as_value_error, warn_user
 from ._validation import (
     check_first_classes,
     column_names,
@@ -243,8 +242,9 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         >>> model.predict([[1, 0, 0], [0, 1, 0]])
         array(['ham', 'spam'], dtype='<U4')
         """
-        more = vector_options(self, token_vectors, X.vectors if isinstance(X, Bags) else None)
-        self._fit_in_memory(X, y, sample_weight, classes, **more)
+        vectors = X.vectors if isinstance(X, Bags) else None
+        options = self._vector_options(token_vectors, vectors)
+        self._fit_in_memory(X, y, sample_weight, classes, **options)
         return self
 
     @all_or_nothing
@@ -286,7 +286,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 "or use fit if the documents fit into the GPU's memory."
             )
         with counts.opened() as (corpus, summary):
-            fit_corpus(self, corpus, summary, **vector_options(self, token_vectors))
+            self._fit_corpus(corpus, summary, **self._vector_options(token_vectors))
         return self
 
     @available_if(_learns_from_batches)
@@ -365,7 +365,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             raise ValueError(f"Earlier batches had {before} per document: got {targets.kind}.")
         scale, seen = stream.entry_scale, stream.statistics.class_weights
         batch, _ = documents_in_memory(self, csr, targets, weights, scale, seen)
-        with ThreadLimit(), in_range(self, batch.statistics.total_weight):
+        with ThreadLimit(), overflow_as_value_error(self, batch.statistics.total_weight):
             result, kept = learn_batch(
                 stream, batch, device=device, on_iteration=self._print_progress, **self._settings()
             )
@@ -374,7 +374,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             result, targets.classes, kept.statistics, kept.selection_counts, kept.entry_scale
         )
         self._stream = kept
-        warn(result, stacklevel=5)
+        self._warn(result)
         return self
 
     def _names_of_probabilities(self, y: Any, classes: Any, known: Any) -> Any:
@@ -405,7 +405,8 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
             From 0 to 1: 1 for a document without known tokens; always 0 with
             ``attend_cls=False``.
         """
-        return self._answer(X, "cls_shares")
+        fitted, X = self._checked(X)
+        return fitted.cls_shares(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -416,36 +417,41 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         # Imported only when a fit starts, because prediction does not need PyTorch.
         from ._core.fit import fit_attention
 
-        vectors, n_tokens = options.get("vectors"), documents.shape[1]
+        vectors = options.get("vectors")
+        n_tokens = documents.shape[1]
         if vectors is not None and vectors.n_tokens != n_tokens:
             raise ValueError(
                 f"token_vectors has {vectors.n_tokens} rows, but X has {n_tokens} columns: "
                 "expected one row per token, zeros for a token without a vector."
             )
-
         log = partial(print, flush=True) if self.verbose else None
         return fit_attention(documents, log=log, **options, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
         """Return the training parameters."""
-        names = ("C", "attention_C", "attend_cls", "max_iter", "tol")
-        settings = {name: getattr(self, name) for name in names} | {"scaling": self.token_scaling}
-        return {name: None if value == "auto" else value for name, value in settings.items()}
+        settings: dict[str, Any] = {
+            "C": self.C,
+            "attention_C": self.attention_C,
+            "attend_cls": self.attend_cls,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "scaling": self.token_scaling,
+        }
+        for name, value in settings.items():
+            if value == "auto":
+                settings[name] = None
+        return settings
 
-
-def vector_options(
-    classifier: ClsAttentionClassifier, given: Any, vectors: TokenVectors | None = None
-) -> dict[str, Any]:
-    """Return the training options for the token vectors given as rows, else for `vectors`."""
-    if given is not None:
-        given = check_array(given, dtype=np.float64, input_name="token_vectors")
-        vectors = TokenVectors.from_rows(given)
-    scale = None if classifier.token_vectors_scale == "auto" else classifier.token_vectors_scale
-    if vectors is None:
+    def _vector_options(self, rows: Any, vectors: TokenVectors | None = None) -> dict[str, Any]:
+        """Return the training options for token vectors: `rows`, (n_tokens, d), else `vectors`."""
+        if rows is not None:
+            rows = check_array(rows, dtype=np.float64, input_name="token_vectors")
+            vectors = TokenVectors.from_rows(rows)
+        scale = None if self.token_vectors_scale == "auto" else self.token_vectors_scale
+        if vectors is not None:
+            return {"vectors": vectors, "scale": scale}
         if scale:
-            warnings.warn(
-                f"token_vectors_scale={scale} has no effect, because fit got no token_vectors.",
-                stacklevel=6,
+            warn_user(
+                f"token_vectors_scale={scale} has no effect, because fit got no token_vectors."
             )
         return {}
-    return {"vectors": vectors, "scale": scale}

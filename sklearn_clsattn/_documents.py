@@ -17,12 +17,9 @@ from ._bags import Bags
 _PLAIN_DTYPES = frozenset(map(np.dtype, (np.float64, np.float32, np.int64, np.int32)))
 _LARGEST_EXACT_FLOAT64 = 2**53
 _BITS_PER_NAT = 1.0 / np.log(2.0)
+_FIRST_FEW = 1024  # entries, by which nearly all matrices of counts are known not to be binary
 BLOCK_ENTRIES = 250_000  # small arrays stay in the processor's caches
 _EMPTY = sp.csr_array((0, 0))
-
-
-class NegativeEntriesError(ValueError):
-    """Counts to be damped are negative."""
 
 
 def native(X: Any) -> Any:
@@ -30,15 +27,14 @@ def native(X: Any) -> Any:
     return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
-def is_plain(X: Any, n_features: int, *, positive: bool = True) -> bool:
+def is_plain(X: Any, n_features: int) -> bool:
     """Return whether X needs neither validation by scikit-learn, names aside, nor :func:`as_csr`.
 
-    For a single document validation takes three times as long as prediction. ``positive=False`` is
-    for integers whose sign is checked elsewhere.
+    For a single document validation takes three times as long as prediction.
     """
     if isinstance(X, Bags):
-        both = X.left, X.right
-        return X.shape[1] == n_features and all(is_plain(one, one.shape[1]) for one in both)
+        are_plain = is_plain(X.left, X.left.shape[1]) and is_plain(X.right, n_features)
+        return X.shape[1] == n_features and are_plain
     if not (
         type(X) in (sp.csr_matrix, sp.csr_array)
         and X.ndim == 2
@@ -46,13 +42,13 @@ def is_plain(X: Any, n_features: int, *, positive: bool = True) -> bool:
         and X.shape[1] == n_features
         and X.dtype in _PLAIN_DTYPES
         and len(X.data) == X.nnz
-        and (not positive or X.data.min(initial=1) > 0)
+        and X.data.min(initial=1) > 0
     ):
         return False
     if X.dtype.kind == "i":
         return bool(X.has_canonical_format)
     with np.errstate(over="ignore"):
-        return positive and bool(np.isfinite(X.data.sum(dtype=np.float64)))
+        return bool(np.isfinite(X.data.sum(dtype=np.float64)))
 
 
 def as_csr(X: Any) -> Any:
@@ -95,7 +91,9 @@ def with_columns(X: Any) -> tuple[Any, Any]:
     if isinstance(X, Bags) or X.has_canonical_format:
         return X, None
     columns = X.tocsc().T
-    return (X, columns) if columns.has_canonical_format else (canonical(X), None)
+    if columns.has_canonical_format:
+        return X, columns
+    return canonical(X), None
 
 
 def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, Any]]:
@@ -110,7 +108,8 @@ def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, 
         return
     indptr = X.indptr
     bounds = np.searchsorted(indptr, range(n_entries, indptr[-1], n_entries)).tolist()
-    for start, stop in pairwise(sorted({0, *bounds, X.shape[0]})):
+    bounds = sorted({0, *bounds, X.shape[0]})
+    for start, stop in pairwise(bounds):
         entries = slice(int(indptr[start]), int(indptr[stop]))
         starts = indptr[start : stop + 1] - indptr[start]
         part = csr_of(X.data[entries], X.indices[entries], starts, X.shape[1])
@@ -119,9 +118,11 @@ def row_blocks(X: Any, n_entries: int = BLOCK_ENTRIES) -> Iterator[tuple[slice, 
 
 def left_blocks(bags: Bags, n_entries: int) -> Iterator[tuple[slice, Any]]:
     """Yield slices of rows and the left matrix's rows, whose products have some `n_entries`."""
-    left, lengths = bags.left, np.diff(bags.right.indptr)
-    total = int(np.bincount(left.indices, minlength=len(lengths)) @ lengths)
-    yield from row_blocks(left, max(1, int(n_entries * left.nnz / max(total, 1))))
+    left = bags.left
+    lengths = np.diff(bags.right.indptr)
+    n_occurrences = np.bincount(left.indices, minlength=len(lengths))
+    n_products = int(n_occurrences @ lengths)
+    yield from row_blocks(left, max(1, int(n_entries * left.nnz / max(n_products, 1))))
 
 
 def as_configured(X: Any) -> Any:
@@ -148,8 +149,10 @@ def csr_of(
 ) -> sp.csr_array:
     """Return the CSR array of these arrays without checks or copies, even if they are views."""
     X = copy(_EMPTY)  # constructing one takes ten times as long
-    X._shape = len(indptr) - 1, n_columns
-    X.data, X.indices, X.indptr = data, indices, indptr
+    X._shape = (len(indptr) - 1, n_columns)
+    X.data = data
+    X.indices = indices
+    X.indptr = indptr
     return X
 
 
@@ -202,28 +205,26 @@ def log_damp_entries(
     dtype: type[np.floating[Any]] = np.float64,
     out: NDArray[Any] | None = None,
 ) -> NDArray[np.floating[Any]]:
-    """Return :func:`damped` of an array of any shape, in `out` if given.
+    """Return :func:`log_damp` of an array of any shape, in `out` if given.
 
-    Few different integers are looked up in a table. Negative ones raise NegativeEntriesError.
+    Few different integers are looked up in a table.
     """
     out = np.empty(entries.shape, dtype) if out is None else out
     if entries.dtype.kind in "iu":
-        # As unsigned numbers, negative ones are the largest: one pass over the entries is enough.
-        largest = int(entries.view(f"u{entries.itemsize}").max(initial=0))
+        if len(entries) and (entries[:_FIRST_FEW] == 1).all() and (entries == 1).all():
+            out.fill(log_damp_entries(np.arange(2.0), scale)[1])
+            return out
+        largest = int(entries.max(initial=0))
         if largest < entries.size:
             table = log_damp_entries(np.arange(largest + 1.0), scale)
-            if largest == 1 and entries.min() == 1:
-                out.fill(table[1])
-                return out
             # "clip" skips the check of bounds.
             return np.take(table.astype(out.dtype), entries, out=out, mode="clip")
-        if entries.min(initial=0) < 0:
-            raise NegativeEntriesError
     logs = out if out.dtype == np.float64 else np.empty(entries.shape)
     with np.errstate(over="ignore"):
         np.divide(entries, scale, out=logs, dtype=np.float64)
     np.log1p(logs, out=logs)
-    if scale < 1.0 and len(infinite := np.flatnonzero(np.isinf(logs))):
+    if scale < 1.0:  # quotients may overflow
+        infinite = np.flatnonzero(np.isinf(logs))
         logs.flat[infinite] = np.log(entries.flat[infinite]) - np.log(scale)
     logs *= _BITS_PER_NAT
     return np.multiply(scale, logs, out=out, casting="same_kind")

@@ -57,11 +57,13 @@ class SavedMixin:
         for name, value in plain.items():
             if name.endswith("vocabulary_"):
                 plain[name] = _packed_vocabulary(value)
-        return plain | {_VERSIONS: _versions()}
+        plain[_VERSIONS] = _versions()
+        return plain
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = {name: _restored(value) for name, value in state.items()}
-        saved, here = state.pop(_VERSIONS, ""), _versions()
+        saved = state.pop(_VERSIONS, "")
+        here = _versions()
         if saved != here:
             warnings.warn(
                 f"This {type(self).__name__} was saved with {saved} and is loaded with {here}: "
@@ -83,7 +85,10 @@ def _plain(value: Any) -> Any:
     name = type(value).__name__
     if name not in _MODULES:
         return value
-    return {_KIND: name} | {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    content = {_KIND: name}
+    for field in fields(value):
+        content[field.name] = _plain(getattr(value, field.name))
+    return content
 
 
 def _packed_vocabulary(vocabulary: Any) -> Any:

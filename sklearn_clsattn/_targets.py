@@ -42,10 +42,7 @@ class Targets:
 
     @classmethod
     def from_several_labels(cls, classes: NDArray[Any], indicator: NDArray[Any]) -> Targets:
-        """Return the targets of documents with several labels: not 0 in `indicator`.
-
-        It is (n_documents, n_classes).
-        """
+        """Return the targets of documents with the labels not 0 in (n_documents, n_classes)."""
         return cls(classes, (indicator != 0).astype(np.float64), multilabel=True)
 
     @classmethod
@@ -90,9 +87,10 @@ class Targets:
         if self.multilabel or np.array_equal(classes, self.classes):
             return self
         positions = np.searchsorted(classes, self.classes).astype(np.intp)
+        if self.has_codes and not len(self):  # there may be no classes to index
+            return Targets(classes, np.empty(0, np.intp))
         if self.has_codes:
-            codes = positions[self.values] if len(self) else np.empty(0, np.intp)
-            return Targets(classes, codes)
+            return Targets(classes, positions[self.values])
         shares = np.zeros((len(self), len(classes)))
         shares[:, positions] = self.values
         return Targets(classes, shares)
@@ -103,8 +101,8 @@ class Targets:
             return self
         classes = self.classes[~left_out]
         if self.has_codes:
-            numbers = np.cumsum(~left_out) - 1
-            return Targets(classes, numbers[self.values])
+            new_codes = np.cumsum(~left_out) - 1
+            return Targets(classes, new_codes[self.values])
         return replace(self, classes=classes, values=self.values[:, ~left_out])
 
     def by_class(self, weights: Array) -> Array:
@@ -130,8 +128,7 @@ class Targets:
             return self, weights * factors[self.values]
         by_class = self.values * factors
         totals = by_class.sum(axis=1)
-        shares = np.divide(by_class, totals[:, None], out=by_class, where=totals[:, None] > 0)
-        return replace(self, values=shares), weights * totals
+        return replace(self, values=_shares(by_class, totals)), weights * totals
 
     def kinds(self) -> Numbers:
         """Return a number for each document, the same for documents that copies can stand for.
@@ -143,8 +140,10 @@ class Targets:
             return self.values
         if not self.multilabel:
             return np.zeros(len(self), np.intp)
-        keys = self.values @ np.random.default_rng(0).random(self.n_classes)
-        return np.unique(keys, return_inverse=True)[1]
+        # The sum of a random number for each label stands for the set of labels.
+        label_numbers = np.random.default_rng(0).random(self.n_classes)
+        set_numbers = self.values @ label_numbers
+        return np.unique(set_numbers, return_inverse=True)[1]
 
     def merged(self, first: Numbers, copy_of: Numbers, weights: Array) -> tuple[Targets, Array]:
         """Return the targets, and the summed weights, of documents that stand for their copies.
@@ -156,8 +155,7 @@ class Targets:
         if self.has_codes or self.multilabel:
             return self[first], sums
         by_class = group_sums(self.by_class(weights), copy_of, len(first))
-        shares = np.divide(by_class, sums[:, None], out=by_class, where=sums[:, None] > 0)
-        return replace(self, values=shares), sums
+        return replace(self, values=_shares(by_class, sums)), sums
 
     def class_shares(self, groups: Numbers, weights: Array) -> Array:
         """Return the number of groups in each class, (n_classes,), shared by its documents.
@@ -187,24 +185,33 @@ class Targets:
         documents weigh as much in one class as in another.
         """
         n_groups = int(groups.max(initial=-1)) + 1
+        # 1) the weight of each group in each class
         if self.has_codes:
-            shape = n_groups, self.n_classes
-            by_class = sp.csr_array((weights, (groups, self.values)), shape=shape)
+            entries = (weights, (groups, self.values))
+            by_class = sp.csr_array(entries, shape=(n_groups, self.n_classes))
         elif self.multilabel:
-            rarest = self.rarest_labels(weights) * weights[:, None]
-            by_class = sp.csr_array(group_sums(rarest, groups, n_groups))
+            weight_of_rarest = self.rarest_labels(weights) * weights[:, None]
+            by_class = sp.csr_array(group_sums(weight_of_rarest, groups, n_groups))
         else:
             by_class = sp.csr_array(group_sums(self.by_class(weights), groups, n_groups))
         by_class.sum_duplicates()
+        # 2) the classes of the largest weight in each group
         group = np.repeat(np.arange(n_groups), np.diff(by_class.indptr))
         largest = np.zeros(n_groups)
         np.maximum.at(largest, group, by_class.data)
-        heaviest = by_class.data >= (1.0 - _ROUNDING) * largest[group]
-        return group[heaviest], by_class.indices[heaviest].astype(np.intp)
+        is_heaviest = by_class.data >= (1.0 - _ROUNDING) * largest[group]
+        return group[is_heaviest], by_class.indices[is_heaviest].astype(np.intp)
 
 
 def group_sums(matrix: Array, groups: Numbers, n_groups: int) -> Array:
     """Return the sums of rows, (n_rows, m), by their groups 0..n_groups-1, (n_groups, m)."""
-    ones = np.ones(len(groups))
-    members = sp.csr_array((ones, (groups, np.arange(len(groups)))), shape=(n_groups, len(groups)))
-    return np.asarray(members @ matrix)
+    n_rows = len(groups)
+    entries = (np.ones(n_rows), (groups, np.arange(n_rows)))
+    indicator = sp.csr_array(entries, shape=(n_groups, n_rows))
+    return np.asarray(indicator @ matrix)
+
+
+def _shares(by_class: Array, totals: Array) -> Array:
+    """Divide weights, (n, n_classes), by totals, (n,), where these are positive, in place."""
+    totals = totals[:, None]
+    return np.divide(by_class, totals, out=by_class, where=totals > 0)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_sample_weight
 
 from ._bags import Bags, n_stored
@@ -30,7 +31,10 @@ Options = ParamSpec("Options")
 Returned = TypeVar("Returned")
 
 # Single precision is exact for integers up to the first, and good enough for the others.
-_LARGEST_INTEGER, _LARGEST_FLOAT, _LARGEST_TOTAL, _LEAST = 2**24, 1e8, 1e10, 1e-20
+_LARGEST_INTEGER = 2**24
+_LARGEST_FLOAT = 1e8
+_LARGEST_TOTAL = 1e10
+_LEAST = 1e-20
 _OUTLYING = 50.0  # the mean entry over the median, above which few entries outweigh all others
 
 
@@ -56,8 +60,15 @@ def summary_of(X: Any, targets: Targets, names: list[str] | None = None) -> Summ
     else:
         least = X.data.min() if n_entries else np.inf
         largest = X.data.max(initial=0)
-    ends = float(least), float(largest)
-    return Summary(X.shape, n_entries, X.dtype, *ends, targets[:0], names)
+    return Summary(
+        shape=X.shape,
+        n_entries=n_entries,
+        dtype=X.dtype,
+        least=float(least),
+        largest=float(largest),
+        targets=targets[:0],
+        names=names,
+    )
 
 
 def joined(summaries: Sequence[Summary]) -> Summary:
@@ -69,14 +80,15 @@ def joined(summaries: Sequence[Summary]) -> Summary:
                 f"Got documents with {other.shape[1]:,} tokens after documents with "
                 f"{first.shape[1]:,}: expected the same tokens, with the same names, in all parts."
             )
+    n_documents = sum(summary.shape[0] for summary in summaries)
     return Summary(
-        (sum(summary.shape[0] for summary in summaries), first.shape[1]),
-        sum(summary.n_entries for summary in summaries),
-        np.result_type(*(summary.dtype for summary in summaries)),
-        min(summary.least for summary in summaries),
-        max(summary.largest for summary in summaries),
-        _joined_targets([summary.targets for summary in summaries]),
-        first.names,
+        shape=(n_documents, first.shape[1]),
+        n_entries=sum(summary.n_entries for summary in summaries),
+        dtype=np.result_type(*[summary.dtype for summary in summaries]),
+        least=min(summary.least for summary in summaries),
+        largest=max(summary.largest for summary in summaries),
+        targets=_joined_targets([summary.targets for summary in summaries]),
+        names=first.names,
     )
 
 
@@ -148,11 +160,12 @@ def weighted_documents(
         corpus = corpus.map(chunk.with_damped_entries, entry_scale, dtype.type)
     statistics = corpus.sum(chunk.statistics_of)
     documents = Documents(corpus, statistics, summary.shape, summary.n_entries, entry_scale)
-    strengths = {getattr(classifier, name, 1.0) for name in ("C", "attention_C")} - {"auto"}
+    strengths = {getattr(classifier, "C", 1.0), getattr(classifier, "attention_C", 1.0)}
+    limit = _LARGEST_FLOAT if dtype.kind == "f" else _LARGEST_INTEGER
     is_single = (
         _is_exact(dtype)
-        and largest <= (_LARGEST_FLOAT if dtype.kind == "f" else _LARGEST_INTEGER)
-        and min(total, 1.0, *strengths) > _LEAST
+        and largest <= limit
+        and min(total, 1.0, *strengths - {"auto"}) > _LEAST
         and total <= _LARGEST_TOTAL
     )
     return documents, np.float32 if is_single else np.float64
@@ -177,7 +190,7 @@ def class_factors(class_weight: Any, classes: NDArray[Any], class_weights: Array
 
 
 @contextmanager
-def in_range(classifier: Any, total_weight: float) -> Iterator[None]:
+def overflow_as_value_error(classifier: Any, total_weight: float) -> Iterator[None]:
     """Turn floating-point overflow into a ValueError that names the sizes."""
     try:
         with np.errstate(all="ignore"):  # the results are checked
@@ -185,9 +198,11 @@ def in_range(classifier: Any, total_weight: float) -> Iterator[None]:
     except (ArithmeticError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "without overflow" not in str(error):
             raise  # PyTorch says no more about a number that overflows single precision
-        names = ("C", "attention_C", "learning_rate", "step_size", "class_weight")
-        given = {name: getattr(classifier, name, None) for name in names}
-        sizes = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
+        sizes = ""
+        for name in ("C", "attention_C", "learning_rate", "step_size", "class_weight"):
+            value = getattr(classifier, name, None)
+            if value is not None:
+                sizes += f", {name}={value!r}"
         raise ValueError(
             f"Training leaves the range of floating-point numbers, with a sum of document weights "
             f"of {total_weight:.2g}{sizes}: choose less extreme values."
@@ -197,37 +212,46 @@ def in_range(classifier: Any, total_weight: float) -> Iterator[None]:
 def check_finite(result: FitResult) -> None:
     """Raise FloatingPointError unless the model and losses of a fit are finite."""
     model = result.model
-    arrays = (model.scores, model.values, model.intercept, [model.cls_weight], result.loss_curve)
-    numbers = [np.asarray(value) for value in (*result.attributes.values(), *arrays)]
-    if not all(np.isfinite(array).all() for array in numbers if array.dtype.kind == "f"):
-        raise FloatingPointError
+    numbers = [model.scores, model.values, model.intercept, model.cls_weight, result.loss_curve]
+    for value in [*numbers, *result.attributes.values()]:
+        array = np.asarray(value)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise FloatingPointError
 
 
 def warn_of_outliers(classifier: Any, X: Any) -> None:
-    """Warn if few entries of X set the scale of all, and are not damped; four calls below a user's.
+    """Warn if few entries of X set the scale of all, and are not damped.
 
     X is a CSR matrix without zeros. The mean entry sets the scale.
     """
-    is_plain = isinstance(X, Bags) or getattr(classifier, "sublinear_counts", True)
-    if is_plain or not len(X.data):
+    damps_counts = getattr(classifier, "sublinear_counts", True)
+    if damps_counts or isinstance(X, Bags) or not len(X.data):
         return
     with np.errstate(over="ignore"):
-        mean, median = float(X.data.mean(dtype=np.float64)), float(np.median(X.data))
+        mean = float(X.data.mean(dtype=np.float64))
+        median = float(np.median(X.data))
     if mean > _OUTLYING * median:
-        warnings.warn(
+        warn_user(
             f"Few entries of X outweigh all others: the mean of the positive ones is {mean:.2g}, "
             f"half of them are at most {median:.2g}, and the largest is {X.data.max():.2g}. Set "
-            "sublinear_counts=True, or clip or rescale columns of X.",
-            stacklevel=6,
+            "sublinear_counts=True, or clip or rescale columns of X."
         )
 
 
-def warn(result: FitResult, stacklevel: int) -> None:
-    """Issue the warnings of training, past scikit-learn's wrapper of `fit`."""
-    if result.warning:
-        warnings.warn(result.warning, stacklevel=stacklevel)
-    if result.not_converged:
-        warnings.warn(result.not_converged, ConvergenceWarning, stacklevel=stacklevel)
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning that points to the line that called this package or scikit-learn."""
+    frame = inspect.currentframe()
+    n_inside = 0
+    while frame is not None and _package_of(frame) in ("sklearn_clsattn", "sklearn"):
+        frame = frame.f_back
+        n_inside += 1
+    warnings.warn(message, category, stacklevel=n_inside + 1)
+
+
+def _package_of(frame: FrameType) -> str:
+    """Return the name of the package that a frame's code belongs to."""
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]
 
 
 def all_or_nothing(

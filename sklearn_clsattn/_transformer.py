@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import wraps
 from numbers import Integral, Real
@@ -21,7 +20,7 @@ from ._docstrings import documented
 from ._documents import as_configured, native
 from ._pickling import SavedMixin, public
 from ._sklearn import Interval, RealNotInt, StrOptions
-from ._training import all_or_nothing
+from ._training import all_or_nothing, warn_user
 from ._validation import (
     check_non_negative,
     check_total_weight,
@@ -223,10 +222,9 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
         check_non_negative(X, self)
         selected = self.get_support(indices=True)
         if not len(selected):
-            warnings.warn(
+            warn_user(
                 "No tokens were selected: no importance is above "
-                f"threshold={self.threshold}. The result has no columns.",
-                stacklevel=4,  # past the wrappers that scikit-learn and this class put around it
+                f"threshold={self.threshold}. The result has no columns."
             )
         if len(selected) < self.n_features_in_:
             X = X[:, selected]
@@ -275,20 +273,23 @@ class TokenImportanceTransformer(SavedMixin, CallbackSupportMixin, SelectorMixin
                 "Sums over documents leave the range of floating-point numbers: divide X or "
                 "sample_weight by a constant."
             )
-        self._support_mask, self._totals_kind = self._selected(overall), kind
+        self._support_mask = self._selected(overall)
+        self._totals_kind = kind
         self.classes_ = targets.classes
         self.class_weight_ = class_weight
         self.token_totals_ = totals
-        self.token_importance_, self.scale_ = importance, overall if self.scale else None
+        self.token_importance_ = importance
+        self.scale_ = overall if self.scale else None
         return self
 
     def _selected(self, overall: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which tokens (n_tokens,) `k` and `threshold` select, by overall importance."""
-        n_tokens, k = len(overall), self.k
+        n_tokens = len(overall)
+        k = self.k
         selected = np.full(n_tokens, True) if self.threshold is None else overall > self.threshold
         if k is not None:
             if k > n_tokens:
-                warnings.warn(f"k={k} is above n_tokens={n_tokens}: all are kept.", stacklevel=2)
+                warn_user(f"k={k} is above n_tokens={n_tokens}: all are kept.")
             is_number = isinstance(k, int | np.integer)
             n_best = int(k) if is_number else max(1, round(k * n_tokens))
             # Rounded, so that the order of documents does not decide between equal tokens.

@@ -21,9 +21,11 @@ UNPACKED_SIZE = "unpacked size"
 _SCHEMA = "schema.json"
 _ARRAY = b"\x93NUMPY"
 # An archive may unpack to this number of bytes, or to this multiple of its own.
-_USUAL_SIZE, _LARGEST_RATIO = 2**29, 100
+_USUAL_SIZE = 2**29
+_LARGEST_RATIO = 100
 # The deflate algorithm compresses no better.
-_BEST_RATIO, _LEAST_SIZE = 1032, 64
+_BEST_RATIO = 1032
+_LEAST_SIZE = 64
 # A schema may stand for this multiple of the objects that are written in it.
 _MOST_REPEATED = 10
 
@@ -57,7 +59,8 @@ def _without_compression(
     content: bytes, limit: float, *, may_nest: bool
 ) -> tuple[bytes, dict[str, int]]:
     """Return an archive without compression, and the sizes of its members."""
-    made, sizes = io.BytesIO(), dict[str, int]()
+    made = io.BytesIO()
+    sizes: dict[str, int] = {}
     with ZipFile(io.BytesIO(content)) as archive, ZipFile(made, "w") as plain:
         # Of members of one name, only the last can be read.
         members = {member.filename: member for member in archive.infolist()}
@@ -106,7 +109,8 @@ def _objects_of(schema: Any) -> tuple[list[str], dict[Any, list[Any]], int]:
     """Return the files that a schema names, its objects by number, and the count of its parts."""
     files: list[str] = []
     by_number: dict[Any, list[Any]] = {}
-    n_parts, waiting = 0, [schema]
+    n_parts = 0
+    waiting = [schema]
     while waiting:
         part = waiting.pop()
         n_parts += 1

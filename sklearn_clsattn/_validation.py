@@ -24,8 +24,10 @@ from ._documents import as_csr, canonical
 from ._sklearn import _check_estimator_name, _check_sample_weight, _get_feature_names
 from ._targets import Targets
 
-_LEAST_ENTRY, _LARGEST_ENTRY = 1e-19, 1e19  # all positive integers are within
-_LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
+_LEAST_ENTRY = 1e-19
+_LARGEST_ENTRY = 1e19  # all positive integers are smaller
+_LEAST_TOTAL = 1e-100
+_LARGEST_TOTAL = 1e100
 _PROBABILITY_ROUNDING = 1e-3  # of sums of probabilities
 
 
@@ -49,28 +51,30 @@ def validated(
         check_not_swapped(X, y)
     check_not_texts(X, estimator)
     if isinstance(y, str) and y == "no_validation":
-        X, y, weights = _by_scikit_learn(estimator, X, y, reset), np.empty(0), np.empty(0)
+        X = _by_scikit_learn(estimator, X, y, reset)
         check_non_negative(X, estimator)
+        return as_csr(X), np.empty(0), np.empty(0)
+    # 1) what y has: probabilities, several labels or one
+    has_columns = has_several_labels(y) and getattr(estimator, "_accepts_columns", False)
+    are_probabilities = has_columns and has_probabilities(y, classes)
+    if are_probabilities:
+        check_probabilities(y, classes)
+    elif has_columns:
+        check_multilabel(estimator, y)
+    elif classes is not None:
+        raise ValueError(
+            "classes are for y with a column of probabilities for each class; with one label "
+            "per document, leave classes out."
+        )
     else:
-        several = has_several_labels(y) and getattr(estimator, "_accepts_columns", False)
-        shared = several and has_probabilities(y, classes)
-        if shared:
-            check_probabilities(y, classes)
-        elif several:
-            check_multilabel(estimator, y)
-        elif classes is not None:
-            raise ValueError(
-                "classes are for y with a column of probabilities for each class; with one label "
-                "per document, leave classes out."
-            )
-        else:
-            y = plain_labels(y)
-        X, y = _by_scikit_learn(estimator, X, y, reset, multi_output=several)
-        check_non_negative(X, estimator)
-        check_not_documents(np.asarray(y))
-        if not shared:
-            check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        y = plain_labels(y)
+    # 2) scikit-learn's checks, and ours of what passes them
+    X, y = _by_scikit_learn(estimator, X, y, reset, multi_output=has_columns)
+    check_non_negative(X, estimator)
+    check_not_documents(np.asarray(y))
+    if not are_probabilities:
+        check_classification_targets(y)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return as_csr(X), np.asarray(y), weights
 
 
@@ -79,16 +83,18 @@ def _by_scikit_learn(
 ) -> Any:
     """Return the result of `validate_data`; of bags, both matrices are checked."""
     options = {"accept_sparse": "csr", "accept_large_sparse": True}
-    of_labels: dict[str, Any] = {"multi_output": True} if multi_output else {}
-    y = label_array(y) if multi_output else y
+    label_options: dict[str, Any] = {}
+    if multi_output:
+        label_options["multi_output"] = True
+        y = label_array(y)
     if not isinstance(X, Bags):
-        return validate_data(estimator, X, y, reset=reset, **options, **of_labels)
+        return validate_data(estimator, X, y, reset=reset, **options, **label_options)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     check_array(X.right, ensure_min_samples=0, **options)
     if isinstance(y, str) and y == "no_validation":
         check_array(X.left, **options)
         return X
-    return X, check_X_y(X.left, y, **options, **of_labels)[1]
+    return X, check_X_y(X.left, y, **options, **label_options)[1]
 
 
 def checked_part(
@@ -179,7 +185,11 @@ def check_not_texts(X: Any, estimator: BaseEstimator | str) -> None:
 
 def check_any_documents(X: Any) -> None:
     """Raise ValueError for documents without rows."""
-    n_rows = X.shape[0] if getattr(X, "shape", None) else len(X) if isinstance(X, list) else None
+    n_rows = None
+    if getattr(X, "shape", None):
+        n_rows = X.shape[0]
+    elif isinstance(X, list):
+        n_rows = len(X)
     if n_rows == 0:
         raise ValueError("X has no documents (0 samples): expected at least one row.")
 
@@ -517,10 +527,11 @@ def check_two_classes(
             "or skip this batch."
         )
     if seen is None and len(present) < 2:
-        of_weight = " of positive weight" if len(classes) > 1 else ""
-        found = (
-            f"one class{of_weight} ({present[0]!r})" if present else "no class of positive weight"
-        )
+        if present:
+            qualification = " of positive weight" if len(classes) > 1 else ""
+            found = f"one class{qualification} ({present[0]!r})"
+        else:
+            found = "no class of positive weight"
         raise ValueError(
             f"y has {found}; at least two are needed. Add documents of another class, or check "
             "sample_weight and class_weight."

@@ -19,8 +19,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import fit_corpus
-from ._classifier import ClsAttentionClassifier, vector_options
+from ._classifier import ClsAttentionClassifier
 from ._core.chunk import Chunk
 from ._core.corpus import Corpus, added
 from ._core.threads import ThreadLimit
@@ -34,7 +33,8 @@ class DaskCorpus(Corpus):
     """Chunks on the workers of a cluster; Dask recomputes the chunks of a lost worker."""
 
     def __init__(self, client: Client, futures: list[Future]) -> None:
-        self._client, self._futures = client, futures
+        self._client = client
+        self._futures = futures
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> DaskCorpus:
         """Apply a function to each chunk; the results stay on their workers as a new corpus."""
@@ -81,12 +81,11 @@ def _lazy(name: str) -> Callable[[Any, Any], Any]:
         lengths = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * len(blocks)
         predict: Any = delayed(_predicted, pure=False)
         model = delayed(model, traverse=False)
-        arrays = [
-            da.from_delayed(
-                predict(model, name, block, empty), (length, *empty.shape[1:]), meta=empty
-            )
-            for block, length in zip(blocks, lengths, strict=True)
-        ]
+        arrays = []
+        for block, length in zip(blocks, lengths, strict=True):
+            predicted = predict(model, name, block, empty)
+            shape = (length, *empty.shape[1:])
+            arrays.append(da.from_delayed(predicted, shape, meta=empty))
         return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
     return method
@@ -197,18 +196,23 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
         vectorizer = None if self.vectorizer is None else delayed(self.vectorizer, traverse=False)
         client = self.client or get_client()
         with client.as_current():
-            made = [
-                make(*one, vectorizer, classes) for one in enumerate(zip(*columns, strict=True))
-            ]
-            futures = client.compute([part for pair in made for part in pair])
+            # 1) chunks and summaries, which stay on the workers
+            pairs = []
+            for number, partition in enumerate(zip(*columns, strict=True)):
+                pairs.extend(make(number, partition, vectorizer, classes))
+            futures = client.compute(pairs)
+            made_chunks = futures[::2]
             summaries: list[Summary] = client.gather(futures[1::2])
-            filled = [number for number, one in enumerate(summaries) if one.shape[0]]
+            # 2) those with documents, numbered anew
+            filled = [number for number, summary in enumerate(summaries) if summary.shape[0]]
             if not filled:
                 raise ValueError("X has no documents: expected documents of two classes.")
-            chunks = client.map(_numbered, [futures[2 * i] for i in filled], range(len(filled)))
+            filled_chunks = [made_chunks[number] for number in filled]
+            chunks = client.map(_numbered, filled_chunks, range(len(filled)))
             summary = joined([summaries[number] for number in filled])
-            more = vector_options(self, token_vectors)
-            fit_corpus(self, DaskCorpus(client, chunks), summary, **more)
+            # 3) the fit
+            options = self._vector_options(token_vectors)
+            self._fit_corpus(DaskCorpus(client, chunks), summary, **options)
         return self
 
     predict: Any = _lazy("predict")
@@ -230,7 +234,8 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
             The share of documents, by weight, whose label is predicted correctly.
         """
         with (self.client or get_client()).as_current():
-            predicted, labels = self.predict(X).compute(), y.compute()
+            predicted = self.predict(X).compute()
+            labels = y.compute()
             weights = None if sample_weight is None else sample_weight.compute()
         return float(accuracy_score(labels, predicted, sample_weight=weights))
 
@@ -243,17 +248,19 @@ class DaskClsAttentionClassifier(ClsAttentionClassifier):
             The classifier, after the vectorizer if there is one.
         """
         check_is_fitted(self)
-        model, others = ClsAttentionClassifier(), ("vectorizer", "client")
-        model.__dict__ = {name: one for name, one in vars(self).items() if name not in others}
+        attributes = vars(self).copy()
+        del attributes["vectorizer"]
+        del attributes["client"]
+        model = ClsAttentionClassifier()
+        model.__dict__ = attributes
         return model if self.vectorizer is None else make_pipeline(self.vectorizer, model)
 
     def __repr__(self) -> str:
         usual = type(self)().get_params()  # scikit-learn does not know the defaults of `params`
-        changed = (
-            f"{name}={value!r}"
-            for name, value in self.get_params(deep=False).items()
-            if repr(value) != repr(usual[name])
-        )
+        changed = []
+        for name, value in self.get_params(deep=False).items():
+            if repr(value) != repr(usual[name]):
+                changed.append(f"{name}={value!r}")
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __getstate__(self) -> Any:
@@ -291,9 +298,7 @@ def _chunk(
 ) -> tuple[Chunk, Summary]:
     """Return a partition of X, y and weights as a chunk and its summary; errors name it."""
     try:
-        X, y, weights = (
-            one if one is None or hasattr(one, "__len__") else list(one) for one in columns
-        )
+        X, y, weights = map(_with_length, columns)
         if vectorizer is not None:
             X = vectorizer.transform(X) if len(X) else vectorizer.transform([""])[:0]
         y = y if hasattr(y, "columns") else np.asarray(y)
@@ -307,6 +312,11 @@ def _chunk(
     return Chunk(X, targets, weights), summary_of(X, targets, names)
 
 
+def _with_length(column: Any) -> Any:
+    """Return a partition's column, an iterator as a list; None stays None."""
+    return column if column is None or hasattr(column, "__len__") else list(column)
+
+
 def _numbered(chunk: Chunk, number: int) -> Chunk:
     """Return a chunk with its number among the non-empty chunks."""
     return replace(chunk, number=number)
@@ -314,5 +324,9 @@ def _numbered(chunk: Chunk, number: int) -> Chunk:
 
 def _predicted(model: Any, method: str, X: Any, empty: Any) -> Any:
     """Call a method of the model on a partition; return `empty` if it has no documents."""
-    X = X if hasattr(X, "shape") else list(X)
-    return getattr(model, method)(X) if (X.shape[0] if hasattr(X, "shape") else len(X)) else empty
+    if not hasattr(X, "shape"):
+        X = list(X)
+    n_documents = len(X) if isinstance(X, list) else X.shape[0]
+    if not n_documents:
+        return empty
+    return getattr(model, method)(X)

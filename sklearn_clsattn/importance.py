@@ -81,14 +81,14 @@ def class_totals(
     n_documents, n_tokens = X.shape
     codes = np.asarray(y)
     weights = np.ones(n_documents) if sample_weight is None else np.asarray(sample_weight, float)
-    several = codes.shape == (n_documents, n_classes)
-    coded = codes.shape == (n_documents,) and codes.dtype.kind in "biu"
-    if not ((several or coded) and weights.shape == (n_documents,)):
+    has_shares = codes.shape == (n_documents, n_classes)
+    has_codes = codes.shape == (n_documents,) and codes.dtype.kind in "biu"
+    if not ((has_shares or has_codes) and weights.shape == (n_documents,)):
         raise ValueError(
             f"Expected {n_documents} integer class codes and as many weights, got codes of "
             f"shape {codes.shape} and type {codes.dtype} and weights of shape {weights.shape}."
         )
-    if n_documents and not (codes.min() >= 0 and (several or codes.max() < n_classes)):
+    if n_documents and not (codes.min() >= 0 and (has_shares or codes.max() < n_classes)):
         raise ValueError(
             f"y must contain class codes from 0 to {n_classes - 1}, "
             f"got {codes.min()} to {codes.max()}."
@@ -97,19 +97,20 @@ def class_totals(
         weights = safe_divide(weights, row_totals(X))
 
     if isinstance(X, Bags):
-        of_units = class_totals(X.left, codes, n_classes, weights)
-        return np.ascontiguousarray((X.right.T @ of_units.T).T)
-    if several:
-        members = sparse.csr_array(codes * weights[:, None])
-        return np.ascontiguousarray((members.T @ X).toarray())
+        unit_totals = class_totals(X.left, codes, n_classes, weights)
+        return np.ascontiguousarray((X.right.T @ unit_totals.T).T)
+    if has_shares:
+        by_class = sparse.csr_array(codes * weights[:, None])
+        return np.ascontiguousarray((by_class.T @ X).toarray())
     blocks = row_blocks(X, max(_BLOCK_ENTRIES, n_classes * n_tokens))
     if n_classes <= _FEW_CLASSES:
-        members = np.zeros((n_documents, n_classes))
-        members[np.arange(n_documents), codes] = weights
+        by_class = np.zeros((n_documents, n_classes))
+        by_class[np.arange(n_documents), codes] = weights
         sums = np.zeros((n_tokens, n_classes))
         for rows, part in blocks:
-            sums += part.T @ members[rows]
+            sums += part.T @ by_class[rows]
         return np.ascontiguousarray(sums.T)
+    # With many classes, a product would cost n_classes additions for every entry.
     totals = np.zeros(n_classes * n_tokens)
     for rows, part in blocks:
         lengths = np.diff(part.indptr)
@@ -273,8 +274,9 @@ def smoothed_totals(
         rest = smoothed.sum(axis=0) - smoothed
         # By rounding, the difference may be smaller than the smoothing.
         np.maximum(rest, (smoothing.sum() - smoothing)[:, None], out=rest)
-    sums, others = smoothed.sum(axis=1, where=seen), rest.sum(axis=1, where=seen)
-    return smoothed, rest, np.log(sums) - np.log(others)
+    sums = smoothed.sum(axis=1, where=seen)
+    other_sums = rest.sum(axis=1, where=seen)
+    return smoothed, rest, np.log(sums) - np.log(other_sums)
 
 
 def overall_importance(importance: ArrayLike) -> Array:

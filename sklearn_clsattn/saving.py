@@ -113,9 +113,11 @@ def save_model(
     ...     print(load_model(f"{folder}/model.skops").predict(["good film, fun"]))
     ['pos']
     """
-    path, others, level = Path(path), [], _LEVEL
+    path = Path(path)
+    level = _LEVEL
     if max_tokens is not None or dtype is not None:
-        model, level = _smaller(model, max_tokens, dtype), _LEVEL_OF_SMALL
+        model = _smaller(model, max_tokens, dtype)
+        level = _LEVEL_OF_SMALL
     if path.suffix.lower() != ".skops":
         with written_whole(path, text=False) as file:
             joblib.dump(model, file, compress=("zlib", level))
@@ -265,7 +267,8 @@ def to_onnx(model: Any, *, locale: str = "C.UTF-8") -> Any:
     first, classifier = steps[0], steps[-1]
     _check_convertible(model, classifier)
     if type(first) is ContextVectorizer:
-        first, classifier = _without_context(first), copy(classifier)
+        first = _without_context(first)
+        classifier = copy(classifier)
         classifier.reads_logarithms = True
         model = Pipeline([("words", first), ("classifier", classifier)])
     options: dict[int, dict[str, Any]] = {id(classifier): {"zipmap": False}}
@@ -301,7 +304,7 @@ def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
             f"got {type(classifier).__name__}."
         )
     check_is_fitted(classifier)
-    made = [*steps[:-1], classifier]
+    new_steps = [*steps[:-1], classifier]
     if max_tokens is not None:
         check_scalar(max_tokens, "max_tokens", Integral, min_val=1)
         able = CountVectorizer, TokenVectorizer, ContextVectorizer
@@ -310,7 +313,7 @@ def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
                 "max_tokens needs a pipeline of a CountVectorizer, TokenVectorizer or "
                 "ContextVectorizer and a classifier, so that the vectorizer can drop tokens."
             )
-        made[0], columns = _of_fewer_tokens(steps[0], classifier.token_importance_, max_tokens)
+        new_steps[0], columns = _of_fewer_tokens(steps[0], classifier.token_importance_, max_tokens)
         for name in _BY_TOKEN:
             setattr(classifier, name, getattr(classifier, name)[..., columns])
         stays = np.isin(classifier.selected_tokens_, columns)
@@ -320,12 +323,14 @@ def _smaller(model: Any, max_tokens: int | None, dtype: Any) -> Any:
         classifier.n_features_in_ = len(columns)
         classifier.__dict__.pop("_stream", None)
         classifier.__dict__["_embeddings"] = None
-    for name in _BY_TOKEN if dtype is not None else ():
-        setattr(classifier, name, getattr(classifier, name).astype(dtype))
+    if dtype is not None:
+        for name in _BY_TOKEN:
+            setattr(classifier, name, getattr(classifier, name).astype(dtype))
     if not isinstance(model, Pipeline):
         return classifier
     smaller = copy(model)
-    smaller.steps = [(name, step) for (name, _), step in zip(model.steps, made, strict=True)]
+    names = [name for name, _ in model.steps]
+    smaller.steps = list(zip(names, new_steps, strict=True))
     return smaller
 
 
@@ -335,16 +340,24 @@ def _of_fewer_tokens(
     """Return a copy of a vectorizer with its most important columns, and their numbers."""
     vectorizer = copy(vectorizer)
     order = np.argsort(-overall_importance(importance), kind="stable")[:max_tokens]
-    columns, first = np.sort(order), 0
+    columns = np.sort(order)
+    first = 0  # column of a vocabulary's token 0
     for name in ("vocabulary_", "character_vocabulary_"):
-        if (vocabulary := getattr(vectorizer, name, None)) is not None:
-            number = {at: n for n, at in enumerate((columns - first).tolist())}
-            kept = {token: number[at] for token, at in vocabulary.items() if at in number}
-            least = min(kept.values(), default=0)
-            setattr(vectorizer, name, {token: at - least for token, at in kept.items()})
-            first += len(vocabulary)
+        vocabulary = getattr(vectorizer, name, None)
+        if vocabulary is None:
+            continue
+        local_columns = columns - first
+        is_inside = (local_columns >= 0) & (local_columns < len(vocabulary))
+        new_numbers = {column: n for n, column in enumerate(local_columns[is_inside].tolist())}
+        fewer = {}
+        for token, column in vocabulary.items():
+            if column in new_numbers:
+                fewer[token] = new_numbers[column]
+        setattr(vectorizer, name, fewer)
+        first += len(vocabulary)
     if isinstance(vectorizer, ContextVectorizer):
-        vectorizer.word_vectors = vectorizer.word_vectors_ = None
+        vectorizer.word_vectors = None
+        vectorizer.word_vectors_ = None
     return vectorizer, columns
 
 
@@ -377,13 +390,15 @@ def _check_convertible(model: Any, classifier: Any) -> None:
         raise ValueError("sublinear_tf=True is not supported: skl2onnx computes ln(1 + c).")
     if classifier.multilabel_:
         raise ValueError("to_onnx supports one label per document, got a model of several labels.")
-    labels, fitted = classifier.classes_, fitted_attention(classifier)
+    labels = classifier.classes_
     if labels.dtype.kind not in "iu" and not all(isinstance(one, str) for one in labels.tolist()):
         raise ValueError(
             f"ONNX needs classes that are integers or strings, got {labels.dtype}: convert y "
             "before fitting."
         )
-    spread = float(np.ptp([*fitted.scores, *([fitted.cls_score] if fitted.cls_weight else [])]))
+    fitted = fitted_attention(classifier)
+    scores = np.append(fitted.scores, fitted.cls_score) if fitted.cls_weight else fitted.scores
+    spread = float(np.ptp(scores))
     if spread > _LARGEST_SPREAD:
         raise ValueError(
             f"Attention scores differ by up to {spread:.0f}, but ONNX underflows above "
@@ -417,9 +432,11 @@ def _check_vectorizer(vectorizer: Any) -> None:
         raise ValueError(
             f"to_onnx does not support {type(vectorizer).__name__}: expected one of {names}."
         )
-    allowed = {name: [value] for name, value in _FIXED.items()} | {"token_pattern": [*_PATTERNS]}
+    allowed = {name: [value] for name, value in _FIXED.items()}
+    allowed["token_pattern"] = list(_PATTERNS)
     for name, values in allowed.items():
-        if (value := getattr(vectorizer, name)) not in values:
+        value = getattr(vectorizer, name)
+        if value not in values:
             raise ValueError(
                 f"to_onnx does not support {name}={value!r} of the vectorizer: "
                 f"expected {' or '.join(map(repr, values))}."
@@ -437,8 +454,10 @@ def _add_classifier(scope: Any, operator: Any, container: Any) -> None:
 
     classifier = operator.raw_operator
     model: Any = fitted_attention(classifier)
+    # 1) the token weights
     counts = node("Cast", operator.inputs[0], to=TensorProto.DOUBLE)
-    one, tiny = np.ones((1, 1)), np.array([[np.finfo(np.float64).tiny]])
+    one = np.ones((1, 1))
+    tiny = np.array([[np.finfo(np.float64).tiny]])
     if getattr(classifier, "reads_logarithms", False):  # 1 + ln c, or 0
         counts = node("Add", node("Log", node("Max", counts, one)), node("Min", counts, one))
     if model.entry_scale is not None:  # damped counts
@@ -450,6 +469,7 @@ def _add_classifier(scope: Any, operator: Any, container: Any) -> None:
         logs = node("Mul", node("Log", sums), factors)
         logs = node("Where", node("Equal", sums, one), shares, logs)
         counts = node("Mul", logs, scale / np.log(2.0))
+    # 2) the attention mass, and the decision
     if model.cls_weight:  # in units of its mass: onnxruntime drops the addition of a tiny constant
         weights = np.exp(model.scores - model.cls_score - np.log(model.cls_weight))[:, None]
         mass = node("Add", node("MatMul", counts, weights), one)
@@ -458,6 +478,7 @@ def _add_classifier(scope: Any, operator: Any, container: Any) -> None:
         mass = node("Max", node("MatMul", counts, weights), tiny)
     attended = node("Div", node("MatMul", counts, weights * model.values), mass)
     decision = node("Add", attended, model.intercept[None])
+    # 3) probabilities and labels
     if len(model.intercept) == 1:
         decision = node("MatMul", decision, np.array([[-1.0, 1.0]]))
         probabilities = node("Sigmoid", decision)
@@ -466,8 +487,7 @@ def _add_classifier(scope: Any, operator: Any, container: Any) -> None:
     labels = classifier.classes_
     labels = labels.astype(np.int64 if labels.dtype.kind in "iu" else str)
     best = node("ArgMax", decision, axis=1, keepdims=0)
-    for output in (
-        node("Gather", labels, best, axis=0, output_names=[operator.outputs[0]]),
-        node("Cast", probabilities, to=TensorProto.FLOAT, output_names=[operator.outputs[1]]),
-    ):
-        output.add_to(scope, container)
+    label = node("Gather", labels, best, axis=0, output_names=[operator.outputs[0]])
+    label.add_to(scope, container)
+    single = node("Cast", probabilities, to=TensorProto.FLOAT, output_names=[operator.outputs[1]])
+    single.add_to(scope, container)

@@ -149,8 +149,9 @@ def test_vectors_that_nothing_would_use_are_said():
         by_hand.fit(TEXTS, TOPICS)
     X = vectorizer(word_vectors=None).fit_transform(TEXTS, TOPICS)
     model = ClsAttentionClassifier(C=1.0, token_vectors_scale=0.5)
-    with pytest.warns(UserWarning, match=r"token_vectors_scale=0\.5 has no effect"):
+    with pytest.warns(UserWarning, match=r"token_vectors_scale=0\.5 has no effect") as caught:
         model.fit(X, TOPICS)
+    assert caught[0].filename == __file__
     model.set_params(token_vectors_scale=0.0).fit(X, TOPICS)
 
 

@@ -14,11 +14,11 @@ until the mean held-out log loss rises (or down, where it rises at once); a para
 least three values gives the held-out choice.
 
 **Guess.** With the leave-one-out loss of naive Bayes relative to the entropy of the classes,
-:math:`\nu`, from 0 (the tokens log the class) to 1 (they log nothing),
+:math:`\nu`, from 0 (the tokens tell the class) to 1 (they tell nothing),
 
 .. math:: \log C = 1.66 - 4.14\, \nu .
 
-In :math:`\nu`, :data:`GUESS_DOCUMENTS` count whose tokens log nothing: of ten documents, naive
+In :math:`\nu`, :data:`GUESS_DOCUMENTS` count whose tokens tell nothing: of ten documents, naive
 Bayes may know the classes by chance.
 
 Where tokens have vectors, there is such a path for every scale gamma, each of which begins about
@@ -133,55 +133,141 @@ def choose_C(
     whose loss is least. `log` is called with each loss, in words.
     """
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
-    model_params["attention_C"] = first_attention_C
     guess = guess_C(mean, documents.statistics) if C is None else C
+    # 1) a sample, and its folds
     n_different, sample = documents.sample()
     if n_different < 2 * N_FOLDS:
         scale = scales[0] if len(scales) == 1 else 1.0
         return Choice(guess, first_attention_C, np.empty(0), np.empty((0, 0)), None, scale)
     folds = assign_folds(sample, N_FOLDS)
-    n_telling = float(n_different)
-    if not documents.statistics.multilabel:
-        n_telling *= min(1.0, MOST_OF_A_CLASS * (1.0 - documents.largest_class_share()))
+    n_telling = _count_telling(documents, n_different)
     n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / max(n_telling, 1.0)), 1, N_FOLDS))
-    fits = [HeldOut(sample, folds == fold, dtype, device, **model_params) for fold in range(n_used)]
+    fits = []
+    for fold in range(n_used):
+        is_held_out = folds == fold
+        fit = HeldOut(
+            sample, is_held_out, dtype, device, attention_C=first_attention_C, **model_params
+        )
+        fits.append(fit)
     trust = n_telling / (n_telling + GUESS_WORTH)
-    first = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
-
-    def searched(scale: float, attention_C: float) -> Choice:
-        """Return the choice of C with a gamma and an `attention_C`."""
-        nonlocal first
-        for fit in fits:
-            fit.begin(scale, attention_C)
-        setting = f", vectors times {scale:g}" if scale else ""
-        if attention_C != first_attention_C:
-            setting += f", attention_C {attention_C:g}"
-        best, tried, losses = _searched(fits, first, C, setting, log)
-        first = int(np.floor(2 * np.log10(best) + 0.25))  # where the next is least, mostly
-        here = C or float(np.exp(trust * np.log(best) + (1 - trust) * np.log(guess)))
-        point = fits[0].point_up_to(here)
-        return Choice(here, attention_C, tried, losses, point, scale, scale)
-
-    choices = [searched(scale, first_attention_C) for scale in scales]
-    choice = min(choices, key=lambda choice: choice.best)
+    search = _Search(fits, guess, trust, C, first_attention_C, log)
+    # 2) the path of each gamma
+    choices = [search.choose(scale, first_attention_C) for scale in scales]
+    choice = min(choices, key=_least_loss)
     averaged = choice
     if len(choices) > 1:
         n_held_out = len(np.unique(sample.groups[folds < n_used]))
         averaged = _averaged(choices, n_held_out, C)
     if C is not None or attention_C is not None:
         return averaged
-    least_gain = LEAST_GAIN / trust if trust > 0 else np.inf
-    if not _gains(fits[0], choice, ATTENTION_CS[-1], least_gain, log):
+    # 3) the paths of larger attention_C, if the largest lowers the loss
+    if not search.gains(choice, ATTENTION_CS[-1]):
         return averaged
-    first = max(first - 1, _EXPONENTS[0])  # the freer the scores, the smaller the best C
-    others = [searched(choice.scale, larger) for larger in ATTENTION_CS[1:]]
-    best = min([choice, *others], key=lambda choice: choice.best)
+    search.start = max(search.start - 1, _EXPONENTS[0])  # freer scores need a smaller C
+    others = [search.choose(choice.scale, larger) for larger in ATTENTION_CS[1:]]
+    best = min([choice, *others], key=_least_loss)
     return averaged if best is choice else best
+
+
+def _count_telling(documents: Documents, n_different: int) -> float:
+    """Return the number of different documents that tell about C."""
+    if documents.statistics.multilabel:
+        return float(n_different)
+    share_of_others = 1.0 - documents.largest_class_share()
+    return n_different * min(1.0, MOST_OF_A_CLASS * share_of_others)
+
+
+def _least_loss(choice: Choice) -> float:
+    """Return the least mean loss of a choice, by which choices are compared."""
+    return choice.best
+
+
+class _Search:
+    """The search for C along paths of fits, one after another.
+
+    `guess` is that of C, and `trust`, from 0 to 1, what a held-out choice counts beside it. A given
+    `C` is the only one tried; `attention_C` is the first of the values that are tried. `start` is
+    the exponent at which the next path begins, where C is 10 to the power of half of it.
+    """
+
+    def __init__(
+        self,
+        fits: list[HeldOut],
+        guess: float,
+        trust: float,
+        C: float | None,
+        attention_C: float,
+        log: Callable[[str], None] | None,
+    ) -> None:
+        self.start = int(np.clip(np.floor(2 * np.log10(guess)), *_EXPONENTS))
+        self._fits = fits
+        self._guess = guess
+        self._trust = trust
+        self._C = C
+        self._log = log
+        self._first_attention_C = attention_C
+
+    def choose(self, scale: float, attention_C: float) -> Choice:
+        """Return the choice of C with a gamma and an `attention_C`."""
+        for fit in self._fits:
+            fit.begin(scale, attention_C)
+        setting = f", vectors times {scale:g}" if scale else ""
+        if attention_C != self._first_attention_C:
+            setting += f", attention_C {attention_C:g}"
+        held_out_C, tried, losses = self._walk_path(setting)
+        self.start = int(
+            np.floor(2 * np.log10(held_out_C) + 0.25)
+        )  # where the next is least, mostly
+        C = self._C or self._weighed(held_out_C)
+        point = self._fits[0].point_up_to(C)
+        return Choice(C, attention_C, tried, losses, point, scale, scale)
+
+    def _weighed(self, held_out_C: float) -> float:
+        """Return the mean of a held-out choice and the guess, in logarithms."""
+        trust = self._trust
+        return float(np.exp(trust * np.log(held_out_C) + (1 - trust) * np.log(self._guess)))
+
+    def _walk_path(self, setting: str) -> tuple[float, Array, Array]:
+        """Return the best C, the values tried, (n_Cs,), and their losses, (n_folds, n_Cs).
+
+        `setting` says in words what else is tried.
+        """
+        if self._C is not None:
+            losses = [[fit.loss(self._C)] for fit in self._fits]
+            return self._C, np.array([self._C]), np.array(losses)
+        losses_of: dict[int, list[float]] = {}
+
+        def mean_loss(exponent: int) -> float:
+            C = 10.0 ** (exponent / 2)
+            losses_of[exponent] = [fit.loss(C) for fit in self._fits]
+            mean = float(np.mean(losses_of[exponent]))
+            if self._log is not None:
+                self._log(f"C {C:.3g}{setting}: held-out loss {mean:.4f}")
+            return mean
+
+        best = 10.0 ** (_walk(mean_loss, self.start) / 2)
+        exponents = sorted(losses_of)
+        tried = 10.0 ** (np.array(exponents) / 2)
+        return best, tried, np.array([losses_of[exponent] for exponent in exponents]).T
+
+    def gains(self, choice: Choice, attention_C: float) -> bool:
+        """Return whether a larger `attention_C` lowers the first fold's loss enough.
+
+        It is tried once, with a smaller C than the best so far: the freer the scores, the smaller
+        the best C.
+        """
+        least_gain = LEAST_GAIN / self._trust if self._trust > 0 else np.inf
+        best = int(choice.losses.mean(axis=0).argmin())
+        C = float(choice.Cs[best]) / (1.0 + 2.0 * attention_C)
+        loss = self._fits[0].loss_from(C, choice.scale, attention_C)
+        if self._log is not None:
+            self._log(f"C {C:.3g}, attention_C {attention_C:g}: first held-out loss {loss:.4f}")
+        return loss < (1.0 - least_gain) * float(choice.losses[0, best])
 
 
 def _averaged(choices: list[Choice], n_held_out: int, C: float | None) -> Choice:
     """Return the mean of choices with several gammas, weighted by their held-out losses."""
-    losses = np.array([choice.losses.mean(axis=0).min() for choice in choices])
+    losses = np.array([choice.best for choice in choices])
     weights = softmax(-n_held_out * losses)
     scale = float(weights @ [choice.scale for choice in choices])
     if C is None:
@@ -189,65 +275,20 @@ def _averaged(choices: list[Choice], n_held_out: int, C: float | None) -> Choice
     return replace(choices[int(losses.argmin())], C=C, scale=scale)
 
 
-def _gains(
-    fit: HeldOut,
-    choice: Choice,
-    attention_C: float,
-    least_gain: float,
-    log: Callable[[str], None] | None,
-) -> bool:
-    """Return whether a larger `attention_C` lowers the first fold's loss by a share of it.
-
-    It is tried once, with a smaller C than the best so far: the freer the scores, the smaller the
-    best C.
-    """
-    at = int(choice.losses.mean(axis=0).argmin())
-    C = float(choice.Cs[at]) / (1.0 + 2.0 * attention_C)
-    loss = fit.loss_from(C, choice.scale, attention_C)
-    if log is not None:
-        log(f"C {C:.3g}, attention_C {attention_C:g}: first held-out loss {loss:.4f}")
-    return loss < (1.0 - least_gain) * float(choice.losses[0, at])
-
-
-def _searched(
-    fits: list[HeldOut],
-    start: int,
-    C: float | None,
-    setting: str,
-    log: Callable[[str], None] | None,
-) -> tuple[float, Array, Array]:
-    """Return the best C, the values tried, (n_Cs,), and their losses, (n_folds, n_Cs).
-
-    `start` is the exponent to begin with; a given `C` is the only one. `setting` says in words what
-    else is tried.
-    """
-    if C is not None:
-        return C, np.array([C]), np.array([[fit.loss(C)] for fit in fits])
-    losses: dict[int, list[float]] = {}
-
-    def loss(exponent: int) -> float:
-        losses[exponent] = [fit.loss(10.0 ** (exponent / 2)) for fit in fits]
-        mean = float(np.mean(losses[exponent]))
-        if log is not None:
-            log(f"C {10.0 ** (exponent / 2):.3g}{setting}: held-out loss {mean:.4f}")
-        return mean
-
-    best, exponents = 10.0 ** (_walk(loss, start) / 2), sorted(losses)
-    tried = 10.0 ** (np.array(exponents) / 2)
-    return best, tried, np.array([losses[exponent] for exponent in exponents]).T
-
-
 def guess_C(mean: PriorMean | None, statistics: CorpusStatistics) -> float:
     """Return the guess of C from the prior mean and the documents' statistics."""
     if mean is None:
         return 1.0
-    priors, weight = statistics.priors, statistics.total_weight
+    # 1) the loss of naive Bayes relative to the entropy of the classes
+    priors = statistics.priors
     entropy = -float(priors @ np.log(priors))
     if statistics.multilabel:
         entropy -= float((1 - priors) @ np.log1p(-priors))
-    nothing = GUESS_DOCUMENTS / (weight + GUESS_DOCUMENTS)
-    nu = min(mean.mean_loss / entropy, 1.0)
-    return float(np.exp(1.66 - 4.14 * (nothing + (1 - nothing) * nu)))
+    relative_loss = min(mean.mean_loss / entropy, 1.0)
+    # 2) the same with documents whose tokens tell nothing
+    uninformative = GUESS_DOCUMENTS / (statistics.total_weight + GUESS_DOCUMENTS)
+    nu = uninformative + (1 - uninformative) * relative_loss
+    return float(np.exp(1.66 - 4.14 * nu))
 
 
 def assign_folds(documents: Documents, n_folds: int) -> Numbers:
@@ -283,7 +324,8 @@ class HeldOut:
             kept, self._tokens = kept.without_unseen_tokens()
         self._path = AttentionPath(kept, dtype, device, **model_params)
         rows = np.flatnonzero(held_out)
-        targets, weights = documents.targets[rows], documents.weights[rows]
+        targets = documents.targets[rows]
+        weights = documents.weights[rows]
         if not targets.multilabel:
             # Of a class that is held out altogether nothing can be learned.
             is_known = (kept.statistics.class_weights > 0).astype(np.float64)
@@ -323,10 +365,12 @@ class HeldOut:
         tried = [other for other in self._points if other <= C]
         if not tried:
             return None
-        found = self._points[max(tried)]
-        n = len(self._tokens)  # the rows of w and the last one follow
-        point = found.new_zeros((self._n_tokens + len(found) - n, found.shape[1]))
-        point[self._tokens], point[self._n_tokens :] = found[:n], found[n:]
+        largest = self._points[max(tried)]
+        # Rows of the tokens of training, then those of w and the last one.
+        n_seen = len(self._tokens)
+        point = largest.new_zeros((self._n_tokens + len(largest) - n_seen, largest.shape[1]))
+        point[self._tokens] = largest[:n_seen]
+        point[self._n_tokens :] = largest[n_seen:]
         return point
 
 
@@ -347,6 +391,9 @@ def _walk(loss: Any, start: int) -> float:
         if not values[position] < values[best]:
             break
         best = position
-    below, at, above = (values[best + offset] for offset in (-1, 0, 1))
-    curvature = below - 2 * at + above
-    return best + 0.5 * (below - above) / curvature if curvature > 0 else float(best)
+    below = values[best - 1]
+    above = values[best + 1]
+    curvature = below - 2 * values[best] + above
+    if not curvature > 0:
+        return float(best)
+    return best + 0.5 * (below - above) / curvature

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._documents import csr_of, log_damp, row_totals
+from .._documents import csr_of, log_damp_entries, row_totals
 from .._targets import Targets
 from .._types import Array, Numbers
 from .fitted import count_selected
@@ -23,11 +23,12 @@ from .statistics import CorpusStatistics, row_lengths
 
 
 def _in_memory(array: Any) -> Any:
+    """Return an array of a chunk in memory as it is."""
     return array
 
 
 def _nothing() -> None:
-    return None
+    """Give back no memory."""
 
 
 @dataclass(frozen=True)
@@ -64,31 +65,35 @@ def with_classes(chunk: Chunk, classes: NDArray[Any]) -> Chunk:
 
 def class_weights(chunk: Chunk) -> Array:
     """Return document weights by class, (n_classes,), and their total, (n_classes + 1,) in all."""
-    return np.append(chunk.targets.class_sums(chunk.weights), chunk.weights.sum())
+    by_class = chunk.targets.class_sums(chunk.weights)
+    return np.append(by_class, chunk.weights.sum())
 
 
 def with_class_factors(chunk: Chunk, factors: Array) -> Chunk:
     """Multiply the documents' weights by factors of their classes, (n_classes,)."""
     targets, weights = chunk.targets.weighted(factors, np.asarray(chunk.weights))
-    return replace(chunk, targets=_spilled(chunk, targets), weights=chunk.spill(weights))
+    targets = _spilled(chunk, targets)
+    return replace(chunk, targets=targets, weights=chunk.spill(weights))
 
 
 def entry_sums(chunk: Chunk) -> Array:
     """Return the weighted sums of the entries and of their numbers, (2,)."""
-    return np.array([row_totals(chunk.X) @ chunk.weights, row_lengths(chunk.X) @ chunk.weights])
+    sum_of_entries = row_totals(chunk.X) @ chunk.weights
+    n_entries = row_lengths(chunk.X) @ chunk.weights
+    return np.array([sum_of_entries, n_entries])
 
 
 def with_damped_entries(
     chunk: Chunk, entry_scale: float, entry_type: type[np.floating[Any]]
 ) -> Chunk:
     """Damp the entries, whose unit is `entry_scale`, in a precision."""
-    matrices = {}
-    for name in ("X", "transposed"):
-        matrix = getattr(chunk, name)
-        if matrix is not None:
-            entries = log_damp(matrix, entry_scale, entry_type).data
-            matrices[name] = with_entries(matrix, chunk.spill(entries))
-    return replace(chunk, **matrices)
+
+    def damped(matrix: Any) -> Any:
+        entries = log_damp_entries(matrix.data, entry_scale, entry_type)
+        return with_entries(matrix, chunk.spill(entries))
+
+    transposed = None if chunk.transposed is None else damped(chunk.transposed)
+    return replace(chunk, X=damped(chunk.X), transposed=transposed)
 
 
 def statistics_of(chunk: Chunk) -> CorpusStatistics:
@@ -110,20 +115,22 @@ def rows_of(chunk: Chunk, starts: Numbers, rows: Numbers) -> Any:
 
     `starts` are the numbers of the chunks' first documents, `rows` those of the documents, sorted.
     """
-    first = starts[chunk.number]
-    return chunk.X[rows[within(chunk, starts, rows)] - first]
+    here = rows[rows_within(chunk, starts, rows)]
+    return chunk.X[here - starts[chunk.number]]
 
 
-def within(chunk: Chunk, starts: Numbers, rows: Numbers) -> slice:
-    """Return which of the sorted numbers of documents are in the chunk."""
+def rows_within(chunk: Chunk, starts: Numbers, rows: Numbers) -> slice:
+    """Return the slice of the sorted numbers of documents that are in the chunk."""
     first = starts[chunk.number]
-    return slice(*np.searchsorted(rows, [first, first + chunk.X.shape[0]]))
+    last = first + chunk.X.shape[0]
+    return slice(*np.searchsorted(rows, [first, last]))
 
 
 def selections(chunk: Chunk, scores: Array) -> Numbers:
     """Return the number of documents of positive weight that select each token, (n_tokens,)."""
-    present = np.asarray(chunk.weights) > 0
-    return count_selected(scores, chunk.X if present.all() else chunk.X[present])
+    is_present = np.asarray(chunk.weights) > 0
+    X = chunk.X if is_present.all() else chunk.X[is_present]
+    return count_selected(scores, X)
 
 
 def with_entries(X: Any, entries: NDArray[Any]) -> Any:

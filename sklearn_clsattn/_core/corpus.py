@@ -46,7 +46,8 @@ class Corpus:
 def added(one: Any, other: Any) -> Any:
     """Return the sum of two results: numbers, arrays, or tuples of these, in double precision."""
     if isinstance(one, tuple):
-        return tuple(added(mine, others) for mine, others in zip(one, other, strict=True))
+        sums = [added(mine, others) for mine, others in zip(one, other, strict=True)]
+        return tuple(sums)
     if isinstance(one, torch.Tensor):
         return one.to(torch.float64) + other
     return one + other

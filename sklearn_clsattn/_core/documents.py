@@ -27,7 +27,7 @@ LEAST_OF_A_CLASS = 8
 
 
 class _Description(NamedTuple):
-    """What is found out once of all documents, in any form.
+    """The groups, targets and weights of all documents, of which chunks have parts.
 
     groups : (n_documents,), the same number for equal documents (:func:`.group_duplicates`)
     targets, weights : of all documents
@@ -113,11 +113,12 @@ class Documents:
             directions = directions_by_content(shares)
             chunks = self.corpus.gather(fingerprints, directions)
             first, second, targets, weights = zip(*chunks, strict=True)
+            lengths = [len(of_chunk) for of_chunk in weights]
             self._cache["description"] = _Description(
                 groups=group_duplicates(np.concatenate(first), np.concatenate(second)),
                 targets=Targets.joined(targets),
                 weights=np.concatenate(weights),
-                starts=np.cumsum([0, *map(len, weights)]),
+                starts=np.cumsum([0, *lengths]),
             )
         return self._cache["description"]
 
@@ -129,46 +130,53 @@ class Documents:
 
     def evidence(self, shards: Corpus, scaling: Scaling) -> Corpus:
         """Return the naive Bayes evidence for each document without its copies, by shards."""
-        known = self._description
-        copied = np.flatnonzero((np.bincount(known.groups) > 1)[known.groups])
-        copy_groups = np.unique(known.groups[copied], return_inverse=True)[1]
-        targets, weights = known.targets[copied], known.weights[copied]
+        described = self._description
+        groups = described.groups
+        has_copies = np.bincount(groups) > 1
+        copied = np.flatnonzero(has_copies[groups])
+        copy_groups = _renumbered(groups[copied])
+        targets = described.targets[copied]
+        weights = described.weights[copied]
         copies = LeftOut.with_copies(targets, weights, copy_groups)
-        return shards.map(make_evidence, scaling, known.starts, copied, copy_groups, copies)
+        return shards.map(make_evidence, scaling, described.starts, copied, copy_groups, copies)
 
     def sample(self) -> tuple[int, Documents]:
         """Return the number of different documents, and a sample (:func:`stratified_sample`)."""
-        known = self._description
-        present = np.flatnonzero(known.weights)
-        targets, weights = known.targets[present], known.weights[present]
-        groups = np.unique(known.groups[present], return_inverse=True)[1]
+        described = self._description
+        present = np.flatnonzero(described.weights)
+        targets = described.targets[present]
+        weights = described.weights[present]
+        groups = _renumbered(described.groups[present])
+        n_different = int(groups.max(initial=-1)) + 1
         # 1) some of the documents, with all copies
         sampled = stratified_sample(groups, targets, weights)
-        # 2) one document in place of its copies of the same kind
+        # 2) one document in place of its copies of the same kind, in the order of the first
         kinds = targets.kinds()[sampled]
         keys = groups[sampled] * (kinds.max(initial=0) + 1) + kinds
         _, first, copy_of = np.unique(keys, return_index=True, return_inverse=True)
         order = np.argsort(first)
+        first = first[order]
         place = np.argsort(order)
-        targets, weights = targets[sampled].merged(first[order], place[copy_of], weights[sampled])
-        rows = present[sampled[first[order]]]
+        targets, weights = targets[sampled].merged(first, place[copy_of], weights[sampled])
         # 3) their bags
-        matrices = self.corpus.gather(rows_of, known.starts, rows)
+        rows = present[sampled[first]]
+        matrices = self.corpus.gather(rows_of, described.starts, rows)
         X = matrices[0] if len(matrices) == 1 else sp.vstack(matrices, format="csr")
-        sample = self._some(X, targets, weights, known.groups[rows])
-        return int(groups.max(initial=-1)) + 1, sample
+        return n_different, self._described(X, targets, weights, described.groups[rows])
 
     def largest_class_share(self) -> float:
         """Return the largest class's share of the different documents with positive weight."""
-        known = self._description
-        present = np.flatnonzero(known.weights)
-        groups = np.unique(known.groups[present], return_inverse=True)[1]
-        by_class = known.targets[present].class_shares(groups, known.weights[present])
+        described = self._description
+        present = np.flatnonzero(described.weights)
+        targets = described.targets[present]
+        groups = _renumbered(described.groups[present])
+        by_class = targets.class_shares(groups, described.weights[present])
         return float(by_class.max() / by_class.sum())
 
     def rows(self, rows: Numbers) -> Documents:
         """Return some of the documents in memory, with statistics of their own."""
-        return self._some(self.X[rows], self.targets[rows], self.weights[rows], self.groups[rows])
+        targets = self.targets[rows]
+        return self._described(self.X[rows], targets, self.weights[rows], self.groups[rows])
 
     def without_unseen_tokens(self) -> tuple[Documents, Numbers]:
         """Return documents with only their own tokens, and these tokens; all if in chunks."""
@@ -177,19 +185,20 @@ class Documents:
         X, tokens = without_unused_columns(self.X)
         corpus = Corpus([replace(self._chunk, X=X, transposed=None)])
         statistics = self.statistics.of_tokens(tokens)
-        return replace(self, corpus=corpus, statistics=statistics, shape=X.shape), tokens
+        documents = replace(self, corpus=corpus, statistics=statistics, shape=X.shape)
+        return documents, tokens
 
     def count_selected(self, scores: Array) -> Numbers:
         """Return the number of documents of positive weight that select each token, (n_tokens,)."""
         counts: Numbers = self.corpus.sum(selections, scores)
         return counts
 
-    def _some(self, X: Any, targets: Targets, weights: Array, groups: Numbers) -> Documents:
-        """Return documents in memory of known groups."""
-        some = Documents.from_arrays(X, targets, weights, entry_scale=self.entry_scale)
+    def _described(self, X: Any, targets: Targets, weights: Array, groups: Numbers) -> Documents:
+        """Return documents in memory whose groups are not to be looked for again."""
+        documents = Documents.from_arrays(X, targets, weights, entry_scale=self.entry_scale)
         starts = np.array([0, len(weights)])
-        some._cache["description"] = _Description(groups, targets, weights, starts)
-        return some
+        documents._cache["description"] = _Description(groups, targets, weights, starts)
+        return documents
 
 
 class CorpusLoss:
@@ -234,13 +243,19 @@ def stratified_sample(groups: Numbers, targets: Targets, weights: Array) -> Numb
     strata of :func:`strata`, and over contents.
     """
     order, sizes = strata(groups, targets, weights)
-    share = min(SAMPLE_SIZE / max(len(order), 1), 1.0)
-    wanted = np.minimum(sizes, np.maximum((sizes * share).astype(np.intp), LEAST_OF_A_CLASS))
-    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    size, want = np.repeat(sizes, sizes), np.repeat(wanted, sizes)
-    taken = np.zeros(len(order), dtype=bool)
-    taken[order] = (place + 1) * want // size > place * want // size
-    return np.flatnonzero(taken[groups])
+    n_groups = len(order)
+    # 1) how many groups to take of each stratum
+    fraction = min(SAMPLE_SIZE / max(n_groups, 1), 1.0)
+    sample_sizes = np.maximum((sizes * fraction).astype(np.intp), LEAST_OF_A_CLASS)
+    sample_sizes = np.minimum(sizes, sample_sizes)
+    # 2) each group's place in its stratum, the stratum's size and that of its sample
+    place = np.arange(n_groups) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    size = np.repeat(sizes, sizes)
+    sample_size = np.repeat(sample_sizes, sizes)
+    # 3) the groups at evenly spaced places
+    is_sampled = np.zeros(n_groups, dtype=bool)
+    is_sampled[order] = (place + 1) * sample_size // size > place * sample_size // size
+    return np.flatnonzero(is_sampled[groups])
 
 
 def strata(groups: Numbers, targets: Targets, weights: Array) -> tuple[Numbers, Numbers]:
@@ -250,12 +265,18 @@ def strata(groups: Numbers, targets: Targets, weights: Array) -> tuple[Numbers, 
     that the names of the classes have no influence. Strata are in the order of their first groups.
     """
     n_groups = int(groups.max(initial=-1)) + 1
-    group, code = targets.heaviest_classes(groups, weights)
     # 1) a number for each set of classes: the sum of a random number for each class
-    numbers = np.random.default_rng(0).random(targets.n_classes + 1)
-    set_numbers = np.bincount(group, numbers[code], n_groups)
+    group, code = targets.heaviest_classes(groups, weights)
+    class_numbers = np.random.default_rng(0).random(targets.n_classes + 1)
+    set_numbers = np.bincount(group, class_numbers[code], n_groups)
     # 2) the groups in the order of the first group of their set
     _, first_group, stratum = np.unique(set_numbers, return_index=True, return_inverse=True)
     first_of_stratum = first_group[stratum]
     order = np.lexsort((np.arange(n_groups), first_of_stratum))
-    return order, np.unique(first_of_stratum, return_counts=True)[1]
+    _, sizes = np.unique(first_of_stratum, return_counts=True)
+    return order, sizes
+
+
+def _renumbered(groups: Numbers) -> Numbers:
+    """Return the numbers of groups, (n_documents,), as 0, 1, 2, ... without gaps."""
+    return np.unique(groups, return_inverse=True)[1]

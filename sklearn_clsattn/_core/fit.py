@@ -22,7 +22,9 @@ from .result import FitResult, OnIteration
 from .statistics import TokenScaling
 from .vectors import SCALES, with_vectors
 
-FEW_DOCUMENTS, FEW_TOL, MANY_TOL = 10_000, 2e-6, 1e-4
+FEW_DOCUMENTS = 10_000
+FEW_TOL = 2e-6
+MANY_TOL = 1e-4
 
 
 def default_tol(documents: Documents) -> float:
@@ -60,6 +62,7 @@ def fit_attention(
     (None: :func:`default_tol`); `on_iteration` gets the gap. `vectors` of the tokens have the scale
     gamma `scale`, None for one that is chosen with C.
     """
+    # 1) the tokens to train, and their vectors
     model_params: dict[str, Any] = {"attend_cls": attend_cls, "scaling": scaling}
     seen = None
     if vectors is not None:
@@ -70,22 +73,26 @@ def fit_attention(
     first_attention_C = ATTENTION_CS[0] if attention_C is None else attention_C
     path = AttentionPath(documents, dtype, device, attention_C=first_attention_C, **model_params)
     attributes: dict[str, Any] = {"C_": C, "attention_C_": first_attention_C}
+    # 2) the choice of C, attention_C and gamma
     if C is None or (vectors is not None and scale is None):
-        scales = (0.0,) if vectors is None else SCALES if scale is None else (scale,)
+        scales = _scales_to_try(vectors, scale)
         choice = choose_C(
             documents, path.mean, dtype, device, C, attention_C, scales, log, **model_params
         )
         attributes = {"C_": choice.C, "attention_C_": choice.attention_C}
-        path.set_attention_C(choice.attention_C)
         if C is None:
             attributes |= {"Cs_": choice.Cs, "scores_": -choice.losses}
-        C, scale = choice.C, choice.scale
+        C = choice.C
+        scale = choice.scale
+        path.set_attention_C(choice.attention_C)
         if choice.point is not None:
             path.set_vector_scale(choice.point_scale)
             path.start_at(choice.point)
+    # 3) the fit on all documents
     path.set_vector_scale(scale or 0.0)
     tol = default_tol(documents) if tol is None else tol
     result = path.fit(C, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+    # 4) the tokens that only have vectors
     if vectors is not None and seen is not None and path.vector_values is not None:
         weights = path.vector_values.weights(path.point)
         model = with_vectors(result.model, seen, vectors, path.vector_values.factors, weights)
@@ -93,3 +100,10 @@ def fit_attention(
         rows = weights[:, 0] if documents.n_outputs == 1 else weights.T
         attributes |= {"token_vectors_scale_": scale or 0.0, "vector_weights_": rows}
     return replace(result, attributes=result.attributes | attributes)
+
+
+def _scales_to_try(vectors: TokenVectors | None, scale: float | None) -> tuple[float, ...]:
+    """Return the gammas of which one is chosen."""
+    if vectors is None:
+        return (0.0,)
+    return SCALES if scale is None else (scale,)

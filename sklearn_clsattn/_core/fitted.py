@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import finalize
 
 import numpy as np
@@ -39,14 +39,29 @@ from .._types import Array, Numbers
 SELECTION_TOLERANCE = 1e-6
 """Scores that differ by less than this tie for a document's highest."""
 
-# Below this a document's attention mass has underflowed against the largest score's.
+# Outside of these a document's attention mass has underflowed against the largest score's, or
+# overflowed.
 _SMALLEST_MASS = 1e-200
 _LARGEST_MASS = 1e300
-_N_SMALL = 1024  # counts in the table of damped ones
 _SMALLEST_NORMAL = np.finfo(np.float64).tiny
 
-# By the id of an array of scores: a copy, for it may change, the logit of <cls>, and the masses.
-_kept_masses: dict[int, tuple[Array, float, Array, float]] = {}
+
+class _KeptMasses(NamedTuple):
+    """The attention masses of some scores.
+
+    scores : (n_tokens,), a copy: an array of scores may change
+    cls_logit : logarithm of the mass of ``<cls>`` in the scores' unit
+    weights : (n_tokens,), masses of tokens over the largest one
+    cls_mass : mass of ``<cls>`` over the same
+    """
+
+    scores: Array
+    cls_logit: float
+    weights: Array
+    cls_mass: float
+
+
+_kept_masses: dict[int, _KeptMasses] = {}  # by the id of an array of scores
 
 
 @dataclass(frozen=True)
@@ -102,7 +117,7 @@ class FittedAttention:
     intercept : (n_outputs,)
     cls_weight, cls_score : weight and score of ``<cls>``, whose value is 0; weight 0 leaves it out
     embeddings : None where the dimension drops out: any embeddings with these scores and values
-    entry_scale : unit of the counts, which are damped (:func:`~sklearn_clsattn._documents.damped`);
+    entry_scale : unit in which counts are damped (:func:`~sklearn_clsattn._documents.log_damp`);
         None takes them as they are
     """
 
@@ -129,15 +144,18 @@ class FittedAttention:
         `table`, CSR (n_units, n_tokens), holds their weights. A unit's attention mass is the sum of
         its tokens', its value the mean of theirs by attention.
         """
+        # 1) the attention of the tokens in each unit, and the unit's mass
         logits = np.log(table.data, dtype=np.float64) + self.scores[table.indices]
         lengths = np.diff(table.indptr)
         largest = reduced_rows(np.maximum, logits, table.indptr, -np.inf)
         masses = np.exp(logits - np.repeat(largest, lengths))
         total = row_sums(masses, table.indptr)
-        masses /= np.repeat(total, lengths)
-        values = row_sums(masses[:, None] * self.values[table.indices], table.indptr)
+        attention = masses / np.repeat(total, lengths)
+        # 2) the units' values and scores
+        values = row_sums(attention[:, None] * self.values[table.indices], table.indptr)
         with np.errstate(divide="ignore"):  # a unit without tokens has a score of -inf
-            return replace(self, scores=largest + np.log(total), values=values)
+            scores = largest + np.log(total)
+        return replace(self, scores=scores, values=values)
 
     def token_weights(self, entries: Any) -> Any:
         """Return the token weights c of the entries of an ndarray or a CSR matrix."""
@@ -145,33 +163,44 @@ class FittedAttention:
 
     def outputs(self, X: Any) -> Array:
         """Return the decision values F, (n_documents, n_outputs), of CSR, bags or an ndarray."""
-        if is_sparse(X) and n_stored(X) < len(self.scores):
-            # A few documents have fewer entries than there are tokens.
-            if isinstance(X, Bags):
-                return self.of_units(X.right).outputs(X.left)
-            shares = self._shares(X)
-            return self.intercept + np.column_stack(
-                [row_sums(shares * column[X.indices], X.indptr) for column in self.values.T]
-            )
+        if self._has_few_entries(X):
+            return self._outputs_by_entry(X)
         weights, cls_mass = self._masses()
-        weighted = weights[:, None] * self.values
-        rounded = weights.min(initial=1.0) < _SMALLEST_NORMAL  # to few digits
-        outputs = np.empty((X.shape[0], weighted.shape[1]))
+        weighted_values = weights[:, None] * self.values
+        has_rounded_weights = weights.min(initial=1.0) < _SMALLEST_NORMAL  # to few digits
+        outputs = np.empty((X.shape[0], weighted_values.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows, part, (mass, attended) in self._products(X, weights[:, None], weighted):
-                mass = mass[:, 0] + cls_mass
-                # Where sums underflow or overflow, shares are computed from logarithms.
+            for rows, part, products in self._products(X, weights[:, None], weighted_values):
+                # 1) the quotients of two sums over tokens
+                mass = products[0][:, 0] + cls_mass
+                attended = products[1]
                 least = _SMALLEST_MASS
-                if rounded:
+                if has_rounded_weights:
                     least *= max(1.0, _largest(part))
-                within = (mass >= least) & (mass <= _LARGEST_MASS)
-                within &= np.abs(attended).max(axis=1) <= _LARGEST_MASS
-                outside = np.flatnonzero(~within)
+                is_within = (mass >= least) & (mass <= _LARGEST_MASS)
+                is_within &= np.abs(attended).max(axis=1) <= _LARGEST_MASS
+                outside = np.flatnonzero(~is_within)
                 mass[outside] = 1.0
                 outputs[rows] = attended / mass[:, None]
+                # 2) where sums underflow or overflow, attention is computed from logarithms
                 if len(outside):
-                    shares = self.attention(sp.csr_array(multiplied(X[rows][outside])))
-                    outputs[rows][outside] = shares @ self.values
+                    attention = self.attention(sp.csr_array(multiplied(X[rows][outside])))
+                    outputs[rows][outside] = attention @ self.values
+        outputs += self.intercept
+        return outputs
+
+    def _has_few_entries(self, X: Any) -> bool:
+        """Return whether documents have fewer entries than there are tokens."""
+        return is_sparse(X) and n_stored(X) < len(self.scores)
+
+    def _outputs_by_entry(self, X: Any) -> Array:
+        """Return the decision values of CSR or bags, by the attention of every entry."""
+        if isinstance(X, Bags):
+            return self.of_units(X.right).outputs(X.left)
+        attention = self._attention_of_entries(X)
+        outputs = np.empty((X.shape[0], len(self.intercept)))
+        for k, values in enumerate(self.values.T):
+            outputs[:, k] = row_sums(attention * values[X.indices], X.indptr)
         outputs += self.intercept
         return outputs
 
@@ -181,58 +210,66 @@ class FittedAttention:
         For two classes, the output times the attention mass is linear in the token weights: one
         product tells its sign. Where rounding could decide, outputs do.
         """
-        is_small = is_sparse(X) and n_stored(X) < len(self.scores)
-        if len(self.intercept) > 1 or is_small or isinstance(X, Bags):
+        if len(self.intercept) > 1 or self._has_few_entries(X) or isinstance(X, Bags):
             return most_probable(self.outputs(X))
         weights, cls_mass = self._masses()
-        values, intercept = self.values[:, 0], float(self.intercept[0])
-        counts = self._damps_counts(X)
-        # Damping takes hardly more than a hundred times its unit from any integer.
-        largest = float(self.token_weights(np.array([np.iinfo(X.dtype).max]))[0]) if counts else 0.0
-        n_terms = 1 + (np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1])
-        sums = np.empty(X.shape[0])
+        values = self.values[:, 0]
+        intercept = float(self.intercept[0])
+        has_counts = self._damps_counts(X)
+        largest_entry = 0.0
+        if has_counts:
+            # Damping takes hardly more than a hundred times its unit from any integer.
+            largest_entry = float(self.token_weights(np.array([np.iinfo(X.dtype).max]))[0])
         with np.errstate(over="ignore", invalid="ignore"):
-            of_tokens = (values + intercept) * weights
-            for rows, part, (product,) in self._products(X, of_tokens[:, None]):
-                sums[rows] = product[:, 0]
-                if not counts:
-                    largest = max(largest, _largest(part))
-            sums += cls_mass * intercept
-            # Bounds of what an entry and <cls> add to the sums, here and in outputs.
-            of_intercept = 2.0 * abs(intercept)
-            of_entry = 2.0 * (of_intercept + np.abs(values).max(initial=0.0))
-            size = largest * of_entry * weights.max(initial=0.0) + cls_mass * of_intercept
-            rounding = 4.0 * n_terms**2 * np.finfo(np.float64).eps * size
-            if not _SMALLEST_MASS < n_terms * size < _LARGEST_MASS:
+            # 1) the outputs times the attention masses
+            scaled_outputs = np.empty(X.shape[0])
+            by_token = (values + intercept) * weights
+            for rows, part, products in self._products(X, by_token[:, None]):
+                scaled_outputs[rows] = products[0][:, 0]
+                if not has_counts:
+                    largest_entry = max(largest_entry, _largest(part))
+            scaled_outputs += cls_mass * intercept
+            # 2) a bound of the rounding errors, here and in outputs
+            n_terms = 1 + (np.diff(X.indptr).max(initial=0) if sp.issparse(X) else X.shape[1])
+            twice_intercept = 2.0 * abs(intercept)
+            largest_value = 2.0 * (twice_intercept + np.abs(values).max(initial=0.0))
+            largest_term = largest_entry * largest_value * weights.max(initial=0.0)
+            largest_term += cls_mass * twice_intercept
+            rounding = 4.0 * n_terms**2 * np.finfo(np.float64).eps * largest_term
+            if not _SMALLEST_MASS < n_terms * largest_term < _LARGEST_MASS:
                 return most_probable(self.outputs(X))
-        numbers = most_probable(sums)
-        if len(unclear := np.flatnonzero(np.abs(sums) <= rounding)):
+        # 3) the signs, and the outputs where rounding could change the sign
+        numbers = most_probable(scaled_outputs)
+        unclear = np.flatnonzero(np.abs(scaled_outputs) <= rounding)
+        if len(unclear):
             numbers[unclear] = most_probable(self.outputs(X[unclear]))
         return numbers
 
     def _masses(self) -> tuple[Array, float]:
-        """Return exp(a), (n_tokens,), and the mass of ``<cls>``, over the same unit.
+        """Return the attention masses of tokens, (n_tokens,), and of ``<cls>``, over one unit.
 
-        Both are kept for as long as the array of scores exists: of many tokens they take as long
+        They are kept for as long as the array of scores exists: of many tokens they take as long
         as the products with a few thousand documents.
         """
-        key, logit = id(self.scores), self._cls_logit()
-        scores, known, weights, mass = _kept_masses.get(key, (None, logit, self.scores, 0.0))
-        if scores is None:
+        key = id(self.scores)
+        cls_logit = self._cls_logit()
+        kept = _kept_masses.get(key)
+        if kept is None:
             finalize(self.scores, _kept_masses.pop, key, None)
-        if scores is None or known != logit or not np.array_equal(scores, self.scores):
-            scores = self.scores.copy()
-            shift = max(scores.max(initial=-np.inf), logit)
-            weights, mass = np.exp(scores - shift), float(np.exp(logit - shift))
-            _kept_masses[key] = scores, logit, weights, mass
-        return weights, mass
+        elif kept.cls_logit == cls_logit and np.array_equal(kept.scores, self.scores):
+            return kept.weights, kept.cls_mass
+        shift = max(self.scores.max(initial=-np.inf), cls_logit)
+        weights = np.exp(self.scores - shift)
+        cls_mass = float(np.exp(cls_logit - shift))
+        _kept_masses[key] = _KeptMasses(self.scores.copy(), cls_logit, weights, cls_mass)
+        return weights, cls_mass
 
     def _damps_counts(self, X: Any) -> bool:
         """Return whether the entries of an ndarray or sparse matrix are integers to be damped."""
         return self.entry_scale is not None and X.dtype.kind in "iu"
 
     def _products(self, X: Any, *factors: Array) -> Iterator[tuple[slice, Any, list[Array]]]:
-        """Yield slices of rows, the token weights of these in float64, and products with factors.
+        """Yield slices of rows, their token weights in float64, and products with the factors.
 
         A factor is (n_tokens, n_columns). An ndarray is one block.
         """
@@ -241,62 +278,49 @@ class FittedAttention:
             yield slice(None), part, [part @ factor for factor in factors]
             return
         if isinstance(X, Bags):
-            X, factors = X.left, tuple(X.right @ factor for factor in factors)
+            factors = tuple(X.right @ factor for factor in factors)
+            X = X.left
         factors = tuple(np.ascontiguousarray(factor) for factor in factors)  # once, not per block
         blocks = list(row_blocks(X, BLOCK_ENTRIES))
         # Fresh memory for every block would cost as much as the weights.
         memory = np.empty(max([len(part.data) for _, part in blocks], default=0))
-        table, binary = None, False
-        if self._damps_counts(X):
-            # Counts are nearly always positive and small. Others are looked up as NaN, and so are
-            # the products of their documents: no look at all entries beforehand tells of them.
-            table = self.token_weights(np.arange(_N_SMALL))
-            table[[0, -1]] = np.nan
-            binary = bool((X.data[:_N_SMALL] == 1).all())
-            if binary:
-                memory.fill(table[1])
         for rows, part in blocks:
-            entries, part.data = part.data, memory[: len(part.data)]
-            if table is not None:
-                binary = binary and bool((entries == 1).all())
-                if not binary:
-                    np.take(table, entries, out=part.data, mode="clip")
-                products = [_product(part, factor) for factor in factors]
-                if np.isnan(products[0]).any():
-                    table = None
-            if table is None:
-                if self.entry_scale is None:
-                    part.data = np.asarray(entries, dtype=np.float64)
-                else:
-                    log_damp_entries(entries, self.entry_scale, out=part.data)
-                products = [_product(part, factor) for factor in factors]
-            yield rows, part, products
+            if self.entry_scale is None:
+                part.data = np.asarray(part.data, dtype=np.float64)
+            else:
+                weights = memory[: len(part.data)]
+                part.data = log_damp_entries(part.data, self.entry_scale, out=weights)
+            yield rows, part, [_product(part, factor) for factor in factors]
 
     def attention(self, X: Any) -> sp.csr_array:
         """Return the attention weights q of the tokens, in the layout of the CSR matrix `X`."""
-        return in_the_layout_of(X, self._shares(X))
+        return in_the_layout_of(X, self._attention_of_entries(X))
 
     def cls_shares(self, X: Any) -> Array:
         """Return the attention weight of ``<cls>`` in each document, (n_documents,)."""
         weights, cls_mass = self._masses()
-        products = (product[:, 0] for _, _, (product,) in self._products(X, weights[:, None]))
-        mass = np.concatenate([np.zeros(0), *products]) + cls_mass
+        mass = np.empty(X.shape[0])
+        for rows, _, products in self._products(X, weights[:, None]):
+            mass[rows] = products[0][:, 0]
+        mass += cls_mass
         return np.divide(cls_mass, mass, out=np.zeros_like(mass), where=mass > 0)
 
     def contributions(self, X: Any) -> list[sp.csr_array]:
         """Return q * b as one CSR array per output, in the layout of the CSR matrix `X`."""
-        shares = self._shares(X)
-        return [in_the_layout_of(X, shares * column[X.indices]) for column in self.values.T]
+        attention = self._attention_of_entries(X)
+        return [in_the_layout_of(X, attention * values[X.indices]) for values in self.values.T]
 
-    def _shares(self, X: Any) -> Array:
-        """Return the attention weight of every entry of the CSR matrix `X`."""
+    def _attention_of_entries(self, X: Any) -> Array:
+        """Return the attention weight of every entry of the CSR matrix `X`, (n_entries,)."""
+        # 1) the logarithms of attention masses, and their maximum in each document
         with np.errstate(divide="ignore"):
             logits = np.log(self.token_weights(X.data), dtype=np.float64)
         logits += self.scores[X.indices]
         cls_logit = self._cls_logit()
-        lengths = np.diff(X.indptr)
         largest = reduced_rows(np.maximum, logits, X.indptr, -np.inf).clip(min=cls_logit)
         largest[np.isneginf(largest)] = 0.0
+        # 2) masses relative to the maximum, and their shares of the sum
+        lengths = np.diff(X.indptr)
         masses = np.exp(logits - np.repeat(largest, lengths))
         total = row_sums(masses, X.indptr) + np.exp(cls_logit - largest)
         total[total == 0] = 1.0
@@ -312,7 +336,10 @@ class FittedAttention:
         return sp.csr_array((flags, tokens, indptr), shape=X.shape)
 
     def _cls_logit(self) -> float:
-        return self.cls_score + float(np.log(self.cls_weight)) if self.cls_weight else -np.inf
+        """Return the logarithm of the attention mass of ``<cls>``."""
+        if not self.cls_weight:
+            return -np.inf
+        return self.cls_score + float(np.log(self.cls_weight))
 
 
 def probabilities(decision: Array) -> Array:
@@ -346,51 +373,61 @@ def select_tokens(
     of a document's highest tie with it. The paper's :math:`S_X(p) = \{s \in X : p^\top E_s =
     \max_{s' \in X} p^\top E_{s'}\}`.
     """
-    of_entries = scores[X.indices]
+    entry_scores = scores[X.indices]
     if len(X.data) and not X.data.min() > 0:
-        of_entries[X.data <= 0] = -np.inf
-    thresholds = reduced_rows(np.maximum, of_entries, X.indptr, -np.inf) - tolerance
+        entry_scores[X.data <= 0] = -np.inf
+    thresholds = reduced_rows(np.maximum, entry_scores, X.indptr, -np.inf) - tolerance
     # A document without tokens has no maximum, and selects nothing.
     thresholds[np.isneginf(thresholds)] = np.inf
-    entries = np.flatnonzero(of_entries >= np.repeat(thresholds, np.diff(X.indptr)))
+    entries = np.flatnonzero(entry_scores >= np.repeat(thresholds, np.diff(X.indptr)))
     documents = np.searchsorted(X.indptr, entries, side="right") - 1
     # An entry may be stored in several parts; its token is selected once.
-    pairs = np.unique(documents.astype(np.int64) * X.shape[1] + X.indices[entries])
-    return pairs // X.shape[1], pairs % X.shape[1]
+    n_tokens = X.shape[1]
+    pairs = np.unique(documents.astype(np.int64) * n_tokens + X.indices[entries])
+    return pairs // n_tokens, pairs % n_tokens
 
 
 def count_selected(scores: Array, X: Any, tolerance: float = SELECTION_TOLERANCE) -> Numbers:
     """Return the number of documents that select each token (:func:`select_tokens`), (n_tokens,).
 
-    By the tokens' ranks; :func:`select_tokens` is asked where the best of a document's may tie.
+    A document's best token is the one of the lowest rank; only where it may tie with others are
+    scores compared.
     """
     from .threads import in_threads
 
-    order = np.argsort(-scores).astype(np.int32)
-    ranks = np.empty_like(order)
-    ranks[order] = np.arange(len(order))
-    below = -scores[order]
-    ties = np.searchsorted(below, below + tolerance, side="right") - 1 > np.arange(len(order))
-    given = X
-    if isinstance(X, Bags):  # the best of a unit's tokens stands for it
-        table, X = X.right, X.left
-        ranks = reduced_rows(np.minimum, ranks[table.indices], table.indptr, np.int32(len(order)))
+    # 1) the tokens' ranks by score, and which tie with the next
+    n_tokens = len(scores)
+    by_rank = np.argsort(-scores).astype(np.int32)
+    ranks = np.empty_like(by_rank)
+    ranks[by_rank] = np.arange(n_tokens)
+    negative = -scores[by_rank]
+    last_tie = np.searchsorted(negative, negative + tolerance, side="right") - 1
+    may_tie = last_tie > np.arange(n_tokens)
+    bags = X
+    if isinstance(bags, Bags):  # the best of a unit's tokens stands for it
+        units = bags.right
+        ranks = reduced_rows(np.minimum, ranks[units.indices], units.indptr, np.int32(n_tokens))
+        X = bags.left
 
-    def of_block(block: tuple[slice, Any]) -> NDArray[Any]:
+    def selected_in_block(block: tuple[slice, Any]) -> NDArray[Any]:
+        """Return the tokens that the documents of a block select, once for each document."""
         rows, part = block
-        filled = np.flatnonzero(np.diff(part.indptr))
-        if not len(filled):
-            return filled
-        best = np.minimum.reduceat(ranks[part.indices], part.indptr[filled])
-        filled, best = filled[best < len(order)], best[best < len(order)]
-        tied = ties[best] | (part.data.min() <= 0)  # such entries are no tokens of a document
-        rivals = multiplied(given[rows.start + filled[tied]])
-        several = select_tokens(scores, rivals, tolerance)[1]
-        return np.concatenate([order[best[~tied]], several])
+        documents = np.flatnonzero(np.diff(part.indptr))
+        if not len(documents):
+            return documents
+        best = np.minimum.reduceat(ranks[part.indices], part.indptr[documents])
+        has_tokens = best < n_tokens
+        documents = documents[has_tokens]
+        best = best[has_tokens]
+        is_unclear = may_tie[best] | (part.data.min() <= 0)  # such entries are no tokens
+        unclear = multiplied(bags[rows.start + documents[is_unclear]])
+        _, selected = select_tokens(scores, unclear, tolerance)
+        return np.concatenate([by_rank[best[~is_unclear]], selected])
 
-    counts = np.zeros(len(scores), dtype=np.intp)
-    for tokens in in_threads(of_block, row_blocks(X)):
-        counts += np.bincount(tokens, minlength=len(counts))
+    # 2) the best tokens of documents, block by block
+    counts = np.zeros(n_tokens, dtype=np.intp)
+    for tokens in in_threads(selected_in_block, row_blocks(X)):
+        counts += np.bincount(tokens, minlength=n_tokens)
     return counts
 
 
@@ -401,7 +438,9 @@ def in_the_layout_of(X: Any, data: NDArray[Any]) -> sp.csr_array:
 
 def _product(X: Any, columns: Array) -> Array:
     """Return ``X @ columns``: with a vector SciPy is faster than with a matrix of one column."""
-    return np.asarray((X @ columns[:, 0])[:, None] if len(columns.T) == 1 else X @ columns)
+    if columns.shape[1] == 1:
+        return np.asarray((X @ columns[:, 0])[:, None])
+    return np.asarray(X @ columns)
 
 
 def _largest(X: Any) -> float:

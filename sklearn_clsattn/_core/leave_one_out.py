@@ -34,6 +34,7 @@ from .._types import Array, Numbers
 from .statistics import TokenTotals
 
 _SMALLEST_TOTAL = 1e-9  # differences of totals are not exact
+_LARGEST_TOTAL = 1e30  # in single precision
 _ROUNDING = 1e-12  # of sums that are added up in another order
 
 
@@ -46,12 +47,15 @@ def projections(X: Any, directions: Array) -> tuple[Array, Array]:
     """Return the products of the rows of a CSR matrix with two directions, (2, n_tokens)."""
     from .threads import in_threads
 
-    def of_block(block: tuple[slice, Any]) -> Array:
-        return np.stack([block[1] @ direction for direction in directions])
+    def multiply_block(block: tuple[slice, Any]) -> Array:
+        _, part = block
+        return np.stack([part @ direction for direction in directions])
 
     if isinstance(X, Bags):
-        X, directions = X.left, (X.right @ directions.T).T
-    first, second = np.hstack([np.empty((2, 0)), *in_threads(of_block, row_blocks(X))])
+        directions = (X.right @ directions.T).T
+        X = X.left
+    products = in_threads(multiply_block, row_blocks(X))
+    first, second = np.hstack([np.empty((2, 0)), *products])
     return first, second
 
 
@@ -62,23 +66,27 @@ def group_duplicates(first: Array, second: Array) -> Numbers:
     on the order of documents and their scale. Projections that differ by less than rounding count
     as equal.
     """
-    return _group_within(second, _group_within(first, np.zeros(len(first), dtype=np.intp)))
+    one_group = np.zeros(len(first), dtype=np.intp)
+    by_first = _group_within(first, one_group)
+    return _group_within(second, by_first)
 
 
 def _group_within(projections: Array, groups: Numbers) -> Numbers:
     """Number documents by their projections within groups; all are (n_documents,)."""
+    n_documents = len(groups)
     order = np.lexsort((projections, groups)) if groups.any() else np.argsort(projections)
     ascending = projections[order]
-    new = np.abs(np.diff(ascending)) > _ROUNDING * ascending[1:]
-    new |= np.diff(groups[order]) != 0
-    numbers = np.empty(len(order), dtype=np.intp)
-    numbers[order] = np.concatenate([[0], np.cumsum(new)])[: len(order)]
+    differs = np.abs(np.diff(ascending)) > _ROUNDING * ascending[1:]
+    differs |= np.diff(groups[order]) != 0
+    numbers = np.empty(n_documents, dtype=np.intp)
+    numbers[order] = np.concatenate([[0], np.cumsum(differs)])[:n_documents]
     return numbers
 
 
 def random_directions(n_tokens: int) -> Array:
     """Return two directions that rows are projected on, (2, n_tokens)."""
-    return np.ascontiguousarray(np.random.default_rng(0).uniform(1, 2, (n_tokens, 2)).T)
+    numbers = np.random.default_rng(0).uniform(1, 2, (n_tokens, 2))
+    return np.ascontiguousarray(numbers.T)
 
 
 def directions_by_content(shares: Array) -> Array:
@@ -120,7 +128,8 @@ class LeftOut:
         """
         n_groups = int(groups.max(initial=-1)) + 1
         by_class = group_sums(targets.by_class(weights), groups, n_groups)
-        return cls(by_class, np.bincount(groups, weights, n_groups).astype(np.float64))
+        total = np.bincount(groups, weights, n_groups).astype(np.float64)
+        return cls(by_class, total)
 
     def __getitem__(self, rows: Any) -> LeftOut:
         """Return the weights that are left out with some documents."""
@@ -134,44 +143,52 @@ def evidence_without(X: Any, left_out: LeftOut, totals: TokenTotals) -> Array:
     """
     from .threads import blocks_in_threads
 
-    own, whole = left_out.by_class, (1.0 - _ROUNDING) * left_out.total[:, None]
-    mixed = ((own > 0) & (own < whole)).any(axis=1)
-    own_weight = np.where(mixed, 0.0, left_out.total)
-    dtype, n_tokens, n_outputs = _precision(X, totals), X.shape[1], totals.n_outputs
-    first = totals.n_classes - n_outputs
-    # Of every output: the tokens' totals in the other classes, then in its own.
-    both = totals.rest[:, first:].T, totals.smoothed[:, first:].T
-    tables = np.hstack(both, dtype=dtype, casting="same_kind")
+    n_tokens = X.shape[1]
+    n_outputs = totals.n_outputs
+    first = totals.n_classes - n_outputs  # the class of the first output
+    dtype = _precision(X, totals)
+    # 1) documents whose copies are of several classes: they are computed entry by entry
+    by_class = left_out.by_class
+    whole = (1.0 - _ROUNDING) * left_out.total[:, None]
+    is_mixed = ((by_class > 0) & (by_class < whole)).any(axis=1)
+    weights = np.where(is_mixed, 0.0, left_out.total)
+    # 2) of every output: the tokens' totals in the other classes, then in its own
+    totals_of_others = totals.rest[:, first:].T
+    totals_of_class = totals.smoothed[:, first:].T
+    tables = np.hstack([totals_of_others, totals_of_class], dtype=dtype, casting="same_kind")
     log_odds = np.ascontiguousarray(totals.log_odds().T)
     sums = np.empty((n_outputs, X.shape[0]))
 
-    def of_block(block: tuple[slice, Any]) -> None:
-        # A document and its copies are of a class altogether or not at all: so every output's
-        # log-odds lose something above or below the fraction, and one logarithm is enough.
+    def add_up_block(block: tuple[slice, Any]) -> None:
+        # The copies of a document that is not mixed are all of a class, or none is: so every
+        # output's log-odds lose something above or below the fraction, and one logarithm is enough.
         rows, part = block
         lengths = np.diff(part.indptr)
-        units = own_weight[rows] * _unit_per_document(part, totals)
-        shares = np.repeat(units.astype(dtype), lengths)
-        shares *= part.data
+        units = weights[rows] * _unit_per_document(part, totals)
+        left_out_of_totals = np.repeat(units.astype(dtype), lengths)
+        left_out_of_totals *= part.data
         for k in range(n_outputs):
-            of_class = own[rows, first + k] > 0
-            places = np.repeat(np.where(of_class, n_tokens, 0), lengths)
+            # 3) the share of each total that is left without the document
+            is_of_class = by_class[rows, first + k] > 0
+            places = np.repeat(np.where(is_of_class, n_tokens, 0), lengths)
             places += part.indices
             kept = np.take(tables[k], places, mode="clip")  # checks no bounds
-            np.divide(shares, kept, out=kept)
+            np.divide(left_out_of_totals, kept, out=kept)
             np.subtract(1.0, kept, out=kept)
             np.maximum(kept, _SMALLEST_TOTAL, out=kept)
+            # 4) the sums of log-odds, and their changes by it
             np.log(kept, out=kept)
             kept *= part.data
             changes = row_sums(kept, part.indptr)
-            sums[k, rows] = part @ log_odds[k] + np.where(of_class, changes, -changes)
+            sums[k, rows] = part @ log_odds[k] + np.where(is_of_class, changes, -changes)
 
     # Beside the tables of several outputs half as much room to work in is as much memory.
-    blocks_in_threads(of_block, X, BLOCK_ENTRIES // min(n_outputs, 2) + 1)
-    if len(copies := np.flatnonzero(mixed)):
-        for rows, part, odds in _log_odds_without(X[copies], left_out[copies], totals):
+    blocks_in_threads(add_up_block, X, BLOCK_ENTRIES // min(n_outputs, 2) + 1)
+    mixed = np.flatnonzero(is_mixed)
+    if len(mixed):
+        for rows, part, odds in _log_odds_without(X[mixed], left_out[mixed], totals):
             odds *= part.data[:, None]
-            sums[:, copies[rows]] = row_sums(odds, part.indptr).T
+            sums[:, mixed[rows]] = row_sums(odds, part.indptr).T
     return np.ascontiguousarray(sums.T)
 
 
@@ -182,12 +199,12 @@ def leave_one_out_log_odds(
 
     `groups` are the documents' :func:`same_documents`.
     """
-    left_out = LeftOut.with_copies(targets, weights, groups)[groups]
-    present = weights > 0
-    left_out = LeftOut(left_out.by_class * present[:, None], left_out.total * present)
+    is_present = weights > 0
+    copies = LeftOut.with_copies(targets, weights, groups)[groups]
+    left_out = LeftOut(copies.by_class * is_present[:, None], copies.total * is_present)
     odds = np.empty((X.nnz, totals.n_outputs))
-    for rows, _, block in _log_odds_without(X, left_out, totals):
-        odds[X.indptr[rows.start] : X.indptr[rows.stop]] = block
+    for rows, _, odds_of_block in _log_odds_without(X, left_out, totals):
+        odds[X.indptr[rows.start] : X.indptr[rows.stop]] = odds_of_block
     return odds
 
 
@@ -196,25 +213,27 @@ def _log_odds_without(
 ) -> Iterator[tuple[slice, Any, Array]]:
     """Yield rows, CSR arrays of these, and their entries' log-odds, (n_entries, n_outputs)."""
     dtype = _precision(X, totals)
-    smoothed = totals.smoothed.astype(dtype, order="C")
-    rest = totals.rest.astype(dtype, order="C")
+    totals_of_class = totals.smoothed.astype(dtype, order="C")
+    totals_of_others = totals.rest.astype(dtype, order="C")
     first = totals.n_classes - totals.n_outputs
-    units = _unit_per_document(X, totals)
-    by_class = (left_out.by_class * units[:, None]).astype(dtype)
-    of_others = ((left_out.total[:, None] - left_out.by_class) * units[:, None]).astype(dtype)
     prior_odds = totals.prior_odds[first:].astype(dtype)
+    # What an entry of 1 adds to the totals.
+    units = _unit_per_document(X, totals)[:, None]
+    added_to_class = (left_out.by_class * units).astype(dtype)
+    added_to_others = ((left_out.total[:, None] - left_out.by_class) * units).astype(dtype)
     for rows, part in row_blocks(X, BLOCK_ENTRIES // totals.n_classes + 1):
-        lengths, entries = np.diff(part.indptr), part.data[:, None]
+        lengths = np.diff(part.indptr)
+        entries = part.data[:, None]
         # 1) the totals of each class without the document
-        of_class = smoothed[part.indices]
-        of_class -= np.repeat(by_class[rows], lengths, axis=0) * entries
+        of_class = totals_of_class[part.indices]
+        of_class -= np.repeat(added_to_class[rows], lengths, axis=0) * entries
         np.maximum(of_class, _SMALLEST_TOTAL, out=of_class)
         # 2) those of all other classes
-        others = rest[part.indices]
-        others -= np.repeat(of_others[rows], lengths, axis=0) * entries
-        np.maximum(others, _SMALLEST_TOTAL, out=others)
+        of_others = totals_of_others[part.indices]
+        of_others -= np.repeat(added_to_others[rows], lengths, axis=0) * entries
+        np.maximum(of_others, _SMALLEST_TOTAL, out=of_others)
         # 3) their log-odds
-        of_class /= others
+        of_class /= of_others
         odds = np.log(of_class[:, first:])
         odds -= prior_odds
         yield rows, part, odds
@@ -222,8 +241,8 @@ def _log_odds_without(
 
 def _precision(X: Any, totals: TokenTotals) -> type[np.floating[Any]]:
     """Return X's precision; single only where totals are not too large for a document's share."""
-    within = totals.rest.max(initial=0.0) < 1e30 and totals.smoothed.max(initial=0.0) < 1e30
-    return np.float32 if X.dtype == np.float32 and within else np.float64
+    largest = max(totals.rest.max(initial=0.0), totals.smoothed.max(initial=0.0))
+    return np.float32 if X.dtype == np.float32 and largest < _LARGEST_TOTAL else np.float64
 
 
 def _unit_per_document(X: Any, totals: TokenTotals) -> Array:

@@ -38,26 +38,46 @@ gives every derivative of the sum:
 
 So one evaluation is two sparse products with 1 + K columns, whatever the dimension of the
 embeddings: minimising over embeddings with an L2 penalty is the same problem (representer
-fact, ``docs/mathematics.md``).
+fact, ``docs/mathematics.md``). Attention weights :math:`w_s` are computed relative to the largest,
+which cancels in :math:`f_{ik}`.
 """
 
 from __future__ import annotations
 
 import math
 from copy import copy
+from dataclasses import dataclass
 
 import torch
 
-from .output_loss import CrossEntropy, OutputLoss
+from .output_loss import OutputLoss
 from .products import TokenBag, floats
 
 # Below this a document's whole attention mass has underflowed against the largest score's.
 _SMALLEST_MASS = {torch.float32: 1e-25, torch.float64: 1e-200}
 
 _LEAST_VARIANCE = 1e-4
+_LEAST_LOG_ODDS = 1e-6
+_LARGEST_EXPONENT = 700.0
 
 FEW_COLUMNS = 10
 """Up to here it is faster to go through a matrix column by column."""
+
+
+@dataclass(frozen=True)
+class _ForwardPass:
+    """The attention and outputs at a token matrix.
+
+    weights : (n_tokens,), w relative to the largest
+    squared_mass : (n_documents,), d^2 in the same unit; infinite where it underflows
+    attended : (n_documents, n_outputs), f
+    outputs : (n_documents, n_outputs), F
+    """
+
+    weights: torch.Tensor
+    squared_mass: torch.Tensor
+    attended: torch.Tensor
+    outputs: torch.Tensor
 
 
 class AttentionLoss:
@@ -78,10 +98,12 @@ class AttentionLoss:
         self.sample_weight = output_loss.weights
         self.total_weight = float(self.sample_weight.sum())
         self.evidence: torch.Tensor | None = None
-        self._missing_mass: torch.Tensor | None = None
-        if not cls_weight:  # an empty document attends to nothing: its output is the intercept
+        self._mass_if_empty: torch.Tensor | None = None
+        if not cls_weight:
+            # An empty document attends to nothing: with a mass of 1 its output is the intercept.
             ones = torch.ones((bag.shape[1], 1), dtype=bag.dtype, device=bag.device)
-            self._missing_mass = (bag.sum_over_tokens(ones)[:, 0] == 0).to(torch.float64)
+            is_empty = bag.sum_over_tokens(ones)[:, 0] == 0
+            self._mass_if_empty = is_empty.to(torch.float64)
 
     def zeros(self) -> torch.Tensor:
         """Return a token matrix of zeros."""
@@ -96,34 +118,32 @@ class AttentionLoss:
 
     def __call__(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the sum of the documents' losses and its gradient by `matrix`."""
-        bag, tokens = self.bag, matrix[:-1]
+        tokens = matrix[:-1]
         intercept = matrix[-1, 1:].to(torch.float64)
         cls_mass, shift = self._cls_mass_and_shift(matrix)
-        # One memory for w_s and w_s b_sk, then the product R, then the gradient.
+        # One memory for w and w b, then for the product R, then for the gradient.
         gradient = torch.empty_like(matrix)
         by_token = gradient[:-1]
-        weights = torch.exp(tokens[:, 0] - shift)
-        by_token[:, 0] = weights
-        torch.mul(tokens[:, 1:], weights[:, None], out=by_token[:, 1:])
 
-        sums = bag.sum_over_tokens(by_token).to(torch.float64)
+        # 1) attention weights and outputs
+        weights = _weigh_values(tokens, shift, out=by_token)
+        sums = self.bag.sum_over_tokens(by_token).to(torch.float64)
         mass, attended = self._attend(sums, cls_mass, shift)
-        if len(mass) and float(mass.min()) < _SMALLEST_MASS[bag.dtype]:
+        if len(mass) and float(mass.min()) < _SMALLEST_MASS[self.bag.dtype]:
             return self._saturated(matrix)
-        loss, per_output = self.output_loss(attended + intercept)
-
+        # 2) the loss and its derivative by the outputs, g
+        loss, by_output = self.output_loss(attended + intercept)
+        # 3) the product R
         per_document = torch.empty_like(sums)
-        torch.div(per_output, mass[:, None], out=per_document[:, 1:])
+        torch.div(by_output, mass[:, None], out=per_document[:, 1:])
         per_document[:, 0] = -(per_document[:, 1:] * attended).sum(dim=1)
-        bag.sum_over_documents(per_document.to(bag.dtype), out=by_token)
-        if self.n_outputs <= FEW_COLUMNS:
-            for k in range(1, 1 + self.n_outputs):
-                by_token[:, 0].addcmul_(by_token[:, k], tokens[:, k])
-        else:
-            by_token[:, 0] += torch.einsum("sk,sk->s", by_token[:, 1:], tokens[:, 1:])
+        self.bag.sum_over_documents(per_document.to(self.bag.dtype), out=by_token)
+        # 4) the derivatives by scores and values
+        self._add_values_times_derivatives(by_token, tokens[:, 1:])
         by_token *= weights[:, None]
+        # 5) the derivatives by the score of <cls> and the intercepts
         gradient[-1, 0] = cls_mass * per_document[:, 0].sum()
-        gradient[-1, 1:] = per_output.sum(dim=0)
+        gradient[-1, 1:] = by_output.sum(dim=0)
         return loss, gradient
 
     def curvature(self, matrix: torch.Tensor) -> torch.Tensor:
@@ -132,15 +152,18 @@ class AttentionLoss:
         The curvature of a document's loss counts at least 1e-4, and one whose attention mass
         underflows is left out.
         """
-        weights, squares, _, outputs = self._at(matrix)
-        p = self.output_loss.probabilities(outputs)
-        variance = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE) * self.sample_weight[:, None]
+        forward = self._forward(matrix)
+        # 1) the curvature by outputs
+        p = self.output_loss.probabilities(forward.outputs)
+        variance = (p * (1 - p)).clamp_(min=_LEAST_VARIANCE)
+        variance = variance * self.sample_weight[:, None]
+        # 2) the curvature by values and intercepts
+        per_document = (variance / forward.squared_mass[:, None]).to(self.bag.dtype)
         curvature = matrix.new_empty((len(matrix), self.n_outputs))
-        per_document = (variance / squares[:, None]).to(self.bag.dtype)
         curvature[:-1] = self.bag.squared_sum_over_documents(
             per_document, roughly=self.sample_weight
         )
-        curvature[:-1] *= weights.square_()[:, None]
+        curvature[:-1] *= forward.weights.square()[:, None]
         curvature[-1] = variance.sum(dim=0)
         return curvature
 
@@ -149,45 +172,43 @@ class AttentionLoss:
 
         Along one output they touch the loss here and are nowhere below it (:mod:`.memory`).
         """
-        weights, squares, attended, outputs = self._at(matrix)
-        others = torch.zeros_like(outputs)
-        for k in range(self.n_outputs if isinstance(self.output_loss, CrossEntropy) else 0):
-            rest = torch.cat([outputs[:, :k], outputs[:, k + 1 :]], dim=1)
-            others[:, k] = torch.logsumexp(rest, dim=1)
-        size = (outputs - others).abs_().clamp_(min=1e-6)
-        bend = torch.tanh(0.5 * size).div_(2.0 * size) * self.sample_weight[:, None]
-        powers = [bend, bend * attended, (bend * attended.square()).sum(dim=1, keepdim=True)]
-        per_document = torch.cat(powers, dim=1) / squares[:, None]
+        forward = self._forward(matrix)
+        attended = forward.attended
+        # 1) the parabolas' curvature h by outputs
+        size = self.output_loss.log_odds(forward.outputs).abs_().clamp_(min=_LEAST_LOG_ODDS)
+        by_output = torch.tanh(0.5 * size).div_(2.0 * size) * self.sample_weight[:, None]
+        # 2) sums over documents of q^2 h, of q^2 h f, and of q^2 h f^2 over all outputs
+        times_f = by_output * attended
+        times_squared_f = (by_output * attended.square()).sum(dim=1, keepdim=True)
+        per_document = torch.cat([by_output, times_f, times_squared_f], dim=1)
+        per_document = per_document / forward.squared_mass[:, None]
         sums = self.bag.squared_sum_over_documents(per_document.to(self.bag.dtype))
-        sums *= weights.square_()[:, None]
+        sums *= forward.weights.square()[:, None]
         zeroth, first, second = sums.split([self.n_outputs, self.n_outputs, 1], dim=1)
+        # 3) the curvature by values, and by scores: q^2 h (b - f)^2
         values = matrix[:-1, 1:]
         bound = torch.empty_like(matrix)
         bound[:-1, 1:] = zeroth
         bound[:-1, 0] = second[:, 0] + (values * (values * zeroth - 2 * first)).sum(dim=1)
         bound[:-1, 0].clamp_(min=0.0)  # but for rounding it is not negative
+        # 4) the curvature by the score of <cls> and the intercepts
         cls_mass, _ = self._cls_mass_and_shift(matrix)
-        bound[-1, 0] = cls_mass**2 * (powers[2][:, 0] / squares).sum()
-        bound[-1, 1:] = bend.sum(dim=0)
+        bound[-1, 0] = cls_mass**2 * (times_squared_f[:, 0] / forward.squared_mass).sum()
+        bound[-1, 1:] = by_output.sum(dim=0)
         return bound
 
-    def _at(
-        self, matrix: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return exp(a), (n_tokens,), and documents' squared mass, (n,), f and F, (n, n_outputs).
-
-        The squared mass, over that of exp(a)'s unit, is infinite where the mass underflows.
-        """
-        tokens = matrix[:-1]
+    def _forward(self, matrix: torch.Tensor) -> _ForwardPass:
+        """Return the attention and outputs at a token matrix."""
         cls_mass, shift = self._cls_mass_and_shift(matrix)
-        weights = torch.exp(tokens[:, 0] - shift)
-        by_token = torch.cat([weights[:, None], tokens[:, 1:] * weights[:, None]], dim=1)
+        by_token = torch.empty_like(matrix[:-1])
+        weights = _weigh_values(matrix[:-1], shift, out=by_token)
         sums = self.bag.sum_over_tokens(by_token).to(torch.float64)
         mass, attended = self._attend(sums, cls_mass, shift)
         attended.nan_to_num_()
         least = math.sqrt(_SMALLEST_MASS[self.bag.dtype])
-        squares = torch.where(mass > least, mass, math.inf).square_()
-        return weights, squares, attended, attended + matrix[-1, 1:].to(torch.float64)
+        squared_mass = torch.where(mass > least, mass, math.inf).square_()
+        outputs = attended + matrix[-1, 1:].to(torch.float64)
+        return _ForwardPass(weights, squared_mass, attended, outputs)
 
     def _cls_mass_and_shift(self, matrix: torch.Tensor) -> tuple[float, float]:
         """Return S_0 exp(a_0 - shift) and the shift: the largest score that is attended to."""
@@ -201,49 +222,76 @@ class AttentionLoss:
     def _attend(
         self, sums: torch.Tensor, cls_mass: float, shift: float
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return documents' attention mass, (n,), and outputs f, (n, n_outputs).
+        """Return the documents' attention mass, (n_documents,), and outputs f.
 
-        `sums`, (n, 1 + n_outputs) in float64, are those of exp(a - shift) times 1 and the values.
-        Their memory is used again.
+        `sums`, (n_documents, 1 + n_outputs) in float64, are sums over tokens of w and w b; their
+        memory is used again.
         """
-        mass = sums[:, 0] + (cls_mass if self._missing_mass is None else self._missing_mass)
-        attended = sums[:, 1:]
+        mass = sums[:, 0] + (cls_mass if self._mass_if_empty is None else self._mass_if_empty)
+        numerators = sums[:, 1:]
         if self.evidence is not None:
-            attended.add_(self.evidence, alpha=_exp(-shift))
-        return mass, attended / mass[:, None]
+            numerators.add_(self.evidence, alpha=_exp(-shift))
+        return mass, numerators / mass[:, None]
+
+    def _add_values_times_derivatives(self, by_token: torch.Tensor, values: torch.Tensor) -> None:
+        """Add the sum over outputs of b R, (n_tokens,), to the first column of R."""
+        by_score = by_token[:, 0]
+        if self.n_outputs > FEW_COLUMNS:
+            by_score += torch.einsum("sk,sk->s", by_token[:, 1:], values)
+            return
+        for k in range(self.n_outputs):
+            by_score.addcmul_(by_token[:, 1 + k], values[:, k])
 
     def _saturated(self, matrix: torch.Tensor) -> tuple[float, torch.Tensor]:
-        """Return the same where some documents' mass underflows: 0/0 in the fast form.
+        """Return loss and gradient where some documents' mass underflows: 0/0 in the fast form.
 
-        Every document has its own maximum of scores, at the price of work per stored entry.
+        Weights are relative to the largest of each document, at the price of work per entry.
         """
-        bag, wide = self.bag, matrix.to(torch.float64)
-        scores, values, cls_score = wide[:-1, 0], wide[:-1, 1:], float(wide[-1, 0])
+        bag = self.bag
+        wide = matrix.to(torch.float64)
+        scores = wide[:-1, 0]
+        values = wide[:-1, 1:]
         documents, tokens, weights = bag.entries()
+
+        # 1) the logarithms of attention masses, and their maximum in each document
         logits = torch.log(weights.to(torch.float64)) + scores[tokens]
-        cls_logit = cls_score + math.log(self.cls_weight) if self.cls_weight else -math.inf
+        cls_logit = -math.inf
+        if self.cls_weight:
+            cls_logit = float(wide[-1, 0]) + math.log(self.cls_weight)
         largest = torch.full((bag.shape[0],), cls_logit, dtype=torch.float64, device=bag.device)
         largest.scatter_reduce_(0, documents, logits, reduce="amax")
         largest = torch.where(torch.isfinite(largest), largest, 0.0)  # an empty document, no <cls>
+        # 2) the attention of entries and <cls>
         attention = torch.exp(logits - largest[documents])
         cls_attention = torch.exp(cls_logit - largest)
         mass = cls_attention.index_add(0, documents, attention)
         mass = torch.where(mass > 0, mass, 1.0)
         attention /= mass[documents]
+        # 3) outputs and loss
         attended = values.new_zeros((bag.shape[0], self.n_outputs))
         attended.index_add_(0, documents, attention[:, None] * values[tokens])
         if self.evidence is not None:
             attended += self.evidence * (torch.exp(-largest) / mass)[:, None]
-        loss, per_output = self.output_loss(attended + wide[-1, 1:])
+        loss, by_output = self.output_loss(attended + wide[-1, 1:])
+        # 4) the gradient, entry by entry
         gradient = torch.zeros_like(wide)
-        by_entry = per_output[documents]
+        by_entry = by_output[documents]
         gradient[:-1, 1:].index_add_(0, tokens, attention[:, None] * by_entry)
         relative = ((values[tokens] - attended[documents]) * by_entry).sum(dim=1)
         gradient[:-1, 0].index_add_(0, tokens, attention * relative)
-        gradient[-1, 0] = -(cls_attention / mass * (per_output * attended).sum(dim=1)).sum()
-        gradient[-1, 1:] = per_output.sum(dim=0)
+        gradient[-1, 0] = -(cls_attention / mass * (by_output * attended).sum(dim=1)).sum()
+        gradient[-1, 1:] = by_output.sum(dim=0)
         return loss, gradient.to(matrix.dtype)
 
 
+def _weigh_values(tokens: torch.Tensor, shift: float, *, out: torch.Tensor) -> torch.Tensor:
+    """Return the attention weights w, (n_tokens,), and write w and w b to `out`, as `tokens`."""
+    weights = torch.exp(tokens[:, 0] - shift)
+    out[:, 0] = weights
+    torch.mul(tokens[:, 1:], weights[:, None], out=out[:, 1:])
+    return weights
+
+
 def _exp(x: float) -> float:
-    return math.inf if x > 700.0 else math.exp(x)
+    """Return the exponential, infinity where it overflows."""
+    return math.inf if x > _LARGEST_EXPONENT else math.exp(x)

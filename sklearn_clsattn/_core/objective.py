@@ -16,7 +16,6 @@ each of their components before its last (:mod:`.vectors`). Its blocks are penal
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,16 +106,20 @@ class AttentionObjective:
         total_weight: float | None = None,
         vector_values: VectorValues | None = None,
     ) -> None:
-        device, dtype = loss.device, loss.dtype
+        device = loss.device
+        dtype = loss.dtype
+        self.loss = loss
+        self.remembered = remembered
+        self.mean = mean
         self.vector_values = vector_values
-        self.loss, self.remembered, self.mean = loss, remembered, mean
         self.total_weight = loss.total_weight if total_weight is None else total_weight
         self.starting_scores = torch.from_numpy(scaling.starting_scores).to(device, dtype)
         self.value_scales = torch.from_numpy(scaling.value_scales).to(device, dtype)
         self._C_unit = scaling.C_unit
-        self._matrix = loss.zeros()
+        self._matrix = loss.zeros()  # fresh memory would cost a tenth of an evaluation
         log_odds = statistics.class_log_odds
         self._class_log_odds = torch.from_numpy(log_odds).to(device, dtype)
+        # The curvature by an intercept, before training.
         priors = statistics.priors[-len(log_odds) :]
         variance = np.maximum(priors * (1 - priors), _LEAST_CURVATURE)
         variance *= loss.total_weight / self.total_weight
@@ -138,7 +141,7 @@ class AttentionObjective:
                 block.curvature = curvature[block.index] + block.curvature
 
     def cold_start(self) -> torch.Tensor:
-        """Return where training starts that knows no other: at 0, but for the intercepts."""
+        """Return the default start: 0, but for the intercepts, which are the classes' log-odds."""
         start = self._numbers()
         start[INTERCEPTS] = self._class_log_odds
         return start
@@ -146,7 +149,8 @@ class AttentionObjective:
     def _numbers(self) -> torch.Tensor:
         """Return zeros in the shape of x."""
         n_rows, n_columns = self._matrix.shape
-        n_rows += 0 if self.vector_values is None else self.vector_values.dimension
+        if self.vector_values is not None:
+            n_rows += self.vector_values.dimension
         return self._matrix.new_zeros((n_rows, n_columns))
 
     def set_C(self, C: float) -> None:
@@ -161,50 +165,62 @@ class AttentionObjective:
 
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
         """Return the token matrix M(x), valid until the next call."""
-        matrix = self._matrix  # fresh memory of this size would cost a tenth of an evaluation
-        n = len(matrix) - 1
-        torch.add(self.starting_scores, x[:n, 0], out=matrix[SCORES])
-        torch.mul(self.value_scales, x[:n, 1:], out=matrix[VALUES])
+        matrix = self._matrix
+        n_tokens = len(matrix) - 1
+        torch.add(self.starting_scores, x[:n_tokens, 0], out=matrix[SCORES])
+        torch.mul(self.value_scales, x[:n_tokens, 1:], out=matrix[VALUES])
         if self.vector_values is not None:
-            self.vector_values.add_to(matrix[VALUES], x[n:-1, 1:])
+            self.vector_values.add_to(matrix[VALUES], x[n_tokens:-1, 1:])
         matrix[-1] = x[-1]
         return matrix
 
     def inverse(self, matrix: torch.Tensor) -> torch.Tensor:
         """Return the x that makes a token matrix; 0 for values whose scale is 0, and for w."""
-        x, n = self._numbers(), len(matrix) - 1
-        torch.sub(matrix[SCORES], self.starting_scores, out=x[:n, 0])
-        x[:n, 1:] = torch.where(self.value_scales > 0, matrix[VALUES] / self.value_scales, 0.0)
+        x = self._numbers()
+        n_tokens = len(matrix) - 1
+        torch.sub(matrix[SCORES], self.starting_scores, out=x[:n_tokens, 0])
+        quotients = matrix[VALUES] / self.value_scales
+        x[:n_tokens, 1:] = torch.where(self.value_scales > 0, quotients, 0.0)
         x[-1] = matrix[-1]
         return x
 
     def __call__(self, x: torch.Tensor) -> tuple[float, torch.Tensor]:
         """Return the penalised mean loss and its gradient, shaped as x."""
+        # 1) the mean loss of earlier and new documents, by the token matrix
         matrix = self.matrix(x)
-        loss, gradient = self.loss(matrix)
+        loss, by_matrix = self.loss(matrix)
         if self.remembered is not None:
-            earlier, by_matrix = self.remembered(matrix)
-            loss += earlier
-            gradient += by_matrix
-        gradient /= self.total_weight
-        if self.vector_values is None:
-            gradient[VALUES] *= self.value_scales
-        else:
-            by_matrix, gradient = gradient, self._numbers()
-            gradient[len(matrix) - 1 : -1, 1:] = self.vector_values.gradient(by_matrix[VALUES])
-            by_matrix[VALUES] *= self.value_scales
-            gradient[: len(matrix) - 1], gradient[-1] = by_matrix[:-1], by_matrix[-1]
+            earlier_loss, earlier_gradient = self.remembered(matrix)
+            loss += earlier_loss
+            by_matrix += earlier_gradient
+        by_matrix /= self.total_weight
+        # 2) its gradient by x
+        gradient = self._by_numbers(by_matrix)
+        # 3) the penalties
         for block in self.blocks:
             if block.penalty:
                 gradient[block.index].add_(x[block.index], alpha=block.penalty)
         return loss / self.total_weight + self.penalty(x), gradient
 
+    def _by_numbers(self, by_matrix: torch.Tensor) -> torch.Tensor:
+        """Return the gradient by x, given that by the token matrix, whose memory is used again."""
+        if self.vector_values is None:
+            by_matrix[VALUES] *= self.value_scales
+            return by_matrix
+        gradient = self._numbers()
+        n_tokens = len(by_matrix) - 1
+        gradient[n_tokens:-1, 1:] = self.vector_values.gradient(by_matrix[VALUES])
+        by_matrix[VALUES] *= self.value_scales
+        gradient[:n_tokens] = by_matrix[:-1]
+        gradient[-1] = by_matrix[-1]
+        return gradient
+
     def penalty(self, x: torch.Tensor) -> float:
         """Return the sum of the penalties."""
         blocks = [block for block in self.blocks if block.penalty]
-        squares = floats(*(_square(x[block.index]) for block in blocks))
-        penalties = [block.penalty for block in blocks]
-        return 0.5 * math.fsum(map(operator.mul, penalties, squares))
+        squares = floats(*[_square(x[block.index]) for block in blocks])
+        penalties = [block.penalty * square for block, square in zip(blocks, squares, strict=True)]
+        return 0.5 * math.fsum(penalties)
 
     def gap(self, gradient: torch.Tensor) -> float:
         r"""Estimate how far the objective is above a stationary one, in nats per document.
@@ -216,18 +232,18 @@ class AttentionObjective:
         attention reached no values give an objective lower by more than that. For the other
         blocks it estimates what one more step could gain.
         """
-        squares = (_square(gradient[block.index], block.curvature) for block in self.blocks)
+        squares = [_square(gradient[block.index], block.curvature) for block in self.blocks]
         return 0.5 * math.fsum(floats(*squares))
 
     def curvature(self, x: torch.Tensor) -> torch.Tensor:
         """Return the Hessian's diagonal by t and intercepts, and the penalties by scores."""
         by_output = self.loss.curvature(self.matrix(x)).div_(self.total_weight)
+        n_tokens = len(by_output) - 1
         curvature = torch.empty_like(x)
-        n = len(by_output) - 1
-        if self.vector_values is not None:
-            curvature[n:-1, 1:] = self.vector_values.curvature(by_output[-1])
         by_output[:-1] *= self.value_scales.square()
-        curvature[:n, 1:] = by_output[:-1]
+        curvature[:n_tokens, 1:] = by_output[:-1]
+        if self.vector_values is not None:
+            curvature[n_tokens:-1, 1:] = self.vector_values.curvature(by_output[-1])
         curvature[VALUES] += self.values.penalty
         curvature[SCORES] = self.scores.penalty
         curvature[CLS_SCORE] = self.cls_score.penalty
@@ -243,7 +259,8 @@ class AttentionObjective:
 
     def model(self, x: torch.Tensor) -> FittedAttention:
         """Return the model at a point."""
-        matrix, cls_weight = self.matrix(x), self.loss.cls_weight
+        matrix = self.matrix(x)
+        cls_weight = self.loss.cls_weight
         model = FittedAttention(
             scores=to_array(matrix[SCORES]),
             values=to_array(matrix[VALUES]),

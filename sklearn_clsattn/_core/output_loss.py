@@ -55,16 +55,23 @@ class LogisticLoss:
         """Return the probabilities of outputs, of the same shape."""
         return torch.sigmoid(outputs)
 
+    def log_odds(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Return each class's log-odds against all others, a new tensor of the same shape."""
+        return outputs.clone()
+
     def hessian(self, outputs: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
         """Return the Hessian by x of the loss of outputs x[0] along + x[1:].
 
         Both are (n_documents, n_outputs), the result (1 + n_outputs, 1 + n_outputs).
         """
         p = self.probabilities(outputs)
-        bend = p * (1 - p) * self.weights[:, None]
-        both = bend * along
-        hessian = torch.diag(torch.cat([(both * along).sum()[None], bend.sum(dim=0)]))
-        hessian[0, 1:] = hessian[1:, 0] = both.sum(dim=0)
+        by_output = p * (1 - p) * self.weights[:, None]
+        by_both = by_output * along
+        by_multiple = (by_both * along).sum()
+        hessian = torch.diag(torch.cat([by_multiple[None], by_output.sum(dim=0)]))
+        cross = by_both.sum(dim=0)
+        hessian[0, 1:] = cross
+        hessian[1:, 0] = cross
         return hessian
 
 
@@ -97,6 +104,14 @@ class CrossEntropy:
         """Return the probabilities of outputs, of the same shape."""
         return torch.softmax(outputs, dim=1)
 
+    def log_odds(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Return each class's log-odds against all others, a new tensor of the same shape."""
+        log_odds = torch.empty_like(outputs)
+        for k in range(outputs.shape[1]):
+            others = torch.cat([outputs[:, :k], outputs[:, k + 1 :]], dim=1)
+            log_odds[:, k] = outputs[:, k] - torch.logsumexp(others, dim=1)
+        return log_odds
+
     def hessian(self, outputs: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
         """Return the Hessian by x of the loss of outputs x[0] along + x[1:].
 
@@ -104,10 +119,12 @@ class CrossEntropy:
         """
         p = self.probabilities(outputs)
         product = p * along
-        spread = torch.cat([product.sum(dim=1, keepdim=True), p], dim=1)
+        # Mean under p of the outputs' derivatives by x, and of the derivatives' squares.
+        means = torch.cat([product.sum(dim=1, keepdim=True), p], dim=1)
         squares = torch.cat([(product * along).sum(dim=1, keepdim=True), p], dim=1)
+        # The weighted sum of their covariances.
         hessian = torch.diag(self.weights @ squares)
-        hessian.addmm_((spread * self.weights[:, None]).T, spread, alpha=-1)
+        hessian.addmm_((means * self.weights[:, None]).T, means, alpha=-1)
         cross = self.weights @ product
         hessian[0, 1:] += cross
         hessian[1:, 0] += cross
@@ -124,22 +141,28 @@ def target_array(targets: Targets) -> NDArray[Any]:
     or shares, (n_documents, n_classes).
     """
     values = targets.values
-    if targets.n_outputs > 1 and not targets.multilabel:
+    if _has_cross_entropy(targets):
         return np.ascontiguousarray(values, dtype=np.int64) if targets.has_codes else values
     if targets.has_codes:
         return np.where(values[:, None] == 1, 1.0, -1.0)
-    return np.asarray(2.0 * (values if targets.multilabel else values[:, 1:]) - 1.0)
+    shares = values if targets.multilabel else values[:, 1:]
+    return np.asarray(2.0 * shares - 1.0)
 
 
 def make_output_loss(array: torch.Tensor, weights: torch.Tensor, targets: Targets) -> OutputLoss:
-    """Return the loss of the outputs of documents with these targets, as :func:`target_array`."""
-    kind = CrossEntropy if targets.n_outputs > 1 and not targets.multilabel else LogisticLoss
+    """Return the loss of documents with `targets`, given these as :func:`target_array`."""
+    kind = CrossEntropy if _has_cross_entropy(targets) else LogisticLoss
     return kind(array, weights.to(torch.float64))
+
+
+def _has_cross_entropy(targets: Targets) -> bool:
+    """Return whether the loss is the cross entropy of more than two classes."""
+    return targets.n_outputs > 1 and not targets.multilabel
 
 
 def output_loss(
     targets: Targets, weights: NDArray[Any], device: torch.device | str = "cpu"
 ) -> OutputLoss:
     """Return the loss of the outputs of documents with these targets and weights."""
-    array, weight = (torch.from_numpy(one).to(device) for one in (target_array(targets), weights))
-    return make_output_loss(array, weight, targets)
+    array = torch.from_numpy(target_array(targets)).to(device)
+    return make_output_loss(array, torch.from_numpy(weights).to(device), targets)

@@ -53,7 +53,8 @@ class AttentionPath:
                 vectors, units, documents.sample()[1].X, self._loss.device, self._loss.dtype
             )
         self._objective: AttentionObjective | None = None
-        self._mean_C, self._last_C = 1.0, np.inf
+        self._mean_C = 1.0
+        self._last_C = np.inf
         self._pairs = Pairs()
         self._reached: Iterate | None = None
 
@@ -74,20 +75,27 @@ class AttentionPath:
 
     def set_vector_scale(self, scale: float) -> None:
         """Give what values get from vectors this scale, gamma, and start from the last values."""
-        if self.vector_values is not None and self.vector_values.scale != scale:
-            start = self.objective.start.clone()
-            start[-1 - self.vector_values.dimension : -1] *= (
-                self.vector_values.scale / scale if scale else 0.0
-            )
-            self.vector_values.scale, self.objective.start, self._reached = scale, start, None
-            self._pairs.clear()
+        vector_values = self.vector_values
+        if vector_values is None or vector_values.scale == scale:
+            return
+        start = self.objective.start.clone()
+        start[-1 - vector_values.dimension : -1] *= vector_values.scale / scale if scale else 0.0
+        vector_values.scale = scale
+        self._forget(start)
 
     def set_attention_C(self, attention_C: float) -> None:
         """Change the penalty on the scores, and start from the last values."""
-        if attention_C != self._attention_C:
-            self._attention_C, self._reached = attention_C, None
-            self.objective.set_attention_C(attention_C)
-            self._pairs.clear()
+        if attention_C == self._attention_C:
+            return
+        self._attention_C = attention_C
+        self.objective.set_attention_C(attention_C)
+        self._forget(self.objective.start)
+
+    def _forget(self, start: torch.Tensor) -> None:
+        """Start from trained numbers, without what was learned of the curvature."""
+        self.objective.start = start
+        self._reached = None
+        self._pairs.clear()
 
     @property
     def point(self) -> torch.Tensor:
@@ -102,10 +110,11 @@ class AttentionPath:
     def set_C(self, C: float) -> AttentionObjective:
         """Return the objective with the values' penalty and prior mean for this C."""
         objective = self.objective
-        weakness = min(C, 1.0)
-        if objective.mean is not None and weakness != self._mean_C:
+        mean_C = min(C, 1.0)  # the prior mean is the same for every larger C
+        if objective.mean is not None and mean_C != self._mean_C:
             objective.mean.fit(C)
-            self._mean_C, self._reached = weakness, None
+            self._mean_C = mean_C
+            self._reached = None
         objective.set_C(C)
         return objective
 
@@ -116,19 +125,21 @@ class AttentionPath:
 
         From a larger one training would stop too soon: stronger penalties make for smaller gaps.
         """
-        before = self.objective.values.penalty
+        penalty_before = self.objective.values.penalty
         objective = self.set_C(C)
         if self._last_C > C:
             objective.start = objective.cold_start()
             self._pairs.clear()
-        stiffer = objective.values.penalty - before
-        add_curvature(self._pairs, VALUES, stiffer)
+        # 1) what is known of curvature and gradient, with the penalty of this C
+        added_penalty = objective.values.penalty - penalty_before
+        add_curvature(self._pairs, VALUES, added_penalty)
         if self._reached is not None:
             # Where the last fit ended, C changes the penalty alone.
             trained = self._reached.x[VALUES]
-            self._reached.gradient[VALUES].add_(trained, alpha=stiffer)
+            self._reached.gradient[VALUES].add_(trained, alpha=added_penalty)
             square = float(trained.square().sum(dtype=torch.float64))
-            self._reached.value += 0.5 * stiffer * square
+            self._reached.value += 0.5 * added_penalty * square
+        # 2) the fit
         result, self._reached = solve(
             objective,
             max_iter=max_iter,

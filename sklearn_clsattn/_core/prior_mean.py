@@ -10,7 +10,7 @@ number :math:`\alpha` for all tokens. In the numerator of a document's output th
 mean adds :math:`N_{ik} = \alpha \nu \sum_s c_{is} r_{sk}`, a naive Bayes on the counts, divided by
 the document's attention mass.
 
-Log-odds that have seen a document log too much about its class: the values trained beside them
+Log-odds that have seen a document tell too much about its class: the values trained beside them
 would only learn to take that back. So training uses the leave-one-out log-odds of every document
 (:mod:`.leave_one_out`), and prediction those of all documents. :math:`\hat\alpha` minimises the
 mean loss of :math:`\beta + \alpha N^{(-i)}_i / d_i` before training, and is halved, because values
@@ -29,7 +29,7 @@ the prior, it follows the scale of the evidence, and goes to 0 with C.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,17 @@ MEAN_SHARE = 0.5
 PRIOR_DOCUMENTS = 0.3
 """How many documents the prior of the multiple is worth at C = 1 and above."""
 
-_STATIONARY, _ROUNDING = 1e-8, 1e-15
+_STATIONARY = 1e-8
+_ROUNDING = 1e-15
 _MAX_STEPS = 50
+
+
+class _Sums(NamedTuple):
+    """The loss of a multiple of naive Bayes with intercepts, (1 + n_outputs,), to second order."""
+
+    value: float
+    gradient: Array
+    hessian: Array
 
 
 class PriorMean:
@@ -77,7 +86,7 @@ class PriorMean:
         self._loss = loss
         self._earlier = earlier
         self._start = np.array([0.0, *intercepts])
-        self._at_start = evidence.sum(multiple_sums, self._start)
+        self._at_start = self._evaluate(self._start)
         self.fit(1.0)
 
     def added_to(self, model: FittedAttention) -> FittedAttention:
@@ -89,6 +98,7 @@ class PriorMean:
         return replace(model, values=model.values - self._values(model))
 
     def _values(self, model: FittedAttention) -> Array:
+        """Return the mean of the values, (n_tokens, n_outputs), at a model's scores."""
         factors = MEAN_SHARE * self.scale / np.exp(model.scores)
         return np.asarray(self._log_odds * factors[:, None])
 
@@ -96,44 +106,53 @@ class PriorMean:
         """Find the best multiple for a C, and give the documents' loss half of its evidence."""
         centre, strength = self._earlier
         if not strength:
-            information = self._at_start[2][0, 0] / self._loss.total_weight
+            information = self._at_start.hessian[0, 0] / self._loss.total_weight
             strength = PRIOR_DOCUMENTS * information / min(C, 1.0)
-        x, (value, _, hessian) = self._minimise(centre, strength)
-        self.scale, self.precision = float(x[0]), float(hessian[0, 0])
-        loss = value - 0.5 * strength * (x[0] - centre) ** 2
+        x, penalised = self._minimise(centre, strength)
+        self.scale = float(x[0])
+        self.precision = float(penalised.hessian[0, 0])
+        loss = penalised.value - 0.5 * strength * (x[0] - centre) ** 2
         self.mean_loss = float(loss / self._loss.total_weight)
         self._loss.shards = self._evidence.map(with_evidence, MEAN_SHARE * self.scale)
 
-    def _minimise(self, centre: float, strength: float) -> tuple[Array, tuple[float, Array, Array]]:
+    def _evaluate(self, x: Array) -> _Sums:
+        """Return the loss of naive Bayes times x[0] plus intercepts x[1:]."""
+        return _Sums(*self._evidence.sum(multiple_sums, x))
+
+    def _minimise(self, centre: float, strength: float) -> tuple[Array, _Sums]:
         """Return multiple and intercepts of least penalised loss, and its derivatives there.
 
         The multiple is not below 0. By Newton's method.
         """
-
-        def penalised(x: Array, sums: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
-            value, gradient, hessian = sums
-            gradient, hessian = gradient.copy(), hessian.copy()
-            gradient[0] += strength * (x[0] - centre)
-            hessian[0, 0] += strength
-            return value + 0.5 * strength * (x[0] - centre) ** 2, gradient, hessian
-
-        x, found = self._start, penalised(self._start, self._at_start)
-        at_start = found
+        x = self._start
+        at_start = _penalised(self._at_start, x, centre, strength)
+        current = at_start
         for _ in range(_MAX_STEPS):
-            value, gradient, hessian = found
-            if np.abs(gradient).max() <= _STATIONARY * self._loss.total_weight:
+            if np.abs(current.gradient).max() <= _STATIONARY * self._loss.total_weight:
                 break
-            step = np.linalg.lstsq(hessian, -gradient, rcond=1e-12)[0]
+            step = np.linalg.lstsq(current.hessian, -current.gradient, rcond=1e-12)[0]
             for halving in range(_MAX_STEPS):
                 candidate = x + 0.5**halving * step
-                found = penalised(candidate, self._evidence.sum(multiple_sums, candidate))
-                if found[0] < (1 + _ROUNDING) * value:
+                trial = _penalised(self._evaluate(candidate), candidate, centre, strength)
+                if trial.value < (1 + _ROUNDING) * current.value:
                     break
             else:  # the value is the least that rounding allows
-                found = value, gradient, hessian
                 break
             x = candidate
-        return (x, found) if x[0] > 0 else (self._start, at_start)
+            current = trial
+        if x[0] > 0:
+            return x, current
+        return self._start, at_start
+
+
+def _penalised(sums: _Sums, x: Array, centre: float, strength: float) -> _Sums:
+    """Return the loss with the prior of the multiple, which is x[0]."""
+    distance = x[0] - centre
+    gradient = sums.gradient.copy()
+    gradient[0] += strength * distance
+    hessian = sums.hessian.copy()
+    hessian[0, 0] += strength
+    return _Sums(sums.value + 0.5 * strength * distance**2, gradient, hessian)
 
 
 def prior_mean(

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._bags import Bags, multiplied
-from .._documents import BLOCK_ENTRIES, csr_of, row_blocks
+from .._documents import BLOCK_ENTRIES, csr_of, index_type, row_blocks
 from .._types import Array
 from .threads import blocks_in_threads, in_background, in_threads
 
@@ -83,9 +83,10 @@ class TokenBag:
         """Return documents and tokens (int64) and weights of all stored entries, row by row."""
         X = multiplied(self._X)
         rows = np.repeat(np.arange(self.shape[0]), np.diff(X.indptr))
-        arrays = rows, X.indices.astype(np.int64), X.data
-        documents, tokens, weights = (as_tensor(array, self.device) for array in arrays)
-        return documents, tokens, weights.to(self.dtype)
+        documents = as_tensor(rows, self.device)
+        tokens = as_tensor(X.indices.astype(np.int64), self.device)
+        weights = as_tensor(X.data, self.device).to(self.dtype)
+        return documents, tokens, weights
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
         """Return ``X @ per_token``: (n_tokens, m) -> (n_documents, m)."""
@@ -122,8 +123,9 @@ class _TorchProducts:
             transposed = csr.tocsc().T if columns is None else columns
             return _blocks(_contiguous(transposed, csr.dtype), device)
 
-        self._rows, self._transpose = _blocks(csr, device), in_background(transpose)
         self._shape = csr.shape
+        self._rows = _blocks(csr, device)
+        self._transpose = in_background(transpose)
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
         out = per_token.new_empty((self._shape[0], per_token.shape[1]))
@@ -134,11 +136,12 @@ class _TorchProducts:
         _multiply(self._transpose(), per_document, out)
 
     def squared_sum_over_documents(self, per_document: torch.Tensor) -> torch.Tensor:
-        out = per_document.new_empty((self._shape[1], per_document.shape[1]))
         squared = []
-        for rows, one in self._transpose():
-            arrays = one.crow_indices(), one.col_indices(), one.values().square()
-            squared.append((rows, _torch_csr(one.shape, *arrays)))
+        for rows, block in self._transpose():
+            entries = block.values().square()
+            square = _torch_csr(block.shape, block.crow_indices(), block.col_indices(), entries)
+            squared.append((rows, square))
+        out = per_document.new_empty((self._shape[1], per_document.shape[1]))
         _multiply(squared, per_document, out)
         return out
 
@@ -148,10 +151,9 @@ class _BagsProducts:
 
     def __init__(self, X: Bags, dtype: Any, device: torch.device, backend: Backend) -> None:
         self._X = X
-        self._means: tuple[torch.Tensor, torch.Tensor] | None = None
-        self._left, self._right = (
-            TokenBag(one, dtype=dtype, device=device, backend=backend) for one in (X.left, X.right)
-        )
+        self._left = TokenBag(X.left, dtype=dtype, device=device, backend=backend)
+        self._right = TokenBag(X.right, dtype=dtype, device=device, backend=backend)
+        self._squared_means: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
         return self._left.sum_over_tokens(self._right.sum_over_tokens(per_token))
@@ -183,23 +185,34 @@ class _BagsProducts:
         Then the square of a sum over units is the sum of the squares, and that of the mean sum.
         `weights`, (n_documents,), are those of the documents in the mean.
         """
-        if self._means is None:
-            ones = per_document.new_ones((self._X.shape[1], 1))
-            totals = self.sum_over_tokens(ones)
-            means = torch.empty_like(ones)
-            by_document = weights.to(totals.dtype)[:, None]
-            self.sum_over_documents(by_document, means)
-            means /= (totals * by_document).sum()
-            self._means = totals.square(), means.square_()
-        squared_totals, squared_shares = self._means
+        if self._squared_means is None:
+            self._squared_means = self._make_squared_means(weights.to(per_document.dtype))
+        squared_totals, squared_shares = self._squared_means
         by_unit = self._left.squared_sum_over_documents(per_document)
         squares = self._right.squared_sum_over_documents(by_unit)
         return squares.addmm_(squared_shares, squared_totals.T @ per_document)
 
+    def _make_squared_means(self, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return documents' squared totals, and tokens' squared shares of all weight, as columns.
+
+        The product of both is the square of each entry's mean.
+        """
+        ones = weights.new_ones((self._X.shape[1], 1))
+        totals = self.sum_over_tokens(ones)
+        shares = torch.empty_like(ones)
+        self.sum_over_documents(weights[:, None], shares)
+        shares /= (totals * weights[:, None]).sum()
+        return totals.square(), shares.square_()
+
 
 def _multiply(blocks: list[_Block], matrix: torch.Tensor, out: torch.Tensor) -> None:
     """Multiply blocks of rows with a matrix."""
-    in_threads(lambda block: torch.mm(block[1], matrix, out=out[block[0]]), blocks)
+
+    def multiply_block(block: _Block) -> None:
+        rows, part = block
+        torch.mm(part, matrix, out=out[rows])
+
+    in_threads(multiply_block, blocks)
 
 
 def _blocks(csr: Any, device: torch.device) -> list[_Block]:
@@ -207,8 +220,10 @@ def _blocks(csr: Any, device: torch.device) -> list[_Block]:
     n_entries = BLOCK_ENTRIES if device.type == "cpu" else int(csr.indptr[-1]) + 1
     blocks = []
     for rows, part in row_blocks(csr, n_entries):
-        arrays = (as_tensor(one, device) for one in (part.indptr, part.indices, part.data))
-        blocks.append((rows, _torch_csr(part.shape, *arrays)))
+        indptr = as_tensor(part.indptr, device)
+        indices = as_tensor(part.indices, device)
+        entries = as_tensor(part.data, device)
+        blocks.append((rows, _torch_csr(part.shape, indptr, indices, entries)))
     return blocks
 
 
@@ -216,7 +231,8 @@ class _ScipyProducts:
     """SciPy's CSR and CSC products: one thread, nothing built beforehand."""
 
     def __init__(self, csr: Any) -> None:
-        self._rows, self._columns = csr, csr.T
+        self._rows = csr
+        self._columns = csr.T
 
     def sum_over_tokens(self, per_token: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(self._rows @ per_token.numpy())
@@ -235,13 +251,15 @@ def _contiguous(X: Any, dtype: Any) -> Any:
 
     Index arrays are int32 where they fit: half the memory, faster products.
     """
-    fits = max(X.indptr[-1], X.indices.max(initial=0)) <= np.iinfo(np.int32).max
-    of_indices = np.int32 if fits else np.int64
-    indices, indptr = (np.ascontiguousarray(one, of_indices) for one in (X.indices, X.indptr))
-    return csr_of(np.ascontiguousarray(X.data, dtype), indices, indptr, X.shape[1])
+    kind = index_type(max(X.indptr[-1], X.indices.max(initial=0)))
+    entries = np.ascontiguousarray(X.data, dtype)
+    indices = np.ascontiguousarray(X.indices, kind)
+    indptr = np.ascontiguousarray(X.indptr, kind)
+    return csr_of(entries, indices, indptr, X.shape[1])
 
 
 def _torch_csr(shape: Any, indptr: Any, indices: Any, data: Any) -> torch.Tensor:
+    """Return the CSR tensor of these arrays without checks."""
     return torch.sparse_csr_tensor(indptr, indices, data, size=shape, check_invariants=False)
 
 
@@ -270,13 +288,15 @@ def resolve_device(device: str | torch.device) -> torch.device:
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if n_cuda else "cpu")
     problem = "expected 'cpu', 'cuda', 'auto' or a torch.device"
+    resolved = None
     if isinstance(device, str | torch.device):
         with suppress(RuntimeError):
             resolved = torch.device(device)
-            if resolved.type not in ("cpu", "cuda"):
-                problem = "it has no sparse matrix products in PyTorch; use 'cpu' or 'cuda'"
-            elif resolved.type == "cuda" and (resolved.index or 0) >= n_cuda:
-                problem = f"PyTorch finds {n_cuda or 'no'} CUDA device(s) here; use 'cpu' or 'auto'"
-            else:
-                return resolved
+    if resolved is not None:
+        if resolved.type not in ("cpu", "cuda"):
+            problem = "it has no sparse matrix products in PyTorch; use 'cpu' or 'cuda'"
+        elif resolved.type == "cuda" and (resolved.index or 0) >= n_cuda:
+            problem = f"PyTorch finds {n_cuda or 'no'} CUDA device(s) here; use 'cpu' or 'auto'"
+        else:
+            return resolved
     raise ValueError(f"device: got {device!r}: {problem}.")

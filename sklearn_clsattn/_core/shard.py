@@ -9,12 +9,14 @@ import numpy as np
 import torch
 
 from .._types import Array, Numbers
-from .chunk import Chunk, with_entries, within
+from .chunk import Chunk, rows_within, with_entries
 from .leave_one_out import LeftOut, evidence_without
 from .loss import AttentionLoss
 from .output_loss import make_output_loss, target_array
 from .products import TokenBag, as_tensor
 from .statistics import Scaling
+
+_SMALLEST_MASS = 1e-300  # of a document, which then has no tokens
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ def make_shard(
     chunk: Chunk, dtype: type[np.floating[Any]], device: torch.device | str, cls_weight: float
 ) -> Shard:
     """Return the shard of a chunk in the precision `dtype` on a device."""
-    X, transposed = chunk.X, chunk.transposed
+    X = chunk.X
+    transposed = chunk.transposed
     if X.dtype != dtype and not chunk.is_in_memory:
         X = with_entries(X, chunk.spill(X.data.astype(dtype)))
         transposed = with_entries(transposed, chunk.spill(transposed.data.astype(dtype)))
@@ -91,12 +94,14 @@ def make_evidence(
     `starts` are the numbers of the chunks' first documents, `copied` those of all documents that
     have copies, sorted, `copy_groups` the number of each one's group in `copies`.
     """
-    chunk, bag, totals = shard.chunk, shard.loss.bag, scaling.totals
+    chunk = shard.chunk
+    bag = shard.loss.bag
+    totals = scaling.totals
     assert totals is not None
-    # 1) the weights that are left out with each document
+    # 1) the weights that are left out with each document: its own, or those of all its copies
     weights = np.array(chunk.weights, dtype=np.float64)
     by_class = chunk.targets.by_class(weights)
-    here = within(chunk, starts, copied)
+    here = rows_within(chunk, starts, copied)
     rows = copied[here] - starts[chunk.number]
     by_class[rows] = copies.by_class[copy_groups[here]]
     weights[rows] = copies.total[copy_groups[here]]
@@ -107,7 +112,7 @@ def make_evidence(
     attention = np.exp(scaling.starting_scores, dtype=np.float64)[:, None]
     by_token = torch.from_numpy(attention).to(bag.device, bag.dtype)
     mass = bag.sum_over_tokens(by_token).to(torch.float64) + scaling.cls_weight
-    outputs = _spilled(chunk, numerators / mass.clamp(min=1e-300))
+    outputs = _spilled(chunk, numerators / mass.clamp(min=_SMALLEST_MASS))
     return ShardEvidence(shard, numerators, outputs)
 
 
@@ -116,11 +121,14 @@ def multiple_sums(evidence: ShardEvidence, x: Array) -> tuple[float, Array, Arra
 
     x is (1 + n_outputs,).
     """
-    output_loss, outputs = evidence.shard.loss.output_loss, evidence.outputs
-    fitted = x[0] * outputs + torch.from_numpy(x[1:]).to(outputs.device)
-    value, slope = output_loss(fitted)
-    gradient = torch.cat([(slope * outputs).sum()[None], slope.sum(dim=0)])
-    hessian = output_loss.hessian(fitted, outputs)
+    output_loss = evidence.shard.loss.output_loss
+    naive_bayes = evidence.outputs
+    intercepts = torch.from_numpy(x[1:]).to(naive_bayes.device)
+    outputs = x[0] * naive_bayes + intercepts
+    value, by_output = output_loss(outputs)
+    by_multiple = (by_output * naive_bayes).sum()
+    gradient = torch.cat([by_multiple[None], by_output.sum(dim=0)])
+    hessian = output_loss.hessian(outputs, naive_bayes)
     return value, gradient.cpu().numpy(), hessian.cpu().numpy()
 
 

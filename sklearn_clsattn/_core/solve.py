@@ -25,13 +25,15 @@ def solve(
     At most `max_iter` steps are made; `on_iteration` gets the gap. `pairs` are the curvature pairs
     to start with; `reached`, if given, is a minimum, whose value and gradient are the start's.
     """
-    x, done = objective.start, 0
+    x = objective.start
+    n_done = 0
     curve: list[float] = []
     gap = math.inf
 
     def evaluate(point: torch.Tensor) -> tuple[float, torch.Tensor]:
         nonlocal reached
-        last, reached = reached, None
+        last = reached
+        reached = None
         if last is not None and last.x is point:
             return last.value, last.gradient
         return objective(point)
@@ -42,29 +44,31 @@ def solve(
         if not (curve and iterate.n_iter == 0):  # a restart begins at a recorded point
             curve.append(iterate.value)
             if on_iteration is not None:
-                on_iteration(done + iterate.n_iter, iterate.value, gap)
+                on_iteration(n_done + iterate.n_iter, iterate.value, gap)
         return gap <= tol
 
     while True:
-        left = max_iter - done
+        n_left = max_iter - n_done
         leg = minimize_lbfgs(
             evaluate,
             x,
             is_converged=is_converged,
-            max_iter=min(objective.refresh or left, left),
+            max_iter=min(objective.refresh or n_left, n_left),
             inverse_curvature=objective.inverse_curvature(x),
             pairs=pairs,
         )
-        x, reached = leg.x, leg
-        done += leg.n_iter
-        if leg.status == "converged" or done >= max_iter or not (objective.refresh and leg.n_iter):
+        x = leg.x
+        reached = leg
+        n_done += leg.n_iter
+        is_refreshed = objective.refresh is not None and leg.n_iter > 0
+        if leg.status == "converged" or n_done >= max_iter or not is_refreshed:
             break
     result = FitResult(
         model=objective.model(x),
         loss_curve=curve,
-        n_iter=done,
+        n_iter=n_done,
         attributes={"optimality_gap_": gap},
-        not_converged=_not_converged(leg.status, done, gap, tol),
+        not_converged=_not_converged(leg.status, n_done, gap, tol),
     )
     return result, leg
 

@@ -41,6 +41,7 @@ IMPORTANCE_FLOOR = 0.1
 """Added to the importance before its logarithm becomes the starting score."""
 
 _LEAST_PRIOR = 1e-9
+_LEAST_SMOOTHING = 1e-9
 
 _ENOUGH_ROWS = 2_000  # that say how many entries the rows of bags have
 
@@ -79,8 +80,8 @@ class CorpusStatistics:
             )
         shares = class_totals(X, targets.values, targets.n_classes, per_token)
         if targets.multilabel:
-            every = np.zeros(len(weights), dtype=np.intp)
-            token_shares = class_totals(X, every, 1, per_token)[0]
+            one_class = np.zeros(len(weights), dtype=np.intp)
+            token_shares = class_totals(X, one_class, 1, per_token)[0]
         else:
             token_shares = shares.sum(axis=0)
         return cls(
@@ -96,9 +97,15 @@ class CorpusStatistics:
     @classmethod
     def empty(cls, n_classes: int, n_tokens: int, *, multilabel: bool = False) -> CorpusStatistics:
         """Return the sums over no documents."""
-        shares = np.zeros((n_classes, n_tokens))
-        nothing = np.zeros(n_classes), shares, 0.0, 0.0, 0.0, np.zeros(n_tokens)
-        return cls(*nothing, multilabel=multilabel)
+        return cls(
+            class_weights=np.zeros(n_classes),
+            shares=np.zeros((n_classes, n_tokens)),
+            total_weight=0.0,
+            token_weight=0.0,
+            n_entries=0.0,
+            token_shares=np.zeros(n_tokens),
+            multilabel=multilabel,
+        )
 
     def __add__(self, other: CorpusStatistics) -> CorpusStatistics:
         return CorpusStatistics(
@@ -113,8 +120,8 @@ class CorpusStatistics:
 
     def of_tokens(self, tokens: Numbers) -> CorpusStatistics:
         """Return the statistics of some tokens, (n_some,), which become 0, 1, 2, ..."""
-        shares, token_shares = self.shares[:, tokens], self.token_shares[tokens]
-        return replace(self, shares=shares, token_shares=token_shares)
+        shares = self.shares[:, tokens]
+        return replace(self, shares=shares, token_shares=self.token_shares[tokens])
 
     @property
     def n_classes(self) -> int:
@@ -154,7 +161,9 @@ class CorpusStatistics:
         priors = self.priors
         if self.multilabel:
             return np.asarray(logit(priors))
-        return np.log(priors[1:] / priors[:1]) if self.n_outputs == 1 else np.log(priors)
+        if self.n_outputs == 1:
+            return np.log(priors[1:] / priors[:1])
+        return np.log(priors)
 
     @property
     def importance(self) -> Array:
@@ -192,25 +201,26 @@ class TokenTotals:
     @classmethod
     def from_statistics(cls, statistics: CorpusStatistics) -> TokenTotals:
         """Return the totals of the documents of some statistics."""
-        n_outputs, shares = statistics.n_outputs, statistics.shares
+        n_outputs = statistics.n_outputs
+        shares = statistics.shares
         n_classes, n_tokens = shares.shape
         unit = statistics.mean_token_weight / (statistics.mean_entry or 1.0)
         priors = statistics.class_weights / statistics.total_weight
         # A token of no document would enter the sums over tokens; its log-odds are 0.
         seen = statistics.token_shares > 0
         if not seen.any():
-            nothing = np.ones((n_tokens, n_classes))
-            return cls(seen, nothing, nothing, np.zeros(n_classes), unit, n_outputs)
+            ones = np.ones((n_tokens, n_classes))
+            return cls(seen, ones, ones, np.zeros(n_classes), unit, n_outputs)
         if statistics.multilabel:
-            without = statistics.token_shares - shares
-            smoothed = (shares * unit).clip(min=0.0)
-            smoothed += np.maximum(2 * SMOOTHING * priors, 1e-9)[:, None]
-            rest = (without * unit).clip(min=0.0)
-            rest += np.maximum(2 * SMOOTHING * (1 - priors), 1e-9)[:, None]
-            sums, others = smoothed.sum(axis=1, where=seen), rest.sum(axis=1, where=seen)
-            prior_odds = np.log(sums / others)
+            with_label = shares * unit
+            without_label = (statistics.token_shares - shares) * unit
+            smoothed = _smoothed(with_label, priors)
+            rest = _smoothed(without_label, 1 - priors)
+            sums = smoothed.sum(axis=1, where=seen)
+            other_sums = rest.sum(axis=1, where=seen)
+            prior_odds = np.log(sums / other_sums)
         else:
-            smoothing = np.maximum(SMOOTHING * n_classes * priors, 1e-9)
+            smoothing = np.maximum(SMOOTHING * n_classes * priors, _LEAST_SMOOTHING)
             smoothed, rest, prior_odds = smoothed_totals(shares, smoothing, unit, seen)
         if not seen.all():
             smoothed[:, ~seen] = np.exp(0.5 * prior_odds)[:, None]
@@ -271,29 +281,35 @@ def token_scaling(
     long. `scaling` None treats all tokens alike: no scaling, uniform attention at the start.
     `dtype` is the precision of the arrays returned: that of training saves a copy there.
     """
-    n_outputs, n_tokens = statistics.n_outputs, statistics.shares.shape[1]
-    total_weight = statistics.total_weight
-    mean_document_weight, mean_entry = statistics.mean_token_weight, statistics.mean_entry
+    n_outputs = statistics.n_outputs
+    n_tokens = statistics.shares.shape[1]
+    mean_document_weight = statistics.mean_token_weight
+    mean_entry = statistics.mean_entry
     if not mean_document_weight > 0:  # all documents are empty
-        mean_document_weight = mean_entry = 1.0
+        mean_document_weight = 1.0
+        mean_entry = 1.0
     token_shares = statistics.token_shares
+    is_seen = token_shares > 0
+    # 1) starting scores and the values' scales relative to each other
     totals = None
     if scaling is None:
-        scores, scales = np.zeros(n_tokens), np.ones((n_tokens, n_outputs))
+        scores = np.zeros(n_tokens)
+        scales = np.ones((n_tokens, n_outputs))
     else:
         totals = TokenTotals.from_statistics(statistics)
         odds = totals.log_odds()
         importance = overall_importance(odds.T) + IMPORTANCE_FLOOR
         scores = np.log(importance)
-        scales = _rescaled_power(odds, int(np.count_nonzero(token_shares)))
+        scales = _rescaled_power(odds, int(np.count_nonzero(is_seen)))
         scales /= importance[:, None]
-    mass = float(token_shares @ np.exp(scores)) / total_weight * mean_document_weight or 1.0
-    # With u = 0 and a document of mean mass, the output is then that of logistic regression
-    # on the scaled counts with coefficients t.
+    # 2) their unit: with u = 0 and a document of mean mass, the output is that of logistic
+    # regression on the scaled counts with coefficients t
+    mean_attention = float(token_shares @ np.exp(scores)) / statistics.total_weight
+    mass = mean_attention * mean_document_weight or 1.0
     unit = 2.0 * mass if attend_cls else mass
     scales *= unit
-    # The tokens without log-odds count as well: by rounding, one may have 1e-17.
-    spreads = scales[token_shares > 0] * np.exp(scores[token_shares > 0])[:, None]
+    # 3) their spread; the tokens without log-odds count as well: by rounding, one may have 1e-17
+    spreads = scales[is_seen] * np.exp(scores[is_seen])[:, None]
     value_spread = float(np.sqrt(np.mean(np.square(spreads)))) if spreads.size else 1.0
     squared_entry = mean_entry * mean_entry
     if not (np.isfinite(squared_entry) and np.isfinite(scales).all()):
@@ -310,6 +326,14 @@ def token_scaling(
         value_spread=value_spread,
         totals=totals,
     )
+
+
+def _smoothed(totals: Array, priors: Array) -> Array:
+    """Return totals, (n_labels, n_tokens), plus pseudo-counts by labels' shares, (n_labels,)."""
+    smoothing = np.maximum(2 * SMOOTHING * priors, _LEAST_SMOOTHING)
+    smoothed = totals.clip(min=0.0)
+    smoothed += smoothing[:, None]
+    return smoothed
 
 
 def _rescaled_power(odds: Array, n_seen: int) -> Array:
@@ -344,17 +368,19 @@ def _estimated_row_lengths(X: Bags) -> NDArray[Any]:
     """Return the numbers of entries of bags' rows, (n_documents,), which are multiplied in part."""
     from .threads import blocks_in_threads
 
-    # 1) the number of columns of all units of each document
-    of_units = np.diff(X.right.indptr)
-    most = row_sums(of_units[X.left.indices].astype(np.float64), X.left.indptr)
+    # 1) the number of columns of all units of each document, before equal ones are added up
+    columns_of_units = np.diff(X.right.indptr)
+    upper_bounds = row_sums(columns_of_units[X.left.indices].astype(np.float64), X.left.indptr)
     # 2) documents that stand for all, whatever their order
-    n_documents = X.shape[0]
-    one_in = max(1, n_documents // _ENOUGH_ROWS)
-    multiplied = np.flatnonzero(most % one_in == 0)
+    one_in = max(1, X.shape[0] // _ENOUGH_ROWS)
+    sampled = np.flatnonzero(upper_bounds % one_in == 0)
     # 3) the number of different columns of these
-    blocks = blocks_in_threads(lambda block: np.diff(block[1].indptr), X[multiplied])
+    blocks = blocks_in_threads(lambda block: np.diff(block[1].indptr), X[sampled])
     lengths = np.concatenate([np.zeros(0, np.intp), *blocks])
     if one_in == 1:
         return lengths
-    total = float(most[multiplied].sum())
-    return most * (float(lengths.sum()) / total) if total else most
+    # 4) the same share of the bound for all
+    total_bound = float(upper_bounds[sampled].sum())
+    if not total_bound:
+        return upper_bounds
+    return upper_bounds * (float(lengths.sum()) / total_bound)

@@ -33,13 +33,14 @@ from .choose_c import ATTENTION_CS, choose_C
 from .corpus import added
 from .documents import CorpusLoss, Documents
 from .fit import default_tol
+from .fitted import FittedAttention
 from .memory import Memory, Stream
 from .objective import CLS_SCORE, AttentionObjective, RememberedLoss
 from .prior_mean import prior_mean
 from .result import FitResult, OnIteration
 from .shard import expansion
 from .solve import solve
-from .statistics import TokenScaling, token_scaling
+from .statistics import CorpusStatistics, TokenScaling, token_scaling
 
 _UNSEEN_SHARE = 0.01
 """Share of the documents that a class without any yet is assumed to have at the start."""
@@ -68,21 +69,21 @@ def learn_batch(
     that is larger than all before it. The stream returned includes the batch. A change of
     `attend_cls` is a ValueError.
     """
-    memory = stream.memory
-    if memory is not None and memory.attend_cls != attend_cls:
+    earlier = stream.memory
+    if earlier is not None and earlier.attend_cls != attend_cls:
         raise ValueError(
             f"attend_cls={attend_cls}, but earlier batches were learnt with "
-            f"attend_cls={memory.attend_cls}: change it back, or begin again on a clone()."
+            f"attend_cls={earlier.attend_cls}: change it back, or begin again on a clone()."
         )
+    # 1) the scaling and prior mean of all documents so far
     statistics = stream.statistics + batch.statistics
     units = token_scaling(statistics, scaling=scaling, attend_cls=attend_cls)
     loss = CorpusLoss(batch, np.float64, device, units.cls_weight)
     everything = replace(batch, statistics=statistics, _cache={})
     mean = prior_mean(everything, loss, units, earlier=stream.evidence)
+    # 2) C and attention_C
     start = None
-    is_larger = batch.statistics.total_weight > stream.statistics.total_weight
-    wanted = C is None and (stream.C is None or is_larger)
-    if wanted and np.count_nonzero(batch.statistics.class_weights) > 1:
+    if C is None and _should_choose_C(stream, batch):
         model_params: Any = {"attend_cls": attend_cls, "scaling": scaling}
         choice = choose_C(batch, mean, np.float64, device, attention_C=attention_C, **model_params)
         stream = replace(stream, C=choice.C, attention_C=choice.attention_C)
@@ -91,44 +92,69 @@ def learn_batch(
     attention_C = attention_C or stream.attention_C or ATTENTION_CS[0]
     if mean is not None:
         mean.fit(C)
-    total = statistics.total_weight
-    # Intercepts are not penalised: a class without documents must not start at -inf.
-    seen = statistics.class_weights > 0
-    class_weights = np.where(seen, statistics.class_weights, _UNSEEN_SHARE * total)
-    remembered = None if memory is None else RememberedLoss(memory, loss)
+    # 3) training on the batch and the memory
+    remembered = None if earlier is None else RememberedLoss(earlier, loss)
     objective = AttentionObjective(
         loss,
-        replace(statistics, class_weights=class_weights),
+        _with_unseen_classes(statistics),
         units,
         C=C,
         attention_C=attention_C,
         mean=mean,
         remembered=remembered,
-        total_weight=total,
+        total_weight=statistics.total_weight,
     )
     objective.refresh = None
-    if memory is None and start is not None:
+    if earlier is None and start is not None:
         objective.start = start
     tol = default_tol(batch) if tol is None else tol
     result, _ = solve(objective, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
-    model = result.model
-    counts = batch.count_selected(model.scores)
-    trained = model if mean is None else mean.subtracted_from(model)
-    matrix = torch.from_numpy(trained.token_matrix()).to(loss.device)
-    sums = loss.shards.sum(expansion, matrix)
-    if remembered is not None:
-        sums = added(sums, (*remembered(matrix), remembered.curvature))
-    value, gradient, curvature = sums
-    matrix[CLS_SCORE] += float(np.log(units.cls_weight)) if units.cls_weight else 0.0
-    center, gradient, curvature = (one.cpu().numpy() for one in (matrix, gradient, curvature))
+    # 4) the memory of all documents so far
+    trained = result.model if mean is None else mean.subtracted_from(result.model)
     kept = Stream(
-        Memory(center, value, gradient, curvature, bool(units.cls_weight)),
-        statistics,
-        stream.selection_counts + counts,
-        stream.C,
-        stream.attention_C,
-        (0.0, 0.0) if mean is None else (mean.scale, mean.precision),
-        batch.entry_scale,
+        memory=_expand(loss, trained, remembered),
+        statistics=statistics,
+        selection_counts=stream.selection_counts + batch.count_selected(result.model.scores),
+        C=stream.C,
+        attention_C=stream.attention_C,
+        evidence=(0.0, 0.0) if mean is None else (mean.scale, mean.precision),
+        entry_scale=batch.entry_scale,
     )
     attributes = result.attributes | {"C_": C, "attention_C_": attention_C}
     return replace(result, attributes=attributes), kept
+
+
+def _should_choose_C(stream: Stream, batch: Documents) -> bool:
+    """Return whether a batch of several classes is the first, or larger than all before it."""
+    is_larger = batch.statistics.total_weight > stream.statistics.total_weight
+    n_classes = np.count_nonzero(batch.statistics.class_weights)
+    return bool(n_classes > 1 and (stream.C is None or is_larger))
+
+
+def _with_unseen_classes(statistics: CorpusStatistics) -> CorpusStatistics:
+    """Return statistics in which classes without documents have some weight.
+
+    Intercepts are not penalised: those of such classes must not start at -inf.
+    """
+    class_weights = statistics.class_weights
+    assumed = _UNSEEN_SHARE * statistics.total_weight
+    return replace(statistics, class_weights=np.where(class_weights > 0, class_weights, assumed))
+
+
+def _expand(loss: CorpusLoss, model: FittedAttention, remembered: RememberedLoss | None) -> Memory:
+    """Return the losses of all documents, expanded around a model without its prior mean."""
+    matrix = torch.from_numpy(model.token_matrix()).to(loss.device)
+    sums = loss.shards.sum(expansion, matrix)
+    if remembered is not None:
+        value, gradient = remembered(matrix)
+        sums = added(sums, (value, gradient, remembered.curvature))
+    value, gradient, curvature = sums
+    if loss.cls_weight:
+        matrix[CLS_SCORE] += float(np.log(loss.cls_weight))
+    return Memory(
+        center=matrix.cpu().numpy(),
+        loss=value,
+        gradient=gradient.cpu().numpy(),
+        curvature=curvature.cpu().numpy(),
+        attend_cls=bool(loss.cls_weight),
+    )

@@ -53,17 +53,21 @@ class VectorValues:
         self.factors = 1.0 / importance[:, 0]
         self.dimension = vectors.matrix.shape[1]
         self.tokens = torch.from_numpy(vectors.tokens).to(device)
-        # What w adds to their outputs, at the start.
+        # 1) what w adds to the outputs of the documents, before training
         masses = X @ importance + scaling.cls_weight
+        masses[masses <= 0] = np.inf
         added = with_columns_of(X, vectors.tokens) @ vectors.matrix
-        added *= self.unit / np.where(masses > 0, masses, np.inf)
-        squares, self.rotation = np.linalg.eigh(added.T @ added / max(len(added), 1))
+        added *= self.unit / masses
+        # 2) the rotation after which its components are uncorrelated
+        covariance = added.T @ added / max(len(added), 1)
+        squares, self.rotation = np.linalg.eigh(covariance)
         self._squares = torch.from_numpy(squares.clip(min=0.0)).to(device, dtype)
+        # 3) what w adds to values
         rows = (vectors.matrix @ self.rotation) * (self.unit / importance[vectors.tokens])
         self.matrix = torch.from_numpy(rows).to(device, dtype)
 
     def add_to(self, values: torch.Tensor, weights: torch.Tensor) -> None:
-        """Add to values (n_tokens, n_outputs) what w, (d, n_outputs), gives them."""
+        """Add the vectors' part, by w, (d, n_outputs), to values, (n_tokens, n_outputs)."""
         if self.scale:
             values.index_add_(0, self.tokens, self.matrix @ weights, alpha=self.scale)
 
@@ -72,7 +76,7 @@ class VectorValues:
         return (self.matrix.T @ by_values[self.tokens]).mul_(self.scale)
 
     def curvature(self, by_intercept: torch.Tensor) -> torch.Tensor:
-        """Return about the curvature by w, (d, n_outputs), given that by intercepts."""
+        """Return the approximate curvature by w, (d, n_outputs), given that by intercepts."""
         return torch.outer(self._squares, by_intercept).mul_(self.scale**2)
 
     def weights(self, x: torch.Tensor) -> Array:
@@ -89,17 +93,26 @@ def with_vectors(
     `factors`, (n_seen,), are those of vectors in values; `weights`, (d, n_outputs), are w times
     gamma and kappa.
     """
-    every = np.full(vectors.n_tokens, 1.0 / IMPORTANCE_FLOOR)
-    every[seen] = factors
-    scaled = every[vectors.tokens, None] * (vectors.matrix @ weights)
+    # 1) values: those of training, and those that vectors give to other tokens
+    all_factors = np.full(vectors.n_tokens, 1.0 / IMPORTANCE_FLOOR)
+    all_factors[seen] = factors
+    vector_factors = all_factors[vectors.tokens]
+    vector_parts = vector_factors[:, None] * (vectors.matrix @ weights)
     values = np.zeros((vectors.n_tokens, weights.shape[1]))
-    values[vectors.tokens] = scaled
+    values[vectors.tokens] = vector_parts
     values[seen] = model.values
+    # 2) scores: those of training, and the starting score of a token of no importance
     scores = np.full(vectors.n_tokens, np.log(IMPORTANCE_FLOOR))
     scores[seen] = model.scores
+    # 3) embeddings: scores, what values have beyond the vectors' part, and vectors
     own = values.copy()
-    own[vectors.tokens] -= scaled
+    own[vectors.tokens] -= vector_parts
     embeddings = VectorEmbeddings(
-        scores, own, vectors.tokens, vectors.matrix, every[vectors.tokens], weights
+        scores=scores,
+        own=own,
+        tokens=vectors.tokens,
+        vectors=vectors.matrix,
+        factors=vector_factors,
+        weights=weights,
     )
     return replace(model, scores=scores, values=values, embeddings=embeddings)
