@@ -185,33 +185,34 @@ def _variants(
 def tables(found: pd.DataFrame) -> list[str]:
     """Return a table for each teacher: means over splits, by set and number of labels."""
     parts = []
-    keys = ["teacher", "model", "set", "labels"]
-    means = found.groupby(keys)[["accuracy", "log loss", "weight", "seconds"]].mean()
-    for teacher in dict.fromkeys(found["teacher"]):
-        of_teacher = means.loc[teacher]
-        models = list(dict.fromkeys(found.loc[found["teacher"] == teacher, "model"]))
-        header = ["set, labels", *models]
+    measures = ["accuracy", "log loss", "weight"]
+    for teacher, rows_of_teacher in found.groupby("teacher", sort=False):
+        models = list(dict.fromkeys(rows_of_teacher["model"]))
+        by_set = rows_of_teacher.groupby(["set", "labels", "model"], sort=False)[measures].mean()
+        by_labels = by_set.groupby(["labels", "model"]).mean()
         rows = []
-        for name, n in dict.fromkeys(zip(found["set"], found["labels"], strict=True)):
-            cells = []
-            for model in models:
-                key = model, name, n
-                if key not in of_teacher.index:
-                    cells.append("–")
-                    continue
-                one = of_teacher.loc[key]
-                cell = f"{one['accuracy']:.3f} {one['log loss']:.3f}"
-                cell += f" ({one['weight']:.2f})" if model == "taught" else ""
-                cells.append(cell)
-            rows.append([f"{name} {n:,}", *cells])
-        seconds = [
-            pages.number(value, ".1f") if np.isfinite(value) else "–"
-            for value in (of_teacher.loc[model, "seconds"].mean() for model in models)
-        ]
-        rows.append(["seconds", *seconds])
+        for name, n in by_set.index.droplevel("model").unique():
+            rows.append([f"{name} {n:,}", *(_cell(by_set, (name, n, model)) for model in models)])
+        for n in by_labels.index.get_level_values("labels").unique():
+            rows.append([f"mean {n:,}", *(_cell(by_labels, (n, model)) for model in models)])
+        for measure, digits in (("agreement", ".2f"), ("seconds", ".1f")):
+            means = rows_of_teacher.groupby("model")[measure].mean()
+            values = [means[model] for model in models]
+            if np.isfinite(values).any():
+                cells = [f"{value:{digits}}" if np.isfinite(value) else "–" for value in values]
+                rows.append([measure, *cells])
         title = "Without a teacher" if teacher == "none" else f"Teacher: {teacher}"
-        parts += [f"## {title}", pages.table(header, rows)]
+        parts += [f"## {title}", pages.table(["set, labels", *models], rows)]
     return parts
+
+
+def _cell(means: pd.DataFrame, key: tuple[Any, ...]) -> str:
+    """Return accuracy and log loss, and the weight that was chosen by a taught model."""
+    if key not in means.index:
+        return "–"
+    mean = means.loc[key]
+    cell = f"{mean['accuracy']:.3f} {mean['log loss']:.3f}"
+    return f"{cell} ({mean['weight']:.2f})" if key[-1] == "taught" else cell
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -245,8 +246,9 @@ def main(arguments: list[str] | None = None) -> int:
                 print(name, n, seed, len(found), file=sys.stderr, flush=True)
     notes = (
         "Accuracy and log loss on 1,000 texts, mean over splits of training files: "
-        f"{options.seeds} splits. In brackets the weight that was chosen; seconds of processor "
-        "time of a fit, without the teacher's."
+        f"{options.seeds} splits. In brackets the weight that was chosen; agreement with the "
+        "teacher on its texts that are held out; seconds of processor time of a fit, without the "
+        "teacher's."
     )
     command = "python -m benchmarks.teacher --explore FOLDER"
     page = pages.page("Learning from another model", command, notes, *tables(pd.DataFrame(found)))
