@@ -219,7 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure the sets, and write the page."""
     parser = command_line.parser("teacher", __doc__)
     parser.add_argument("--explore", type=Path, help="folder of NAME.csv.gz: text, label, part")
-    parser.add_argument("--sets", default="sst2,subj,trec", help="names between commas")
+    parser.add_argument("--sets", default="mr,sst2,subj,trec", help="names between commas")
     parser.add_argument("--labels", default=",".join(map(str, SIZES)), help="numbers of labels")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--variants", action="store_true", help="hard labels, powers, fewer texts")
