@@ -42,6 +42,7 @@ REVIEW = (  # ours
     "the plot makes no sense, the dialogue is awful, and after two hours I wanted my money back. "
     "A waste of a wonderful cast."
 )
+NARROW = 400  # pixels of a telephone
 NEGATIVE, POSITIVE, INK = "#b2570f", "#1f6fb4", "#222222"  # apart for colour-blind readers too
 
 
@@ -193,6 +194,12 @@ def report_figure(folder: Path) -> None:
 
 
 def photograph(html: str, path: Path, width: int, height: int | None = None) -> None:
+    """Save pictures of a page, by default as high as it is: of this width, and for a telephone."""
+    screenshot(html, path, width, height)
+    screenshot(html, path.with_stem(f"{path.stem}_narrow"), NARROW, height)
+
+
+def screenshot(html: str, path: Path, width: int, height: int | None) -> None:
     """Save a picture of a page, by default as high as it is."""
     browser = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
     if browser is None:
@@ -201,6 +208,10 @@ def photograph(html: str, path: Path, width: int, height: int | None = None) -> 
     with tempfile.TemporaryDirectory() as scratch:
         page = Path(scratch, "page.html")
         page.write_text(html, encoding="utf-8")
+        if width < 500:
+            frame = f'<iframe src="page.html" style="border:0;width:{width}px;height:2980px">'
+            page = Path(scratch, "frame.html")
+            page.write_text(f"<body style='margin:0'>{frame}</iframe>", encoding="utf-8")
         subprocess.run(
             [
                 browser,
@@ -211,7 +222,8 @@ def photograph(html: str, path: Path, width: int, height: int | None = None) -> 
                 "--disable-background-networking",
                 "--force-device-scale-factor=1.5",
                 f"--user-data-dir={scratch}/profile",
-                f"--window-size={width},{height or 3000}",
+                # A window is not narrower than 500: the page is shown in a frame.
+                f"--window-size={max(width, 500)},{height or 3000}",
                 f"--screenshot={path}",
                 page.as_uri(),
             ],
@@ -219,6 +231,9 @@ def photograph(html: str, path: Path, width: int, height: int | None = None) -> 
             capture_output=True,
             timeout=120,
         )
+    if width < 500:
+        picture = plt.imread(path)
+        plt.imsave(path, picture[:, : int(1.5 * width)])
     if height is None:
         cut_below(path)
     print(path)
