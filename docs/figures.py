@@ -98,7 +98,7 @@ def tokens_figure(texts: Any, labels: Any, path: Path) -> None:
     names = vectorizer.get_feature_names_out()
     model = ClsAttentionClassifier().fit(X, labels)
     difference = posterior_difference(
-        class_totals(X, np.searchsorted(model.classes_, labels), 2, kind="presence")
+        class_totals(X.sign(), np.searchsorted(model.classes_, labels), 2)
     )
     frequent = np.asarray((X > 0).sum(axis=0)).ravel() >= 50
     documents = np.asarray((X > 0).sum(axis=0)).ravel()
