@@ -42,11 +42,12 @@ def settled(**parameters):
 
 
 @cache
-def hardly_fitted(n_classes, n_tokens, attend_cls=True):
+def hardly_fitted(n_classes, n_tokens, attend_cls=True, **parameters):
     """Return a classifier whose arrays a test replaces."""
     y = np.arange(2 * n_classes) % n_classes
     X = np.random.default_rng(0).poisson(1.0, (len(y), n_tokens))
-    return ClsAttentionClassifier(attend_cls=attend_cls, max_iter=1, tol=1e9).fit(X, y)
+    model = ClsAttentionClassifier(attend_cls=attend_cls, max_iter=1, tol=1e9, **parameters)
+    return model.fit(X, y)
 
 
 @st.composite
@@ -105,6 +106,12 @@ def assert_gradient(function, x, free=1.0):
         above, below = (function(x + step * direction)[0] for step in (h, -h))
         along = (gradient * direction).numpy()
         assert abs(along.sum() - (above - below) / (2 * h)) < 1e-6 * np.abs(along).sum() + 1e-7
+
+
+def sums_of_documents(explanation, terms):
+    """Return the sums of an explanation's terms by document, (n_documents, n_targets)."""
+    documents = np.repeat(np.arange(len(explanation)), np.diff(explanation.indptr))
+    return np.eye(len(explanation))[:, documents] @ terms
 
 
 def refused(match, call, *arguments, error=ValueError, **options):
