@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import sklearn.feature_extraction.tests.test_text as vectorizer_tests
 import torch
 from helpers import assert_same_fit, data
 from hypothesis import given, settings
@@ -23,7 +22,6 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
@@ -39,7 +37,6 @@ from sklearn_clsattn.text import (
     ContextVectorizer,
     TokenVectorizer,
     WordVectors,
-    _token_vectorizer,
     make_text_classifier,
 )
 
@@ -791,7 +788,6 @@ ADAM = {**AT_ONCE, "max_iter": 40, "n_iter_no_change": 40}
 # A list of what scikit-learn 1.6 gives as a generator, which pytest 9 warns of.
 CHECKS = parametrize_with_checks(
     [
-        ClsAttentionClassifier(C=30.0, token_scaling=None, attention_C=1.0),
         # The tag `poor_score` of one step in infinitely many dimensions leaves out the accuracy on
         # three blobs of two tokens alone: these have one number by which nothing tells them apart.
         OneStep(max_iter=40, random_state=0),
@@ -817,33 +813,16 @@ def test_scikit_learn_checks(estimator, check, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")  # each check that fails as expected is warned of
 def test_check_estimator_as_a_user_calls_it():
+    """On the classifier, whose checks are not above."""
     failing = dict.fromkeys(NEGATIVE_BLOBS, "passes negative numbers")
     results = check_estimator(
-        ClsAttentionClassifier(), expected_failed_checks=failing, on_fail=None
+        ClsAttentionClassifier(C=30.0, token_scaling=None, attention_C=1.0),
+        expected_failed_checks=failing,
+        on_fail=None,
     )
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert failed == NEGATIVE_BLOBS  # and none passes by now: then take it off the list
     assert not [result for result in results if result["status"] == "failed"]
-
-
-def vectorizer_cases():
-    """Yield scikit-learn's tests of CountVectorizer that take no parameters, by name."""
-    for name, function in vars(vectorizer_tests).items():
-        if not name.startswith("test_") or inspect.signature(function).parameters:
-            continue
-        if "CountVectorizer" in inspect.getsource(function):
-            yield name
-
-
-@pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("name", sorted(vectorizer_cases()))
-@pytest.mark.parametrize("fast", [True, False])
-def test_of_count_vectorizer(name, fast, monkeypatch):
-    assert issubclass(TokenVectorizer, CountVectorizer)
-    monkeypatch.setattr(vectorizer_tests, "CountVectorizer", TokenVectorizer)
-    if fast:  # however few documents
-        monkeypatch.setattr(_token_vectorizer, "MIN_SIZE", 0)
-    getattr(vectorizer_tests, name)()
 
 
 # Progress

@@ -30,7 +30,7 @@ from sklearn.preprocessing import (
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import TokenImportanceDisplay, explain, label_issues
-from sklearn_clsattn.text import ContextVectorizer
+from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 
 TEXTS, y = make_token_classification(
     120, n_irrelevant=30, document_length=8, as_text=True, random_state=0
@@ -175,6 +175,13 @@ def test_tokens_are_those_of_the_steps_and_stand_where_they_are_said_to(shape):
         with_text = [token.rpartition("__")[2][:5] != "stars" for token in one.tokens]
         assert len(n_placed) == sum(with_text)
         one.to_html()
+
+
+def test_where_a_step_leaves_no_column_of_words_with_characters():
+    union = make_union(ContextVectorizer(), TokenVectorizer())
+    last = SelectKBest(lambda X, _: np.arange(X.shape[1], dtype=float), k=3)
+    tokens = explain(fit([union, last], TEXTS), TEXTS).tokens
+    assert {name.partition("__")[0] for name in tokens} == {"tokenvectorizer"}
 
 
 def test_searches_and_pipelines_within():
