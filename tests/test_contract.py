@@ -492,8 +492,6 @@ BAD_FITS = {
     "continuous labels": ((X, Y + 0.5 * np.arange(60) + 0.1), "continuous"),
     "several labels": ((X, [["a", "b"]] * 60), r"several labels.*MultiLabelBinarizer"),
     "no label": ((X, with_label(None)), r"1 missing labels.*position 7.*remove these documents"),
-    "label nan": ((X, with_label(np.nan).tolist()), r"1 missing labels.*position 7"),
-    "label NA": ((X, pd.Series(with_label(pd.NA))), r"1 missing labels.*position 7"),
     "another length": ((X, Y[:-1]), "inconsistent numbers of samples"),
     "negative weight": ((X, Y, with_weight(-1.0)), r"(?i)negative"),
     "weight nan": ((X, Y, with_weight(np.nan)), "NaN"),
@@ -708,36 +706,6 @@ def test_texts_in_any_container_are_read_alike(name):
     names = vectorizer.get_feature_names_out()
     assert len(set(names)) == len(names) == expected.shape[1]
     assert not read(model, ["", " \n", "zzz"]).any()
-
-
-@PER_READER
-@pytest.mark.parametrize(
-    ("texts", "labels", "message"),
-    [
-        (["a film", "b film", None], ["x", "y", "x"], "position 2 is None: remove it"),
-        (["a film", "b film", np.nan], ["x", "y", "x"], "position 2 is nan: remove it"),
-        ("a film", ["x"], "string object received|got one text"),
-        (["a film", "b film", "a film"], ["x", "y", None], r"1 missing labels.*position 2: remove"),
-        (
-            ["a film", "b film"],
-            ["x", "x"],
-            r"y has one class \('x'\); at least two are needed\. Add documents of another",
-        ),
-    ],
-)
-def test_texts_that_cannot_be_read(name, texts, labels, message):
-    if name in ("counts", "words alone") and ("label" in message or "class" in message):
-        pytest.skip("it takes no labels")
-    model = clone(READERS[name])
-    before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=message):
-        model.fit(texts, labels)
-    if name != "text classifier":  # a Pipeline replaces its steps
-        assert pickle.dumps(model) == before
-    if "label" not in message and "class" not in message:
-        model.fit(REVIEWS, MOODS)
-        with pytest.raises(ValueError, match=message):
-            read(model, texts)
 
 
 def test_text_classifiers():

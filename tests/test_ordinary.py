@@ -26,7 +26,6 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import (
     ContextVectorizer,
     TokenVectorizer,
@@ -200,33 +199,6 @@ def test_a_search_over_the_scale_of_vectors_differs():
     search = GridSearchCV(text_model(), grid, cv=3, scoring="neg_log_loss").fit(TEXTS, TOPICS)
     scores = search.cv_results_["mean_test_score"]
     assert len(np.unique(np.round(scores, 6))) == len(scales)
-
-
-def test_saved_cloned_and_explained_as_before(tmp_path):
-    model = text_model().fit(TEXTS, TOPICS)
-    expected = model.predict_proba(OTHERS)
-    assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(OTHERS), expected)
-    save_model(model, tmp_path / "model.skops")
-    assert_allclose(load_model(tmp_path / "model.skops").predict_proba(OTHERS), expected)
-    assert_allclose(clone(model).fit(TEXTS, TOPICS).predict_proba(OTHERS), expected)
-    explanation = explain(model, OTHERS[:5])
-    assert_allclose(explanation.probability, expected[:5], rtol=1e-9)
-    assert explanation.vector_contributions is not None
-    assert list(model.named_steps) == ["vectorizer", "classifier"]
-    assert type(model[:-1]) is type(model)
-
-
-def test_weights_reach_both_steps():
-    weights = np.random.default_rng(0).uniform(0.2, 3, len(TEXTS))
-    model = text_model().fit(TEXTS, TOPICS, weights)
-    one = vectorizer(characters=(2, 3)).fit(TEXTS, TOPICS, weights)
-    assert_allclose(model[0].start_scores_, one.start_scores_)
-    again = text_model().fit(
-        TEXTS, TOPICS, vectorizer__sample_weight=weights, classifier__sample_weight=weights
-    )
-    assert_allclose(again.predict_proba(OTHERS), model.predict_proba(OTHERS))
-    unweighted = text_model().fit(TEXTS, TOPICS)
-    assert abs(model.predict_proba(OTHERS) - unweighted.predict_proba(OTHERS)).max() > 0.01
 
 
 def test_counts_are_damped_where_that_is_asked_for():

@@ -62,16 +62,6 @@ def test_single_characters_are_not_spelled():
     assert sorted(counted.vocabulary_) == ["film", "好看"]  # as CountVectorizer
 
 
-def test_emoji_are_not_spelled():
-    for form in ("NFKC", None):
-        emoji = ["1\ufe0f\u20e3", "ℹ\ufe0f", "👩\u200d🚒", "🇩🇪"]
-        vectorizer = ContextVectorizer(context=False, normalize=form).fit([" ".join(emoji)] * 2)
-        assert not vectorizer.character_vocabulary_
-        assert len(vectorizer.vocabulary_) == 7  # four, and their three pairs
-        # A sign without meaning after a letter divides no word.
-        assert len(vectorizer.occurrences("ok\ufe0fay").words) == 1
-
-
 def two_by_two(text):
     """Return pieces of two characters, and blanks, as jieba does."""
     return [text[at : at + 2] for at in range(0, len(text), 2)]
