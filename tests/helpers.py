@@ -14,8 +14,6 @@ from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.documents import Documents
-from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]
@@ -124,17 +122,6 @@ def put(path, content):
     """Write bytes or text into a file; return its path."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
-
-
-def targets(codes, n_classes=None):
-    """Return the targets of documents with one label each, of classes named 0, 1, 2, ..."""
-    return Targets(np.arange(n_classes or int(np.max(codes)) + 1), np.asarray(codes))
-
-
-def documents(X, codes, weights=None, n_classes=None):
-    """Return what trainings take: every document weighs 1 if `weights` is None."""
-    weights = np.ones(len(codes)) if weights is None else weights
-    return Documents.from_arrays(X, targets(codes, n_classes), weights)
 
 
 def log_losses(outputs, codes):

@@ -13,7 +13,8 @@ import pytest
 import reference
 import scipy.sparse as sp
 import torch
-from helpers import assert_gradient, documents, targets
+from core import documents, targets
+from helpers import assert_gradient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose

@@ -6,12 +6,12 @@ import pytest
 import reference
 import scipy.sparse as sp
 import torch
-from helpers import documents
+from core import documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_clsattn._core.fitted import SELECTION_TOLERANCE, select_tokens
+from sklearn_clsattn.paper import selected_tokens
 from sklearn_clsattn.paper._selective import SelectiveObjective
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
@@ -103,7 +103,7 @@ def test_ties_and_the_selection(n_classes):
         expected, _ = exact(X, loss, values, scores)
     assert_allclose(point.direction, expected, rtol=1e-11, atol=1e-300)
     selected, unselected = objective.selection(scores)
-    rows, tokens = select_tokens(scores.numpy(), X, SELECTION_TOLERANCE)
+    rows, tokens = selected_tokens(scores.numpy(), X).nonzero()
     assert_array_equal(objective.documents[selected], rows)
     assert_array_equal(objective.tokens[selected], tokens)
     assert unselected < 1e-12
