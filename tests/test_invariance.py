@@ -113,7 +113,7 @@ def test_outlying_entries_are_named(outliers):
 
 @pytest.mark.parametrize("n_rare", [1, 2, 5])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_rare_class_leaves_C_in_its_usual_range(n_rare, n_classes):
+def test_a_rare_class_does_not_ask_for_a_large_C(n_rare, n_classes):
     """Held-out documents of one class alone would ask for the largest C."""
     rng = np.random.default_rng(n_rare)
     X = rng.poisson(0.4, (1200, 30)).astype(float)
@@ -122,5 +122,5 @@ def test_a_rare_class_leaves_C_in_its_usual_range(n_rare, n_classes):
     y[rare] = 1 + np.arange(len(rare)) % (n_classes - 1)
     X[rare, 0] += 3
     model = ClsAttentionClassifier().fit(X, y)
-    assert 0.1 < model.C_ < 10
+    assert model.C_ < 1
     assert model.scores_.shape[0] == 4  # every rare document is held out once
