@@ -100,6 +100,9 @@ def test_products_with_words_and_their_characters_are_those_of_the_whole(backend
     assert_allclose(bag.sum_over_documents(per_document), whole.T @ documents, atol=1e-12)
     squares = (whole**2).T @ documents
     assert_allclose(bag.squared_sum_over_documents(per_document), squares, atol=1e-12)
+    rows, columns, weights = (part.numpy() for part in bag.entries())
+    entries = sp.coo_array((weights, (rows, columns)), shape=whole.shape)
+    assert_allclose(entries.toarray(), whole, rtol=1e-12)
 
 
 def test_scipy_multiplies_on_the_cpu_only():
