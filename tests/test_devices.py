@@ -120,6 +120,18 @@ def test_the_number_of_threads_does_not_change_the_fit(eight_threads):
         assert_array_equal(decisions[-1], decisions[0])
 
 
+def test_blocks_of_many_entries_are_shared_out_to_threads_and_change_nothing(eight_threads):
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(1.0, (3000, 200)).astype(float), np.arange(3000) % 2
+    X[:, 0] += y
+    decisions = []
+    for n_threads in (1, 3):
+        torch.set_num_threads(n_threads)
+        model = ClsAttentionClassifier(C=1.0, tol=0.1).fit(X, y)
+        decisions.append(model.decision_function(X))
+    assert_array_equal(*decisions)
+
+
 # Devices
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")

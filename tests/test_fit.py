@@ -88,6 +88,17 @@ def test_neither_more_steps_nor_the_order_of_tokens_change_probabilities(C, n_cl
     assert_allclose(other.predict_proba(X_test[:, order]), probabilities, atol=0.02)
 
 
+def test_documents_without_any_token_have_the_shares_of_the_classes():
+    model = ClsAttentionClassifier().fit(np.zeros((6, 4)), [0, 1, 1, 0, 1, 1])
+    assert_allclose(model.predict_proba(np.zeros((1, 4))), [[1 / 3, 2 / 3]], atol=0.01)
+
+
+def test_entries_that_are_too_large_are_said():
+    X, y = data()
+    with pytest.raises(ValueError, match=r"leaves the range.*Multiply X or its columns"):
+        ClsAttentionClassifier(sublinear_counts=False).fit(X * 1e200, y)
+
+
 # Probabilities that cannot run away
 
 STRENGTHS = (1e-4, 1e-2, 1.0)
