@@ -83,6 +83,17 @@ autodoc_member_order = "bysource"
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+# The summary is a sentence of one line; parameters are those of the signature, and described.
+numpydoc_validation_checks = {
+    *("GL01", "GL03", "GL06", "GL08", "SS01", "SS02", "SS03", "SS04", "SS05", "SS06"),
+    *("PR01", "PR02", "PR05", "PR06", "PR07", "PR09", "PR10", "RT03", "RT04"),
+}
+# Results, whose fields are attributes to those who read them, and what Python makes of these.
+numpydoc_validation_exclude = {
+    r"\.__init__$",
+    r"\.Explanation(\.predict_without)?$",
+    r"\.(MaxMargin|OneStepEmbeddings|SingleRelevantTokenCheck)$",
+}
 
 # Read the Docs has a site for each version. All read one list of versions, that of the newest.
 LATEST = sklearn_clsattn._SITE.rsplit("/", 1)[0] + "/latest"

@@ -14,8 +14,6 @@ from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._core.documents import Documents
-from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 ARRAYS = ["attention_scores_", "token_values_", "intercept_", "token_importance_", "loss_curve_"]
@@ -42,11 +40,12 @@ def settled(**parameters):
 
 
 @cache
-def hardly_fitted(n_classes, n_tokens, attend_cls=True):
+def hardly_fitted(n_classes, n_tokens, attend_cls=True, **parameters):
     """Return a classifier whose arrays a test replaces."""
     y = np.arange(2 * n_classes) % n_classes
     X = np.random.default_rng(0).poisson(1.0, (len(y), n_tokens))
-    return ClsAttentionClassifier(attend_cls=attend_cls, max_iter=1, tol=1e9).fit(X, y)
+    model = ClsAttentionClassifier(attend_cls=attend_cls, max_iter=1, tol=1e9, **parameters)
+    return model.fit(X, y)
 
 
 @st.composite
@@ -107,6 +106,12 @@ def assert_gradient(function, x, free=1.0):
         assert abs(along.sum() - (above - below) / (2 * h)) < 1e-6 * np.abs(along).sum() + 1e-7
 
 
+def sums_of_documents(explanation, terms):
+    """Return the sums of an explanation's terms by document, (n_documents, n_targets)."""
+    documents = np.repeat(np.arange(len(explanation)), np.diff(explanation.indptr))
+    return np.eye(len(explanation))[:, documents] @ terms
+
+
 def refused(match, call, *arguments, error=ValueError, **options):
     """Require a call to fail with an error that says so."""
     with pytest.raises(error, match=match):
@@ -117,17 +122,6 @@ def put(path, content):
     """Write bytes or text into a file; return its path."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
-
-
-def targets(codes, n_classes=None):
-    """Return the targets of documents with one label each, of classes named 0, 1, 2, ..."""
-    return Targets(np.arange(n_classes or int(np.max(codes)) + 1), np.asarray(codes))
-
-
-def documents(X, codes, weights=None, n_classes=None):
-    """Return what trainings take: every document weighs 1 if `weights` is None."""
-    weights = np.ones(len(codes)) if weights is None else weights
-    return Documents.from_arrays(X, targets(codes, n_classes), weights)
 
 
 def log_losses(outputs, codes):

@@ -13,9 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from sklearn_clsattn._core.statistics import SMOOTHING
-
 PADDING = -1
+SMOOTHING = 0.5  # documents that each class has of every token before any is seen
 
 
 @dataclass

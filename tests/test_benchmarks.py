@@ -19,6 +19,7 @@ from benchmarks import (
     report,
     run,
     thousand,
+    timing,
 )
 from benchmarks.command_line import ROOT
 from benchmarks.competitors import COMPETITORS, PEERS
@@ -26,6 +27,7 @@ from benchmarks.defaults import engine
 from benchmarks.defaults.questions import QUESTIONS, Question, Variant
 from benchmarks.defaults.sets import sources, splits
 from sklearn_clsattn import ClsAttentionClassifier
+from sklearn_clsattn.datasets import load_requests
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 TINY = problems.Spec("tiny", "a tiny problem", generated={"n_irrelevant": 50, "delta": 0.1})
@@ -34,6 +36,10 @@ EXPLAINED = ["--fast", *NONE, "--samples", "100"]
 WITH_EXPLAINERS = pytest.mark.skipif(
     not (find_spec("lime") and find_spec("shap")), reason="lime or shap is not installed"
 )
+
+
+def few_requests(**options):
+    return tuple(column[:300] for column in load_requests(**options))
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +53,7 @@ def tiny(tmp_path, monkeypatch):
         "load",
         lambda *what, n_rows=150, cache=tmp_path: load(*what, n_rows=n_rows, cache=tmp_path),
     )
+    monkeypatch.setattr(timing, "load_requests", few_requests)
     monkeypatch.setattr(thousand, "N_DRAWS", 1)
     monkeypatch.setattr(thousand, "N_TRAINING", 100)
     for module in (bench_counting, bench_scale, peers):  # a process takes seconds to start
@@ -74,7 +81,7 @@ def sets(tmp_path_factory):
         (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
         (peers.main, ["--sets", "mood", *NONE], map(re.escape, list(PEERS)[:3])),
         (thousand.main, NONE, [re.escape(thousand.OURS), re.escape(thousand.TFIDF)]),
-        (bench_against.main, [str(ROOT), *NONE, "--pairs", "1"], []),
+        (bench_against.main, [str(ROOT), *NONE, "--pairs", "1", "--rows", "150"], []),
         (
             bench_counting.main,
             [*NONE, "--rows", "40", "--runs", "1"],

@@ -14,7 +14,6 @@ from numpy.testing import assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
-from sklearn_clsattn._core.documents import CorpusLoss
 from sklearn_clsattn.datasets import make_token_classification
 
 BOUNDS = [0, 3, 4, 4, 30, 120, 200]
@@ -63,8 +62,6 @@ def test_what_is_read_is_what_was_written(tmp_path):
     assert (sp.vstack([chunk[0] for chunk in chunks]) != X).nnz == 0
     assert_array_equal(np.concatenate([chunk[1] for chunk in chunks]), y)
     assert_array_equal(np.concatenate([chunk[2] for chunk in chunks]), weights)
-    for one in (counts._chunk(number) for number in range(len(counts))):
-        assert (one.transposed != one.X.T).nnz == 0
     assert str(len(y)) in repr(counts)
 
 
@@ -186,26 +183,28 @@ def test_the_path_and_the_size_of_chunks(tmp_path, monkeypatch):
         ChunkedCounts.write(tmp_path / "empty", [])
 
 
-def test_fits_in_threads_wait_for_each_other(counts, monkeypatch):
-    running, most = [], []
-    whole_loss = CorpusLoss.__call__
-
-    def loss(self, *arguments):
-        running.append(0)
-        most.append(len(running))
-        try:
-            return whole_loss(self, *arguments)
-        finally:
-            running.pop()
-
+def test_fits_in_threads_are_those_alone(counts):
     strengths = [0.3, 1.0, 3.0, 0.5]
-    expected = [ClsAttentionClassifier(C=C).fit(X, y) for C in strengths]
-    monkeypatch.setattr(CorpusLoss, "__call__", loss)
     with ThreadPoolExecutor(4) as pool:
         models = pool.map(lambda C: ClsAttentionClassifier(C=C).fit_chunks(counts), strengths)
-        for model, in_memory in zip(models, expected, strict=True):
-            assert_close_fit(model, in_memory)
-    assert max(most) == 1
+        for C, model in zip(strengths, models, strict=True):
+            assert_close_fit(model, ClsAttentionClassifier(C=C).fit(X, y))
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.int64])
+def test_any_cut_gives_the_fit_of_the_whole(tmp_path, dtype, by_class):
+    """With copies in several chunks, and chunks without some of the classes or any document."""
+    X, y, weights = documents(3)
+    order = np.argsort(y, kind="stable") if by_class else np.arange(len(y))
+    X, y, weights = X.astype(dtype)[order], y[order], weights[order]
+    batches = cut([0, 0, 1, 50, 50, 210, len(y)], X, y, weights)
+    counts = ChunkedCounts.write(tmp_path / "counts", batches, chunk_entries=700)
+    model = ClsAttentionClassifier(C=1.0, tol=1e-6).fit_chunks(counts)
+    expected = ClsAttentionClassifier(C=1.0, tol=1e-6).fit(X, y, weights)
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=1e-3)
+    np.testing.assert_allclose(model.token_importance_, expected.token_importance_, atol=1e-12)
+    assert_array_equal(model.selected_tokens_, expected.selected_tokens_)
 
 
 def test_who_cannot_fit_on_chunks_says_why(tmp_path, counts, monkeypatch):

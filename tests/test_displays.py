@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import data, network, refused
+from helpers import data, refused
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -27,7 +27,7 @@ with warnings.catch_warnings():  # of matplotlib and pyparsing about each other
     pytest.importorskip("matplotlib.mathtext")
 
 from sklearn_clsattn.inspection import SelectionDisplay, TokenImportanceDisplay, explain
-from sklearn_clsattn.inspection.displays import AGAINST, FOR, binned_means, spread
+from sklearn_clsattn.inspection.displays import AGAINST, FOR, binned_means
 from sklearn_clsattn.inspection.formatting import MINUS, signed
 from sklearn_clsattn.inspection.important_tokens import class_tokens, read_documents
 
@@ -145,18 +145,6 @@ def test_bins_hold_means_and_deviations_of_their_points(points, n_bins):
         assert row["deviation"] == pytest.approx(of_bin.std(), abs=1e-9)
 
 
-@given(st.lists(numbers, min_size=1, max_size=20), st.floats(0.01, 30))
-def test_names_are_spread_in_order_and_within_the_range(wanted, gap):
-    heights = spread(wanted, gap, -120.0, 120.0)
-    assert heights.min() >= -120 - 1e-9
-    assert heights.max() <= 120 + 1e-9
-    if len(heights) > 1:
-        assert np.diff(heights).min() >= min(gap, 240 / (len(heights) - 1)) - 1e-6
-    wanted = np.sort(wanted)
-    if len(wanted) == 1 or np.diff(wanted).min() >= gap:  # there is room
-        assert_allclose(heights, wanted)
-
-
 # TokenImportanceDisplay
 
 
@@ -206,17 +194,6 @@ def test_bars_without_documents_are_signed_frequencies(two, three):
         best = np.argsort(-alpha)[:3]
         assert_array_equal(lengths(display.ax_), alpha[best])
         assert tick_labels(display.ax_) == [f"x{s}" for s in best]
-
-
-def test_effects_of_networks():
-    X, y = data(2, n_documents=40)
-    model = network(X, y, n_layers=2)
-    display = TokenImportanceDisplay.from_estimator(model, X, y, min_count=1)
-    terms = model.contributions(X).toarray()[:, :-1]
-    expected = np.sign(terms.sum(axis=0)) * terms.std(axis=0)
-    assert_allclose(display.tokens[1]["importance"], expected, atol=1e-12)
-    model = network(X, y, mlp=True)
-    assert SelectionDisplay.from_estimator(model, X).tokens["label"].isna().all()
 
 
 @pytest.mark.parametrize(

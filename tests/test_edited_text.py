@@ -33,42 +33,11 @@ from sklearn_clsattn.inspection.word_search import REACHED, fewest_words
 from sklearn_clsattn.paper import OneStepClassifier
 from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
 
-N_TEXTS = 200
+N_TEXTS = 100
 PIECES = [
-    *(
-        "good",
-        "Good",
-        "bad",
-        "not",
-        "very",
-        "film",
-        "don't",
-        "naïve",
-        "7/10",
-        "l’été",
-        "x_y",
-        "GOOD",
-    ),
-    *(
-        "!",
-        "?!",
-        ",",
-        ".",
-        " (",
-        ") ",
-        "-",
-        "...",
-        "\n",
-        "  ",
-        "🙂",
-        "👍🏽",
-        "漢字",
-        "カナ",
-        "한국",
-        "ไทย",
-        "½",
-        "5℃",
-    ),
+    *("good", "Good", "bad", "not", "very", "film", "don't", "naïve", "7/10", "l’été", "x_y"),
+    *("GOOD", "!", "?!", ",", ".", " (", ") ", "-", "...", "\n", "  ", "🙂", "👍🏽", "漢字"),
+    *("カナ", "한국", "ไทย", "½", "5℃"),
 ]
 
 
@@ -352,7 +321,7 @@ def test_every_answer_comes_true(case):
     few = explanation[:40]
     asked = [explanation.counterfactual("words"), few.sufficient("words")]
     asked += [few.counterfactual("words", to=label) for label in explanation.classes.tolist()]
-    assert sum(assert_all_true(sets, model, target, texts[: len(sets)]) for sets in asked) > 40
+    assert sum(assert_all_true(sets, model, target, texts[: len(sets)]) for sets in asked) > 20
 
 
 def test_all_were_tried_where_it_says_so(case):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers import data, drawn_models, refused
+from helpers import data, drawn_models, refused, sums_of_documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -22,7 +22,6 @@ from sklearn.pipeline import make_pipeline
 from test_contract import CLASSIFIERS, OURS, odd_layouts
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._documents import row_sums
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.formatting import rounds_to_nothing
 from sklearn_clsattn.inspection.view import views
@@ -49,16 +48,13 @@ def outputs(model, X):
 
 
 def assert_contract(model, X, explanation, tolerance=1e-10):
-    terms = abs(explanation.contributions)
-    rows = np.repeat(np.arange(len(explanation)), np.diff(explanation.indptr))
-    scale = abs(explanation.intercept) + [
-        terms[rows == i].sum(axis=0) for i in range(len(explanation))
-    ]
-    decisions = row_sums(explanation.contributions, explanation.indptr) + explanation.intercept
+    scale = sums_of_documents(explanation, abs(explanation.contributions))
+    scale += abs(explanation.intercept)
+    decisions = sums_of_documents(explanation, explanation.contributions) + explanation.intercept
     gap = decisions - outputs(model, X)
     assert (abs(gap) <= tolerance * scale).all()
     assert_array_equal(explanation.decision, outputs(model, X))
-    shares = np.bincount(rows, explanation.attention, len(explanation)) + explanation.cls_attention
+    shares = sums_of_documents(explanation, explanation.attention) + explanation.cls_attention
     empty = np.diff(explanation.indptr) == 0
     expected = np.where(empty & (model.cls_weight_ == 0), 0.0, 1.0)
     assert_allclose(shares, expected, rtol=1e-10)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import network
+from helpers import network, sums_of_documents
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_transformer
@@ -28,10 +28,9 @@ from sklearn.preprocessing import (
 )
 
 from sklearn_clsattn import ClsAttentionClassifier, TokenImportanceTransformer
-from sklearn_clsattn._documents import row_sums
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import TokenImportanceDisplay, explain, label_issues
-from sklearn_clsattn.text import ContextVectorizer
+from sklearn_clsattn.text import ContextVectorizer, TokenVectorizer
 
 TEXTS, y = make_token_classification(
     120, n_irrelevant=30, document_length=8, as_text=True, random_state=0
@@ -145,7 +144,7 @@ def test_tokens_are_those_of_the_steps_and_stand_where_they_are_said_to(shape):
     model = fit(steps, documents)
     explanation = explain(model, documents[:20])
     assert_allclose(
-        (row_sums(explanation.contributions, explanation.indptr) + explanation.intercept)[:, 0],
+        (sums_of_documents(explanation, explanation.contributions) + explanation.intercept)[:, 0],
         model.decision_function(documents[:20]),
         rtol=1e-10,
         atol=1e-10,
@@ -176,6 +175,13 @@ def test_tokens_are_those_of_the_steps_and_stand_where_they_are_said_to(shape):
         with_text = [token.rpartition("__")[2][:5] != "stars" for token in one.tokens]
         assert len(n_placed) == sum(with_text)
         one.to_html()
+
+
+def test_where_a_step_leaves_no_column_of_words_with_characters():
+    union = make_union(ContextVectorizer(), TokenVectorizer())
+    last = SelectKBest(lambda X, _: np.arange(X.shape[1], dtype=float), k=3)
+    tokens = explain(fit([union, last], TEXTS), TEXTS).tokens
+    assert {name.partition("__")[0] for name in tokens} == {"tokenvectorizer"}
 
 
 def test_searches_and_pipelines_within():

@@ -1,11 +1,8 @@
 """The HTML shows every text and runs none, adds up, and is legible in light, dark and print."""
 
 import re
-import shutil
-import subprocess
 import sys
 import unicodedata
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -235,30 +232,6 @@ def test_every_character_is_made_visible():
     assert shown == "".join(expected)
     assert visible(shown, keep_lines=True) == shown
     assert "\n" not in visible(shown)
-
-
-def test_an_installed_wheel_has_its_templates(tmp_path):
-    source = tmp_path / "source"
-    root = Path(__file__).parents[1]
-    shutil.copytree(root / "sklearn_clsattn", source / "sklearn_clsattn")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(root / name, source)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
-    command += ["--no-index", "--wheel-dir", tmp_path, source]
-    subprocess.run(command, capture_output=True, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        (metadata,) = (name for name in names if name.endswith("METADATA"))
-        links = re.findall(r"\]\(([^)]+)\)", archive.read(metadata).decode())  # of the README
-    assert links
-    elsewhere = r"https://(github\.com|arxiv\.org)/.*"
-    assert all(
-        re.fullmatch(rf"https://.*\.(html(#[\w-]+)?|png)|{elsewhere}", link) for link in links
-    )
-    folder = "sklearn_clsattn/inspection/templates/"
-    installed = {name.removeprefix(folder) for name in names if name.startswith(folder)}
-    assert installed == {path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.*")}
 
 
 def test_a_thousand_documents_stay_small():

@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 import zipfile
 import zlib
+from copy import deepcopy
 
 import mutations
 import numpy as np
@@ -17,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_clsattn import _unpacked
-from sklearn_clsattn._loaded import is_quick_pattern
 from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import make_text_classifier
 
@@ -27,9 +27,9 @@ TEXTS, LABELS = mutations.TEXTS, mutations.LABELS
 
 def test_changed_models_are_refused_or_valid():
     """`python tests/mutations.py` tries many more."""
-    for name, found in mutations.outcomes(mutations.MODELS, range(7)):
+    for name, found in mutations.outcomes(mutations.MODELS, range(4)):
         assert set(found) <= set(mutations.FINE), name
-        assert "refused" in found
+        assert "refused" in found, name
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -97,10 +97,15 @@ PLANTED = {
 }
 
 
+@pytest.fixture(scope="module")
+def text_model():
+    return make_text_classifier(min_df=1, C=1.0).fit(TEXTS, LABELS)
+
+
 @pytest.mark.parametrize("name", PLANTED)
-def test_what_is_planted_in_a_model_is_refused(name, tmp_path):
+def test_what_is_planted_in_a_model_is_refused(name, text_model, tmp_path):
     change, said = PLANTED[name]
-    model = make_text_classifier(min_df=1, C=1.0).fit(TEXTS, LABELS)
+    model = deepcopy(text_model)
     path = planted(model, tmp_path / "model.skops", change)
     with pytest.raises(ValueError, match=f"(?s)^{path} .*{said}"):
         load_model(path)
@@ -299,14 +304,18 @@ SLOW = [
 ]
 
 
-@pytest.mark.parametrize("pattern", QUICK)
-def test_patterns_that_are_quick(pattern):
-    assert is_quick_pattern(pattern)
+def test_patterns_that_are_quick(tmp_path):
+    for pattern in QUICK:
+        save_model(CountVectorizer(token_pattern=pattern), tmp_path / "model.skops")
+        assert load_model(tmp_path / "model.skops").token_pattern == pattern
 
 
-@pytest.mark.parametrize("pattern", SLOW)
-def test_patterns_that_may_be_slow(pattern):
-    assert not is_quick_pattern(pattern)
+def test_patterns_that_may_be_slow(tmp_path):
+    for pattern in SLOW:
+        with pytest.warns(UserWarning, match=r"load_model\(path, trusted=\["):
+            save_model(CountVectorizer(token_pattern=pattern), tmp_path / "model.skops")
+        with pytest.raises(ValueError, match="not known to be safe"):
+            load_model(tmp_path / "model.skops")
 
 
 SAVED = {
@@ -351,9 +360,9 @@ def test_the_same_model_has_the_same_bytes(tmp_path):
         assert path.read_bytes() == content, "loaded, used and saved again"
 
 
-def test_a_file_has_no_addresses_or_dates(tmp_path):
+def test_a_file_has_no_addresses_or_dates(text_model, tmp_path):
     path = tmp_path / "model.skops"
-    save_model(make_text_classifier(min_df=1, C=1.0).fit(TEXTS, LABELS), path)
+    save_model(text_model, path)
     with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
         assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
         schema = archive.read("schema.json").decode()

@@ -17,7 +17,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._base import fitted_attention
 from sklearn_clsattn.inspection import explain
 
 # A share of the decisions' terms that is no rounding; the drawn models have greater margins, or 0.
@@ -27,10 +26,11 @@ UNDERFLOWN = 1e-90
 
 def outputs(model, X):
     """Return a decision for every class, and the sum of its absolute terms."""
-    fitted, X = fitted_attention(model), sp.csr_array(np.atleast_2d(X))
-    sizes = np.abs(fitted.intercept) + fitted.attention(X) @ np.abs(fitted.values)
+    X, values = sp.csr_array(np.atleast_2d(X)), np.atleast_2d(model.token_values_)
+    decisions = model.decision_function(X).reshape(X.shape[0], -1)
+    sizes = np.abs(model.intercept_) + model.attention(X) @ np.abs(values.T)
     more = ((0, 0), (2 - min(sizes.shape[1], 2), 0))  # the first of two classes has 0
-    return np.pad(fitted.outputs(X), more), np.pad(sizes, more)
+    return np.pad(decisions, more), np.pad(sizes, more)
 
 
 def is_ahead(decision, size, one, other):

@@ -1,40 +1,15 @@
-"""AttentionNetworkClassifier: batches, its module, and the fitted network that predicts."""
+"""AttentionNetworkClassifier: documents of any length, and how its training ends."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
-from helpers import data
+from helpers import data, network, refused
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.utils import check_random_state
 
-from sklearn_clsattn.paper import AttentionNetworkClassifier, _network
-from sklearn_clsattn.paper._network import AttentionNetwork, pad_documents
-from sklearn_clsattn.paper._random_start import draw_embeddings
-from sklearn_clsattn.paper._trainer import hold_out
+from sklearn_clsattn.paper import AttentionNetworkClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KINDS = pytest.mark.parametrize(("n_layers", "mlp"), [(1, False), (2, False), (1, True), (2, True)])
-CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
-
-
-def network(X, n_classes, n_layers, mlp, cls_weight=1.5):
-    """Return a network with random numbers in all that is trained."""
-    generator = torch.Generator().manual_seed(0)
-    n_outputs = 1 if n_classes == 2 else n_classes
-    module = AttentionNetwork(
-        draw_embeddings(X.shape[1], n_outputs, 6, seed=0),
-        intercept=torch.zeros(n_outputs, dtype=torch.float64),
-        n_layers=n_layers,
-        mlp=mlp,
-        cls_weight=cls_weight,
-        generator=generator,
-    )
-    with torch.no_grad():
-        for parameter in module.parameters():
-            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter += 0.5 * noise
-    return module
 
 
 def documents_of_all_lengths(n_documents=30, n_tokens=25):
@@ -44,34 +19,24 @@ def documents_of_all_lengths(n_documents=30, n_tokens=25):
 
 
 @KINDS
-@CLASSES
-@pytest.mark.parametrize("cls_weight", [0.0, 1.5])
-def test_batches_change_nothing_and_numpy_computes_the_same(
-    n_classes, n_layers, mlp, cls_weight, monkeypatch
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("attend_cls", [False, True])
+def test_neither_other_documents_nor_their_lengths_change_an_answer(
+    n_classes, n_layers, mlp, attend_cls
 ):
-    X = documents_of_all_lengths()
-    module = network(X, n_classes, n_layers, mlp, cls_weight)
-    expected = np.vstack(
-        [module(pad_documents(X[[i]], torch.float64, "cpu")).detach() for i in range(30)]
-    )
-    for limit in (20_000, 40):  # in groups by their fullness, and by their size
-        monkeypatch.setattr(_network, "_GROUP_TOKENS", limit)
-        padded = pad_documents(X, torch.float64, "cpu")
-        assert sorted(padded.order) == list(range(30))
-        assert 4 < len(padded.groups) < 30
-        assert_allclose(module(padded).detach(), expected[padded.order], atol=1e-12)
-    fitted = module.to_numpy()
-    assert_allclose(fitted.outputs(X), expected, atol=1e-12)
-    assert_allclose(fitted.outputs(X[[7]])[0], fitted.outputs(X)[7], atol=1e-12)
-    assert (fitted.n_layers, fitted.mlp) == (n_layers, mlp)
-    shares = fitted.attention(X)
+    """The loss of the fitted module is that of NumPy's answers, of all documents or of one."""
+    X, y = documents_of_all_lengths(), np.arange(30) % n_classes
+    how = {"n_layers": n_layers, "mlp": mlp, "attend_cls": attend_cls, "batch_size": 30}
+    still = {"learning_rate": 1e-12}  # so that the last loss is that of the fitted network
+    model = network(X, y, **how, **still)
+    losses = -model.predict_log_proba(X)[np.arange(30), y]
+    assert model.loss_curve_[-1] == pytest.approx(losses.mean(), rel=1e-6)
+    alone = np.concatenate([model.decision_function(X[[i]]) for i in range(30)])
+    assert_allclose(model.decision_function(X), alone, atol=1e-12)
+    shares = model.attention(X)
     assert_array_equal(shares.indices, X.indices)
-    filled = np.diff(X.indptr) > 0
-    sums = np.asarray(shares.sum(axis=1)).ravel()[filled]
-    assert (sums < 1 - 1e-6).all() if cls_weight else np.allclose(sums, 1)
-    if not mlp:
-        sums = np.column_stack([part.sum(axis=1) for part in fitted.contributions(X)])
-        assert_allclose(sums + fitted.intercept, expected, atol=1e-12)
+    sums = np.asarray(shares.sum(axis=1)).ravel()[np.diff(X.indptr) > 0]
+    assert (sums < 1 - 1e-6).all() if attend_cls else np.allclose(sums, 1)
 
 
 @KINDS
@@ -81,29 +46,22 @@ def test_early_stopping_keeps_the_best_network(n_layers, mlp):
         n_layers=n_layers, mlp=mlp, embedding_dim=8, learning_rate=0.1, random_state=0,
         validation_fraction=0.3, n_iter_no_change=3, max_iter=30
     ).fit(X, y)  # fmt: skip
-    seed = int(check_random_state(0).randint(np.iinfo(np.int32).max))
-    _, held_out = hold_out(y, np.ones(len(y)), 0.3, seed)
-    log_probabilities = model.predict_log_proba(X[held_out])
-    loss = -log_probabilities[np.arange(len(held_out)), y[held_out]].mean()
-    assert loss == pytest.approx(model.validation_loss_curve_.min(), rel=1e-9)
     assert len(model.validation_loss_curve_) == model.n_iter_ + 1
     best = int(model.validation_loss_curve_.argmin())
     assert model.n_iter_ == min(best + 3, 30)
+    # Fitted no further, it is the same network.
+    shorter = model.set_params(max_iter=best, early_stopping=True)
+    expected, losses = model.predict_proba(X), model.validation_loss_curve_
+    shorter.fit(X, y)
+    assert_allclose(shorter.validation_loss_curve_, losses[: best + 1])
+    assert_allclose(shorter.predict_proba(X), expected)
 
 
-def test_documents_held_out():
-    """Of every class the share, one at least, of documents of positive weight, not all of them."""
-    codes = np.repeat([0, 1, 2], [100, 20, 4])
-    weights = np.ones(124)
-    weights[:50] = 0
-    trained_on, held_out = hold_out(codes, weights, 0.1, seed=0)
-    assert_array_equal(np.bincount(codes[held_out]), [5, 2, 1])
-    assert (weights[held_out] > 0).all()
-    assert_array_equal(np.sort(np.concatenate([trained_on, held_out])), np.arange(124))
-    assert_array_equal(hold_out(codes, weights, 0.1, seed=0)[1], held_out)
-    assert not np.array_equal(hold_out(codes, weights, 0.1, seed=1)[1], held_out)
-    with pytest.raises(ValueError, match=r"only one document.*early_stopping=False"):
-        hold_out(np.array([0, 0, 1]), np.ones(3), 0.1, seed=0)
+def test_a_class_of_one_document_cannot_be_held_out():
+    X, y = data()
+    rows = [0, 1, 2]
+    model = AttentionNetworkClassifier(embedding_dim=4, random_state=0)
+    refused(r"only one document.*early_stopping=False", model.fit, X[rows], y[rows])
 
 
 @pytest.mark.parametrize("n_layers", [1, 2])

@@ -21,31 +21,10 @@ from sklearn_clsattn.text._graphemes import cluster_starts
 from sklearn_clsattn.text._normalization import _IGNORABLE, aligned, normalized
 
 EMOJI = [
-    "👩\u200d🚒",
-    "👍🏽",
-    "❤️",
-    "🇩🇪",
-    "👨\u200d👩\u200d👧\u200d👦",
-    "🏳️\u200d🌈",
-    "👩🏿\u200d❤️\u200d💋\u200d👨🏻",
-    "🙂\u200d↔️",
-    "1️⃣",
-    "#️⃣",
-    "*️⃣",
-    "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",
-    "©️",
-    "™️",
-    "‼️",
-    "ℹ️",
-    "Ⓜ️",
-    "㊗️",
-    "🈁",
-    "🈂️",
-    "☺️",
-    "✊🏿",
-    "⛹🏻\u200d♀️",
-    "🇺🇸",
-    "😀",
+    *("👩\u200d🚒", "👍🏽", "❤️", "🇩🇪", "👨\u200d👩\u200d👧\u200d👦", "🏳️\u200d🌈"),
+    *("👩🏿\u200d❤️\u200d💋\u200d👨🏻", "🙂\u200d↔️", "1️⃣", "#️⃣", "*️⃣"),
+    *("🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f", "©️", "™️", "‼️"),
+    *("ℹ️", "Ⓜ️", "㊗️", "🈁", "🈂️", "☺️", "✊🏿", "⛹🏻\u200d♀️", "🇺🇸", "😀"),
 ]
 INVISIBLE = "\u00ad\u034f\u061c\u200b\u200c\u200d\u200e\u200f\u202a\u202c\u2060\u2063\u2066\ufeff"
 INVISIBLE += "\ufe0e\ufe0f\U000e0020\U000e0100\u180e"
@@ -76,7 +55,7 @@ def normal(text):
 # The normal form.
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(texts, forms, st.booleans())
 @example("a\u00ad\u0301", "NFKC", True)
 @example("\u1100\u200b\u1161\u200b\u11a8", "NFKC", True)
@@ -120,9 +99,9 @@ def test_without_a_form_texts_are_only_lower_cased(text, lowercase):
 
 def test_the_property_of_signs_without_a_glyph():
     regex = pytest.importorskip("regex")
-    ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
-    ours = {chr(code) for code in range(0x110000) if regex.match(f"[{_IGNORABLE}]", chr(code))}
-    theirs = {chr(code) for code in range(0x110000) if ignorable.match(chr(code))}
+    every = "".join(map(chr, range(0x110000)))
+    ours = set(regex.findall(f"[{_IGNORABLE}]", every))
+    theirs = set(regex.findall(r"\p{Default_Ignorable_Code_Point}", every))
     assert ours == theirs - {"\u200d"}
 
 
@@ -167,7 +146,7 @@ LABELS = [at % 2 for at in range(len(TRAINING))]
 MODEL = make(min_df=1).fit(TRAINING, LABELS)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(spellings())
 def test_predictions_are_those_of_every_spelling(pair):
     text, other = pair
@@ -208,9 +187,11 @@ def test_an_emoji_is_one_token(emoji, form):
         assert there.count(emoji) == text.count(emoji)
         assert "".join(there) == text.replace(" ", "")
     assert not any(emoji in ngram for ngram in vectorizer.character_vocabulary_)
+    # A sign without meaning after a letter divides no word.
+    assert len(vectorizer.occurrences("ok\ufe0fay").words) == 1
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(texts)
 @example("👩‍🚒👍🏽❤️🇩🇪🇫🇷")
 @example("क्षि क्‍षि กำ နိုင် ខ្មែរ 한")
@@ -229,7 +210,7 @@ COUNTS.fit(TRAINING, LABELS)
 PATTERN = make(min_df=1, token_pattern=r"[a-zé]|[^a-z\s]", normalize=None).fit(TRAINING, LABELS)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(texts, st.sampled_from([MODEL, COUNTS, PATTERN]))
 @example(" ".join(WORDS), MODEL)
 @example(" ".join(WORDS), COUNTS)

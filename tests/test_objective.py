@@ -1,7 +1,11 @@
-"""Bags of tokens, the loss on them and the objective: against slow models, and their laws."""
+"""Bags of tokens, the loss on them and the objective: against slow models, and their laws.
+
+These are private. What users see of them is tested through estimators, in all other files.
+"""
 
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -9,20 +13,28 @@ import pytest
 import reference
 import scipy.sparse as sp
 import torch
-from helpers import documents
+from core import documents, targets
+from helpers import assert_gradient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from reference import PaddedDocuments, counts
+from reference import PaddedDocuments, counts, slow_log_odds
+from sklearn.linear_model import LogisticRegression
 from torch.testing import assert_close
 
+from sklearn_clsattn._bags import Bags, TokenVectors
 from sklearn_clsattn._core import shard
-from sklearn_clsattn._core.documents import CorpusLoss
+from sklearn_clsattn._core.documents import CorpusLoss, Documents
 from sklearn_clsattn._core.lbfgs import minimize_lbfgs
-from sklearn_clsattn._core.objective import CLS_PENALTY, AttentionObjective
-from sklearn_clsattn._core.output_loss import target_array
+from sklearn_clsattn._core.leave_one_out import LeftOut, evidence_without, same_documents
+from sklearn_clsattn._core.memory import Memory
+from sklearn_clsattn._core.objective import CLS_PENALTY, AttentionObjective, RememberedLoss
+from sklearn_clsattn._core.output_loss import output_loss, target_array
+from sklearn_clsattn._core.path import AttentionPath
 from sklearn_clsattn._core.products import TokenBag
-from sklearn_clsattn._core.statistics import Scaling
+from sklearn_clsattn._core.solve import solve
+from sklearn_clsattn._core.statistics import CorpusStatistics, Scaling, TokenTotals
+from sklearn_clsattn._targets import Targets
 
 HAS_KERNELS = torch.backends.mkl.is_available()
 BACKENDS = ["torch", "scipy"] if HAS_KERNELS else ["scipy"]
@@ -72,6 +84,25 @@ def test_products_are_those_of_the_dense_matrix(
     assert documents.dtype == tokens.dtype == torch.int64
     entries = weights.numpy().astype(float), (documents.numpy(), tokens.numpy())
     assert_allclose(sp.coo_array(entries, shape=dense.shape).toarray(), dense, rtol=rtol)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_products_with_words_and_their_characters_are_those_of_the_whole(backend):
+    rng = np.random.default_rng(0)
+    words = sp.csr_array(rng.poisson(0.3, (30, 12)) * 1.0)
+    characters = sp.csr_array(rng.poisson(0.2, (12, 40)) * 0.5)
+    names = np.array([f"word{at}" for at in range(12)], dtype=object)
+    bag = TokenBag(Bags(words, characters, names), backend=backend)
+    whole = (words @ characters).toarray()
+    tokens, documents = rng.normal(size=(40, 3)), rng.uniform(size=(30, 3))
+    per_token, per_document = torch.from_numpy(tokens), torch.from_numpy(documents)
+    assert_allclose(bag.sum_over_tokens(per_token), whole @ tokens, atol=1e-12)
+    assert_allclose(bag.sum_over_documents(per_document), whole.T @ documents, atol=1e-12)
+    squares = (whole**2).T @ documents
+    assert_allclose(bag.squared_sum_over_documents(per_document), squares, atol=1e-12)
+    rows, columns, weights = (part.numpy() for part in bag.entries())
+    entries = sp.coo_array((weights, (rows, columns)), shape=whole.shape)
+    assert_allclose(entries.toarray(), whole, rtol=1e-12)
 
 
 def test_scipy_multiplies_on_the_cpu_only():
@@ -228,3 +259,122 @@ def test_minimising_over_embeddings_is_minimising_over_scores_and_values(n_outpu
     assert pairs.value == pytest.approx(embeddings.value, abs=1e-8)
     assert_close(pairs.x[:, 0], embeddings.x @ p, rtol=1e-5, atol=1e-6)
     assert_close(pairs.x[:, 1:], embeddings.x @ v.T, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_logistic_regression_is_inside_the_model_class(n_classes):
+    """With scores held at 0 and nearly all attention on <cls>, the outputs tend to its."""
+    X, codes = counts(6, 60, 15), np.arange(60) % n_classes
+    weights = np.random.default_rng(6).uniform(0.5, 2.0, 60)
+    expected = LogisticRegression(C=0.5, tol=1e-10, max_iter=2000).fit(X, codes, weights)
+    decision = expected.decision_function(X).reshape(len(codes), -1)
+    given, distances = documents(X, codes, weights), []
+    for cls_weight in (1e2, 1e4, 1e6):
+        scales = np.full((X.shape[1], decision.shape[1]), cls_weight)
+        scaling = Scaling(np.zeros(X.shape[1]), scales, cls_weight, 1.0)
+        loss = CorpusLoss(given, np.float64, "cpu", cls_weight)
+        held = {"C": 0.5, "attention_C": 1e-12}
+        objective = AttentionObjective(loss, given.statistics, scaling, **held)
+        objective.cls_score.penalty = objective.cls_score.curvature = 1e8
+        outputs = solve(objective, max_iter=3000, tol=1e-12)[0].model.outputs(X)
+        if n_classes > 2:  # a constant on all intercepts is free
+            outputs -= outputs.mean(axis=1, keepdims=True)
+        distances.append(np.abs(outputs - decision).max())
+    assert distances[0] > distances[1] > distances[2]
+    assert distances[2] < 1e-4
+
+
+# Targets of every kind, and what is known before training
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 50.0, 1e3])
+def test_the_loss_of_outputs_of_any_size(size):
+    """Against cross entropies in long double, with targets of 0, 1 and between."""
+    rng = np.random.default_rng(0)
+    outputs = size * rng.normal(size=(40, 3))
+    P = rng.dirichlet(np.ones(3), 40)
+    P[:10] = np.eye(3)[rng.integers(0, 3, 10)]
+    several = (P > 0.3).astype(float)
+    weights, wide = rng.uniform(size=40), outputs.astype(np.longdouble)
+
+    loss, derivative = output_loss(Targets(np.arange(3), P), weights)(torch.from_numpy(outputs))
+    top = wide.max(axis=1, keepdims=True)
+    logs = top + np.log(np.exp(wide - top).sum(axis=1, keepdims=True))
+    expected = logs[:, 0] - (P * wide).sum(axis=1)
+    slopes = weights[:, None] * (np.exp(wide - logs) - P)
+    assert loss == pytest.approx(float(weights @ expected), rel=1e-9)
+    assert_allclose(derivative, slopes.astype(float), atol=1e-12)
+
+    labels = Targets(np.arange(3), several, multilabel=True)
+    loss, derivative = output_loss(labels, weights)(torch.from_numpy(outputs))
+    expected = (np.logaddexp(0, wide) - several * wide).sum(axis=1)
+    slopes = weights[:, None] * (1 / (1 + np.exp(-wide)) - several)
+    assert loss == pytest.approx(float(weights @ expected), rel=1e-9)
+    assert_allclose(derivative, slopes.astype(float), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["two classes", "probabilities", "several labels", "vectors"])
+def test_the_gradient_is_that_of_differences(kind):
+    """With the prior mean, of naive Bayes without each document, in it."""
+    X, rng, options = counts(0, 30, 15), np.random.default_rng(0), {}
+    codes = np.arange(30) % 3
+    P = 0.5 * np.eye(3)[codes] + 0.5 * rng.dirichlet(np.ones(3), 30)
+    given = Targets(np.arange(3), P)
+    if kind == "two classes":
+        given = targets(codes % 2)
+    elif kind == "several labels":
+        given = Targets(np.arange(3), (P > 0.3).astype(float), multilabel=True)
+    elif kind == "vectors":
+        vectors = rng.normal(size=(15, 3))
+        vectors[::5] = 0.0
+        options = {"vectors": TokenVectors.from_rows(vectors)}
+    d = Documents.from_arrays(X, given, rng.uniform(0.5, 2.0, 30))
+    path = AttentionPath(d, np.float64, "cpu", attention_C=0.1, **options)
+    if kind == "vectors":
+        path.set_vector_scale(1.5)
+    objective = path.set_C(0.7)
+    x = objective.start + torch.from_numpy(rng.normal(size=tuple(objective.start.shape)))
+    free = torch.ones_like(x)
+    free[15:-1, 0] = 0.0  # vectors have no part in scores
+    assert_gradient(objective, x * free, free)
+    assert (objective.curvature(x * free) > 0).all()
+
+
+@pytest.mark.parametrize("n_labels", [2, 4, "several"])
+def test_naive_bayes_leaves_each_document_and_its_copies_out(n_labels):
+    """Some documents stand several times, with the same class or others, and some weigh 0."""
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(counts(0, 24, 7))
+    X = sp.csr_array(sp.vstack([X, X[:5], X[3:9], X[3:4]]))
+    weights = rng.uniform(0.5, 2.0, 36)
+    if n_labels == "several":
+        Y = rng.integers(0, 2, (36, 3))
+        given = Targets(np.arange(3), Y.astype(float), multilabel=True)
+        problems = [(labels, 2) for labels in Y.T]
+    else:
+        weights[[2, 7]] = 0.0
+        codes = np.append(np.arange(24) % n_labels, rng.integers(n_labels, size=12))
+        given = targets(codes, n_labels)
+        problems = [(codes, n_labels)]
+    totals = TokenTotals.from_statistics(CorpusStatistics.from_documents(X, given, weights))
+    groups = same_documents(X)
+    left_out, present = LeftOut.with_copies(given, weights, groups)[groups], weights > 0
+    left_out = LeftOut(left_out.by_class * present[:, None], left_out.total * present)
+    found = evidence_without(X, left_out, totals)
+    for i, row in enumerate(X.toarray()):
+        odds = [slow_log_odds(X, codes, weights, n, i) for codes, n in problems]
+        assert_allclose(found[i], np.vstack(odds) @ row, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("cls_weight", [0.0, 0.4])
+def test_remembered_losses_are_their_expansion_whatever_the_weight_of_cls(cls_weight):
+    rng = np.random.default_rng(0)
+    center, gradient, change = rng.normal(size=(3, 6, 2))
+    memory = Memory(center, 3.0, gradient, rng.uniform(size=(6, 2)), bool(cls_weight))
+    matrix = center + change
+    matrix[-1, 0] -= np.log(cls_weight) if cls_weight else 0.0
+    loss = SimpleNamespace(cls_weight=cls_weight, device="cpu")
+    found = RememberedLoss(memory, loss)(torch.from_numpy(matrix))
+    expected = 3.0 + (gradient * change + memory.curvature * change**2 / 2).sum()
+    assert found[0] == pytest.approx(expected)
+    assert_allclose(found[1], gradient + memory.curvature * change)

@@ -16,20 +16,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate, train_test_split
-from sklearn.pipeline import Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, normalize
-from sklearn.utils import resample, shuffle
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier, TokenImportanceTransformer
 from sklearn_clsattn.datasets import load_requests, make_token_classification
 from sklearn_clsattn.inspection import explain
-from sklearn_clsattn.saving import load_model, save_model
 from sklearn_clsattn.text import (
     ContextVectorizer,
     TokenVectorizer,
@@ -54,57 +50,15 @@ def text_model(**parameters):
     return make_text_classifier(**settings | {"word_vectors": VECTORS} | parameters)
 
 
-def in_union(X):
-    return make_union(FunctionTransformer(accept_sparse=True)).fit_transform(X)
-
-
-def in_columns(X):
-    return ColumnTransformer([("all", "passthrough", [*range(X.shape[1])])]).fit_transform(X)
-
-
-def folds(X):
-    return sp.vstack([X[held_out] for _, held_out in KFold(3).split(X)])
-
-
-OPERATIONS = {
-    "train_test_split": lambda X: train_test_split(X, shuffle=False)[0],
-    "shuffle": lambda X: shuffle(X, random_state=0),
-    "resample": lambda X: resample(X, random_state=0),
-    "folds": folds,
-    "rows, ...": lambda X: X[np.arange(5), ...],
-    "mask": lambda X: X[np.arange(X.shape[0]) % 2 == 0],
-    "columns": lambda X: X[:, 3:50],
-    "entry": lambda X: X[[1, 2], [3, 4]].reshape(1, -1),
-    "vstack": lambda X: sp.vstack([X, X]),
-    "hstack": lambda X: sp.hstack([X, X[:, :3]]),
-    "union": in_union,
-    "columns of a table": in_columns,
-    "astype": lambda X: X.astype(np.float32),
-    "normalize": normalize,
-    "copy": lambda X: X.copy(),
-    "copy after data": lambda X: (X.data, X.copy())[1],
-    "transpose": lambda X: X.T,
-    "product": lambda X: X @ X.T,
-    "scaled": lambda X: 2 * X,
-    "pickle": lambda X: pickle.loads(pickle.dumps(X)),
-    "selected": lambda X: SelectKBest(chi2, k=9).fit_transform(X, np.arange(X.shape[0]) % 2),
-}
-
-
 @pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_every_operation_gives_an_ordinary_matrix(name, settings):
+def test_a_matrix_is_an_ordinary_one(settings):
     X = vectorizer(**settings).fit(TEXTS, TOPICS).transform(TEXTS[:40])
     assert type(X) is sp.csr_matrix
     made = sp.csr_matrix(X.toarray())
     assert set(vars(X)) <= {*vars(made), "_has_canonical_format", "_has_sorted_indices"}
     assert X.has_canonical_format
     assert X.indices.dtype == X.indptr.dtype == np.int32
-    done, expected = OPERATIONS[name](X), OPERATIONS[name](made)
-    assert type(done) is type(expected)
-    if sp.issparse(done):
-        done, expected = done.toarray(), expected.toarray()
-    assert_allclose(done, expected, rtol=1e-12)
+    assert (made != X).nnz == 0
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -247,33 +201,6 @@ def test_a_search_over_the_scale_of_vectors_differs():
     assert len(np.unique(np.round(scores, 6))) == len(scales)
 
 
-def test_saved_cloned_and_explained_as_before(tmp_path):
-    model = text_model().fit(TEXTS, TOPICS)
-    expected = model.predict_proba(OTHERS)
-    assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(OTHERS), expected)
-    save_model(model, tmp_path / "model.skops")
-    assert_allclose(load_model(tmp_path / "model.skops").predict_proba(OTHERS), expected)
-    assert_allclose(clone(model).fit(TEXTS, TOPICS).predict_proba(OTHERS), expected)
-    explanation = explain(model, OTHERS[:5])
-    assert_allclose(explanation.probability, expected[:5], rtol=1e-9)
-    assert explanation.vector_contributions is not None
-    assert list(model.named_steps) == ["vectorizer", "classifier"]
-    assert type(model[:-1]) is type(model)
-
-
-def test_weights_reach_both_steps():
-    weights = np.random.default_rng(0).uniform(0.2, 3, len(TEXTS))
-    model = text_model().fit(TEXTS, TOPICS, weights)
-    one = vectorizer(characters=(2, 3)).fit(TEXTS, TOPICS, weights)
-    assert_allclose(model[0].start_scores_, one.start_scores_)
-    again = text_model().fit(
-        TEXTS, TOPICS, vectorizer__sample_weight=weights, classifier__sample_weight=weights
-    )
-    assert_allclose(again.predict_proba(OTHERS), model.predict_proba(OTHERS))
-    unweighted = text_model().fit(TEXTS, TOPICS)
-    assert abs(model.predict_proba(OTHERS) - unweighted.predict_proba(OTHERS)).max() > 0.01
-
-
 def test_counts_are_damped_where_that_is_asked_for():
     settings = {"word_vectors": None, "token_vectors_scale": "auto", "tol": 1e-10}
     once = text_model(**settings, max_iter=2000).fit(TEXTS, TOPICS)
@@ -283,6 +210,22 @@ def test_counts_are_damped_where_that_is_asked_for():
     for model in (once, twice):
         by_hand = clone(model[-1]).fit(X, TOPICS).predict_proba(X_others)
         assert_allclose(model.predict_proba(OTHERS), by_hand, atol=2e-4)
+
+
+def test_a_parameter_that_is_changed_is_the_same_in_a_copy():
+    one = ContextVectorizer().fit(TEXTS, TOPICS)
+    before = one.transform(TEXTS)
+    after = one.set_params(character_weight=2.0).transform(TEXTS)
+    copy = pickle.loads(pickle.dumps(one)).transform(TEXTS)
+    assert abs(after - before).max() > 0.1
+    assert abs(after - copy).max() == 0
+
+
+def test_a_word_never_seen_counts_by_its_characters():
+    texts = ["terrific fun", "great terrific story", "terrible mess", "a terrible bore"] * 5
+    model = make_text_classifier().fit(texts, ["good", "good", "bad", "bad"] * 5)
+    assert model.predict(["terriffic", "terribly"]).tolist() == ["good", "bad"]
+    assert explain(model, ["terriffic !?"]).tokens.tolist() == ["terriffic"]
 
 
 def test_with_other_steps_it_is_an_ordinary_pipeline():

@@ -6,14 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import torch
-from helpers import assert_gradient, refused, settled
+from helpers import refused, settled
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_clsattn import ChunkedCounts, ClsAttentionClassifier
-from sklearn_clsattn._core.documents import Documents
-from sklearn_clsattn._core.path import AttentionPath
-from sklearn_clsattn._targets import Targets
 from sklearn_clsattn.paper import OneStepClassifier
 from sklearn_clsattn.text import ContextVectorizer, make_text_classifier
 
@@ -69,17 +65,6 @@ def test_a_document_is_worth_a_copy_for_each_class(n_classes, parameters):
 
 
 @CLASSES
-def test_with_vectors_too(n_classes):
-    X, P, weights = problem(n_classes)
-    vectors = np.random.default_rng(1).normal(size=(X.shape[1], 3))
-    given = {"C": 1.0, "token_vectors_scale": 1.0, "tol": 1e-9}
-    model = settled(**given).fit(X, P, sample_weight=weights, token_vectors=vectors)
-    counts, labels, copies = repeated(X, P, weights)
-    other = settled(**given).fit(counts, labels, sample_weight=copies, token_vectors=vectors)
-    assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=1e-3)
-
-
-@CLASSES
 def test_certain_probabilities_are_labels(n_classes):
     X, P, weights = problem(n_classes)
     codes = P.argmax(axis=1)
@@ -91,44 +76,6 @@ def test_certain_probabilities_are_labels(n_classes):
     assert pytest.approx(model.C_) == other.C_
     assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=1e-6)
     assert not other.multilabel_
-
-
-@CLASSES
-def test_gradient_and_curvature_against_differences(n_classes):
-    X, P, weights = problem(n_classes, n=30)
-    documents = Documents.from_arrays(X, Targets(np.arange(n_classes), P), weights)
-    objective = AttentionPath(documents, np.float64, "cpu", attention_C=0.1).set_C(0.7)
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(objective.start.shape, generator=generator, dtype=torch.float64)
-    assert_gradient(objective, x)
-
-
-@pytest.mark.parametrize("size", [1e-3, 1.0, 50.0, 1e3])
-def test_the_loss_of_outputs_of_any_size(size):
-    """Against cross entropies in long double, with targets of 0, 1 and between."""
-    from sklearn_clsattn._core.output_loss import output_loss
-
-    rng = np.random.default_rng(0)
-    outputs = size * rng.normal(size=(40, 3))
-    P = rng.dirichlet(np.ones(3), 40)
-    P[:10] = np.eye(3)[rng.integers(0, 3, 10)]
-    weights = rng.uniform(size=40)
-    wide = outputs.astype(np.longdouble)
-    for targets, shares in (
-        (Targets(np.arange(3), P), P),
-        (Targets(np.arange(3), (P > 0.3).astype(float), multilabel=True), P > 0.3),
-    ):
-        loss, derivative = output_loss(targets, weights)(torch.from_numpy(outputs))
-        if targets.multilabel:
-            expected = (np.logaddexp(0, wide) - shares * wide).sum(axis=1)
-            slopes = 1 / (1 + np.exp(-wide)) - shares
-        else:
-            top = wide.max(axis=1, keepdims=True)
-            logs = top + np.log(np.exp(wide - top).sum(axis=1, keepdims=True))
-            expected = logs[:, 0] - (shares * wide).sum(axis=1)
-            slopes = np.exp(wide - logs) - shares
-        assert loss == pytest.approx(float(weights @ expected), rel=1e-9)
-        assert_allclose(derivative, (weights[:, None] * slopes).astype(float), atol=1e-12)
 
 
 FORMS = {

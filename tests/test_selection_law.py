@@ -2,7 +2,7 @@
 
 import warnings
 
-import helpers
+import core
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -119,7 +119,7 @@ def test_the_steps_of_the_proof(seed, lost):
     step_size = step_of(X, y, 4.0)
     values = one_step_embeddings(X, y, step_size=step_size).shifts
     X = sp.csr_matrix(X)
-    loss = helpers.documents(X, y).attention_loss(np.float64, "cpu")
+    loss = core.documents(X, y).attention_loss(np.float64, "cpu")
     objective = SelectiveObjective(X, loss, torch.from_numpy(values))
     flow = gradient_flow(objective, None, torch.zeros(X.shape[1]))
     relevant = np.arange(X.shape[1]) < 10

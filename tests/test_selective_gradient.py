@@ -6,13 +6,12 @@ import pytest
 import reference
 import scipy.sparse as sp
 import torch
-from helpers import documents
+from core import documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_clsattn._core.fitted import SELECTION_TOLERANCE, select_tokens
-from sklearn_clsattn.paper import _selective
+from sklearn_clsattn.paper import selected_tokens
 from sklearn_clsattn.paper._selective import SelectiveObjective
 
 CLASSES = pytest.mark.parametrize("n_classes", [2, 3])
@@ -81,21 +80,6 @@ def test_it_is_the_gradient_to_every_token_s_own_length(n_classes, scale):
     assert float(point.direction[X.shape[1] // 2]) == 0
 
 
-@CLASSES
-@pytest.mark.parametrize("scale", [0.1, 3.0])
-def test_products_and_entries_agree(n_classes, scale):
-    X, loss, values = problem(n_classes, 2)
-    scores = scale * torch.from_numpy(np.random.default_rng(2).normal(size=X.shape[1]))
-    objective = SelectiveObjective(X, loss, values)
-    products = objective(scores)
-    assert objective.is_spread
-    objective.is_spread = False
-    entries = objective(scores)
-    assert_allclose(products.direction, entries.direction, rtol=1e-9, atol=1e-12)
-    assert products.log_size == pytest.approx(entries.log_size, abs=1e-10)
-    assert products.loss == pytest.approx(entries.loss, rel=1e-13)
-
-
 @settings(max_examples=20)
 @given(st.integers(0, 10**6), st.floats(0, 3), st.integers(2, 4))
 def test_it_is_orthogonal_to_a_shift_of_all_scores(seed, log_scale, n_classes):
@@ -119,23 +103,10 @@ def test_ties_and_the_selection(n_classes):
         expected, _ = exact(X, loss, values, scores)
     assert_allclose(point.direction, expected, rtol=1e-11, atol=1e-300)
     selected, unselected = objective.selection(scores)
-    rows, tokens = select_tokens(scores.numpy(), X, SELECTION_TOLERANCE)
+    rows, tokens = selected_tokens(scores.numpy(), X).nonzero()
     assert_array_equal(objective.documents[selected], rows)
     assert_array_equal(objective.tokens[selected], tokens)
     assert unselected < 1e-12
-
-
-def test_the_selection_is_the_same_in_blocks(monkeypatch):
-    """Documents without tokens, at the ends too, belong to no block."""
-    X = reference.counts(3, 40)
-    X = sp.vstack([sp.csr_matrix((1, X.shape[1])), X, sp.csr_matrix((2, X.shape[1]))]).tocsr()
-    case = problem(2, X=X)
-    scores = torch.from_numpy(np.random.default_rng(3).normal(size=X.shape[1]))
-    whole = SelectiveObjective(*case).selection(scores)
-    monkeypatch.setattr(_selective, "BLOCK_ENTRIES", 7)
-    in_blocks = SelectiveObjective(*case).selection(scores)
-    assert_array_equal(in_blocks[0], whole[0])
-    assert in_blocks[1] == pytest.approx(whole[1], rel=1e-14)
 
 
 def test_a_token_that_only_its_count_puts_ahead():

@@ -6,20 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import torch
-from helpers import assert_gradient, refused, settled
+from helpers import refused, settled
 from numpy.testing import assert_allclose, assert_array_equal
-from reference import slow_log_odds
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn._base import documents_in_memory
-from sklearn_clsattn._core.leave_one_out import LeftOut, evidence_without
-from sklearn_clsattn._core.path import AttentionPath
-from sklearn_clsattn._core.statistics import TokenTotals
-from sklearn_clsattn._validation import encode_targets
 from sklearn_clsattn.inspection import ModelReport, TokenImportanceDisplay, explain, label_issues
 from sklearn_clsattn.paper import OneStepClassifier
 from sklearn_clsattn.saving import to_onnx
@@ -38,52 +31,6 @@ def data():
     X[:, :N_LABELS] += 2 * Y * (rng.random(Y.shape) < 0.8)
     X[-5:], Y[-5:-3] = X[:5], Y[:2]  # copies, three with other labels
     return sp.csr_matrix(X), Y
-
-
-def documents_of(X, Y, weights=None):
-    weights = np.ones(len(Y)) if weights is None else weights
-    model = ClsAttentionClassifier(sublinear_counts=False)
-    return documents_in_memory(model, X.astype(float), encode_targets(Y, Y), weights)[0]
-
-
-def objective_of(documents, **options):
-    return AttentionPath(documents, np.float64, "cpu", attention_C=0.03, **options).set_C(0.7)
-
-
-def test_gradient_and_curvature_against_differences(data):
-    objective = objective_of(documents_of(*data, np.linspace(0.5, 2.0, len(data[1]))))
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(objective.start.shape, generator=generator, dtype=torch.float64)
-    assert_gradient(objective, x)
-    loss, curvature = objective.loss, objective.loss.curvature(x)
-    for at, k in ((0, 0), (4, 2), (-1, 1)):
-        step = torch.zeros_like(x)
-        step[at, 1 + k] = 1e-3
-        before, here, after = (loss(x + factor * step)[0] for factor in (-1, 0, 1))
-        expected = (before - 2 * here + after) / 1e-6
-        assert float(curvature[at, k]) == pytest.approx(expected, rel=1e-2, abs=1e-2)
-
-
-def test_loss_is_the_sum_of_the_labels_losses(data):
-    X, Y = data
-    objective = objective_of(documents_of(X, Y), scaling=None)  # without a prior mean
-    model = objective.model(objective.start)
-    outputs = model.outputs(X)
-    expected = np.logaddexp(0.0, np.where(Y == 1, -1.0, 1.0) * outputs).sum()
-    matrix = objective.matrix(objective.start)
-    assert objective.loss(matrix)[0] == pytest.approx(expected, rel=1e-9)
-
-
-def test_naive_bayes_leaves_each_document_and_its_copies_out(data):
-    X, Y = data
-    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(Y))
-    documents = documents_of(X, Y, weights)
-    totals = TokenTotals.from_statistics(documents.statistics)
-    left_out = LeftOut.with_copies(documents.targets, documents.weights, documents.groups)
-    found = evidence_without(documents.X, left_out[documents.groups], totals)
-    for i in range(0, len(Y), 7):
-        odds = [slow_log_odds(X, labels, weights, 2, i)[0] for labels in Y.T]
-        assert_allclose(found[i], np.array(odds) @ X.toarray()[i], rtol=1e-8, atol=1e-8)
 
 
 def test_labels_alone_are_classes_of_two(data):

@@ -7,12 +7,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.text import ContextVectorizer, WordVectors, make_text_classifier
-from sklearn_clsattn.text._word_vectors import _weighted_texts
 
 REQUESTS = load_requests()
 RNG = np.random.default_rng(0)
@@ -87,12 +85,6 @@ def test_word_vectors_learn_from_weights_as_from_copies():
     assert_array_equal(weighted.words_, repeated.words_)
     cosines = [vectors.vectors_ @ vectors.vectors_.T for vectors in (weighted, repeated)]
     assert_allclose(*cosines, atol=1e-4)
-    # Long texts: the sums of squares, of which the vectors are eigenvectors.
-    counts = CountVectorizer().fit_transform(texts)
-    counts = counts[:, np.flatnonzero(counts[copies].sum(axis=0))]
-    one = _weighted_texts(counts, weights.astype(float))
-    other = _weighted_texts(counts[copies], np.ones(len(copies)))
-    assert_allclose((one.T @ one).toarray(), (other.T @ other).toarray(), atol=1e-12)
 
 
 def test_weights_and_texts_without_labels():

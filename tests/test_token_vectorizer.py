@@ -1,5 +1,6 @@
 """TokenVectorizer against CountVectorizer: everything that it returns, raises and warns of."""
 
+import inspect
 import io
 import re
 import warnings
@@ -8,6 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.feature_extraction.tests.test_text as vectorizer_tests
 from hypothesis import HealthCheck, example, given, settings
 from numpy.testing import assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer
@@ -289,3 +291,26 @@ def test_columns_of_occurrences(fast, texts, terms):
             vocabulary.get(" ".join(words[j : j + n]), -1) if j + n <= stop else -1
             for j, stop in enumerate(stops.tolist())
         ]
+
+
+# What scikit-learn tests of its own vectorizer.
+
+
+def vectorizer_cases():
+    """Yield scikit-learn's tests of CountVectorizer that take no parameters, by name."""
+    for name, function in vars(vectorizer_tests).items():
+        if not name.startswith("test_") or inspect.signature(function).parameters:
+            continue
+        if "CountVectorizer" in inspect.getsource(function):
+            yield name
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("name", sorted(vectorizer_cases()))
+@pytest.mark.parametrize("fast", [True, False])
+def test_of_count_vectorizer(name, fast, monkeypatch):
+    assert issubclass(TokenVectorizer, CountVectorizer)
+    monkeypatch.setattr(vectorizer_tests, "CountVectorizer", TokenVectorizer)
+    if fast:  # however few documents
+        monkeypatch.setattr(module, "MIN_SIZE", 0)
+    getattr(vectorizer_tests, name)()

@@ -1,0 +1,111 @@
+"""Public names are on the pages of the documentation, which say of them what is so.
+
+What a tool checks is not here: docstrings by ruff and by numpydoc, while the site is built.
+"""
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sklearn_clsattn
+from sklearn_clsattn import datasets, paper
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "api.md").read_text("utf-8")
+PACKAGE = "sklearn_clsattn"
+MODULES = [sklearn_clsattn]
+MODULES += [import_module(f"{PACKAGE}.{name}") for name in sklearn_clsattn._SUBMODULES]
+ESTIMATORS = {  # with parameters for a short fit
+    sklearn_clsattn.ClsAttentionClassifier: {},
+    sklearn_clsattn.TokenImportanceTransformer: {},
+    paper.OneStepClassifier: {"max_iter": 10},
+    paper.EmbeddingClassifier: {"max_iter": 2},
+    paper.AttentionNetworkClassifier: {"embedding_dim": 8, "max_iter": 2},
+}
+
+
+def section(kind, title):
+    """Return the text of a section of a docstring."""
+    doc = inspect.getdoc(kind)
+    return re.search(rf"^{title}\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", doc, re.M | re.S)[1]
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_defaults_in_the_docstring_are_those_of_the_signature(kind):
+    text = section(kind, "Parameters")
+    for name, parameter in inspect.signature(kind).parameters.items():
+        stated = re.search(rf"^{name} :[^\n]*default=(.*)$", text, re.M)
+        assert stated, name
+        assert eval(stated[1]) == parameter.default, name
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_fitted_attributes_are_documented(kind):
+    X, y = datasets.make_token_classification(60, n_classes=3, random_state=0)
+    X = pd.DataFrame(X.toarray()).add_prefix("token ")  # for their names
+    fitted = {key for key in dir(kind) if isinstance(getattr(kind, key), property)}
+    more = {}
+    if "token_vectors" in inspect.signature(kind.fit).parameters:  # of several labels as well
+        fitted.add("multilabel_")
+        more = {"token_vectors": np.eye(X.shape[1], 3)}
+    model = kind(**ESTIMATORS[kind]).fit(X, y, **more)
+    fitted |= set(vars(model))
+    fitted = {key for key in fitted if key.endswith("_") and not key.startswith("_")}
+    fitted -= {"coef_", "feature_importances_"}  # which say where to look instead
+    stated = re.findall(r"^([\w, ]+) :", section(kind, "Attributes"), re.M)
+    assert fitted == {key.strip() for line in stated for key in line.split(",")}
+
+
+def test_functions_and_estimators_have_an_example():
+    for module in MODULES:
+        for name in module.__all__:
+            thing = getattr(module, name)
+            is_error = inspect.isclass(thing) and issubclass(thing, Exception)
+            if callable(thing) and not is_error and not hasattr(thing, "__dataclass_fields__"):
+                assert ">>>" in section(thing, "Examples"), name
+
+
+# docs/api.md is the contract, and docs/reference.rst lists what the site describes.
+
+
+def test_the_contract_has_every_public_name_and_no_other():
+    rows = re.findall(r"^\| `(\w+)` \| (`.*) \|$", PAGE.split("## Other modules")[1], re.M)
+    assert {module for module, _ in rows} == {PACKAGE, *sklearn_clsattn._SUBMODULES}
+    for module, cell in rows:
+        home = import_module(PACKAGE if module == PACKAGE else f"{PACKAGE}.{module}")
+        text = re.sub(r"\((?:[^()]|\([^()]*\))*\)", "", cell)  # without parameters and methods
+        names = re.findall(r"`(\w+)", text.split("`: ")[0] + "`")
+        assert set(names) <= set(home.__all__)
+    for module in MODULES[1:]:
+        for name in module.__all__:
+            assert re.search(rf"`(paper\.)?{name}[`(]", PAGE), name
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ESTIMATORS if hasattr(kind, "predict")])
+def test_the_contract_has_a_classifiers_parameters(kind):
+    row = re.search(rf"^\| `(?:paper\.)?{kind.__name__}` \| (.*?)(?:;.*)?\|$", PAGE, re.M)
+    assert re.findall(r"`(\w+)`", row[1]) == list(inspect.signature(kind).parameters)
+
+
+def test_the_reference_has_every_public_name_and_no_other():
+    """Each is below the module that it is imported from, where an estimator's drawing links to."""
+    page = (DOCS / "reference.rst").read_text("utf-8")
+    chapters = re.findall(r"currentmodule:: (\S+)\n(.*?)(?=\.\. currentmodule|\Z)", page, re.S)
+    listed = {}
+    for home, names in chapters:
+        listed[home] = re.findall(r"^(?:   |\.\. data:: )(\w+)$", names, re.M)
+    for module in MODULES:
+        home = module.__name__
+        public = [name for name in module.__all__ if name != "__version__"]
+        assert sorted(listed.pop(home)) == sorted(public)
+        for kind in (getattr(module, name) for name in public):
+            if hasattr(kind, "_get_doc_link"):
+                address = f"{sklearn_clsattn._SITE}/docs/reference/{home}.{kind.__name__}.html"
+                assert kind._get_doc_link(kind()) == address
+    assert not listed
