@@ -18,7 +18,7 @@ from ._bags import multiplied
 from ._callbacks import CallbackSupportMixin, FitTask, fit_task
 from ._core.fitted import FittedAttention, VectorEmbeddings, probabilities
 from ._docstrings import documented
-from ._documents import canonical, is_plain, with_columns
+from ._matrices import canonical, is_plain, with_columns
 from ._pickling import SavedMixin
 from ._training import (
     all_or_nothing,

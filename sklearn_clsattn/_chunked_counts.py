@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._core.chunk import Chunk
 from ._core.corpus import Corpus
-from ._documents import csr_of, row_blocks
+from ._matrices import csr_of, row_blocks
 from ._pickling import public
 from ._targets import Targets
 from ._training import Summary, joined, summary_of

@@ -48,7 +48,7 @@ from ._sklearn import LinearClassifierMixin, validate_parameter_constraints
 from ._transformer import TokenImportanceTransformer
 from .paper._fitted_network import FittedNetwork
 from .text._context_vectorizer import ContextVectorizer
-from .text._token_positions import N_CELLS
+from .text._gate_positions import N_CELLS
 from .text._tokens import PATTERNS
 from .text._word_vectors import WordVectors
 

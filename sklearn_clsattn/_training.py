@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils import compute_sample_weight
 
 from ._bags import Bags, n_stored
-from ._documents import log_damp_entries, safe_divide
+from ._matrices import log_damp_entries, safe_divide
 from ._sklearn import _fit_context
 from ._targets import Targets
 from ._types import Array

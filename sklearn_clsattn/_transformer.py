@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._callbacks import CallbackSupportMixin, fit_task
 from ._docstrings import documented
-from ._documents import as_configured, native
+from ._matrices import as_configured, native
 from ._pickling import SavedMixin, public
 from ._sklearn import Interval, RealNotInt, StrOptions
 from ._training import all_or_nothing, warn_user

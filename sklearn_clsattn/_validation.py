@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from ._bags import Bags, is_sparse
-from ._documents import as_csr, canonical
+from ._matrices import as_csr, canonical
 from ._sklearn import _check_estimator_name, _check_sample_weight, _get_feature_names
 from ._targets import Targets
 

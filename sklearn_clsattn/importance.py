@@ -17,7 +17,7 @@ from scipy import sparse
 
 from ._bags import Bags, is_sparse
 from ._docstrings import documented
-from ._documents import as_csr, row_blocks, row_totals, safe_divide
+from ._matrices import as_csr, row_blocks, row_totals, safe_divide
 from ._types import Array
 
 __all__ = [

@@ -20,12 +20,12 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_clsattn.datasets import load_requests
 from sklearn_clsattn.text import WORDS_AND_PUNCTUATION, ContextVectorizer, make_text_classifier
+from sklearn_clsattn.text._gate_positions import N_CELLS, Words, frequent_words, token_positions
 from sklearn_clsattn.text._gate_scores import (
     gather_evidence,
     loss_and_gradient,
 )
 from sklearn_clsattn.text._ngrams import count_ngrams
-from sklearn_clsattn.text._token_positions import N_CELLS, Words, frequent_words, token_positions
 from sklearn_clsattn.text._tokens import tokenize
 
 WORDS = ["good", "bad", "fine", "dull", "so", "very", "not", ".", ",", "!", "a", "the", "film"]

@@ -19,7 +19,7 @@ PACKAGE = "sklearn_clsattn"
 # From the ground up; a module imports from its own floor and those below.
 FLOORS = [
     {
-        *("importance", "_docstrings", "_documents", "_bags", "_targets", "_callbacks"),
+        *("importance", "_docstrings", "_matrices", "_bags", "_targets", "_callbacks"),
         *("_validation", "_pickling", "_sklearn", "_types"),
     },
     {"_writing", "_core"},

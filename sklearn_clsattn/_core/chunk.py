@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._documents import csr_of, log_damp_entries, row_totals
+from .._matrices import csr_of, log_damp_entries, row_totals
 from .._targets import Targets
 from .._types import Array, Numbers
 from .fitted import count_selected

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from .._bags import Bags, is_sparse, multiplied, n_stored
-from .._documents import (
+from .._matrices import (
     BLOCK_ENTRIES,
     log_damp,
     log_damp_entries,
@@ -117,7 +117,7 @@ class FittedAttention:
     intercept : (n_outputs,)
     cls_weight, cls_score : weight and score of ``<cls>``, whose value is 0; weight 0 leaves it out
     embeddings : None where the dimension drops out: any embeddings with these scores and values
-    entry_scale : unit in which counts are damped (:func:`~sklearn_clsattn._documents.log_damp`);
+    entry_scale : unit in which counts are damped (:func:`~sklearn_clsattn._matrices.log_damp`);
         None takes them as they are
     """
 

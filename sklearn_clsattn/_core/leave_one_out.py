@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from .._bags import Bags
-from .._documents import BLOCK_ENTRIES, row_blocks, row_sums, row_totals, safe_divide
+from .._matrices import BLOCK_ENTRIES, row_blocks, row_sums, row_totals, safe_divide
 from .._targets import Targets, group_sums
 from .._types import Array, Numbers
 from .statistics import TokenTotals

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._bags import Bags, multiplied
-from .._documents import BLOCK_ENTRIES, csr_of, index_type, row_blocks
+from .._matrices import BLOCK_ENTRIES, csr_of, index_type, row_blocks
 from .._types import Array
 from .threads import blocks_in_threads, in_background, in_threads
 

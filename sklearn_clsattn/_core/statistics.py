@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from .._bags import Bags
-from .._documents import row_sums, row_totals, safe_divide
+from .._matrices import row_sums, row_totals, safe_divide
 from .._targets import Targets
 from .._types import Array, Numbers
 from ..importance import class_totals, overall_importance, signed_frequency, smoothed_totals

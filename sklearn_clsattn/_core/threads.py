@@ -13,7 +13,7 @@ from weakref import WeakSet, ref
 import torch
 
 from .._bags import Bags
-from .._documents import BLOCK_ENTRIES, left_blocks, row_blocks
+from .._matrices import BLOCK_ENTRIES, left_blocks, row_blocks
 from .._sklearn import _get_threadpool_controller
 
 Item = TypeVar("Item")

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import Bunch, check_random_state
 
-from .._documents import as_configured
+from .._matrices import as_configured
 from .._sklearn import Interval, validate_params
 from ._requests import sections
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._base import checked_documents, fitted_attention, of_label, vector_embeddings
 from .._core.fitted import FittedAttention
-from .._documents import canonical, row_sums
+from .._matrices import canonical, row_sums
 from .._types import Array
 from .._validation import label_array
 from ..text._context_vectorizer import ContextVectorizer, bags_of

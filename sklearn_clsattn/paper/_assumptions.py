@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.fitted import in_the_layout_of
-from .._documents import row_totals, safe_divide
+from .._matrices import row_totals, safe_divide
 from .._types import Array, Numbers
 from ._input_checks import encoded_documents, listed
 

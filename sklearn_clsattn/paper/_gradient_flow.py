@@ -19,7 +19,7 @@ from .._core.documents import Documents
 from .._core.fitted import FittedAttention, StoredEmbeddings, in_the_layout_of
 from .._core.products import to_array
 from .._core.result import FitResult, OnIteration
-from .._documents import row_totals, safe_divide
+from .._matrices import row_totals, safe_divide
 from .._types import Array
 from ._exponential import ExponentialIntegrator
 from ._max_margin import MaxMargin, import_piqp, max_margin_direction

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._documents import as_csr, canonical
+from .._matrices import as_csr, canonical
 from .._targets import Targets
 from .._types import Array
 from .._validation import check_two_classes

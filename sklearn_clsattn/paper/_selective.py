@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from .._core.fitted import SELECTION_TOLERANCE
 from .._core.loss import AttentionLoss
 from .._core.threads import in_threads
-from .._documents import BLOCK_ENTRIES
+from .._matrices import BLOCK_ENTRIES
 from .._types import Array, Numbers
 
 # Products have lost their digits where the size is smaller, relative to its largest value ...

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._documents import index_type
+from .._matrices import index_type
 from .._types import Integers
 from ._ngrams import RowsPart, stack_rows
 from ._symbols import Alphabet, distinct_runs, padded, ranges

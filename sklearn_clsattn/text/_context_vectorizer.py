@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._bags import Bags, multiplied
 from .._callbacks import CallbackSupportMixin, fit_task
-from .._documents import as_configured, index_type
+from .._matrices import as_configured, index_type
 from .._pickling import SavedMixin, public
 from .._sklearn import Interval, Options, RealNotInt, StrOptions, _check_sample_weight
 from .._targets import Targets
@@ -36,9 +36,7 @@ from .._validation import (
     label_array,
 )
 from ._characters import frequent_characters
-from ._ngrams import RowsPart, count_ngrams, ngram_columns, remember_columns, stack_rows
-from ._normalization import Form, aligned, normalized_texts
-from ._token_positions import (
+from ._gate_positions import (
     MAX_SCORE,
     N_CELLS,
     TokenPositions,
@@ -46,6 +44,8 @@ from ._token_positions import (
     frequent_words,
     token_positions,
 )
+from ._ngrams import RowsPart, count_ngrams, ngram_columns, remember_columns, stack_rows
+from ._normalization import Form, aligned, normalized_texts
 from ._tokens import (
     PATTERNS,
     WORDS_AND_PUNCTUATION,

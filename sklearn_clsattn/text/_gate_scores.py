@@ -26,7 +26,7 @@ from .._core.output_loss import OutputLoss, output_loss
 from .._core.statistics import CorpusStatistics, token_scaling
 from .._targets import Targets
 from .._types import Array, Numbers
-from ._token_positions import MAX_SCORE, N_CELLS, Words
+from ._gate_positions import MAX_SCORE, N_CELLS, Words
 
 POSITION_PENALTY = 1.0
 PREVIOUS_PENALTY = 5.0

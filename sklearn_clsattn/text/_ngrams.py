@@ -18,7 +18,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._documents import index_type
+from .._matrices import index_type
 from .._types import Integers
 from ._symbols import ranges
 from ._tokens import Ids, Tokens, look_up

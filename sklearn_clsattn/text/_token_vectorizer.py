@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
 from .._callbacks import CallbackSupportMixin, fit_task
-from .._documents import as_configured
+from .._matrices import as_configured
 from .._pickling import SavedMixin, public
 from .._training import all_or_nothing
 from .._validation import check_not_swapped
