@@ -58,7 +58,7 @@ def objective_of(X, codes, weights, scaling, C=1.0, attention_C=0.3):
 def test_training_converges_and_says_what_it_did(n_classes, attend_cls, token):
     X, codes, weights = weighted(n_classes)
     result = fit(X, codes, weights, attend_cls=attend_cls, scaling=token)
-    assert not result.not_converged
+    assert not result.convergence_message
     assert gap(result) <= 1e-6
     assert len(result.loss_curve) == result.n_iter + 1
     assert (np.diff(result.loss_curve) < 0).all()
