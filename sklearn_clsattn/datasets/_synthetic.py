@@ -232,7 +232,8 @@ def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> N
     if weights is not None:
         frequencies = np.asarray(weights, dtype=np.float64)
     has_shape = frequencies.shape == (n_classes,)
-    if not has_shape or frequencies.min() < 0 or abs(frequencies.sum() - 1) > 1e-6:
+    # NaN would pass the opposite comparisons.
+    if not (has_shape and frequencies.min() >= 0 and abs(frequencies.sum() - 1) <= 1e-6):
         raise ValueError(f"weights must be {n_classes} shares that add up to 1, got {weights!r}")
     exact = n_samples * frequencies / frequencies.sum()
     sizes = np.floor(exact + 1e-9).astype(np.int64)
