@@ -250,7 +250,7 @@ def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> N
 
 
 def _draw_lengths(rng: Rng, document_length: float, size: int) -> NDArray[np.int64]:
-    """Draw log-normal numbers of tokens (size,), at least 1 each, with a mean before rounding."""
+    """Draw the lengths (size,) of documents: log-normal numbers, rounded, and at least 1."""
     # The mean of a log-normal is exp(mu + sigma ** 2 / 2).
     mu = np.log(document_length) - _LENGTH_SPREAD**2 / 2
     lengths = rng.lognormal(mu, _LENGTH_SPREAD, size)
