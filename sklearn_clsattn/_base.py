@@ -24,10 +24,10 @@ from ._training import (
     all_or_nothing,
     check_finite,
     overflow_as_value_error,
+    prepared_documents,
     summary_of,
-    warn_of_outliers,
+    warn_of_outlying_entries,
     warn_user,
-    weighted_documents,
 )
 from ._types import Array, Numbers
 from ._validation import encode_targets, validated
@@ -51,10 +51,10 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     its own, and trains in `_train`.
     """
 
-    mlp = False  # whether an MLP follows the softmax: decisions are then not sums over tokens
-    multilabel_ = False  # whether documents have several labels
+    mlp = False  # default of the parameter `mlp` of AttentionNetworkClassifier
+    multilabel_ = False  # `_store` sets True on an instance whose documents have several labels
 
-    _criterion = "gap"
+    _criterion = "gap"  # what `_print_progress` calls the number that the stopping rule compares
 
     class_weight: dict[Any, float] | str | None
     max_iter: int
@@ -77,17 +77,18 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
     def _fit_in_memory(
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, **more: Any
     ) -> None:
-        """Fit on documents in memory, with further training options.
+        """Fit on documents in memory.
 
-        `classes` name the columns of `y` if these are probabilities.
+        `classes` name the columns of `y` if these are probabilities; `more` is passed to `_train`.
         """
         from ._core.products import resolve_device
 
         device = resolve_device(self.device)
         with fit_task(self, X, y, sample_weight, self.max_iter) as task:
             csr, labels, weights = validated(self, X, y, sample_weight, classes=classes)
+            # If `y` is a data frame, it names the columns of `labels`, the validated array.
             targets = encode_targets(y, labels, classes)
-            warn_of_outliers(self, csr)
+            warn_of_outlying_entries(self, csr)
             documents, dtype = documents_in_memory(self, csr, targets, weights)
             self._fit_documents(documents, dtype, device, targets.classes, task, **more)
 
@@ -99,8 +100,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         Returns
         -------
         decision : ndarray of shape (n_documents,) or (n_documents, n_classes)
-            For two classes, the log-odds of ``classes_[1]``; for more, one value per class; for
-            several labels, the log-odds of each label.
+            For two classes, the log-odds of ``classes_[1]``; for more, one value per class; with
+            several labels per document, the log-odds of each label.
         """
         fitted, X = self._checked(X)
         outputs = fitted.outputs(X)
@@ -127,7 +128,8 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         {X}
         priors : array-like of shape (n_classes,), default=None
             Class frequencies among the documents to predict, if they differ from those in
-            training (`class_prior_`). The logarithms of the ratios are added to the decisions.
+            training (`class_prior_`). They sum to 1, except with several labels. The logarithms of
+            the ratios (with several labels, of the odds ratios) are added to the decisions.
 
         Returns
         -------
@@ -142,19 +144,19 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         return probabilities(decision)
 
     def _prior_shift(self, priors: ArrayLike) -> Array:
-        """Return the change of the decisions by other class frequencies, () or (n_classes,)."""
+        """Return what other priors add to decisions, () for two classes, else (n_classes,)."""
         frequencies = check_array(priors, ensure_2d=False, dtype=np.float64, input_name="priors")
         if self.multilabel_:
-            what = "between 0 and 1"
+            requirement = "between 0 and 1"
             is_valid = (frequencies < 1).all()
         else:
-            what = "above 0 that add up to 1"
+            requirement = "above 0 that add up to 1"
             is_valid = np.isclose(frequencies.sum(), 1.0)
         has_shape = frequencies.shape == self.class_prior_.shape
         if not (has_shape and is_valid and (frequencies > 0).all()):
             raise ValueError(
-                f"priors must be {len(self.class_prior_)} numbers {what}, one for each of "
-                f"{self.classes_.tolist()}, got {priors!r}."
+                f"priors must be {len(self.class_prior_)} numbers {requirement}, one for each "
+                f"of {self.classes_.tolist()}, got {priors!r}."
             )
         if self.multilabel_:
             return np.asarray(logit(frequencies) - logit(self.class_prior_))
@@ -200,8 +202,13 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         Returns
         -------
         contributions : csr_array of shape (n_documents, n_tokens), or a list of them
-            Attention weight times token value; for more than two classes, one array per class.
-            Row sums plus `intercept_` equal :meth:`decision_function`.
+            Attention weight times token value; for more than two classes or several labels, one
+            array per class. Row sums plus `intercept_` equal :meth:`decision_function`.
+
+        Raises
+        ------
+        ValueError
+            If `mlp` of AttentionNetworkClassifier is True: decisions are then not sums over tokens.
         """
         fitted, X = self._checked(X)
         terms = fitted.contributions(X)
@@ -215,14 +222,17 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         Returns
         -------
         selected : boolean csr_array of shape (n_documents, n_tokens)
-            The selected tokens S_X(p), including ties within 1e-6.
+            The document's tokens whose score is within 1e-6 of its highest (S_X(p) in the paper).
         """
         fitted, X = self._checked(X)
         return fitted.selected(X)
 
     @property
     def cls_embedding_(self) -> Array:
-        """The embedding p of ``<cls>``; the first unit vector if the basis is arbitrary."""
+        """The embedding p of ``<cls>``.
+
+        The first unit vector if only scores and values were trained.
+        """
         check_is_fitted(self)
         if self._embeddings is not None:
             return self._embeddings.cls_embedding
@@ -230,7 +240,10 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
     @property
     def output_vector_(self) -> Array:
-        """The output vector v, or one row per class; unit vectors if the basis is arbitrary."""
+        """The output vector v, or one row per class.
+
+        Unit vectors if only scores and values were trained.
+        """
         check_is_fitted(self)
         n_outputs = len(self.intercept_)
         if self._embeddings is None:
@@ -241,7 +254,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
     @property
     def token_embeddings_(self) -> NDArray[np.floating[Any]]:
-        """The embeddings E, computed on demand."""
+        """The embeddings E; a row [score, values] per token if only these were trained."""
         check_is_fitted(self)
         if self._embeddings is not None:
             return self._embeddings.matrix
@@ -274,7 +287,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         return hasattr(self, "attention_scores_")
 
     def _model(self) -> FittedAttention:
-        """Return the fitted model, built from the fitted attributes."""
+        """Return the fitted model, here from the fitted attributes."""
         # A file may store smaller numbers (save_model).
         values = self.token_values_.astype(np.float64, copy=False)
         return FittedAttention(
@@ -292,11 +305,11 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         if hasattr(self, "feature_names_in_") or not is_plain(X, self.n_features_in_):
             X, _, _ = validated(self, X, reset=False)
         if hasattr(self, "entry_scale_"):
-            # An entry that is stored in several parts is summed before it is damped.
-            X = canonical(multiplied(X))
+            X = multiplied(X)  # entries of bags cannot be damped one by one
+            X = canonical(X)  # an entry in several parts is summed before it is damped
         return self._model(), X
 
-    def _train(self, *documents: Any, **options: Any) -> FitResult:
+    def _train(self, documents: Documents, **options: Any) -> FitResult:
         """Train on the documents; each classifier implements this."""
         raise NotImplementedError
 
@@ -309,49 +322,56 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         task: FitTask,
         **more: Any,
     ) -> None:
-        """Train on documents and store the result."""
+        """Train on documents, store the result, and warn; `more` is passed to `_train`."""
+        result = self._finite_result(documents, task, dtype=dtype, device=device, **more)
+        counts = documents.count_selected(result.model.scores)
+        self._store(result, classes, documents.statistics, counts, documents.entry_scale)
+        self.__dict__.pop("_stream", None)  # the memory of partial_fit describes the previous model
+        self._warn(result)
+
+    def _finite_result(self, documents: Documents, task: FitTask, **options: Any) -> FitResult:
+        """Return the result of `_train`, or raise an error if its numbers are not finite."""
         from ._core.threads import ThreadLimit
 
         def on_iteration(n_iter: int, loss: float, criterion: float) -> None:
             self._print_progress(n_iter, loss, criterion)
             task.reached(n_iter)
 
-        options: dict[str, Any] = {
-            "dtype": dtype,
-            "device": device,
-            "on_iteration": on_iteration,
-            **more,
-        }
-        dimension = getattr(self, "embedding_dim", None) or 0
+        # Multiplications of dense matrices per pass, by which ThreadLimit chooses the threads.
+        dimension = getattr(self, "embedding_dim", None) or 0  # None: no dense matrices
         n_dense = dimension * documents.n_entries * (1 + documents.n_outputs)
         total_weight = documents.statistics.total_weight
         with ThreadLimit(n_dense), overflow_as_value_error(self, total_weight):
-            result = self._train(documents, **options)
+            result = self._train(documents, on_iteration=on_iteration, **options)
             check_finite(result)
-        counts = documents.count_selected(result.model.scores)
-        self._store(result, classes, documents.statistics, counts, documents.entry_scale)
-        self.__dict__.pop("_stream", None)  # it remembers batches that this model has not seen
-        self._warn(result)
+        return result
 
     def _warn(self, result: FitResult) -> None:
         """Issue the warnings of training."""
-        if result.warning:
-            warn_user(result.warning)
-        if result.not_converged:
-            warn_user(result.not_converged, ConvergenceWarning)
+        if result.other_message:
+            warn_user(result.other_message)
+        if result.convergence_message:
+            warn_user(result.convergence_message, ConvergenceWarning)
 
     def _fit_corpus(self, corpus: Corpus, summary: Summary, **more: Any) -> None:
-        """Fit on the CPU to documents in chunks, which `summary` describes."""
+        """Fit on the CPU to documents in chunks, which `summary` describes.
+
+        `more` is passed to `_train`.
+        """
         import torch
 
+        self._store_tokens(summary)
+        with fit_task(self, max_iter=self.max_iter) as task:
+            documents, dtype = prepared_documents(self, corpus, summary)
+            device = torch.device("cpu")
+            self._fit_documents(documents, dtype, device, summary.targets.classes, task, **more)
+
+    def _store_tokens(self, summary: Summary) -> None:
+        """Store the number and names of the tokens, as scikit-learn's `validate_data` does."""
         self.n_features_in_ = summary.shape[1]
         self.__dict__.pop("feature_names_in_", None)
         if summary.names is not None:
             self.feature_names_in_ = np.array(summary.names, dtype=object)
-        with fit_task(self, max_iter=self.max_iter) as task:
-            documents, dtype = weighted_documents(self, corpus, summary)
-            device = torch.device("cpu")
-            self._fit_documents(documents, dtype, device, summary.targets.classes, task, **more)
 
     def _store(
         self,
@@ -366,7 +386,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
             if name.endswith("_") and not name.endswith("_in_"):
                 del self.__dict__[name]
         self.classes_ = classes
-        self.n_iter_ = max(1, result.n_iter)
+        self.n_iter_ = max(1, result.n_iter)  # scikit-learn requires at least 1
         self.loss_curve_ = np.array(result.loss_curve)
         if statistics.multilabel:
             self.multilabel_ = True
@@ -403,35 +423,35 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
 
 
 def fitted_attention(classifier: BaseAttentionClassifier) -> FittedAttention:
-    """Return the fitted model of a classifier, built from its fitted attributes."""
+    """Return the model of a fitted classifier."""
     check_is_fitted(classifier)
     return classifier._model()
 
 
 def vector_embeddings(classifier: BaseAttentionClassifier) -> VectorEmbeddings | None:
-    """Return the embeddings of a fitted classifier if its tokens have vectors, else None."""
+    """Return the embeddings of a fitted classifier with word vectors, else None."""
     stored = classifier._embeddings
     return stored if isinstance(stored, VectorEmbeddings) else None
 
 
 def of_label(classifier: Any, label: Any) -> Any:
-    """Return a binary classifier for one of several labels."""
+    """Return a binary classifier for one of several labels, only to predict and explain."""
     labels = classifier.classes_.tolist()
     if label not in labels:
         raise ValueError(
             f"Documents have several labels: target must be one of {labels}, got {label!r}."
         )
     k = labels.index(label)
+    # Other fitted attributes, such as class_prior_, stay those of all labels.
     binary = copy(classifier)
     binary.multilabel_ = False
+    # A label of any type becomes a string beside its negation.
     binary.classes_ = np.array([f"not {label}", str(label)], dtype=object)
     binary.token_values_ = classifier.token_values_[k]
     binary.intercept_ = classifier.intercept_[[k]]
     stored = classifier._embeddings
     if isinstance(stored, VectorEmbeddings):
-        own = stored.own[:, [k]]
-        weights = stored.weights[:, [k]]
-        binary._embeddings = replace(stored, own=own, weights=weights)
+        binary._embeddings = replace(stored, own=stored.own[:, [k]], weights=stored.weights[:, [k]])
     return binary
 
 
@@ -446,9 +466,13 @@ def documents_in_memory(
     targets: Targets,
     weights: Array,
     entry_scale: float | None = None,
-    seen: Array | None = None,
+    earlier_class_weights: Array | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
-    """Return validated documents in memory as :func:`weighted_documents` does."""
+    """Return validated documents, as one chunk prepared for training, and training's precision.
+
+    In earlier batches, `entry_scale` was the unit of damped entries, and classes had the
+    `earlier_class_weights`.
+    """
     from ._core.chunk import Chunk
     from ._core.corpus import Corpus
 
@@ -456,4 +480,5 @@ def documents_in_memory(
         X = multiplied(X)  # entries of bags cannot be damped one by one
     X, transposed = with_columns(X)
     corpus = Corpus([Chunk(X, targets, weights, transposed=transposed)])
-    return weighted_documents(classifier, corpus, summary_of(X, targets), entry_scale, seen)
+    summary = summary_of(X, targets)
+    return prepared_documents(classifier, corpus, summary, entry_scale, earlier_class_weights)

@@ -363,8 +363,14 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
         elif targets.multilabel != self.multilabel_:
             before = "several labels" if self.multilabel_ else "one label"
             raise ValueError(f"Earlier batches had {before} per document: got {targets.kind}.")
-        scale, seen = stream.entry_scale, stream.statistics.class_weights
-        batch, _ = documents_in_memory(self, csr, targets, weights, scale, seen)
+        batch, _ = documents_in_memory(
+            self,
+            csr,
+            targets,
+            weights,
+            entry_scale=stream.entry_scale,
+            earlier_class_weights=stream.statistics.class_weights,
+        )
         with ThreadLimit(), overflow_as_value_error(self, batch.statistics.total_weight):
             result, kept = learn_batch(
                 stream, batch, device=device, on_iteration=self._print_progress, **self._settings()

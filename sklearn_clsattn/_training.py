@@ -117,18 +117,19 @@ def _joined_targets(parts: list[Targets]) -> Targets:
     return Targets(classes, np.empty(0, np.intp))
 
 
-def weighted_documents(
+def prepared_documents(
     classifier: Any,
     corpus: Corpus,
     summary: Summary,
     entry_scale: float | None = None,
-    seen: Array | None = None,
+    earlier_class_weights: Array | None = None,
 ) -> tuple[Documents, type[np.floating[Any]]]:
     """Return the documents in the form for training, and the precision of training.
 
     They have the weights of their classes, and damped counts where the classifier wants these.
-    Earlier documents, if there were any, had the unit `entry_scale`, and their classes the weights
-    `seen`. Single precision is for what it holds exactly, where no size is extreme.
+    Earlier batches, if there were any, had the unit `entry_scale`, and their classes the weights
+    `earlier_class_weights`. Single precision is for what it holds exactly, where no size is
+    extreme.
     """
     from ._core import chunk
     from ._core.documents import Documents
@@ -143,7 +144,7 @@ def weighted_documents(
             check_total_weight(np.array([total]))
         else:
             factors = class_factors(classifier.class_weight, classes, np.array(sums))
-            check_two_classes(classes, sums * factors, seen)
+            check_two_classes(classes, sums * factors, earlier_class_weights)
             total = float(sums @ factors)
             if classifier.class_weight is not None:
                 corpus = corpus.map(chunk.with_class_factors, factors)
@@ -219,7 +220,7 @@ def check_finite(result: FitResult) -> None:
             raise FloatingPointError
 
 
-def warn_of_outliers(classifier: Any, X: Any) -> None:
+def warn_of_outlying_entries(classifier: Any, X: Any) -> None:
     """Warn if few entries of X set the scale of all, and are not damped.
 
     X is a CSR matrix without zeros. The mean entry sets the scale.

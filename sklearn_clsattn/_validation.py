@@ -514,19 +514,19 @@ def check_total_weight(class_weights: NDArray[np.float64]) -> None:
 def check_two_classes(
     classes: NDArray[Any],
     class_weights: NDArray[np.float64],
-    seen: NDArray[np.float64] | None = None,
+    earlier_class_weights: NDArray[np.float64] | None = None,
 ) -> None:
     """Raise ValueError unless at least two classes (n_classes,) have positive weight.
 
-    For a batch after others, whose classes had the weights `seen`, one class is enough.
+    For a batch after others, whose classes had the `earlier_class_weights`, one class is enough.
     """
     present = classes[class_weights > 0].tolist()
-    if seen is not None and not present:
+    if earlier_class_weights is not None and not present:
         raise ValueError(
             "The batch has no document of positive weight: check sample_weight and class_weight, "
             "or skip this batch."
         )
-    if seen is None and len(present) < 2:
+    if earlier_class_weights is None and len(present) < 2:
         if present:
             qualification = " of positive weight" if len(classes) > 1 else ""
             found = f"one class{qualification} ({present[0]!r})"
@@ -536,4 +536,6 @@ def check_two_classes(
             f"y has {found}; at least two are needed. Add documents of another class, or check "
             "sample_weight and class_weight."
         )
-    check_total_weight(class_weights if seen is None else seen + class_weights)
+    if earlier_class_weights is not None:
+        class_weights = earlier_class_weights + class_weights
+    check_total_weight(class_weights)

@@ -140,6 +140,7 @@ SINGLE = {"delta": 0, "single_relevant": True}
         *({"relevant_share": 1.1}, {"zipf_exponent": -1}, {"flip_y": 2}),
         *({"delta": 1.1}, {"delta": (0.1, -0.1)}, {"delta": (0.1, 0.2, 0.3)}, {"delta": "small"}),
         *({"weights": [0.5, 0.5, 0.5]}, {"weights": [0.9, 0.9]}, {"weights": [1.5]}),
+        {"weights": [np.nan, 0.5]},
         {"n_samples": 10, "n_classes": 3, **SINGLE},
         {"weights": [0.4, 0.6], **SINGLE},
         {"delta": 0.1, "single_relevant": True},

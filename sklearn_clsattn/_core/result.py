@@ -22,13 +22,13 @@ class FitResult:
     loss_curve : training loss, in nats per document, at the start and after each iteration
     n_iter : number of iterations
     attributes : fitted attributes beyond those of every estimator, by name
-    not_converged : the warning if it did not converge, else ""
-    warning : any other warning, or ""
+    convergence_message : the text of the warning if it did not converge, else ""
+    other_message : the text of any other warning, or ""
     """
 
     model: FittedAttention
     loss_curve: list[float]
     n_iter: int
     attributes: dict[str, Any] = field(default_factory=dict)
-    not_converged: str = ""
-    warning: str = ""
+    convergence_message: str = ""
+    other_message: str = ""

@@ -68,7 +68,7 @@ def solve(
         loss_curve=curve,
         n_iter=n_done,
         attributes={"optimality_gap_": gap},
-        not_converged=_not_converged(leg.status, n_done, gap, tol),
+        convergence_message=_not_converged(leg.status, n_done, gap, tol),
     )
     return result, leg
 

@@ -1,13 +1,13 @@
 """Short customer messages with topics and moods, which need no download."""
 
 import re
-from importlib import resources
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import Bunch
 
 from .._sklearn import StrOptions, validate_params
+from ._word_lists import sections
 
 _N_SAMPLES = 3000
 
@@ -80,13 +80,6 @@ def load_requests(*, target: Literal["topic", "mood"] = "topic", return_X_y: boo
         mood=mood,
         target_names=sorted(set(labels_of_target)),
     )
-
-
-def sections(file: str) -> dict[str, str]:
-    """Return the text below each heading, which is in brackets, of a file of this folder."""
-    text = (resources.files(__package__) / file).read_text("utf-8")
-    parts = re.split(r"^\[(.+)\]\n", text, flags=re.MULTILINE)[1:]
-    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _titles(lists: Lists, kind: str) -> list[str]:

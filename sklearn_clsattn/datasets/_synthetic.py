@@ -11,12 +11,13 @@ from sklearn.utils import Bunch, check_random_state
 
 from .._matrices import as_configured
 from .._sklearn import Interval, validate_params
-from ._requests import sections
+from ._word_lists import sections
 
 _LENGTH_SPREAD = 0.5  # standard deviation of the logarithm of documents' lengths
-# Separators after words in a text, and their cumulative probabilities.
-_SEPARATORS = (" ", ", ", ". ", ".")
+# Separators between the words of a text, and their cumulative probabilities.
+_SEPARATORS = (" ", ", ", ". ")
 _SEPARATOR_CDF = (0.86, 0.93, 1.0)
+_END = "."  # after the last word of a text
 
 Rng = np.random.RandomState
 
@@ -61,10 +62,10 @@ def make_token_classification(
 
     Each class has tokens that are relevant to it; all other tokens are irrelevant and equally
     frequent in all classes. A document of class :math:`y` has a log-normal number of tokens. A
-    binomial number of them, at least one, is relevant. Each relevant one is token :math:`j`, which
-    is relevant to class :math:`k`, with probability :math:`(1 - \delta_j) / m` if :math:`y = k` and
-    :math:`\delta_j / (m (K - 1))` otherwise, where :math:`m` is `n_relevant_per_class` and
-    :math:`K` is `n_classes`.
+    binomial number of them is relevant, at least one unless `relevant_share` is 0. Each relevant
+    one is token :math:`j`, which is relevant to class :math:`k`, with probability
+    :math:`(1 - \delta_j) / m` if :math:`y = k` and :math:`\delta_j / (m (K - 1))` otherwise, where
+    :math:`m` is `n_relevant_per_class` and :math:`K` is `n_classes`.
 
     Parameters
     ----------
@@ -77,25 +78,28 @@ def make_token_classification(
     n_irrelevant : int, default=500
         Number of irrelevant tokens. With 0, all tokens are relevant, for any `relevant_share`.
     document_length : float, default=50
-        Mean number of tokens in a document.
+        Mean number of tokens in a document, somewhat exceeded if it is small: each document has at
+        least one token.
     relevant_share : float, default=0.2
-        Expected share of relevant tokens in a document. With 0, labels are independent of tokens;
-        otherwise each document has at least one relevant token.
+        Expected share of relevant tokens in a long document; a short one may exceed it, as each
+        document has at least one relevant token. With 0, it has none, and labels are independent
+        of tokens.
     delta : float or tuple (low, high), default=0.1
         If classes are equally frequent, the probability that an occurrence of a relevant token
-        is in a document of another class. With 0, classes are linearly separable. With a pair,
-        the tokens of each class have probabilities evenly spaced from `low` to `high`.
+        is in a document of another class. With 0, classes are linearly separable, unless labels
+        are flipped or `relevant_share` is 0. With a pair, the tokens of each class have
+        probabilities evenly spaced from `low` to `high`.
     single_relevant : bool, default=False
-        Whether the data satisfy Assumption 1 of [1]_ exactly (see Notes). `n_samples` must be a
-        multiple of `n_classes`, classes must be balanced, and `delta` and `flip_y` must be 0;
-        `relevant_share` is ignored.
+        Whether the data satisfy Assumption 1 of [1]_ exactly (see Notes). Pass ``delta=0`` with
+        it. `n_samples` must be a multiple of `n_classes`, classes must be balanced, `flip_y` must
+        be 0, and `n_irrelevant` at least 1; `relevant_share` is ignored.
     zipf_exponent : float, default=1.0
         The irrelevant token of rank r has a frequency proportional to `r ** -zipf_exponent`.
     weights : array-like of shape (n_classes,), default=None
-        Class frequencies; class sizes are rounded to whole numbers. By default classes are
-        balanced.
+        Class frequencies, which add up to 1; class sizes are rounded to whole numbers. By default
+        classes are balanced.
     flip_y : float, default=0.0
-        Fraction of labels to replace by a label drawn uniformly from all classes.
+        Probability that a label is redrawn, uniformly from all classes.
     as_text : bool, default=False
         Whether to return texts, with words in random order and punctuation, in which
         :class:`~sklearn.feature_extraction.text.CountVectorizer` counts exactly the same tokens.
@@ -108,8 +112,8 @@ def make_token_classification(
     -------
     X : sparse matrix of shape (n_samples, n_tokens), or ndarray of shape (n_samples,)
         Counts of tokens: first those relevant to class 0, then those relevant to class 1, and so
-        on, then the irrelevant tokens, most frequent first. CSR, in the container of scikit-learn's
-        `sparse_interface`. With `as_text`, texts.
+        on, then the irrelevant tokens, most frequent first. A CSR matrix, or a CSR array after
+        ``sklearn.set_config(sparse_interface="sparray")``. With `as_text`, texts.
     y : ndarray of shape (n_samples,)
         Class labels, 0 to `n_classes` - 1.
     bunch : :class:`~sklearn.utils.Bunch`
@@ -136,11 +140,10 @@ def make_token_classification(
     Notes
     -----
     Theorem 4.3 of [1]_ requires Assumption 1: each document has exactly one relevant token, which
-    occurs only in documents of one class, and all its other tokens have signed frequency 0. With
-    `single_relevant`, documents are drawn in groups of K, one of each class, that differ only in
-    the relevant token and have the same order within each class, so that the frequencies of
-    irrelevant tokens are equal to the last bit. If a class has as many documents as relevant
-    tokens, all these tokens occur.
+    occurs only in documents of one class, and all its other tokens are equally frequent in all
+    classes. With `single_relevant`, the i-th documents of all classes have the same irrelevant
+    tokens, so the frequencies of irrelevant tokens are exactly equal. If a class has at least as
+    many documents as relevant tokens, all these tokens occur.
 
     References
     ----------
@@ -157,73 +160,76 @@ def make_token_classification(
     >>> bunch.feature_names[[0, 20, 40]].tolist()
     ['painful', 'terrific', 'the']
     """
-    own, other = _relevant_probabilities(delta, n_relevant_per_class, n_classes)
+    p_own, p_other = _relevant_probabilities(delta, n_relevant_per_class, n_classes)
     sizes = _class_sizes(n_samples, n_classes, weights)
-    unbalanced = n_samples % n_classes or np.ptp(sizes)
-    if single_relevant and (unbalanced or np.any(delta) or flip_y or not n_irrelevant):
+    is_balanced = len(set(sizes.tolist())) == 1
+    can_be_exact = is_balanced and not np.any(delta) and flip_y == 0 and n_irrelevant >= 1
+    if single_relevant and not can_be_exact:
         raise ValueError(
             "single_relevant=True requires that n_samples is a multiple of n_classes, weights are "
             "equal, delta and flip_y are 0, and n_irrelevant is at least 1"
         )
     rng = check_random_state(random_state)
 
+    # 1) The tokens, and the probabilities of relevant ones (by class) and of irrelevant ones.
     n_relevant = n_classes * n_relevant_per_class
     token_class = np.full(n_relevant + n_irrelevant, -1)
     token_class[:n_relevant] = np.repeat(np.arange(n_classes), n_relevant_per_class)
-    relevant = np.where(token_class[:n_relevant] == np.arange(n_classes)[:, None], own, other)
-    irrelevant = np.arange(1, n_irrelevant + 1, dtype=np.float64) ** -zipf_exponent
-    irrelevant /= max(irrelevant.sum(), np.finfo(np.float64).tiny)
+    is_own = token_class[:n_relevant] == np.arange(n_classes)[:, None]
+    p_relevant = np.where(is_own, p_own, p_other)
+    p_irrelevant = np.arange(1, n_irrelevant + 1, dtype=np.float64) ** -zipf_exponent
+    if n_irrelevant:
+        p_irrelevant /= p_irrelevant.sum()
 
+    # 2) The documents. `share` is the probability that the token at a position is relevant.
     y = np.repeat(np.arange(n_classes), sizes)
     rng.shuffle(y)
-    n_lengths = n_samples // n_classes if single_relevant else n_samples
-    # The mean of a log-normal is exp(mu + sigma ** 2 / 2).
-    mu = np.log(document_length) - _LENGTH_SPREAD**2 / 2
-    lengths = np.maximum(np.rint(rng.lognormal(mu, _LENGTH_SPREAD, n_lengths)), 1).astype(np.int64)
     if single_relevant:
-        tokens, lengths = _draw_groups(rng, y, lengths, n_classes, n_relevant, irrelevant)
-        relevant_share = float(np.mean(1 / lengths))
+        group_lengths = _draw_lengths(rng, document_length, n_samples // n_classes)
+        tokens, lengths = _draw_groups(rng, y, group_lengths, n_relevant_per_class, p_irrelevant)
+        share = float(np.mean(1 / lengths))  # one token of each document is relevant
     else:
-        relevant_share = relevant_share if n_irrelevant else 1.0
-        tokens = _draw_tokens(rng, y, lengths, relevant_share, relevant, irrelevant)
-    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    ones = np.ones(tokens.size, dtype=np.int64)
-    arrays = ones, tokens.astype(np.int32), indptr.copy()
-    counts = csr_array(arrays, shape=(n_samples, token_class.size))
-    counts.sum_duplicates()
-    counts = as_configured(counts)
+        lengths = _draw_lengths(rng, document_length, n_samples)
+        share = relevant_share if n_irrelevant else 1.0
+        tokens = _draw_tokens(rng, y, lengths, share, p_relevant, p_irrelevant)
+    counts = as_configured(_token_counts(tokens, lengths, token_class.size))
 
-    flipped = rng.random_sample(n_samples) < flip_y
-    target = np.where(flipped, rng.randint(n_classes, size=n_samples), y)
+    # 3) The labels.
+    is_redrawn = rng.random_sample(n_samples) < flip_y
+    target = np.where(is_redrawn, rng.randint(n_classes, size=n_samples), y)
     if return_X_y and not as_text:
         return counts, target
+
+    # 4) The texts, drawn last, so that documents are the same without them.
     feature_names, target_names = _names(n_classes, n_relevant_per_class, n_irrelevant)
+    texts = _write_texts(rng, tokens, lengths, feature_names) if as_text else None
+    if return_X_y:
+        return texts, target
+    p_irrelevant_by_class = np.tile((1 - share) * p_irrelevant, (n_classes, 1))
     bunch = Bunch(
         data=counts,
         target=target,
         feature_names=feature_names,
         target_names=target_names,
         token_class=token_class,
-        token_probabilities=np.hstack(
-            [relevant_share * relevant, np.tile((1 - relevant_share) * irrelevant, (n_classes, 1))]
-        ),
+        token_probabilities=np.hstack([share * p_relevant, p_irrelevant_by_class]),
         unflipped_target=y,
     )
-    if as_text:  # drawn last, so that documents are the same without texts
-        bunch.texts = _write_texts(rng, tokens, indptr, feature_names)
-    return (bunch.texts, target) if return_X_y else bunch
+    if as_text:
+        bunch.texts = texts
+    return bunch
 
 
 def _relevant_probabilities(
-    delta: float | tuple[float, float], n_relevant: int, n_classes: int
+    delta: float | tuple[float, float], n_per_class: int, n_classes: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the probabilities of relevant tokens in documents of their own and other classes."""
     bounds = np.asarray(delta, dtype=np.float64)
     if bounds.shape not in ((), (2,)) or not ((bounds >= 0) & (bounds <= 1)).all():
         raise ValueError(f"delta must be a number from 0 to 1 or a pair of them, got {delta!r}")
     low, high = np.broadcast_to(bounds, 2)
-    deltas = np.tile(np.linspace(low, high, n_relevant), n_classes)
-    return (1 - deltas) / n_relevant, deltas / (n_relevant * (n_classes - 1))
+    deltas = np.tile(np.linspace(low, high, n_per_class), n_classes)
+    return (1 - deltas) / n_per_class, deltas / (n_per_class * (n_classes - 1))
 
 
 def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> NDArray[np.int64]:
@@ -232,13 +238,23 @@ def _class_sizes(n_samples: int, n_classes: int, weights: ArrayLike | None) -> N
     if weights is not None:
         frequencies = np.asarray(weights, dtype=np.float64)
     has_shape = frequencies.shape == (n_classes,)
-    if not has_shape or frequencies.min() < 0 or abs(frequencies.sum() - 1) > 1e-6:
+    # NaN would pass the opposite comparisons.
+    if not (has_shape and frequencies.min() >= 0 and abs(frequencies.sum() - 1) <= 1e-6):
         raise ValueError(f"weights must be {n_classes} shares that add up to 1, got {weights!r}")
     exact = n_samples * frequencies / frequencies.sum()
     sizes = np.floor(exact + 1e-9).astype(np.int64)
+    remainders = exact - sizes
     missing = n_samples - int(sizes.sum())
-    sizes[np.argsort(sizes - exact, kind="stable")[:missing]] += 1
+    sizes[np.argsort(-remainders, kind="stable")[:missing]] += 1
     return sizes
+
+
+def _draw_lengths(rng: Rng, document_length: float, size: int) -> NDArray[np.int64]:
+    """Draw the lengths (size,) of documents: log-normal numbers, rounded, and at least 1."""
+    # The mean of a log-normal is exp(mu + sigma ** 2 / 2).
+    mu = np.log(document_length) - _LENGTH_SPREAD**2 / 2
+    lengths = rng.lognormal(mu, _LENGTH_SPREAD, size)
+    return np.maximum(np.rint(lengths), 1).astype(np.int64)
 
 
 def _draw_tokens(
@@ -246,21 +262,25 @@ def _draw_tokens(
     y: NDArray[np.int64],
     lengths: NDArray[np.int64],
     relevant_share: float,
-    relevant: NDArray[np.float64],
-    irrelevant: NDArray[np.float64],
+    p_relevant: NDArray[np.float64],
+    p_irrelevant: NDArray[np.float64],
 ) -> NDArray[np.int32]:
     """Draw the tokens (n_tokens,) of all documents in order, relevant ones first in each."""
-    n_relevant = np.maximum(rng.binomial(lengths, relevant_share), int(relevant_share > 0))
+    # 1) The number of relevant tokens in each document, and where they are.
+    n_relevant = rng.binomial(lengths, relevant_share)
+    if relevant_share > 0:
+        n_relevant = np.maximum(n_relevant, 1)
     starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
     is_relevant = np.arange(len(starts)) - starts < np.repeat(n_relevant, lengths)
+    # 2) The tokens.
     classes = np.repeat(y, lengths)
     tokens = np.empty(len(classes), dtype=np.int32)
-    for k, probabilities in enumerate(relevant):
-        of_class = is_relevant & (classes == k)
-        tokens[of_class] = _draw(rng, probabilities, int(of_class.sum()))
-    if irrelevant.size:
+    for k, p_in_class in enumerate(p_relevant):
+        is_drawn = is_relevant & (classes == k)
+        tokens[is_drawn] = _draw(rng, p_in_class, int(is_drawn.sum()))
+    if p_irrelevant.size:
         n_others = len(tokens) - int(n_relevant.sum())
-        tokens[~is_relevant] = relevant.shape[1] + _draw(rng, irrelevant, n_others)
+        tokens[~is_relevant] = p_relevant.shape[1] + _draw(rng, p_irrelevant, n_others)
     return tokens
 
 
@@ -268,29 +288,47 @@ def _draw_groups(
     rng: Rng,
     y: NDArray[np.int64],
     group_lengths: NDArray[np.int64],
-    n_classes: int,
-    n_relevant: int,
-    irrelevant: NDArray[np.float64],
+    n_per_class: int,
+    p_irrelevant: NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Draw groups of documents, one of each class, that have the same irrelevant tokens."""
-    n_groups = group_lengths.size
-    group = np.empty(y.size, dtype=np.int64)
-    tokens_of_class = n_relevant // n_classes
-    first = np.empty(y.size, dtype=np.int32)
-    for k in range(n_classes):
-        of_class = y == k
-        group[of_class] = np.arange(n_groups)
-        drawn = rng.permutation(tokens_of_class)[:n_groups]  # each at most once
-        further = rng.randint(tokens_of_class, size=n_groups - drawn.size)
-        first[of_class] = k * tokens_of_class + rng.permutation(np.concatenate([drawn, further]))
+    """Draw groups of documents, one of each class, that have the same irrelevant tokens.
 
+    Return the tokens of all documents in order, (n_tokens,), and the documents' lengths.
+    """
+    n_groups = group_lengths.size
+    n_classes = y.size // n_groups
+    # 1) The group and the relevant token of each document.
+    group = np.empty(y.size, dtype=np.int64)
+    relevant_token = np.empty(y.size, dtype=np.int32)
+    for k in range(n_classes):
+        in_class = y == k
+        group[in_class] = np.arange(n_groups)
+        distinct = rng.permutation(n_per_class)[:n_groups]
+        repeated = rng.randint(n_per_class, size=n_groups - distinct.size)
+        shuffled = rng.permutation(np.concatenate([distinct, repeated]))
+        relevant_token[in_class] = k * n_per_class + shuffled
+    # 2) The irrelevant tokens of each group.
     ends = np.cumsum(group_lengths - 1)
-    shared = n_relevant + _draw(rng, irrelevant, int(ends[-1]))
-    parts = np.split(shared.astype(np.int32), ends[:-1])
-    tokens: list[Any] = []
-    for relevant_token, number in zip(first, group, strict=True):
-        tokens += [[relevant_token], parts[number]]
-    return np.concatenate(tokens, dtype=np.int32), group_lengths[group]
+    drawn = n_classes * n_per_class + _draw(rng, p_irrelevant, int(ends[-1]))
+    irrelevant_tokens = np.split(drawn.astype(np.int32), ends[:-1])
+    # 3) The documents.
+    parts: list[Any] = []
+    for token, group_number in zip(relevant_token, group, strict=True):
+        parts.append([token])
+        parts.append(irrelevant_tokens[group_number])
+    return np.concatenate(parts, dtype=np.int32), group_lengths[group]
+
+
+def _token_counts(
+    tokens: NDArray[np.int32], lengths: NDArray[np.int64], n_tokens: int
+) -> csr_array:
+    """Return the counts (n_samples, n_tokens) of documents, given all their tokens in order."""
+    ones = np.ones(tokens.size, dtype=np.int64)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    # A copy, because sum_duplicates sorts in place, and texts need the order.
+    counts = csr_array((ones, tokens.copy(), indptr), shape=(lengths.size, n_tokens))
+    counts.sum_duplicates()
+    return counts
 
 
 def _draw(rng: Rng, p: NDArray[np.float64], size: int) -> NDArray[np.intp]:
@@ -300,7 +338,7 @@ def _draw(rng: Rng, p: NDArray[np.float64], size: int) -> NDArray[np.intp]:
 
 
 def _names(
-    n_classes: int, n_relevant: int, n_irrelevant: int
+    n_classes: int, n_per_class: int, n_irrelevant: int
 ) -> tuple[NDArray[np.object_], list[str]]:
     """Return names of the tokens (n_tokens,), words or compounds of them, and of the classes."""
     words = {title: text.split() for title, text in sections("words.txt").items()}
@@ -310,11 +348,11 @@ def _names(
     names: dict[str, None] = {}  # each once
     target_names = []
     for k in range(n_classes):
-        turn, theme = divmod(k, len(themes))
-        title = themes[theme]
-        target_name = title.removeprefix("theme ")
+        turn, theme_number = divmod(k, len(themes))
+        theme = themes[theme_number]
+        target_name = theme.removeprefix("theme ")
         target_names.append(f"{target_name} {turn + 1}" if turn else target_name)
-        _add_names(names, words[title], n_relevant)
+        _add_names(names, words[theme], n_per_class)
     _add_names(names, words["irrelevant"], n_irrelevant)
     return np.array(list(names), dtype=object), target_names
 
@@ -330,15 +368,20 @@ def _add_names(names: dict[str, None], words: list[str], n_new: int) -> None:
 
 
 def _write_texts(
-    rng: Rng, tokens: NDArray[np.int32], indptr: NDArray[np.int32], names: NDArray[np.object_]
+    rng: Rng, tokens: NDArray[np.int32], lengths: NDArray[np.int64], names: NDArray[np.object_]
 ) -> NDArray[np.object_]:
     """Return documents (n_samples,) as words in random order, with punctuation."""
-    document = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    n_documents = lengths.size
+    # 1) The order of words: sorts by document, then at random.
+    document = np.repeat(np.arange(n_documents), lengths)
     order = np.argsort(document + rng.random_sample(tokens.size), kind="stable")
+    # 2) The separator after each word.
+    ends = np.cumsum(lengths)
     separator = np.searchsorted(_SEPARATOR_CDF, rng.random_sample(tokens.size), side="right")
-    separator[indptr[1:] - 1] = len(_SEPARATORS) - 1
-    with_separators = names[:, None] + np.array(_SEPARATORS, dtype=object)
+    separator[ends - 1] = len(_SEPARATORS)
+    # 3) The texts.
+    with_separators = names[:, None] + np.array([*_SEPARATORS, _END], dtype=object)
     words = with_separators[tokens[order], separator].tolist()
-    texts = np.empty(indptr.size - 1, dtype=object)
-    texts[:] = ["".join(words[i:j]) for i, j in pairwise(indptr.tolist())]
+    texts = np.empty(n_documents, dtype=object)
+    texts[:] = ["".join(words[i:j]) for i, j in pairwise([0, *ends.tolist()])]
     return texts

@@ -128,7 +128,8 @@ def explain(
     if fitted.n_layers == 1:
         likeness = _likeness(origins)
         if likeness is not None:
-            likeness = replace(likeness, own=explained(likeness.own))
+            without_vector = explained(likeness.values_without_vector)
+            likeness = replace(likeness, values_without_vector=without_vector)
         model = ExplainedModel(by_token.columns.names, fitted, outputs, sign, likeness)
         values = fitted.values[X.indices]
         if not origins.sources:

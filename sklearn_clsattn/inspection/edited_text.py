@@ -76,6 +76,12 @@ class EditableDocument:
         kept = self._spans(words)
         return tuple(map(keep_spans, self.texts, kept))
 
+    def without_spans(self, text: int, spans: Sequence[Span]) -> tuple[str, ...]:
+        """Return the texts without some spans of one of them, given by its number."""
+        texts = list(self.texts)
+        texts[text] = delete_spans(texts[text], spans)
+        return tuple(texts)
+
     def _spans(self, words: Iterable[int]) -> list[list[Span]]:
         """Return the spans of some words in each text, in order."""
         spans: list[list[Span]] = [[] for _ in self.texts]

@@ -53,10 +53,12 @@ class Explanation(DecisionTerms):
     contributions : ndarray of shape (n_entries, n_targets)
         What the token adds to the decision: attention times value.
     own_contributions : ndarray of shape (n_entries, n_targets), or None
-        If tokens have character n-grams, what a token adds without these; NaN for a word that is
-        not in the vocabulary, which is counted only by its characters.
+        If tokens have character n-grams, what a token adds without these, which add the rest of
+        `contributions`; NaN for a word that is not in the vocabulary, which is counted only by its
+        characters.
     vector_contributions : ndarray of shape (n_entries, n_targets), or None
-        If tokens have vectors, the part of a token's contribution that comes from its vector.
+        If tokens have vectors, the part of a token's contribution that comes from its vector. It
+        overlaps with `own_contributions`: the two do not add up to `contributions`.
     cls_attention : ndarray of shape (n_documents,)
         Share of attention that ``<cls>`` keeps. Its value, and so its contribution, is 0.
     decision, probability : ndarray of shape (n_documents, n_targets)

@@ -278,7 +278,7 @@ def _suspicion(one: DecisionTerms, document: EditableDocument, present: int) -> 
     # 2) The sums over the tokens that begin in each word.
     suspicion = np.zeros(len(document.words))
     for shown in one.texts[0]:
-        if shown.field is None or shown.words is None:
+        if shown.editable_index is None or shown.words is None:
             continue
         assert shown.occurrences is not None
         assert shown.shares is not None
@@ -287,7 +287,7 @@ def _suspicion(one: DecisionTerms, document: EditableDocument, present: int) -> 
         np.add.at(added, shown.words[first, 0] + 1, shown.shares * lead[token])
         sums = np.cumsum(added)
         for number, word in enumerate(document.words):
-            if word.text == shown.field:
+            if word.text == shown.editable_index:
                 suspicion[number] += sum(sums[stop] - sums[start] for start, stop in word.spans)
     return suspicion
 

@@ -82,9 +82,9 @@ def document_texts(
         for text_input, contents, sources in inputs:
             text = contents[i]
             if isinstance(text, str):
-                field = _field(text_input, text, editable[i])
+                editable_index = _editable_index(text_input, text, editable[i])
                 texts_of_document.append(
-                    _document_text(text_input.name, text, field, sources, numbers)
+                    _document_text(text_input.name, text, editable_index, sources, numbers)
                 )
         texts.append(tuple(texts_of_document))
     return tuple(texts)
@@ -110,7 +110,9 @@ def _vectorized_texts(
     return list(inputs.values())
 
 
-def _field(text_input: TextInput, text: str, document: EditableDocument | None) -> int | None:
+def _editable_index(
+    text_input: TextInput, text: str, document: EditableDocument | None
+) -> int | None:
     """Return the number of a text in the editable document, None if it was changed before."""
     if document is None:
         return None
@@ -125,7 +127,7 @@ def _field(text_input: TextInput, text: str, document: EditableDocument | None) 
 def _document_text(
     name: str | None,
     text: str,
-    field: int | None,
+    editable_index: int | None,
     sources: dict[int, Source],
     numbers: dict[Any, list[int]],
 ) -> DocumentText:
@@ -154,13 +156,13 @@ def _document_text(
         spans.append(located.spans)
         n_spans += len(located.spans)
     if not spans:
-        return DocumentText(name, text, None, None, None, field)
+        return DocumentText(name, text, None, None, None, editable_index)
     words = whole_clusters(text, np.concatenate(spans).astype(np.int32))
     joined = np.concatenate(occurrences)
     counted = np.concatenate(weights)
     token = joined[:, 2]
     shares = counted / np.bincount(token, counted)[token]
-    return DocumentText(name, text, words, joined, shares, field)
+    return DocumentText(name, text, words, joined, shares, editable_index)
 
 
 def locate(vectorizer: CountVectorizer, text: str) -> Located | None:

@@ -127,7 +127,7 @@ class View:
         self.probability = float(document.predicted_probability[0])
         self.start = float(difference(document.intercept[None], k, j)[0])
         self.end = float(difference(document.decision, k, j)[0])
-        self.has_without = with_effects and document.has_without
+        self.has_without = with_effects and document.has_decision_without
         self.is_edited = document.text_model is not None
         # 1) The tokens, in the order of the columns, and the texts.
         self.tokens = _tokens(document, k, j)

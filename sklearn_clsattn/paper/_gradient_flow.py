@@ -170,7 +170,7 @@ def fit_one_step(documents: Documents, classifier: Any, options: FitOptions) -> 
             direction_error = limit.duality_gap
             if np.isfinite(limit.margin):  # otherwise any direction is a solution
                 model = _model_along(limit, tokens, documents.X, is_selected)
-    not_converged = _NOT_CONVERGED.get(status, "").format(
+    convergence_message = _NOT_CONVERGED.get(status, "").format(
         max_iter=classifier.max_iter, changes=end.changes, reason=reason
     )
     return FitResult(
@@ -178,8 +178,8 @@ def fit_one_step(documents: Documents, classifier: Any, options: FitOptions) -> 
         loss_curve=end.losses,
         n_iter=end.n_iter,
         attributes={"step_size_": float(step_size), "direction_error_": direction_error},
-        not_converged=not_converged,
-        warning=_step_size_warning(step_size, default, importance, classifier.embedding_dim),
+        convergence_message=convergence_message,
+        other_message=_step_size_warning(step_size, default, importance, classifier.embedding_dim),
     )
 
 

@@ -158,8 +158,10 @@ def train(
     attributes: dict[str, Any] = {}
     if held_out is not None:
         attributes["validation_loss_curve_"] = np.array(validation_curve)
-    warning = "" if is_converged else _not_converged(n_iter, unit, held_out is not None)
-    return FitResult(module.to_numpy(), loss_curve, n_iter, attributes, warning)
+    convergence_message = ""
+    if not is_converged:
+        convergence_message = _not_converged(n_iter, unit, held_out is not None)
+    return FitResult(module.to_numpy(), loss_curve, n_iter, attributes, convergence_message)
 
 
 def _training_losses(
