@@ -16,7 +16,13 @@ from ._base import BaseAttentionClassifier, documents_in_memory
 from ._docstrings import documented
 from ._pickling import public
 from ._sklearn import Interval, StrOptions
-from ._training import all_or_nothing, check_finite, overflow_as_value_error, warn_user
+from ._training import (
+    all_or_nothing,
+    check_finite,
+    overflow_as_value_error,
+    warn_of_size,
+    warn_user,
+)
 from ._validation import (
     check_first_classes,
     column_names,
@@ -430,6 +436,7 @@ class ClsAttentionClassifier(BaseAttentionClassifier):
                 f"token_vectors has {vectors.n_tokens} rows, but X has {n_tokens} columns: "
                 "expected one row per token, zeros for a token without a vector."
             )
+        warn_of_size(n_tokens, documents.n_outputs)
         log = partial(print, flush=True) if self.verbose else None
         return fit_attention(documents, log=log, **options, **self._settings())
 

@@ -35,6 +35,9 @@ _LARGEST_INTEGER = 2**24
 _LARGEST_FLOAT = 1e8
 _LARGEST_TOTAL = 1e10
 _LEAST = 1e-20
+# A fit takes some 160 bytes for each value, measured from 2 to 20 million values.
+_BYTES_OF_A_VALUE = 160
+_MANY_VALUES = 40_000_000
 _OUTLYING = 50.0  # the mean entry over the median, above which few entries outweigh all others
 
 
@@ -236,6 +239,18 @@ def warn_of_outlying_entries(classifier: Any, X: Any) -> None:
             f"Few entries of X outweigh all others: the mean of the positive ones is {mean:.2g}, "
             f"half of them are at most {median:.2g}, and the largest is {X.data.max():.2g}. Set "
             "sublinear_counts=True, or clip or rescale columns of X."
+        )
+
+
+def warn_of_size(n_tokens: int, n_outputs: int) -> None:
+    """Warn if a fit trains so many values that its memory is one to be told."""
+    n_values = n_tokens * n_outputs
+    if n_values >= _MANY_VALUES:
+        gigabytes = _BYTES_OF_A_VALUE * n_values / 2**30
+        warn_user(
+            f"This fit trains {n_values:,} values, one for each of {n_tokens:,} tokens and "
+            f"{n_outputs:,} classes, and needs some {gigabytes:.0f} GB of memory. Fewer tokens, as "
+            "by a larger min_df, or fewer classes need less."
         )
 
 

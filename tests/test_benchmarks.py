@@ -13,6 +13,7 @@ from benchmarks import (
     bench_counting,
     bench_explanations,
     bench_scale,
+    many_classes,
     peers,
     problems,
     processes,
@@ -56,7 +57,12 @@ def tiny(tmp_path, monkeypatch):
     monkeypatch.setattr(timing, "load_requests", few_requests)
     monkeypatch.setattr(thousand, "N_DRAWS", 1)
     monkeypatch.setattr(thousand, "N_TRAINING", 100)
-    for module in (bench_counting, bench_scale, peers):  # a process takes seconds to start
+    for module in (
+        bench_counting,
+        bench_scale,
+        many_classes,
+        peers,
+    ):  # a process takes seconds to start
         monkeypatch.setattr(module, "in_process", processes.call)
     monkeypatch.setattr(bench_against, "in_a_process", cache(bench_against.in_a_process))
     return tmp_path
@@ -80,6 +86,7 @@ def sets(tmp_path_factory):
         (bench_scale.main, ["--cuda", "--entries", "20000"], ["cpu"]),
         (bench_scale.main, ["--entries", "20000"], ["memory", "chunks"]),
         (peers.main, ["--sets", "mood", *NONE], map(re.escape, list(PEERS)[:3])),
+        (many_classes.main, ["--classes", "3", "--tokens", "60"], ["3"]),
         (thousand.main, NONE, [re.escape(thousand.OURS), re.escape(thousand.TFIDF)]),
         (bench_against.main, [str(ROOT), *NONE, "--pairs", "1", "--rows", "150"], []),
         (
@@ -95,6 +102,7 @@ def sets(tmp_path_factory):
         "cuda",
         "chunks",
         "peers",
+        "classes",
         "thousand",
         "against",
         "counts",

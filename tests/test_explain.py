@@ -25,6 +25,7 @@ from sklearn_clsattn import ClsAttentionClassifier
 from sklearn_clsattn.inspection import explain
 from sklearn_clsattn.inspection.formatting import rounds_to_nothing
 from sklearn_clsattn.inspection.view import views
+from sklearn_clsattn.text import make_text_classifier
 
 TEXTS = ["a terrific film", "a boring film", "terrific fun", "long and boring"]
 LABELS = ["good", "bad", "good", "bad"]
@@ -292,3 +293,18 @@ def test_plain_text_says_it_without_colour():
     assert str(explanation).endswith("\n\nand 2 more: to_text() has all of them.")
     assert re.search(r"decision [+-][\d.]+ = [+-][\d.]+ intercept, \+[\d.]+ for good", text)
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_texts_that_are_no_unicode():
+    """Bytes that were read with errors="surrogateescape" are tokens like others."""
+    texts = ["a good film \ud800", "a bad film", "good fun, really \udcff", "bad, dull fun"] * 4
+    model = make_text_classifier(min_df=1, C=1.0).fit(texts, ["good", "bad"] * 8)
+    explanation = explain(model, ["a good film \ud800", "so \udcffbad"])
+    frame = explanation.to_frame()
+    assert "\ud800" in set(frame["token"])
+    decision = frame[frame["document"] == 0]["contribution"].sum()
+    assert decision == pytest.approx(model.decision_function(["a good film \ud800"])[0])
+    page = explanation.to_html()
+    assert page.encode("utf-8")
+    assert explanation.to_text()
+    assert explanation[0].counterfactual("words").to_html()

@@ -57,6 +57,14 @@ def test_a_loose_stop_is_within_its_gap_of_a_long_run(n_classes):
         assert loose.optimality_gap_ <= tol
 
 
+def test_a_fit_of_very_many_values_says_what_it_needs(monkeypatch):
+    X, codes, _ = weighted(3)
+    ClsAttentionClassifier().fit(X, codes)  # without a warning
+    monkeypatch.setattr("sklearn_clsattn._training._MANY_VALUES", 3 * X.shape[1])
+    with pytest.warns(UserWarning, match=rf"one for each of {X.shape[1]} tokens and 3 classes"):
+        ClsAttentionClassifier().fit(X, codes)
+
+
 def test_too_few_iterations_warn_and_say_what_to_do():
     X, y = data()
     with pytest.warns(ConvergenceWarning) as caught:

@@ -326,7 +326,9 @@ def _by_units(
         if not (len(chosen) and _has_characters(source.vectorizer)):
             continue
         counts, table, names = _units_of(source, documents)
-        positions = pd.Index(source.terms).get_indexer(pd.Index(columns.terms[chosen]))
+        # As objects: pandas' own type of texts has no lone surrogates.
+        terms = pd.Index(source.terms, dtype=object)
+        positions = terms.get_indexer(pd.Index(columns.terms[chosen], dtype=object))
         table = table[:, positions]
         part = X[:, chosen]
         if abs(counts @ table - part).max() > 1e-6 * abs(part).max():  # a step changed them

@@ -230,6 +230,7 @@ class Explanation(DecisionTerms):
         documents = np.arange(n)
         # A row per token, then one per document for <cls>, and one for the intercept.
         rows = np.concatenate([np.repeat(documents, np.diff(self.indptr)), documents, documents])
+        tokens = [*self.tokens.tolist(), *["<cls>"] * n, *["<intercept>"] * n]
         labels = np.array([*self.targets.tolist(), None], dtype=object)
         nan = np.full(n, np.nan)
         zeros = np.zeros_like(self.decision)
@@ -244,7 +245,7 @@ class Explanation(DecisionTerms):
             "document": self.index[rows],
             "target": labels[k[rows]].tolist(),
             "against": labels[j[rows]].tolist(),
-            "token": np.concatenate([self.tokens, ["<cls>"] * n, ["<intercept>"] * n]),
+            "token": pd.Series(tokens, dtype=object),  # a token may have lone surrogates
             "kind": np.repeat(["token", "cls", "intercept"], [len(self.tokens), n, n]),
             "weight": np.concatenate([self.weights, nan, nan]),
             "attention": np.concatenate([self.attention, self.cls_attention, nan]),

@@ -292,7 +292,7 @@ def _followed(name: str, step: Any, columns: Columns) -> Columns:
     # If the step has no names, unique ones are made up, so that equal names cannot be confused.
     unique = [f"x{at}" for at in range(len(columns.names))]
     inputs = np.asarray(getattr(step, "feature_names_in_", unique), dtype=object)
-    positions = pd.Index(inputs).get_indexer(_output_names(name, step, inputs))
+    positions = pd.Index(inputs, dtype=object).get_indexer(_output_names(name, step, inputs))
     if len(inputs) != len(columns.names) or (positions < 0).any():
         raise _untraceable(name, step, "each of them mixes several.")
     return columns[positions]
