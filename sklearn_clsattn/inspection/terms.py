@@ -191,10 +191,17 @@ class DecisionTerms:
         return np.concatenate(decisions)
 
     def predict_without(self, indices: Positions) -> Array:
-        """Return the decisions for a single document without each of its tokens at `indices`.
+        """Return the decisions for a single document without some of its tokens, one at a time.
 
-        Their shape is (len(indices), n_targets). They are NaN for a token of a text whose position
-        is unknown.
+        Parameters
+        ----------
+        indices : ndarray of shape (n_indices,)
+            Indices of tokens in `tokens`.
+
+        Returns
+        -------
+        decisions : ndarray of shape (n_indices, n_targets)
+            NaN for a token of a text whose position is unknown.
         """
         assert len(self) == 1
         if self.decision_without_count is not None:
