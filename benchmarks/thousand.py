@@ -137,6 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
         n_test = len(next(draws(name, folder))[-1])
         sections.append(section(name, scores(name, folder, vectors), n_test))
     command = "python -m benchmarks.thousand --explore FOLDER --reviews FOLDER --vectors FILE"
+    command += f" --sets {' '.join(options.sets)}" if options.sets else ""
     page = pages.page(
         "1,000 training texts, nothing tuned", command, _NOTES, *sections, described=described
     )
