@@ -115,6 +115,7 @@ test-roundings: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run --reviews $(REVIEWS) $(if $(FAST),--fast)
 	$(if $(IMDB),$(BIN)/python -m benchmarks.bench_counting --reviews $(REVIEWS))
+	$(if $(wildcard $(EXPLORE)),$(BIN)/python -m benchmarks.teacher --explore $(EXPLORE) $(if $(FAST),--seeds 1 --labels 100))
 
 defaults: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --explore $(EXPLORE) --reviews $(REVIEWS) $(if $(FAST),--fast)
