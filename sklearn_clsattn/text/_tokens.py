@@ -352,17 +352,23 @@ def checked(
     if hasattr(raw_documents, "to_pylist"):  # of pyarrow, whose items are no strings
         raw_documents = raw_documents.to_pylist()
     for at, document in enumerate(raw_documents):
-        if is_missing(document):
-            raise ValueError(
-                f"Documents must be texts, but the one at position {at} is {document!r}: remove it "
-                "and its label, or replace it by ''."
-            )
-        if (texts and not isinstance(document, str)) or (lowercase and not _can_be_text(document)):
-            raise ValueError(
-                f"Documents must be texts, but the one at position {at} is {_shown(document)}: "
-                f"{_remedy(document)}."
-            )
+        if type(document) is not str:  # most are, and a call for each takes a tenth of counting
+            _check_document(document, at, texts, lowercase)
         yield document
+
+
+def _check_document(document: Any, at: int, texts: bool, lowercase: bool) -> None:
+    """Raise ValueError for a document at position `at` that :func:`checked` refuses."""
+    if is_missing(document):
+        raise ValueError(
+            f"Documents must be texts, but the one at position {at} is {document!r}: remove it "
+            "and its label, or replace it by ''."
+        )
+    if (texts and not isinstance(document, str)) or (lowercase and not _can_be_text(document)):
+        raise ValueError(
+            f"Documents must be texts, but the one at position {at} is {_shown(document)}: "
+            f"{_remedy(document)}."
+        )
 
 
 def check_text_container(raw_documents: Any, *, one_text: bool) -> None:
