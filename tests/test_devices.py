@@ -87,7 +87,8 @@ def fitted_in_a_child(results):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not fork by default")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_fork_during_a_fit_does_not_hang_the_child(monkeypatch):
+def test_a_fork_during_a_fit_does_not_hang_the_child(eight_threads, monkeypatch):
+    """With helper threads, which the child does not have: a fit would wait for them for ever."""
     fork, inside, done = multiprocessing.get_context("fork"), threading.Event(), threading.Event()
 
     def wait():
@@ -120,7 +121,7 @@ def test_the_number_of_threads_does_not_change_the_fit(eight_threads):
         assert_array_equal(decisions[-1], decisions[0])
 
 
-def test_blocks_of_many_entries_are_shared_out_to_threads_and_change_nothing(eight_threads):
+def test_blocks_of_many_entries_give_the_same_fit_with_any_number_of_threads(eight_threads):
     rng = np.random.default_rng(0)
     X, y = rng.poisson(1.0, (3000, 200)).astype(float), np.arange(3000) % 2
     X[:, 0] += y

@@ -49,8 +49,9 @@ def test_searches_and_scores(documents):
     X, y = documents
     assert (cross_val_score(MODEL, X, y, cv=3, scoring="neg_log_loss") > -np.log(2)).all()
     assert learning_curve(MODEL, X, y, cv=3, train_sizes=[0.5, 1.0])[2].shape == (2, 3)
-    search = GridSearchCV(MODEL, {"C": [0.1, 1.0], "attend_cls": [True, False]}, cv=3).fit(X, y)
-    assert search.best_estimator_.C in (0.1, 1.0)
+    search = GridSearchCV(MODEL, {"C": [1e-6, 1.0], "attend_cls": [True, False]}, cv=3)
+    search.set_params(scoring="neg_log_loss").fit(X, y)
+    assert search.best_params_["C"] == 1.0  # values that are nearly 0 say nothing
 
 
 def test_a_search_with_routed_weights(documents):
@@ -66,10 +67,11 @@ def test_selection_and_inspection(documents):
     X, y = documents
     selector = SelectFromModel(MODEL, importance_getter="token_importance_", max_features=5)
     assert selector.fit_transform(X, y).shape == (200, 5)
+    assert selector.get_support()[:10].sum() == 5  # the first ten are relevant
     frame = pd.DataFrame(X.toarray()).add_prefix("word ")
     model = ClsAttentionClassifier(C=1.0).fit(frame, y)
     found = permutation_importance(model, frame, y, n_repeats=2, random_state=0)
-    assert found.importances_mean.shape == (40,)
+    assert found.importances_mean.argmax() < 10
 
 
 @pytest.mark.parametrize(
