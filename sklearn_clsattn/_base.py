@@ -144,7 +144,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         return probabilities(decision)
 
     def _prior_shift(self, priors: ArrayLike) -> Array:
-        """Return what other priors add to decisions, () for two classes, else (n_classes,)."""
+        """Return the shift of decisions by other priors, a number or (n_classes,) of them."""
         frequencies = check_array(priors, ensure_2d=False, dtype=np.float64, input_name="priors")
         if self.multilabel_:
             requirement = "between 0 and 1"
@@ -195,7 +195,7 @@ class BaseAttentionClassifier(SavedMixin, CallbackSupportMixin, ClassifierMixin,
         return fitted.attention(X)
 
     def contributions(self, X: Any) -> sp.csr_array | list[sp.csr_array]:
-        """Return what each token of each document adds to the decision.
+        """Return the contribution of each token of each document to the decision.
 
         {X}
 

@@ -69,7 +69,7 @@ class _Numbering:
 
 
 def _plain_content(node: Any) -> str:
-    """Return what a set's element is, without addresses."""
+    """Return an element of a set as JSON, without addresses."""
     return json.dumps({name: node[name] for name in node if name != "__id__"}, sort_keys=True)
 
 

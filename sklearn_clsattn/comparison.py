@@ -481,6 +481,13 @@ class Measure(NamedTuple):
     best: Callable[[list[float]], float]  # min or max
 
 
+QUALITY_MEASURES = (
+    Measure("accuracy", "accuracy", ".4f", max),
+    Measure("macro F1", "macro_f1", ".4f", max),
+    Measure("log loss", "log_loss", ".4f", min),
+)
+
+
 class Cell(NamedTuple):
     """A number of a table of models, as text."""
 

@@ -30,7 +30,7 @@ from sklearn_clsattn.cli.reader import (
     read_reviews,
     read_texts,
 )
-from sklearn_clsattn.comparison import Measure, result_table
+from sklearn_clsattn.comparison import QUALITY_MEASURES, Measure, result_table
 from sklearn_clsattn.datasets import make_token_classification
 from sklearn_clsattn.inspection import ModelReport, explain
 from sklearn_clsattn.inspection.formatting import WIDTH, filled, in_columns, token_lists, token_text
@@ -44,9 +44,7 @@ _FORMULA = re.compile(r" *[=+@\t\r\n-]")
 _NUMBER = re.compile(r" *[-+]?\d+(\.\d*)?(e[-+]?\d+)?", re.IGNORECASE)
 
 _MEASURES = (
-    Measure("accuracy", "accuracy", ".4f", max),
-    Measure("macro F1", "macro_f1", ".4f", max),
-    Measure("log loss", "log_loss", ".4f", min),
+    *QUALITY_MEASURES,
     Measure("fit s", "fit_seconds", ".3f", min),
     Measure("predict s", "predict_seconds", ".3f", min),
 )
@@ -341,7 +339,7 @@ def _reading(arguments: Namespace) -> dict[str, Any]:
 
 
 def _source(path: Path) -> Any:
-    """Return what to read: a file or standard input."""
+    """Return the file to read, or standard input."""
     if str(path) != STDIN:
         return path
     if sys.stdin is None:

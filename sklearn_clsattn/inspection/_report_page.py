@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from ..comparison import BASELINE_CS, TUNED, Cell, Measure, result_table
+from ..comparison import BASELINE_CS, QUALITY_MEASURES, TUNED, Cell, Measure, result_table
 from ._explanation_page import MAX_UNFOLDED, spaces
 from .formatting import MINUS, aligned
 from .pages import render
@@ -23,9 +23,7 @@ _N_TAKEN_FOR = 3
 _TOP = 8
 
 _MEASURES = (
-    Measure("accuracy", "accuracy", ".4f", max),
-    Measure("macro F1", "macro_f1", ".4f", max),
-    Measure("log loss", "log_loss", ".4f", min),
+    *QUALITY_MEASURES,
     Measure("calibration error", "calibration_error", ".4f", min),
     Measure("fit s", "fit_seconds", ".2f", min),
     Measure("predict s", "predict_seconds", ".3f", min),

@@ -75,7 +75,7 @@ class FittedNetwork(FittedAttention):
         return in_the_layout_of(X, pooling)
 
     def contributions(self, X: Any) -> list[sp.csr_array]:
-        """Return what each token adds to each output, one CSR array per output, laid out as `X`."""
+        """Return the contributions of tokens, one CSR array per output, laid out like `X`."""
         if self.mlp:
             raise ValueError(
                 "With mlp=True the decision is not a sum over tokens, so there are no "

@@ -155,7 +155,7 @@ class AttentionNetwork(torch.nn.Module):
         positions: torch.Tensor,
         log_weights: torch.Tensor,
     ) -> torch.Tensor:
-        """Return what the tokens' embeddings are summed with, (n_group, 1, longest)."""
+        """Return the weights of tokens in the sum of their embeddings, (n_group, 1, longest)."""
         logits = scores[positions] + log_weights
         # 1) r + A r: scores after the first layer
         if self.n_layers == 2:

@@ -141,7 +141,7 @@ def classes_of(text: str) -> Classes:
 
 
 def cluster_starts(text: str) -> NDArray[np.intp]:
-    """Return where the clusters of a text begin, (n_clusters,)."""
+    """Return the starts of the clusters of a text, (n_clusters,)."""
     return np.flatnonzero(~joined_characters(classes_of(text)))
 
 

@@ -335,7 +335,7 @@ def _count_keys(
 
 
 def _runs(values: NDArray[Any]) -> tuple[Integers, Integers]:
-    """Return where runs of equal values start, and their lengths, two arrays of (n_runs,)."""
+    """Return the starts and lengths of runs of equal values, each (n_runs,)."""
     is_start = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=is_start[1:])
     starts = np.flatnonzero(is_start)

@@ -199,13 +199,13 @@ def _tokenize_block(
 
 
 def _true_runs(is_inside: NDArray[np.bool_]) -> tuple[Integers, Integers]:
-    """Return where runs of True start and stop; the first and the last entry are False."""
+    """Return the starts and stops of runs of True, each (n_runs,); both end entries are False."""
     edges = np.flatnonzero(is_inside[1:] != is_inside[:-1]) + 1
     return edges[::2], edges[1::2]
 
 
 def _words_and_contractions(symbols: Symbols, alphabet: Alphabet) -> tuple[Integers, Integers]:
-    """Return where words start and stop, of which two with an apostrophe between are one."""
+    """Return the starts and stops of words, each (n_words,); an apostrophe joins two words."""
     starts, stops = _true_runs(alphabet.matches(r"\w")[symbols])
     # Of the characters outside words, only apostrophes are not skipped.
     is_joined = (symbols[stops[:-1]] > SKIPPED) & (starts[1:] - stops[:-1] == 1)
@@ -221,7 +221,7 @@ def _words_and_contractions(symbols: Symbols, alphabet: Alphabet) -> tuple[Integ
 def _words_and_punctuation(
     symbols: Symbols, alphabet: Alphabet, scripts: bool
 ) -> tuple[Integers, Integers]:
-    """Return where words, with apostrophes inside, and single signs start and stop."""
+    """Return the starts and stops of words and of single signs, each (n_tokens,)."""
     is_word = alphabet.matches(r"\w")[symbols]
     joins = np.zeros(len(symbols), dtype=bool)  # characters that belong to the one before them
     if scripts:
