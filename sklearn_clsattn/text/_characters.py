@@ -13,14 +13,15 @@ from .._matrices import index_type
 from .._types import Integers
 from ._ngrams import RowsPart, stack_rows
 from ._symbols import Alphabet, distinct_runs, padded, ranges
-from ._tokens import Tokens, look_up
+from ._tokens import Tokens, count_words, look_up
 
 # Occurrences of words that are multiplied together: few enough to stay in a processor's caches.
 _CHUNK = 1 << 17
 
 
 def frequent_characters(
-    tokens: Tokens,
+    words: list[str],
+    word_counts: sp.csc_array,
     ngram_range: tuple[int, int],
     low: float,
     high: float = math.inf,
@@ -28,12 +29,13 @@ def frequent_characters(
 ) -> tuple[sp.csr_array, list[str]]:
     """Return the counts of character n-grams in words between spaces, and the n-grams' names.
 
-    The matrix is (n_words, n_ngrams), in alphabetical order, of n-grams that are in at least `low`
-    documents and occur at most `high` times in different words of documents, where documents count
-    by their `weights`, (n_documents,), if there are any.
+    `word_counts` are those of the words in documents, (n_documents, n_words). The matrix is
+    (n_words, n_ngrams), in alphabetical order, of n-grams that are in at least `low` documents and
+    occur at most `high` times in different words of documents, where documents count by their
+    `weights`, (n_documents,), if there are any.
     """
-    n_words = len(tokens.words)
-    by_word = _word_counts(tokens.ids, tokens.indptr, n_words).T
+    n_words = len(words)
+    by_word = word_counts.T
     document_frequencies = np.diff(by_word.indptr)
     weighted_frequencies = document_frequencies
     if weights is not None:
@@ -41,10 +43,10 @@ def frequent_characters(
         present.data[:] = 1.0
         weighted_frequencies = present @ weights
     # 1) frequent n-grams of each length
-    words = []
+    words_of_pairs = []
     numbers = []
     names: list[str] = []
-    for word, ngram, texts in _ngrams_in_words(tokens.words, ngram_range):
+    for word, ngram, texts in _ngrams_in_words(words, ngram_range):
         # One word of an n-gram may already be in enough documents. The documents of all words are
         # counted only for the few other n-grams.
         is_frequent = np.zeros(len(texts), dtype=bool)
@@ -58,7 +60,7 @@ def frequent_characters(
             is_frequent &= occurrences <= high
         number = np.cumsum(is_frequent) - 1 + len(names)
         is_kept = is_frequent[ngram]
-        words.append(word[is_kept])
+        words_of_pairs.append(word[is_kept])
         numbers.append(number[ngram[is_kept]])
         names += compress(texts, is_frequent)
     # 2) columns in alphabetical order
@@ -66,7 +68,7 @@ def frequent_characters(
     column = np.empty(len(order), dtype=np.int64)
     column[order] = np.arange(len(order))
     columns = column[np.concatenate(numbers)]
-    spelling = _pair_counts(np.concatenate(words), columns, (n_words, len(names)))
+    spelling = _pair_counts(np.concatenate(words_of_pairs), columns, (n_words, len(names)))
     return spelling, [names[i] for i in order]
 
 
@@ -100,7 +102,7 @@ def _count_block(ids: NDArray[Any], indptr: Integers, spelling: sp.csr_array) ->
     is_used = np.zeros(spelling.shape[0], dtype=bool)
     is_used[ids] = True
     position = np.cumsum(is_used, dtype=np.int32) - 1
-    words = _word_counts(position[ids], indptr, int(is_used.sum()))
+    words = count_words(position[ids], indptr, int(is_used.sum()))
     # By n-gram; conversion to documents is one pass, which leaves their columns in order.
     by_ngram = spelling[is_used].T.tocsr() @ words.T
     by_document = by_ngram.T.tocsr()
@@ -134,13 +136,3 @@ def _pair_counts(rows: Integers, columns: Integers, shape: tuple[int, int]) -> s
     ones = np.ones(len(rows), dtype=np.int32)
     kind = index_type(max(len(rows), *shape))
     return sp.csr_array((ones, (rows.astype(kind), columns.astype(kind))), shape=shape)
-
-
-def _word_counts(ids: NDArray[Any], indptr: Integers, n_words: int) -> sp.csc_array:
-    """Return the counts of words in documents, CSC (n_documents, n_words)."""
-    ones = np.ones(len(ids), dtype=np.int32)
-    kind = index_type(len(ids))
-    arrays = ones, ids.astype(kind, copy=False), indptr.astype(kind, copy=False)
-    counts = sp.csr_array(arrays, shape=(len(indptr) - 1, n_words)).tocsc()
-    counts.sum_duplicates()
-    return counts

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self
 
@@ -395,10 +395,13 @@ class ContextVectorizer(  # type: ignore[call-arg]
         self.character_vocabulary_ = {}
         if self.characters is None:
             return
-        signs = frozenset(word for word in tokens.words if not is_spelled(word))
+        is_word = np.array([is_spelled(word) for word in tokens.words], dtype=bool)
+        words = list(compress(tokens.words, is_word))
         low = document_number(self.character_min_df, tokens.n_documents, auto=3)
         high = max(_COMMON * weights.sum(), _COMMON_IN_ALL)
-        _, names = frequent_characters(tokens.without(signs), self.characters, low, high, weights)
+        _, names = frequent_characters(
+            words, tokens.word_counts[:, is_word], self.characters, low, high, weights
+        )
         self.character_vocabulary_ = dict(zip(names, range(len(names)), strict=True))
 
     def _learn_gates(

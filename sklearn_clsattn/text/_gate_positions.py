@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from .._types import Integers
 from ._tokens import Ids, Tokens, look_up
 
 MAX_SCORE = 6.0  # of an occurrence, in absolute value
 N_CELLS = 10  # of distances, by powers of two: 1, 2-3, 4-7, ..., 512 and beyond
+_FAR = 2 ** (N_CELLS - 1)
+# The cell of each distance from 0 (which is none) to the first of the last cell.
+_CELLS = np.array([max(n.bit_length() - 1, 0) for n in range(_FAR + 1)], dtype=np.int8)
 
 BREAK = re.compile(r"[.!?;:,\n]")
 NEW_LINE = re.compile(r"\n")
@@ -80,18 +82,12 @@ def token_positions(
 
 def _cells(distances: Integers) -> NDArray[np.int8]:
     """Return the cell of each distance, (n_occurrences,), from 0 to N_CELLS - 1."""
-    bounds = 2 ** np.arange(1, N_CELLS)
-    return np.searchsorted(bounds, distances, side="right").astype(np.int8)
+    return _CELLS[np.minimum(distances, _FAR)]
 
 
 def frequent_words(tokens: Tokens, weights: NDArray[np.float64], least: float) -> list[str]:
     """Return the words in documents of a weight of at least `least`, in alphabetical order."""
-    n_words = len(tokens.words)
-    ones = np.ones(len(tokens.ids))
-    shape = tokens.n_documents, n_words
-    # Without a copy, sum_duplicates would sort the tokens themselves.
-    present = sparse.csr_array((ones, tokens.ids, tokens.indptr), shape=shape, copy=True)
-    present.sum_duplicates()
-    weight_of_entry = np.repeat(weights, np.diff(present.indptr))
-    weight_of_word = np.bincount(present.indices, weight_of_entry, n_words)
+    counts = tokens.word_counts
+    words = np.repeat(np.arange(len(tokens.words)), np.diff(counts.indptr))
+    weight_of_word = np.bincount(words, weights[counts.indices], len(tokens.words))
     return sorted(tokens.words[word] for word in np.flatnonzero(weight_of_word >= least))

@@ -53,7 +53,8 @@ def count_ngrams(
     number_of_id = look_up(tokens.words, numbers)
     # 2) n-grams, by length and by the numbers of their words
     walk = _NgramWalk(number_of_id[tokens.ids], tokens.documents, len(words))
-    table, by_column = _count_lengths(walk, tokens.n_documents, ngram_range, low, high)
+    word_counts = tokens.word_counts[:, np.argsort(number_of_id)]
+    table, by_column = _count_lengths(walk, word_counts, ngram_range, low, high)
     # 3) columns in alphabetical order. The words' numbers almost give it, but not always: a word
     # can contain a character lower than a space.
     names = _ngram_names(table, words)
@@ -67,19 +68,28 @@ def count_ngrams(
 
 
 def _count_lengths(
-    walk: _NgramWalk, n_documents: int, ngram_range: tuple[int, int], low: float, high: float
+    walk: _NgramWalk,
+    word_counts: sp.csc_array,
+    ngram_range: tuple[int, int],
+    low: float,
+    high: float,
 ) -> tuple[Ids, sp.csc_array]:
     """Return the n-grams of all lengths, (max_n, n_ngrams), and their counts in documents.
 
-    A column has the numbers of the n-gram's words, then -1.
+    A column has the numbers of the n-gram's words, then -1. `word_counts`, (n_documents, n_words),
+    are in the order of these numbers.
     """
+    n_documents = word_counts.shape[0]
     min_n, max_n = ngram_range
     tables = []
     counts = []
     # Each n-gram of n - 1 words; at first the empty one.
     table = np.full((max_n, 1), -1, dtype=np.int32)
     for n in range(1, max_n + 1):
-        keys, is_common, counts_of_common = _count_keys(walk, n_documents, low, high)
+        if n == 1:
+            keys, is_common, counts_of_common = _select_words(word_counts, low, high)
+        else:
+            keys, is_common, counts_of_common = _count_keys(walk, n_documents, low, high)
         prefixes, last_words = np.divmod(keys, max(walk.n_words, 1))
         table = table[:, prefixes]
         table[n - 1] = last_words
@@ -286,6 +296,21 @@ class _NgramWalk:
         self.prefixes = prefixes
         self.bound = n_ngrams * self.n_words
         self.n += 1
+
+
+def _select_words(
+    word_counts: sp.csc_array, low: float, high: float
+) -> tuple[Integers, NDArray[np.bool_], sp.csc_array]:
+    """Return the words in at least `low` documents, which are in at most `high`, and their counts.
+
+    They are returned as by :func:`_count_keys`.
+    """
+    frequencies = np.diff(word_counts.indptr)
+    is_frequent = frequencies >= low
+    is_common = frequencies <= high
+    counts = word_counts[:, is_frequent & is_common]
+    counts.data = counts.data.astype(np.min_scalar_type(counts.data.max(initial=0)))
+    return np.flatnonzero(is_frequent), is_common[is_frequent], counts
 
 
 def _count_keys(

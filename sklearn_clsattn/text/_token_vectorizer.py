@@ -138,7 +138,9 @@ class TokenVectorizer(SavedMixin, CallbackSupportMixin, CountVectorizer):
         self, tokens: Tokens, low: float, high: float
     ) -> tuple[dict[str, int], csr_array]:
         """Return the character n-grams in `low` to `high` documents, and their counts."""
-        spelling, names = frequent_characters(tokens, self.ngram_range, low)
+        spelling, names = frequent_characters(
+            tokens.words, tokens.word_counts, self.ngram_range, low
+        )
         counts = count_spelled(tokens, spelling, self.dtype)
         frequencies = np.bincount(counts.indices, minlength=len(names))
         kept = np.flatnonzero(frequencies <= high)

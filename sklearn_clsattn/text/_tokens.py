@@ -7,6 +7,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .._matrices import index_type
 from .._types import Integers
 from .._validation import is_missing
 from ._graphemes import (
@@ -74,6 +76,11 @@ class Tokens:
         """The document of each occurrence, of shape (n_occurrences,)."""
         return np.repeat(np.arange(self.n_documents, dtype=np.int32), np.diff(self.indptr))
 
+    @cached_property
+    def word_counts(self) -> sparse.csc_array:
+        """The counts of words in documents, CSC (n_documents, n_words)."""
+        return count_words(self.ids, self.indptr, len(self.words))
+
     def blocks(self, size: int) -> Iterator[tuple[slice, slice, NDArray[np.int64]]]:
         """Yield blocks of consecutive documents with about `size` tokens together.
 
@@ -95,6 +102,17 @@ class Tokens:
         return Tokens(self.ids[stays], indptr, _NONE, _NONE, self.words)
 
 
+def count_words(ids: Ids, indptr: Integers, n_words: int) -> sparse.csc_array:
+    """Return the counts of words in documents, CSC (n_documents, n_words), int32."""
+    ones = np.ones(len(ids), dtype=np.int32)
+    kind = index_type(len(ids))
+    arrays = ones, ids.astype(kind, copy=False), indptr.astype(kind, copy=False)
+    # Conversion to columns puts the occurrences of a word in the order of their documents.
+    counts = sparse.csr_array(arrays, shape=(len(indptr) - 1, n_words)).tocsc()
+    counts.sum_duplicates()
+    return counts
+
+
 def look_up(words: Collection[str], numbers: Mapping[str, int]) -> Ids:
     """Return the number of each word, (n_words,), -1 for a word without one."""
     return np.fromiter(map(numbers.get, words, repeat(-1)), np.int32, len(words))
@@ -107,6 +125,8 @@ def has_letters(word: str) -> bool:
 
 def is_spelled(word: str) -> bool:
     """Return whether a word has character n-grams, unlike signs, emoji and Chinese characters."""
+    if word.isascii() and word.isalnum():
+        return True  # most words, without the expressions below
     if not has_letters(word):
         return False
     may_be_sign = ALONE.match(word) or KEYCAP in word or cluster_class(word[0]) == PICTOGRAPH
