@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import (
     _fit_context,  # validates parameters before a fit, and clears up its callbacks
 )
+from sklearn.utils._openmp_helpers import (
+    _openmp_effective_n_threads,  # the number of cores, or OMP_NUM_THREADS
+)
 from sklearn.utils._param_validation import (
     Interval,  # numbers that a parameter may have
     Options,  # objects that a parameter may have
@@ -36,6 +39,7 @@ __all__ = [
     "_fit_context",
     "_get_feature_names",
     "_get_threadpool_controller",
+    "_openmp_effective_n_threads",
     "validate_parameter_constraints",
     "validate_params",
 ]

@@ -1,6 +1,8 @@
 """Where fits compute: threads that they share and give back, and devices."""
 
 import multiprocessing
+import os
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_clsattn import ClsAttentionClassifier
-from sklearn_clsattn.text import make_text_classifier
+from sklearn_clsattn.text import TokenVectorizer, make_text_classifier
 
 
 class Watch:
@@ -131,6 +133,42 @@ def test_blocks_of_many_entries_give_the_same_fit_with_any_number_of_threads(eig
         model = ClsAttentionClassifier(C=1.0, tol=0.1).fit(X, y)
         decisions.append(model.decision_function(X))
     assert_array_equal(*decisions)
+
+
+def long_texts():
+    """Texts of several blocks of characters, and of tokens."""
+    return [" ".join(f"w{i % n}" for i in range(n, n + 400)) for n in range(2, 902)]
+
+
+def test_texts_are_counted_alike_with_any_number_of_threads(eight_threads):
+    texts = long_texts()
+    y = np.arange(len(texts)) % 2
+    matrices = []
+    for n_threads in (1, 3):
+        torch.set_num_threads(n_threads)
+        model = make_text_classifier()
+        matrices.append((model[:-1].fit_transform(texts, y), model[0].transform(texts[::-1])))
+        assert torch.get_num_threads() == n_threads
+    for one, other in zip(*matrices, strict=True):
+        assert (one != other).nnz == 0
+
+
+WITHOUT_PYTORCH = """
+import sys
+from sklearn_clsattn.text import TokenVectorizer
+texts = [" ".join(f"w{i % n}" for i in range(n, n + 400)) for n in range(2, 902)]
+counts = TokenVectorizer(ngram_range=(1, 2)).fit_transform(texts)
+assert "torch" not in sys.modules
+print(counts.sum(), counts.shape[1])
+"""
+
+
+def test_texts_are_counted_in_threads_without_pytorch():
+    counts = TokenVectorizer(ngram_range=(1, 2)).fit_transform(long_texts())
+    environment = {**os.environ, "OMP_NUM_THREADS": "3"}
+    command = [sys.executable, "-W", "error", "-c", WITHOUT_PYTORCH]
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert printed.stdout == f"{counts.sum()} {counts.shape[1]}\n"
 
 
 # Devices

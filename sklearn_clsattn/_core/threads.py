@@ -1,23 +1,25 @@
-"""Threads of a fit."""
+"""Threads of a fit, and of the counting of texts, which may do without PyTorch."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, Self, TypeVar
 from weakref import WeakSet, ref
 
-import torch
-
 from .._bags import Bags
 from .._matrices import BLOCK_ENTRIES, left_blocks, row_blocks
-from .._sklearn import _get_threadpool_controller
+from .._sklearn import _get_threadpool_controller, _openmp_effective_n_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_N_STREAMED = 16  # results in memory at a time
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -41,7 +43,11 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
         for place in left:
             results[place] = function(waiting[place])
 
-    helpers = [_helpers().submit(work) for _ in range(n_helpers)]
+    def help_out() -> None:
+        _set_torch_threads(1)
+        work()
+
+    helpers = [_helpers().submit(help_out) for _ in range(n_helpers)]
     try:
         work()
     finally:
@@ -50,6 +56,18 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
         for helper in begun:
             helper.result()
     return results
+
+
+def stream_in_threads(
+    function: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
+    """Yield a function's results of items in order; a few at a time are computed in threads.
+
+    The same whatever the number of threads, if each result depends on its item alone.
+    """
+    waiting = iter(items)
+    while some := list(islice(waiting, _N_STREAMED)):
+        yield from map(function, some) if len(some) == 1 else in_threads(function, some)
 
 
 def blocks_in_threads(
@@ -71,7 +89,12 @@ def in_background(function: Callable[[], Result]) -> Callable[[], Result]:
     if share is None or share.n_threads == 1:
         result = function()
         return lambda: result
-    return _helpers().submit(function).result
+
+    def compute() -> Result:
+        _set_torch_threads(1)
+        return function()
+
+    return _helpers().submit(compute).result
 
 
 # Threads of PyTorch (OpenMP) and of NumPy (BLAS) spin after each operation, and wait for each other
@@ -103,7 +126,7 @@ def _helpers() -> ThreadPoolExecutor:
     """Return the thread pool of :func:`in_threads`, which starts on first use and persists."""
     global _pool
     with _lock:
-        _pool = _pool or ThreadPoolExecutor(os.cpu_count(), "fit", torch.set_num_threads, (1,))
+        _pool = _pool or ThreadPoolExecutor(os.cpu_count(), "fit")
         return _pool
 
 
@@ -113,6 +136,19 @@ def _share_here() -> ThreadLimit | None:
     return None if share is None else share()
 
 
+def _torch_threads() -> int | None:
+    """Return the number of PyTorch's threads, None where it is not loaded."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else torch.get_num_threads()
+
+
+def _set_torch_threads(n_threads: int) -> None:
+    """Set the number of PyTorch's threads, where it is loaded."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(n_threads)
+
+
 FEW_MULTIPLICATIONS = 2_000_000
 """Of dense matrices, below which a second thread of PyTorch's costs a fit time."""
 
@@ -120,10 +156,10 @@ FEW_MULTIPLICATIONS = 2_000_000
 class ThreadLimit:
     """A context in which the calling thread has one of PyTorch's threads, and a share of Python's.
 
-    As many are shared as PyTorch was set to use. That setting belongs to the thread that makes it,
-    but is also the initial one of threads that start later: these have what the first fit found.
-    `n_dense` are the multiplications of a fit's products of dense matrices; where they are many,
-    PyTorch has the share.
+    As many are shared as PyTorch was set to use, or as there are cores where it is not loaded. The
+    setting belongs to the thread that makes it, but is also the initial one of threads that start
+    later: these have what the first fit found. `n_dense` are the multiplications of a fit's
+    products of dense matrices; where they are many, PyTorch has the share.
     """
 
     def __init__(self, n_dense: int = 0) -> None:
@@ -136,16 +172,17 @@ class ThreadLimit:
 
     def __enter__(self) -> Self:
         global _whole, _blas
-        self._before, self._outer = torch.get_num_threads(), getattr(_here, "share", None)
+        self._before = _torch_threads()
+        self._outer = getattr(_here, "share", None)
         with _lock:
             if not _running:
-                _whole = self._before
+                _whole = self._before or _openmp_effective_n_threads()
                 _blas = _blas or _get_threadpool_controller().limit(limits=1, user_api="blas")
-            elif _share_here() is None:
+            elif self._before is not None and _share_here() is None:
                 self._before = _whole
             _running.add(self)
         _here.share = ref(self)
-        torch.set_num_threads(1 if self._n_dense < FEW_MULTIPLICATIONS else self.n_threads)
+        _set_torch_threads(1 if self._n_dense < FEW_MULTIPLICATIONS else self.n_threads)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -156,4 +193,5 @@ class ThreadLimit:
             if not _running and _blas:
                 _blas.restore_original_limits()
                 _blas = None
-        torch.set_num_threads(self._before)
+        if self._before is not None:
+            _set_torch_threads(self._before)

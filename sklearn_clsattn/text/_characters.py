@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._core.threads import stream_in_threads
 from .._matrices import index_type
 from .._types import Integers
 from ._ngrams import RowsPart, stack_rows
@@ -89,10 +90,12 @@ def spelling_matrix(
 
 def count_spelled(tokens: Tokens, spelling: sp.csr_array, dtype: Any) -> sp.csr_array:
     """Return counts in documents, (n_documents, n_columns), from counts in words, `spelling`."""
-    parts = (
-        _count_block(tokens.ids[here], indptr, spelling)
-        for _, here, indptr in tokens.blocks(_CHUNK)
-    )
+
+    def part(block: tuple[slice, slice, Integers]) -> RowsPart:
+        _, here, indptr = block
+        return _count_block(tokens.ids[here], indptr, spelling)
+
+    parts = stream_in_threads(part, tokens.blocks(_CHUNK))
     shape = tokens.n_documents, spelling.shape[1]
     return sp.csr_array(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
 

@@ -18,11 +18,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._bags import Bags, multiplied
 from .._callbacks import CallbackSupportMixin, fit_task
+from .._core.threads import ThreadLimit, stream_in_threads
 from .._matrices import as_configured, index_type
 from .._pickling import SavedMixin, public
 from .._sklearn import Interval, Options, RealNotInt, StrOptions, _check_sample_weight
 from .._targets import Targets
 from .._training import all_or_nothing
+from .._types import Integers
 from .._validation import (
     check_multilabel,
     check_not_swapped,
@@ -418,8 +420,11 @@ class ContextVectorizer(  # type: ignore[call-arg]
 
             self.classes_ = targets.classes
             n_previous = len(self.previous_words_)
-            evidence = gather_evidence(counts, words, targets, weights, n_previous, _EVIDENCE_LIMIT)
-            scores = learn_scores(evidence, n_cells)
+            with ThreadLimit():
+                evidence = gather_evidence(
+                    counts, words, targets, weights, n_previous, _EVIDENCE_LIMIT
+                )
+                scores = learn_scores(evidence, n_cells)
         self.start_scores_, self.end_scores_ = scores[:n_cells].reshape(shape)
         self.previous_word_scores_ = scores[n_cells:]
 
@@ -612,7 +617,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
         dtype = np.result_type(self.dtype, np.complex64)
         by_length = self._units(words, numbers)
         orders = [one.order for one in by_length]
-        for _, here, indptr in words.tokens.blocks(_BLOCK):
+
+        def part(block: tuple[slice, slice, Integers]) -> RowsPart:
+            _, here, indptr = block
             gates = self._gates(words.positions[here])[orders].T
             units = np.stack([one.units[here] for one in by_length], axis=1)
             is_unit = units >= 0
@@ -623,7 +630,9 @@ class ContextVectorizer(  # type: ignore[call-arg]
             shape = len(ends) - 1, int(units.max(initial=0)) + 1
             sums = sparse.csr_array(arrays, shape=shape)
             sums.sum_duplicates()
-            yield _gated(sums), sums.indices, sums.indptr[1:]
+            return _gated(sums), sums.indices, sums.indptr[1:]
+
+        return stream_in_threads(part, words.tokens.blocks(_BLOCK))
 
     def _units(self, words: Words, numbers: UnitNumbers | None) -> list[_UnitsOfLength]:
         """Return the units that start at tokens, by their lengths."""

@@ -162,8 +162,6 @@ def _scores_of_positions(codes: Numbers, shape: tuple[int, int, int, int]) -> An
 
 def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
     """Return the scores, first those of `n_cells` cells, then of words before."""
-    from .._core.threads import ThreadLimit
-
     n_scores = evidence.parts.shape[1]
     penalties = np.full(n_scores, PREVIOUS_PENALTY)
     penalties[:n_cells] = POSITION_PENALTY
@@ -177,15 +175,14 @@ def learn_scores(evidence: GateEvidence, n_cells: int) -> Array:
         loss, gradient = loss_and_gradient(units * x, evidence, penalties)
         return loss, units * gradient
 
-    with ThreadLimit():
-        result = minimize(
-            in_units,
-            start / units,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=Bounds(lower),
-            options={"maxiter": _MAX_ITER},
-        )
+    result = minimize(
+        in_units,
+        start / units,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(lower),
+        options={"maxiter": _MAX_ITER},
+    )
     return (units * result.x)[:n_scores]
 
 

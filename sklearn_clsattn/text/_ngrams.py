@@ -18,6 +18,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._core.threads import stream_in_threads
 from .._matrices import index_type
 from .._types import Integers
 from ._symbols import ranges
@@ -179,10 +180,12 @@ class NgramColumns:
         """Return the counts of each term in documents, of shape (n_documents, n_columns)."""
         ids = self._word_numbers(tokens)
         documents = tokens.documents
-        parts = (
-            self._count_block(ids[here], documents[here], rows, ngram_range)
-            for rows, here, _ in tokens.blocks(_CHUNK)
-        )
+
+        def part(block: tuple[slice, slice, Integers]) -> RowsPart:
+            rows, here, _ = block
+            return self._count_block(ids[here], documents[here], rows, ngram_range)
+
+        parts = stream_in_threads(part, tokens.blocks(_CHUNK))
         shape = tokens.n_documents, self.n_columns
         return sp.csr_array(stack_rows(parts, tokens.n_documents, dtype), shape=shape)
 
@@ -246,7 +249,9 @@ def ngram_columns(vectorizer: Any) -> NgramColumns:
 def _lookup(keys: Integers, bound: int) -> Lookup:
     """Return a function from numbers, -1 to `bound` - 1, to their positions in `keys` or -1."""
     if bound > _MAX_TABLE:
-        return pd.Index(keys).get_indexer
+        index = pd.Index(keys)
+        index.get_indexer(index[:1])  # makes its table, before threads ask for it
+        return index.get_indexer
     table = np.full(bound + 1, -1, dtype=np.int32)
     table[keys] = np.arange(len(keys))
     return table.__getitem__
@@ -269,30 +274,37 @@ class _NgramWalk:
         self.bound = n_words
         self.prefixes: Ids = np.zeros(len(ids), dtype=np.int32)
 
-    def blocks(self) -> Iterator[tuple[slice, Integers]]:
-        """Yield blocks of tokens, and the keys of the n-grams that start there, -1 for none."""
+    def blocks(self) -> Iterator[slice]:
+        """Yield blocks of the tokens where n-grams can start."""
         end = len(self.ids) - self.n + 1
         for start in range(0, end, _CHUNK):
-            first = slice(start, min(start + _CHUNK, end))
-            last = slice(first.start + self.n - 1, first.stop + self.n - 1)
-            keys = self.prefixes[first].astype(np.int64)
-            keys *= self.n_words
-            keys += self.ids[last]
-            is_none = (self.prefixes[first] < 0) | (self.ids[last] < 0)
-            is_none |= self.documents[first] != self.documents[last]
-            keys[is_none] = -1
-            yield first, keys
+            yield slice(start, min(start + _CHUNK, end))
+
+    def keys(self, first: slice) -> Integers:
+        """Return the keys of the n-grams that start at a block of tokens, -1 for none."""
+        last = slice(first.start + self.n - 1, first.stop + self.n - 1)
+        keys = self.prefixes[first].astype(np.int64)
+        keys *= self.n_words
+        keys += self.ids[last]
+        is_none = (self.prefixes[first] < 0) | (self.ids[last] < 0)
+        is_none |= self.documents[first] != self.documents[last]
+        keys[is_none] = -1
+        return keys
 
     def distinct_keys(self) -> Integers:
         """Return the keys of all n-grams, ascending, (n_distinct,)."""
-        keys = [keys for _, keys in self.blocks()]
+        keys = stream_in_threads(self.keys, self.blocks())
         return np.unique(np.concatenate([[-1], *keys]))[1:]
 
     def advance(self, lookup: Lookup, n_ngrams: int) -> None:
         """Advance to n-grams of one more word, given the numbers of the `n_ngrams` present ones."""
         prefixes = np.full(len(self.ids), -1, dtype=np.int32)
-        for block, keys in self.blocks():
-            prefixes[block] = lookup(keys)
+
+        def look_up_block(block: slice) -> None:
+            prefixes[block] = lookup(self.keys(block))
+
+        for _ in stream_in_threads(look_up_block, self.blocks()):
+            pass
         self.prefixes = prefixes
         self.bound = n_ngrams * self.n_words
         self.n += 1
@@ -325,13 +337,17 @@ def _count_keys(
     if walk.bound.bit_length() + bits > _MAX_BITS:
         distinct = walk.distinct_keys()
         number_of_key = _lookup(distinct, walk.bound)
+
     # 1) key and document of each n-gram, packed into one integer and sorted
-    packed = np.empty(len(walk.ids), dtype=np.int64)
-    n_packed = 0
-    for block, keys in walk.blocks():
+    def pack(block: slice) -> Integers:
+        keys = walk.keys(block)
         if distinct is not None:
             keys = number_of_key(keys).astype(np.int64)
-        present = ((keys << bits) | walk.documents[block])[keys >= 0]
+        return ((keys << bits) | walk.documents[block])[keys >= 0]
+
+    packed = np.empty(len(walk.ids), dtype=np.int64)
+    n_packed = 0
+    for present in stream_in_threads(pack, walk.blocks()):
         packed[n_packed : n_packed + len(present)] = present
         n_packed += len(present)
     occurrences = packed[:n_packed]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .._core.threads import stream_in_threads
 from .._matrices import index_type
 from .._types import Integers
 from .._validation import is_missing
@@ -139,6 +140,13 @@ def words_differ(text: str) -> bool:
     return ALONE.search(text) is not None or any(map(cluster_class, set(text)))
 
 
+class _EncodedTexts(NamedTuple):
+    """Some consecutive texts, one after the other, with a separator before and after each."""
+
+    symbols: Symbols  # (n_characters,)
+    sizes: Integers  # (n_texts,), numbers of characters
+
+
 class _Block(NamedTuple):
     """The tokens of some consecutive texts, whose distinct words are numbered in the block."""
 
@@ -159,13 +167,19 @@ def tokenize(
     (emoji, letters with marks), and each cluster of scripts such as Chinese and Thai is a token.
     """
     alphabet = Alphabet({WORDS: r"\w", WORDS_AND_CONTRACTIONS: r"[\w']"}.get(pattern, r"\S"))
-    # 1) tokens of each block of texts
-    blocks = [
-        _tokenize_block(block_texts, alphabet, pattern, positions, scripts)
-        for block_texts in batches(texts, BLOCK)
-    ]
+
+    def encode(batch: list[str]) -> _EncodedTexts:
+        sizes = np.fromiter(map(len, batch), np.int64, len(batch))
+        return _EncodedTexts(alphabet.encode(_SEPARATOR.join(["", *batch, ""])), sizes)
+
+    def tokenize_block(block: _EncodedTexts) -> _Block:
+        return _tokenize_block(block, alphabet, pattern, positions, scripts)
+
+    # 1) tokens of each block of texts; its symbols, of which the alphabet learns, come first
+    encoded = map(encode, batches(texts, BLOCK))
+    blocks = list(stream_in_threads(tokenize_block, encoded))
     if not blocks:
-        blocks = [_tokenize_block([], alphabet, pattern, positions, scripts)]
+        blocks = [tokenize_block(encode([]))]
     # 2) distinct words of all blocks
     symbols = padded([block.symbols for block in blocks])
     lengths = np.concatenate([block.lengths for block in blocks])
@@ -187,10 +201,10 @@ def tokenize(
 
 
 def _tokenize_block(
-    texts: list[str], alphabet: Alphabet, pattern: str, positions: bool, scripts: bool
+    texts: _EncodedTexts, alphabet: Alphabet, pattern: str, positions: bool, scripts: bool
 ) -> _Block:
-    """Return the tokens of some texts, all in memory together."""
-    symbols = padded([alphabet.encode(_SEPARATOR.join(["", *texts, ""]))])
+    """Return the tokens of some texts."""
+    symbols = padded([texts.symbols])
     if pattern == WORDS_AND_PUNCTUATION:
         starts, stops = _words_and_punctuation(symbols, alphabet, scripts)
     elif pattern == WORDS_AND_CONTRACTIONS:
@@ -202,7 +216,7 @@ def _tokenize_block(
             starts = starts[is_long]
             stops = stops[is_long]
     # Texts stand one after the other, after a separator each.
-    sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
+    sizes = texts.sizes + 1
     origins = np.cumsum(sizes) - sizes + 1
     counts = np.diff(np.searchsorted(starts, np.append(origins, len(symbols))))
     lengths = stops - starts
