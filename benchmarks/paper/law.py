@@ -370,8 +370,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     text = pages.table(("", "asked", "measured"), rows)
     command = "python -m benchmarks.paper.law" + " --fast" * options.fast
-    conjecture = Path(__file__).with_name("conjecture.md").read_text(encoding="utf-8").strip()
-    page = pages.page("The selection law", command, conjecture, caption, text, described=described)
+    theory = Path(__file__).with_suffix(".md").read_text(encoding="utf-8").strip()
+    page = pages.page("The selection law", command, theory, caption, text, described=described)
     pages.publish(page, folder / "selection_law.md")
     return 0
 

@@ -4,8 +4,7 @@ After the step a relevant token r has the value :math:`\pm a_r`, :math:`a_r = \e
 2`, and along v the kernel :math:`E^1 {E^1}^\top = I + \beta \beta^\top` of the flow's scores has
 the eigenvalue 1 + S, :math:`S = \sum_r a_r^2`: what one class gains the other loses. One class's
 tokens may run ahead, and the other's fall behind the irrelevant ones, from where they come back in
-time, late, or never. ``docs/theory.md`` and ``conjecture.md`` have the derivations, and what was
-tried to break the law.
+time, late, or never. ``law.md`` has the derivations, and what was tried to break the law.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ machines. :func:`token_scaling` derives from them where training starts and in w
   that before training the attention alone ranks tokens while the output's numerator is that
   of uniform attention.
 
-``docs/mathematics.md`` has the measurements behind exponent, smoothing and floor.
+``docs/measured.md`` says how exponent, smoothing and floor were chosen.
 """
 
 from __future__ import annotations
