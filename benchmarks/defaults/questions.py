@@ -57,14 +57,9 @@ def _ours(make: Any = ClsAttentionClassifier, **parameters: Any) -> Variant:
 _text = partial(_ours, make_text_classifier)
 
 
-def _with(name: str, value: Any, make: Any = ClsAttentionClassifier, **others: Any) -> Variant:
-    """Return the default with other values of constants of the core.
-
-    `others` are constants of the same module.
-    """
-    module = name.split(".")[0]
-    constants = {name: value} | {f"{module}.{other}": others[other] for other in others}
-    return Variant(make, {f"_core.{constant}": constants[constant] for constant in constants})
+def _with(name: str, value: Any, make: Any = ClsAttentionClassifier) -> Variant:
+    """Return the default with another value of a constant of the core."""
+    return Variant(make, {f"_core.{name}": value})
 
 
 def _tuned(*steps: Any, values: tuple[float, ...], name: str = "C") -> Variant:
@@ -111,13 +106,10 @@ QUESTIONS = {
     "search_cost": Question(
         "How carefully is C searched for few documents?",
         {
-            "4 folds up to 1,000 documents": _text(),
-            "4 folds up to 500": _with("choose_c.ENOUGH_DOCUMENTS", 2_000, make_text_classifier),
+            "4 folds up to 500 documents": _text(),
+            "4 folds up to 1,000": _with("choose_c.ENOUGH_DOCUMENTS", 4_000, make_text_classifier),
             "4 folds up to 250": _with("choose_c.ENOUGH_DOCUMENTS", 1_000, make_text_classifier),
             "tolerance of 0.03": _with("choose_c.SEARCH_TOL", 0.03, make_text_classifier),
-            "4 folds up to 500, tolerance of 0.03": _with(
-                "choose_c.ENOUGH_DOCUMENTS", 2_000, make_text_classifier, SEARCH_TOL=0.03
-            ),
         },
         texts=True,
         sizes=(300, 1_000, 2_000),

@@ -7,7 +7,7 @@ which there are at least eight, and, within a class, over the documents in an or
 one; so neither the order of the documents, nor a weight in place of a repetition, nor the scale of
 X, nor the names of the classes change the folds. Documents of which there are copies in several
 classes are dealt out apart from those classes. Where there are many documents, not all folds are
-held out: one for 4,000 documents or more, two for 2,000.
+held out: one for 2,000 documents or more, two for 1,000.
 
 **Path.** C runs up a grid of two values a decade, each fit starting from the last, from a guess
 until the mean held-out log loss rises (or down, where it rises at once); a parabola through the
@@ -63,7 +63,7 @@ from .statistics import CorpusStatistics
 
 N_FOLDS = 4
 
-ENOUGH_DOCUMENTS = 4_000
+ENOUGH_DOCUMENTS = 2_000
 """The number of held-out folds is this, divided by the number of documents."""
 
 GUESS_WORTH = 1_000

@@ -56,6 +56,7 @@ LEAST_WEIGHT = 0.05
 """A smaller choice is 0: then the teacher is not used."""
 
 N_FOLDS = 4
+_ENOUGH_LABELS = 4_000  # the number of folds that are judged is this, divided by that of labels
 SEEN = (
     "The teacher is much surer of the labelled texts than of others, so it seems to be fitted to "
     "their labels, which then cannot tell how much it should count: its texts count like labelled "
@@ -252,13 +253,13 @@ def choose_use(
 
 def _splits(labelled_texts: TaughtTexts, taught: Numbers) -> list[_Split]:
     """Return the splits of labelled texts and rows of a teacher's texts, fewer for many labels."""
-    from .._core.choose_c import ENOUGH_DOCUMENTS, assign_folds
+    from .._core.choose_c import assign_folds
     from .._core.documents import Documents
 
     bags, targets, weights, n_labelled = labelled_texts
     folds = assign_folds(Documents.from_arrays(bags, targets, weights), N_FOLDS)
     taught_folds = np.arange(len(taught)) % N_FOLDS
-    n_used = int(np.clip(np.ceil(ENOUGH_DOCUMENTS / n_labelled), 1, N_FOLDS))
+    n_used = int(np.clip(np.ceil(_ENOUGH_LABELS / n_labelled), 1, N_FOLDS))
     splits = []
     for fold in range(n_used):
         is_out = folds == fold
